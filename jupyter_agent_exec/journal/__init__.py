@@ -1,0 +1,1 @@
+"""The record: journals, the ledger, blobs, the index over them, and their export."""

@@ -1,0 +1,1 @@
+"""Talking to kernels: connections, outputs, and scratch kernels."""

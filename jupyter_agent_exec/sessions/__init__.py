@@ -1,0 +1,1 @@
+"""Agent sessions and their executions: the use cases and their routes."""

@@ -1,0 +1,55 @@
+"""Closed sets, ids and small shapes that every floor shares."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, NewType, TypeAlias
+
+SessionId = NewType("SessionId", str)
+"""``s_`` and a ULID: an agent session."""
+
+ExecutionId = NewType("ExecutionId", str)
+"""``x_`` and a ULID: an execution, and the id of its cell."""
+
+Digest = NewType("Digest", str)
+"""SHA-256 of a payload's bytes, 64 lower-case hexadecimal characters."""
+
+JSON: TypeAlias = Any
+"""What ``json.loads`` may return."""
+
+Output: TypeAlias = dict[str, Any]
+"""An nbformat 4 output: stream, display_data, execute_result or error."""
+
+Status: TypeAlias = Literal[
+    "awaiting_approval",
+    "queued",
+    "running",
+    "ok",
+    "error",
+    "interrupted",
+    "timed_out",
+    "kernel_died",
+    "cancelled",
+    "rejected",
+    "lost",
+]
+"""Where an execution stands. All but the first three are final."""
+
+FINAL_STATUSES: Final[frozenset[Status]] = frozenset(
+    {"ok", "error", "interrupted", "timed_out", "kernel_died", "cancelled", "rejected", "lost"}
+)
+
+SessionStatus: TypeAlias = Literal["open", "closed"]
+
+ExecutionState: TypeAlias = Literal["starting", "idle", "busy", "dead"]
+"""A kernel's state, as Jupyter names it."""
+
+RestartReason: TypeAlias = Literal["died", "restarted", "interrupt_ignored", "culled", "shut_down"]
+"""Why a session's variables are gone: its kernel died, somebody restarted it, it was replaced
+because it ignored an interrupt, it was culled when idle, or somebody else shut it down."""
+
+CloseReason: TypeAlias = Literal["closed", "init_failed", "server_stopped", "server_died"]
+
+RAW_IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
+"""Raster image types; in a mimebundle their data is base64."""
+
+IMAGE_TYPES: Final = (*RAW_IMAGE_TYPES, "image/svg+xml")
