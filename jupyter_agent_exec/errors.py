@@ -4,14 +4,15 @@
 
     AgentExecError
     ├── InvalidRequest          invalid_request       a field is missing, unknown or out of bounds
+    │   ├── KernelSpecNotFound  kernel_name_not_found no kernelspec has this name
     │   └── IdempotencyConflict idempotency_conflict  the key was used with another body
+    ├── MethodNotAllowed        method_not_allowed    the route does not have this verb
     ├── Unauthenticated         unauthenticated       no credential, or one that is not valid
     ├── Forbidden               forbidden             known who asks; not allowed
     ├── NotFound                not_found
     │   ├── SessionNotFound     session_not_found
     │   ├── ExecutionNotFound   execution_not_found
-    │   ├── BlobNotFound        blob_not_found
-    │   └── KernelSpecNotFound  kernel_name_not_found
+    │   └── BlobNotFound        blob_not_found
     ├── SessionClosed           session_closed        the session takes nothing new
     ├── AlreadyFinished         already_finished      nothing left to cancel
     ├── PayloadTooLarge         payload_too_large
@@ -97,10 +98,16 @@ class BlobNotFound(NotFound):
     code = "blob_not_found"
 
 
-class KernelSpecNotFound(NotFound):
+class KernelSpecNotFound(InvalidRequest):
     """No kernelspec of this name is installed; ``detail["allowed"]`` lists those that are."""
 
     code = "kernel_name_not_found"
+
+
+class MethodNotAllowed(AgentExecError):
+    """The route is there, but not for this verb."""
+
+    code = "method_not_allowed"
 
 
 class SessionClosed(AgentExecError):

@@ -1,0 +1,229 @@
+"""The base of all handlers: who asks, may they, and what do they say.
+
+Authentication happens in `prepare()`, before any verb. A verb that does not name its scope with
+`requires` stops the extension when it is loaded (see `check_verbs`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timezone
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+
+import msgspec
+from jupyter_core.utils import ensure_async
+from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.utils import CallContext
+from tornado import web
+
+from .. import errors
+from ..models import Problem, Request
+from .reading import read_body, read_query
+from .scopes import PERMISSIONS, Caller, Scope
+
+M = TypeVar("M", bound=Callable[..., Awaitable[None]])
+
+VERBS: Final = ("get", "head", "post", "put", "patch", "delete", "options")
+
+STATUSES: Final[dict[type[errors.AgentExecError], int]] = {
+    errors.InvalidRequest: 400,
+    errors.IdempotencyConflict: 422,
+    errors.Unauthenticated: 401,
+    errors.Forbidden: 403,
+    errors.NotFound: 404,
+    errors.MethodNotAllowed: 405,
+    errors.SessionClosed: 409,
+    errors.AlreadyFinished: 409,
+    errors.PayloadTooLarge: 413,
+    errors.InitFailed: 422,
+    errors.TooManyRequests: 429,
+    errors.KernelUnavailable: 503,
+    errors.HistoryUnavailable: 503,
+    errors.ServerStopping: 503,
+}
+"""HTTP status of each error; a class that is not listed has its base's."""
+
+
+def status_of(error: type[errors.AgentExecError]) -> int:
+    """Return the HTTP status of an error."""
+    return next((STATUSES[cls] for cls in error.__mro__ if cls in STATUSES), 500)
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verb needs, reads and answers; the OpenAPI document is made from these."""
+
+    scope: Scope
+    body: type[Request] | None
+    query: type[Request] | None
+    answers: Mapping[int, Any]
+    """Status to model, to a media type, or to None for an empty body."""
+    headers: tuple[str, ...]
+    """Names of request headers that it reads."""
+    summary: str
+
+
+def requires(
+    scope: Scope,
+    *,
+    answers: Mapping[int, Any],
+    body: type[Request] | None = None,
+    query: type[Request] | None = None,
+    headers: tuple[str, ...] = (),
+) -> Callable[[M], M]:
+    """Name what a verb needs; check it, and hand the verb what the request says.
+
+    The verb is called with the parts of the path, then with `body` and `query` by name.
+    """
+
+    def decorate(method: M) -> M:
+        @functools.wraps(method)
+        async def verb(self: AgentExecHandler, *path: str) -> None:
+            await self.authorize(scope)
+            said: dict[str, Request] = {}
+            if body is not None:
+                said["body"] = read_body(self.request.body, body, limit_bytes=self.body_limit)
+            if query is not None:
+                said["query"] = read_query(self.request.query_arguments, query)
+            await method(self, *path, **said)
+
+        verb.operation = Operation(  # type: ignore[attr-defined]
+            scope=scope,
+            body=body,
+            query=query,
+            answers=answers,
+            headers=headers,
+            summary=(inspect.getdoc(method) or "").partition("\n")[0],
+        )
+        return verb  # type: ignore[return-value]
+
+    return decorate
+
+
+def operations(handler: type[web.RequestHandler]) -> dict[str, Operation]:
+    """Return the operations of a handler class by verb."""
+    found = {verb: getattr(getattr(handler, verb), "operation", None) for verb in VERBS}
+    return {verb: operation for verb, operation in found.items() if operation is not None}
+
+
+def check_verbs(handler: type[web.RequestHandler]) -> None:
+    """Raise TypeError if a verb of the handler does not name its scope."""
+    named = operations(handler)
+    for verb in VERBS:
+        method = getattr(handler, verb)
+        if method is not web.RequestHandler._unimplemented_method and verb not in named:
+            raise TypeError(f"{handler.__name__}.{verb} does not name its scope with @requires")
+
+
+class AgentExecHandler(JupyterHandler):
+    """Base of all handlers of this extension."""
+
+    caller: Caller
+    body_limit: int
+
+    def initialize(self, *, body_limit: int, **_: Any) -> None:
+        """Take what `app.py` hands over; subclasses add their manager."""
+        super().initialize()
+        self.body_limit = body_limit
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Find out who asks; refuse whoever nobody knows."""
+        CallContext.set(CallContext.JUPYTER_HANDLER, self)
+        if not self.check_host():
+            raise errors.Forbidden("The request names a host that this server does not answer to.")
+        user = await ensure_async(self.identity_provider.get_user(self))
+        self.current_user = self._jupyter_current_user = user
+        if user is None:
+            raise errors.Unauthenticated(
+                "A credential is needed: send 'Authorization: token <token>' with the token of "
+                "this Jupyter server."
+            )
+        self.set_cors_headers()
+        try:
+            if self.request.method not in ("GET", "HEAD", "OPTIONS"):
+                self.check_xsrf_cookie()
+        except web.HTTPError as error:
+            raise errors.Forbidden(
+                "A request with a cookie needs the X-XSRFToken header and must come from this "
+                "server's own pages. Programs use 'Authorization: token <token>' instead."
+            ) from error
+        if not self.check_origin():
+            raise errors.Forbidden("Requests from pages of another origin are refused.")
+        self.caller = Caller(username=user.username, access="full")
+
+    async def authorize(self, scope: Scope) -> None:
+        """Ask Jupyter's Authorizer; raise Forbidden if it refuses."""
+        action, resource = PERMISSIONS[scope]
+        allowed = self.authorizer.is_authorized(self, self.current_user, action, resource)
+        if not await ensure_async(allowed):
+            raise errors.Forbidden(
+                f"{self.caller.username} may not {action} {resource} on this server.",
+                action=action,
+                resource=resource,
+            )
+
+    def answer(self, model: Any, status: int = 200, *, location: str | None = None) -> None:
+        """Answer with a model as JSON."""
+        self.set_status(status)
+        if location is not None:
+            self.set_header("Location", location)
+        self.set_header("Content-Type", "application/json")
+        self.finish(msgspec.json.encode(model))
+
+    @property
+    def content_security_policy(self) -> str:
+        """What is answered here is never a page."""
+        return super().content_security_policy + "; default-src 'none'"
+
+    def on_finish(self) -> None:
+        """Count as activity of the server, so that a hub does not cull it under an agent."""
+        if getattr(self, "caller", None) is not None:
+            self.settings["api_last_activity"] = datetime.now(timezone.utc)
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        """Log what nobody expected; a refusal is an ordinary answer."""
+        if not isinstance(value, (errors.AgentExecError, web.HTTPError)):
+            super().log_exception(typ, value, tb)
+
+    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
+        """Answer with the error's own status."""
+        error = (kwargs.get("exc_info") or (None, None))[1]
+        if isinstance(error, errors.AgentExecError):
+            status_code = status_of(type(error))
+        super().send_error(status_code, **kwargs)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Write the body of a refusal."""
+        error = (kwargs.get("exc_info") or (None, None))[1]
+        if isinstance(error, web.HTTPError) and status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            allowed = sorted(verb.upper() for verb in operations(type(self)))
+            error = errors.MethodNotAllowed(
+                f"{self.request.method} is not for this route; it has {', '.join(allowed)}.",
+                allowed=allowed,
+            )
+            self.set_header("Allow", ", ".join(allowed))
+        if isinstance(error, errors.AgentExecError):
+            code, message, detail = error.code, error.message, error.detail
+        elif isinstance(error, web.HTTPError):
+            phrase = HTTPStatus(status_code).phrase
+            code, message, detail = re.sub(r"\W+", "_", phrase.lower()), phrase, {}
+        else:
+            code, message, detail = "internal_error", "Unhandled error", {}
+        if status_code == HTTPStatus.UNAUTHORIZED:
+            self.set_header("WWW-Authenticate", 'token realm="Jupyter"')
+        self.set_header("Content-Type", "application/json")
+        self.finish(
+            msgspec.json.encode(Problem(message=message, reason=None, code=code, detail=detail))
+        )
+
+
+class NotFoundHandler(AgentExecHandler):
+    """Any path under ours that is no route."""
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Refuse in the same words whatever the verb."""
+        await super().prepare()
+        raise errors.NotFound(f"There is no {self.request.path} here; see openapi.json.")

@@ -1,0 +1,24 @@
+"""What a verb needs, and which of Jupyter's actions that is. Pure."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+Scope: TypeAlias = Literal["exec:scratch", "history:read"]
+"""What a verb needs: to run code in a scratch kernel, or to read the history."""
+
+PERMISSIONS: Final[dict[Scope, tuple[str, str]]] = {
+    "exec:scratch": ("execute", "kernels"),
+    "history:read": ("read", "kernels"),
+}
+"""Action and resource that Jupyter's Authorizer is asked about when a person comes."""
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """Who asks."""
+
+    username: str
+    access: Literal["full"]
+    """`full`: by a person's own credential."""

@@ -1,0 +1,189 @@
+"""A thread for each kernel that takes every frame it sends, and drops none.
+
+Reading IOPub on the server's loop loses output when the loop is busy: the kernel's PUB socket drops
+what a slow reader leaves behind. Here a thread with a zmq context of its own does nothing else, and
+its receive queue has no limit. What the frames mean is the receiver's business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import zmq
+from jupyter_client.session import Session
+from zmq.utils.monitor import recv_monitor_message
+
+from .messages import Message, Reader
+
+T = TypeVar("T")
+
+BATCH = 100
+"""Messages read from one socket before the other, and commands, are looked at."""
+
+RECONNECT_MILLISECONDS = 20
+"""How soon a connection to a kernel that is still starting is tried again."""
+
+
+class Receiver(Protocol):
+    """Who is told what a kernel says. All calls come from the drain's thread."""
+
+    def iopub(self, message: Message) -> None:
+        """Take a message from IOPub."""
+
+    def shell(self, message: Message) -> None:
+        """Take a reply."""
+
+    def disconnected(self) -> None:
+        """Take note that the kernel's end is gone; all it had sent was delivered before."""
+
+    def settled(self) -> float | None:
+        """Take note that what could be read was read.
+
+        Returns
+        -------
+        Seconds after which to be called again though nothing came; None for not at all.
+        """
+
+
+class Drain:
+    """Shell and IOPub of one kernel, and the thread that serves them.
+
+    Parameters
+    ----------
+    connection
+        As in a connection file (``KernelManager.get_connection_info()``).
+    receiver
+        Is told what comes in.
+    name
+        Of the thread.
+    """
+
+    def __init__(
+        self, connection: dict[str, Any], receiver: Receiver, *, name: str, log: logging.Logger
+    ) -> None:
+        self._receiver = receiver
+        self._log = log
+        key = connection["key"]
+        key = key.encode() if isinstance(key, str) else key
+        self._session = Session(key=key, signature_scheme=connection["signature_scheme"])
+        self._reader = Reader(key, connection["signature_scheme"])
+        self._context = zmq.Context()
+        self._shell = self._connect(zmq.DEALER, connection, "shell_port")
+        self._iopub = self._connect(zmq.SUB, connection, "iopub_port")
+        self._monitor = self._shell.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._waker, self._wake = self._context.socket(zmq.PAIR), self._context.socket(zmq.PAIR)
+        self._waker.bind("inproc://wake")
+        self._wake.connect("inproc://wake")
+        self._wake_lock = threading.Lock()
+        self._commands: deque[Callable[[], None]] = deque()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+
+    def _connect(self, kind: int, connection: dict[str, Any], port: str) -> zmq.Socket[bytes]:
+        socket: zmq.Socket[bytes] = self._context.socket(kind)
+        socket.linger = 0
+        socket.rcvhwm = 0
+        socket.reconnect_ivl = RECONNECT_MILLISECONDS
+        if "curve_publickey" in connection:
+            socket.curve_secretkey = connection["curve_secretkey"].encode()
+            socket.curve_publickey = connection["curve_publickey"].encode()
+            socket.curve_serverkey = connection["curve_publickey"].encode()
+        if kind == zmq.SUB:
+            socket.subscribe(b"")
+        separator = "-" if connection["transport"] == "ipc" else ":"
+        socket.connect(
+            f"{connection['transport']}://{connection['ip']}{separator}{connection[port]}"
+        )
+        return socket
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def call(self, command: Callable[[], None]) -> None:
+        """Have the drain's thread run `command`; from any thread, in the order of the calls."""
+        self._commands.append(command)
+        with self._wake_lock, contextlib.suppress(zmq.Again):  # Again: enough wakes are pending
+            if not self._stopping:
+                self._waker.send(b"", zmq.NOBLOCK)
+
+    def stop(self) -> None:
+        """End the thread after the commands given so far, and close all sockets."""
+
+        def stop() -> None:
+            self._stopping = True
+
+        if self._thread.is_alive():
+            self.call(stop)
+            self._thread.join()
+
+    def send(self, msg_type: str, content: dict[str, Any], *, msg_id: str) -> None:
+        """Send a request on the shell channel; only from the drain's thread."""
+        message = self._session.msg(msg_type, content)
+        message["msg_id"] = message["header"]["msg_id"] = msg_id
+        self._session.send(self._shell, message)
+
+    def _work(self) -> None:
+        poller = zmq.Poller()
+        for socket in (self._shell, self._iopub, self._monitor, self._wake):
+            poller.register(socket, zmq.POLLIN)
+        again: float | None = None
+        try:
+            while not self._stopping:
+                ready = dict(poller.poll(None if again is None else again * 1000))
+                if self._wake in ready:
+                    self._obey()
+                self._read(self._shell, self._receiver.shell)
+                self._read(self._iopub, self._receiver.iopub)
+                if self._monitor in ready:
+                    recv_monitor_message(self._monitor)
+                    self._read_all()
+                    self._guard(self._receiver.disconnected)
+                again = self._guard(self._receiver.settled)
+        finally:
+            with self._wake_lock:
+                self._stopping = True
+                self._shell.disable_monitor()
+                self._context.destroy(linger=0)
+
+    def _obey(self) -> None:
+        """Run the commands given so far."""
+        with contextlib.suppress(zmq.Again):
+            while True:
+                self._wake.recv(zmq.NOBLOCK)
+        while self._commands:
+            self._guard(self._commands.popleft())
+
+    def _read_all(self) -> None:
+        """Deliver all that a kernel whose end is gone has sent."""
+        while self._read(self._shell, self._receiver.shell):
+            pass
+        while self._read(self._iopub, self._receiver.iopub):
+            pass
+
+    def _read(self, socket: zmq.Socket[bytes], deliver: Callable[[Message], None]) -> bool:
+        """Deliver what can be read now, up to a batch; return whether there may be more."""
+        for _ in range(BATCH):
+            try:
+                frames = socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return False
+            message = self._reader.read(frames)
+            if message is None:
+                self._log.warning("%s: message that cannot be read", self._thread.name)
+                continue
+            self._guard(deliver, message)
+        return True
+
+    def _guard(self, call: Callable[..., T], *args: Any) -> T | None:
+        """Call; what it raises is logged, since a dead drain would lose output."""
+        try:
+            return call(*args)
+        except Exception:
+            self._log.exception("%s: unexpected error", self._thread.name)
+            return None

@@ -1,0 +1,285 @@
+"""Scratch kernels: started for one agent session, warm where possible, never handed on.
+
+They are kernels of the server's own kernel manager, so they appear in Jupyter's list of running
+kernels, but belong to no Jupyter session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections import deque
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+from jupyter_client.kernelspec import NoSuchKernel
+from jupyter_client.manager import KernelManager
+from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
+
+from ..errors import KernelSpecNotFound, KernelUnavailable
+from ..types import ExecutionState, RestartReason
+from .connection import KernelConnection
+
+EXIT_DELAYS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
+"""Seconds between looks for the exit code of a kernel whose connection is gone: sockets close a
+moment before the process has ended, and nothing portable tells when it has without reaping it."""
+
+
+class Spec(NamedTuple):
+    """What a kernel is started with."""
+
+    kernel_name: str
+    cwd: str
+    """Contents path of a folder that exists."""
+    env: tuple[tuple[str, str], ...]
+    """Environment variables beyond the server's own, sorted by name."""
+
+
+class Death(NamedTuple):
+    """How a kernel ended."""
+
+    reason: RestartReason
+    message: str
+
+
+class ScratchKernel:
+    """A running scratch kernel and the connection to it."""
+
+    def __init__(
+        self,
+        kernels: AsyncMappingKernelManager,
+        manager: KernelManager,
+        connection: KernelConnection,
+        spec: Spec,
+    ) -> None:
+        self.id = connection.kernel_id
+        self.spec = spec
+        self.connection = connection
+        self._kernels = kernels
+        self._manager = manager
+        self._process = manager.provisioner
+        self._pid = getattr(self._process, "pid", None)
+
+    @property
+    def language_info(self) -> dict[str, Any]:
+        """As the kernel tells it."""
+        info: dict[str, Any] = self.connection.kernel_info.get("language_info", {})
+        return info
+
+    @property
+    def display_name(self) -> str:
+        """The kernelspec's name for people."""
+        spec = self._manager.kernel_spec
+        return spec.display_name if spec is not None else self.spec.kernel_name
+
+    async def interrupt(self) -> None:
+        """Interrupt what runs in it."""
+        await self._kernels.interrupt_kernel(self.id)
+
+    async def death(self) -> Death:
+        """Wait until it ends, and tell how."""
+        await asyncio.shield(self.connection.disconnected)
+        code = None
+        for delay in EXIT_DELAYS:
+            await asyncio.sleep(delay)
+            if self.id not in self._kernels:
+                return Death("shut_down", "Somebody shut the kernel down.")
+            process = self._manager.provisioner
+            if process is not self._process or getattr(process, "pid", None) != self._pid:
+                return Death("restarted", "Somebody restarted the kernel.")
+            code = await process.poll() if process is not None else None
+            if code is not None:
+                break
+        return Death("died", f"The kernel died: {_told(code)}.")
+
+    def shows(self, execution_state: ExecutionState) -> None:
+        """Tell Jupyter's list of running kernels what this one does."""
+        if self.id in self._kernels:
+            self._manager.execution_state = execution_state  # type: ignore[attr-defined]
+            now = datetime.now(timezone.utc)
+            self._manager.last_activity = self._kernels.last_kernel_activity = now  # type: ignore[attr-defined]
+
+    async def shut_down(self) -> None:
+        """End it; nothing happens if it has ended already."""
+        await self.connection.close()
+        if self.id in self._kernels:
+            await self._kernels.shutdown_kernel(self.id, now=True)
+
+
+def _told(code: int | None) -> str:
+    if code is None:
+        return "it closed its connection"
+    if code >= 0:
+        return f"its process exited with code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = {
+        "SIGKILL": " (perhaps for lack of memory)",
+        "SIGSEGV": " (segmentation fault)",
+        "SIGABRT": " (abort)",
+    }.get(name, "")
+    return f"its process was ended by {name}{hint}"
+
+
+class ScratchKernels:
+    """Starts scratch kernels, and keeps some warm once they have been used.
+
+    A warm kernel is a started one that has not run anything, in the right folder with the right
+    environment: it is taken only by a session that asks for just the same.
+
+    Parameters
+    ----------
+    kernels
+        The server's kernel manager.
+    pool_size
+        How many kernels to keep warm; 0 for none.
+    start_timeout
+        Seconds within which a kernel must answer.
+    idle_timeout
+        Seconds after which a warm kernel that nobody took is shut down; 0 for never.
+    """
+
+    def __init__(
+        self,
+        kernels: AsyncMappingKernelManager,
+        *,
+        pool_size: int,
+        start_timeout: float,
+        idle_timeout: float,
+        log: logging.Logger,
+    ) -> None:
+        self._kernels = kernels
+        self._pool_size = pool_size
+        self._start_timeout = start_timeout
+        self._idle_timeout = idle_timeout
+        self._log = log
+        self._warm: deque[ScratchKernel] = deque()
+        self._warm_spec: Spec | None = None
+        self._filling: asyncio.Task[None] | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+        self._stopping = False
+
+    def spec(self, kernel_name: str | None, cwd: str, env: Mapping[str, str]) -> Spec:
+        """Make a spec; raise KernelSpecNotFound if no kernelspec has this name."""
+        name = kernel_name or self._kernels.default_kernel_name
+        try:
+            assert self._kernels.kernel_spec_manager is not None
+            self._kernels.kernel_spec_manager.get_kernel_spec(name)
+        except NoSuchKernel:
+            allowed = sorted(self._kernels.kernel_spec_manager.find_kernel_specs())
+            raise KernelSpecNotFound(
+                f"No kernel is named {name!r}; there are: {', '.join(allowed)}.",
+                field="target.kernel_name",
+                allowed=allowed,
+            ) from None
+        return Spec(name, cwd, tuple(sorted(env.items())))
+
+    async def take(self, spec: Spec) -> ScratchKernel:
+        """Return a kernel that has not run anything: a warm one, or else start one."""
+        kernel = None
+        if spec == self._warm_spec:
+            if not self._warm and self._filling is not None:
+                await asyncio.wait({self._filling})
+            while self._warm and kernel is None:
+                kernel = self._warm.popleft()
+                if kernel.connection.disconnected.done():
+                    self._end_later(kernel)
+                    kernel = None
+        if kernel is None:
+            kernel = await self._start(spec)
+        self._keep_warm(spec)
+        return kernel
+
+    async def stop(self) -> None:
+        """Shut down the warm kernels, and wait for those that are being shut down."""
+        self._stopping = True
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        if self._filling is not None:
+            self._filling.cancel()
+            await asyncio.gather(self._filling, return_exceptions=True)
+        self._discard_warm()
+        if self._ending:
+            await asyncio.wait(set(self._ending))
+
+    def _keep_warm(self, spec: Spec) -> None:
+        """Have warm kernels for whoever asks for the same next."""
+        if self._stopping or self._pool_size == 0:
+            return
+        if spec != self._warm_spec:
+            self._discard_warm()
+            self._warm_spec = spec
+        if self._filling is None or self._filling.done():
+            self._filling = asyncio.create_task(self._fill(), name="scratch kernel pool")
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        if self._idle_timeout:
+            loop = asyncio.get_running_loop()
+            self._idle_timer = loop.call_later(self._idle_timeout, self._discard_warm)
+
+    async def _fill(self) -> None:
+        while not self._stopping and len(self._warm) < self._pool_size:
+            spec = self._warm_spec
+            if spec is None:
+                return
+            try:
+                kernel = await self._start(spec)
+            except KernelUnavailable as error:
+                self._log.warning("No warm kernel: %s", error.message)
+                return
+            if spec == self._warm_spec and not self._stopping:
+                self._warm.append(kernel)
+            else:
+                self._end_later(kernel)
+
+    def _discard_warm(self) -> None:
+        self._warm_spec = None
+        while self._warm:
+            self._end_later(self._warm.popleft())
+
+    def _end_later(self, kernel: ScratchKernel) -> None:
+        task = asyncio.create_task(kernel.shut_down(), name=f"end kernel {kernel.id}")
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _start(self, spec: Spec) -> ScratchKernel:
+        kernel_id = ""
+        connection: KernelConnection | None = None
+        try:
+            kernel_id = await self._kernels.start_kernel(
+                kernel_name=spec.kernel_name, path=spec.cwd, env={**os.environ, **dict(spec.env)}
+            )
+            manager = self._kernels.get_kernel(kernel_id)
+            # Its state is told from our own drain: one reader of IOPub on the loop less. And its
+            # death is ours to tell: the autorestart would hide it.
+            self._kernels.stop_watching_activity(kernel_id)
+            manager.stop_restarter()
+            connection = KernelConnection(
+                manager.get_connection_info(),
+                kernel_id=kernel_id,
+                kernel_name=spec.kernel_name,
+                log=self._log,
+            )
+            await asyncio.wait_for(connection.ready(), self._start_timeout)
+        except BaseException as error:
+            if connection is not None:
+                await connection.close()
+            if kernel_id in self._kernels:
+                await self._kernels.shutdown_kernel(kernel_id, now=True)
+            if isinstance(error, Exception):
+                self._log.warning("Kernel %r did not start", spec.kernel_name, exc_info=error)
+                raise KernelUnavailable(
+                    f"The kernel {spec.kernel_name!r} did not start; the server's log says why.",
+                    kernel_name=spec.kernel_name,
+                ) from error
+            raise
+        kernel = ScratchKernel(self._kernels, manager, connection, spec)
+        connection.on_state = kernel.shows
+        kernel.shows("idle")
+        return kernel
