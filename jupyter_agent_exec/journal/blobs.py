@@ -1,0 +1,248 @@
+"""Large payloads: taking them out of outputs and putting them back, and the files they live in."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ..errors import BlobNotFound
+from ..records import BlobRef, Payload
+from ..types import IMAGE_TYPES, JSON, Digest, Output
+from .folders import make_folder, sync_folder
+from .spill import TextSpill
+
+INLINE_BYTES: Final = 8192
+"""A larger payload is a file of its own; a larger value is taken out of its output."""
+
+_BINARY: Final = ("image/", "audio/", "video/")
+_STAND_INS: Final[dict[str, Any]] = {"text": "", "traceback": [], "metadata": {}}
+
+
+class Packed(NamedTuple):
+    """Outputs as the journal keeps them."""
+
+    digest: Digest | None
+    """Of the JSON array of outputs; None if there are none."""
+    blobs: tuple[BlobRef, ...]
+    payloads: tuple[Payload, ...]
+    """All that `digest` and `blobs` name."""
+
+
+def pack_outputs(outputs: Sequence[Output]) -> Packed:
+    """Take large values and images out of `outputs`, leaving null and a reference for each.
+
+    A value is an entry of the mimebundle, or of the output itself (a stream's text, a traceback).
+    `unpack_outputs` gives back equal outputs, whatever JSON they hold.
+    """
+    if not outputs:
+        return Packed(None, (), ())
+    refs: list[BlobRef] = []
+    payloads: dict[Digest, Payload] = {}
+    kept: list[Output] = []
+    for index, output in enumerate(outputs):
+        kept.append(dict(output))
+        for key, value in output.items():
+            if key == "data" and isinstance(value, dict):
+                kept[index][key] = bundle = dict(value)
+                for mimetype, item in value.items():
+                    if _take_out((index, key, mimetype), item, mimetype, refs, payloads):
+                        bundle[mimetype] = None
+            elif _take_out((index, key), value, None, refs, payloads):
+                kept[index][key] = None
+    whole = Payload.of(_json(kept))
+    payloads[whole.digest] = whole
+    return Packed(whole.digest, tuple(refs), tuple(payloads.values()))
+
+
+def unpack_outputs(
+    data: bytes, refs: Iterable[BlobRef], read: Callable[[Digest], bytes | None]
+) -> list[Output]:
+    """Put the values named by `refs` back into the outputs that `pack_outputs` made `data` of.
+
+    Parameters
+    ----------
+    data
+        The payload that is the JSON array of outputs.
+    refs
+        Where values belong.
+    read
+        Gives a blob's bytes, or None if it is gone: then an empty value, or for an entry of a
+        mimebundle no entry, keeps the output a valid one.
+    """
+    outputs: list[Output] = json.loads(data)
+    for ref in refs:
+        *way, last = ref.at
+        place: Any = outputs
+        for step in way:
+            place = place[step]
+        blob = read(ref.sha256)
+        if blob is not None:
+            place[last] = _value(blob, ref.encoding)
+        elif len(way) > 1:
+            del place[last]
+        else:
+            place[last] = _STAND_INS.get(str(last), "")
+    return outputs
+
+
+def _take_out(
+    at: tuple[int | str, ...],
+    value: JSON,
+    mimetype: str | None,
+    refs: list[BlobRef],
+    payloads: dict[Digest, Payload],
+) -> bool:
+    """Make a blob of `value` if it is to be one, and say whether."""
+    image = mimetype in IMAGE_TYPES
+    if value is None or isinstance(value, (bool, int, float)):
+        return False
+    if not image and isinstance(value, str) and len(value) * 4 <= INLINE_BYTES:
+        return False
+    data, encoding = _blob(value, mimetype)
+    if not image and len(data) <= INLINE_BYTES:
+        return False
+    if encoding == "json":
+        mimetype = "application/json"
+    elif mimetype is None or (encoding == "text" and _is_binary(mimetype)):
+        mimetype = "text/plain"
+    payload = Payload.of(data, as_file=image)
+    payloads[payload.digest] = payload
+    refs.append(
+        BlobRef(
+            at=at, sha256=payload.digest, bytes=len(data), encoding=encoding, mimetype=mimetype
+        )
+    )
+    return True
+
+
+def _blob(value: JSON, mimetype: str | None) -> tuple[bytes, Any]:
+    """Return the bytes that keep `value`, and the name of the encoding that made them."""
+    if isinstance(value, str):
+        if mimetype is not None and _is_binary(mimetype):
+            decoded = _decoded(value)
+            if decoded is not None:
+                return decoded, "base64"
+        try:
+            return value.encode("utf-8"), "text"
+        except UnicodeEncodeError:
+            pass  # a lone surrogate: JSON can escape it
+    return _json(value), "json"
+
+
+def _value(data: bytes, encoding: str) -> JSON:
+    if encoding == "base64":
+        return binascii.b2a_base64(data, newline=False).decode("ascii")
+    if encoding == "text":
+        return data.decode("utf-8")
+    return json.loads(data)
+
+
+def _is_binary(mimetype: str) -> bool:
+    """Whether Jupyter writes data of this type as base64."""
+    if mimetype == "image/svg+xml":
+        return False
+    return mimetype.startswith(_BINARY) or mimetype == "application/pdf"
+
+
+def _decoded(text: str) -> bytes | None:
+    """Return what `text` is the base64 of, if encoding it again gives the very same text."""
+    try:
+        data = binascii.a2b_base64(text)
+    except ValueError:
+        return None
+    return data if binascii.b2a_base64(data, newline=False) == text.encode() else None
+
+
+def _json(value: JSON) -> bytes:
+    """Return JSON from which `json.loads` makes an equal value, NaN and surrogates included."""
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+class BlobStore:
+    """The files of one session's payloads, named by digest. Thread-safe.
+
+    Parameters
+    ----------
+    folder
+        Made when the first blob is written; its parent must exist.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, digest: Digest) -> Path:
+        """Return where the payload is, or would be."""
+        return self.folder / digest
+
+    def read(self, digest: Digest) -> bytes:
+        """Return a payload's bytes.
+
+        Raises
+        ------
+        BlobNotFound
+            If it is not there.
+        """
+        try:
+            return self.path(digest).read_bytes()
+        except FileNotFoundError:
+            raise BlobNotFound(f"No payload {digest} is kept.", digest=digest) from None
+
+    def keep(self, payloads: Iterable[Payload]) -> list[Payload]:
+        """Write those that are to be files, durable before this returns; return the others.
+
+        Raises
+        ------
+        OSError
+            If one could not be written; those that were do no harm.
+        """
+        inline: list[Payload] = []
+        written = False
+        for payload in payloads:
+            if _fits_on_a_line(payload):
+                inline.append(payload)
+            elif not self.path(payload.digest).exists():
+                self._write(payload)
+                written = True
+        if written:
+            sync_folder(self.folder)
+        return inline
+
+    def new_text_spill(self, max_bytes: int) -> TextSpill:
+        """Return a file for an execution's whole text that becomes a blob when it is finished."""
+        return TextSpill(self.folder, max_bytes)
+
+    def remove_temporary(self) -> None:
+        """Remove what a server that died had not finished writing."""
+        for path in self.folder.glob(".*"):
+            path.unlink(missing_ok=True)
+
+    def _write(self, payload: Payload) -> None:
+        make_folder(self.folder)
+        temporary = self.folder / f".{secrets.token_hex(8)}"
+        try:
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(payload.data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.rename(self.path(payload.digest))
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _fits_on_a_line(payload: Payload) -> bool:
+    if payload.as_file or len(payload.data) > INLINE_BYTES:
+        return False
+    try:
+        payload.data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
