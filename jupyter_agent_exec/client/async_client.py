@@ -1,0 +1,285 @@
+"""The client that awaits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, overload
+
+import anyio
+import httpx2
+
+from .. import models
+from ..errors import AgentExecError
+from . import calls
+from .drivers import AsyncDriver
+from .errors import ClientError
+from .events import Event
+from .requests import execute_request, session_request
+from .result import Result
+from .servers import named, running
+
+
+class AsyncAgentExecClient:
+    """`AgentExecClient`, awaited; on asyncio or trio. Tasks of one event loop may share one.
+
+    Examples
+    --------
+    >>> async with AsyncAgentExecClient() as client:
+    ...     async with await client.open_session(agent="analyst") as session:
+    ...         print((await session.run("1 + 1")).text)
+    2
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        given = named(url, token)
+        self._driver = AsyncDriver(
+            lambda: calls.connect(given, [] if given else running()), transport
+        )
+
+    async def __aenter__(self) -> AsyncAgentExecClient:
+        await self._driver.connect()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections. Sessions stay open."""
+        await self._driver.close()
+
+    @property
+    def address(self) -> str | None:
+        """The address of the server; None before there is one."""
+        return self._driver.address
+
+    async def status(self) -> models.ServerStatus:
+        """Ask how the extension is doing."""
+        return await self._driver.run(calls.status())
+
+    async def open_session(
+        self,
+        agent: str | models.Agent = "python-client",
+        *,
+        kernel_name: str | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        title: str | None = None,
+        client_id: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the server keeps it
+        max_output_bytes: int | None = None,
+        restart_if_interrupt_ignored: bool | None = None,
+        init_source: str | None = None,
+    ) -> AsyncSession:
+        """Open a session, as `AgentExecClient.open_session` does."""
+        request = session_request(
+            agent,
+            models.ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {})),
+            models.Limits(
+                timeout=timeout,
+                max_output_bytes=max_output_bytes,
+                restart_if_interrupt_ignored=restart_if_interrupt_ignored,
+            ),
+            title=title,
+            client_id=client_id,
+            init_source=init_source,
+        )
+        return AsyncSession(self._driver, await self._driver.run(calls.open_session(request)))
+
+    async def session(self, session_id: str) -> AsyncSession:
+        """Return the session with this id, to look at it or to go on in it."""
+        return AsyncSession(self._driver, await self._driver.run(calls.session(session_id)))
+
+    async def sessions(self) -> AsyncIterator[AsyncSession]:
+        """Give all sessions, open and closed, the newest first."""
+        async for info in self._driver.feed(calls.sessions()):
+            yield AsyncSession(self._driver, info)
+
+    async def execution(self, execution_id: str) -> Result:
+        """Look at an execution, any number of times."""
+        return await self._driver.run(calls.execution(execution_id))
+
+    async def wait(self, execution_id: str) -> Result:
+        """Wait until an execution has finished."""
+        return await self._driver.run(calls.wait(execution_id))
+
+    def follow(self, execution_id: str) -> AsyncIterator[Event]:
+        """Give the events of an execution: those that were, and those to come."""
+        return self._driver.feed(calls.follow(execution_id))
+
+    async def cancel(self, execution_id: str) -> None:
+        """Take back an execution, as `AgentExecClient.cancel` does."""
+        await self._driver.run(calls.cancel(execution_id))
+
+    @overload
+    async def text(
+        self, execution_id: str, offset: int = 0, limit: int | None = None, grep: None = None
+    ) -> models.Text: ...
+
+    @overload
+    async def text(
+        self, execution_id: str, offset: int = 0, limit: int | None = None, *, grep: str
+    ) -> models.TextMatches: ...
+
+    async def text(
+        self,
+        execution_id: str,
+        offset: int = 0,
+        limit: int | None = None,
+        grep: str | None = None,
+    ) -> models.Text | models.TextMatches:
+        """Read an execution's whole text, as `AgentExecClient.text` does."""
+        if grep is not None:
+            return await self._driver.run(calls.grep(execution_id, grep, offset))
+        return await self._driver.run(calls.text(execution_id, offset, limit))
+
+    def search(
+        self,
+        q: str = "",
+        *,
+        agent: str | None = None,
+        status: str | None = None,
+        session_id: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        has_image: bool | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[models.SearchHit]:
+        """Search the history, as `AgentExecClient.search` does."""
+        filters: dict[str, str | bool | None] = {
+            "agent": agent,
+            "status": status,
+            "session_id": session_id,
+            "since": since,
+            "until": until,
+            "has_image": has_image,
+        }
+        return self._driver.feed(calls.search(q, limit, filters))
+
+
+class AsyncSession:
+    """An agent session; an async context manager that closes it at the end.
+
+    Parameters
+    ----------
+    driver
+        The client's connection.
+    info
+        The session as the server answered it.
+    """
+
+    def __init__(self, driver: AsyncDriver, info: models.Session) -> None:
+        self._driver = driver
+        self.info = info
+        """The session as it was when this object was made or the kernel restarted."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.info.id
+
+    async def __aenter__(self) -> AsyncSession:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # What went wrong in the block is what its reader needs to see.
+        with suppress(*((ClientError, AgentExecError) if error is not None else ())):
+            await self.close()
+
+    def __repr__(self) -> str:
+        return f"<AsyncSession {self.id} of {self.info.agent.name!r}>"
+
+    async def run(
+        self,
+        source: str,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - the server keeps it
+        queue_timeout: float | None = None,
+        max_output_bytes: int | None = None,
+        idempotency_key: str | None = None,
+        raise_on_error: bool = False,
+    ) -> Result:
+        """Run `source` once and wait until it has finished, as `Session.run` does.
+
+        Cancelling the task ends the waiting, not the execution.
+        """
+        request = execute_request(source, timeout, queue_timeout, max_output_bytes)
+        result = await self._driver.run(calls.run(self.info.id, request, idempotency_key))
+        return result.raise_on_error() if raise_on_error else result
+
+    def stream(
+        self,
+        source: str,
+        *,
+        timeout: float | None = None,
+        queue_timeout: float | None = None,
+        max_output_bytes: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> AsyncIterator[Event]:
+        """Run `source` once and give its events, as `Session.stream` does."""
+        request = execute_request(source, timeout, queue_timeout, max_output_bytes)
+        return self._driver.feed(calls.stream(self.id, request, idempotency_key))
+
+    def executions(self) -> AsyncIterator[Result]:
+        """Give the session's executions in order."""
+        return self._driver.feed(calls.executions(self.id))
+
+    async def interrupt(self) -> None:
+        """Interrupt what runs in the kernel."""
+        await self._driver.run(calls.interrupt(self.id))
+
+    async def restart(self) -> None:
+        """Get a fresh kernel; variables are gone."""
+        self.info = await self._driver.run(calls.restart(self.id))
+
+    async def close(self) -> None:
+        """Close the session and shut its kernel down. Its record stays."""
+        await self._driver.run(calls.close_session(self.id))
+
+    @overload
+    async def export(self, path: None = None) -> dict[str, Any]: ...
+
+    @overload
+    async def export(self, path: str | PathLike[str]) -> Path: ...
+
+    async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any] | Path:
+        """Return the session as an nbformat 4.5 notebook, or write it to `path` and return that."""
+        if path is not None:
+            return await self._download("notebook", path)
+        feed = self._driver.feed(calls.download(self.id, "notebook"))
+        return calls.notebook(b"".join([chunk async for chunk in feed]))
+
+    @overload
+    async def journal(self, path: None = None) -> bytes: ...
+
+    @overload
+    async def journal(self, path: str | PathLike[str]) -> Path: ...
+
+    async def journal(self, path: str | PathLike[str] | None = None) -> bytes | Path:
+        """Return the raw record, or write it to `path` and return that."""
+        if path is not None:
+            return await self._download("journal", path)
+        feed = self._driver.feed(calls.download(self.id, "journal"))
+        return b"".join([chunk async for chunk in feed])
+
+    async def _download(
+        self, what: Literal["notebook", "journal"], path: str | PathLike[str]
+    ) -> Path:
+        async with await anyio.open_file(path, "wb") as file:
+            async for chunk in self._driver.feed(calls.download(self.id, what)):
+                await file.write(chunk)
+        return Path(path)

@@ -1,0 +1,401 @@
+"""What the client can ask, as steps without I/O.
+
+Here stands what is asked, what is asked again when a connection breaks, and how long: a `GET` any
+number of times, an execution with the idempotency key that it was first sent with, so that it never
+runs twice, and nothing that would do its work a second time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, Literal, TypeVar
+from urllib.parse import quote, urlencode
+from uuid import uuid4
+
+import msgspec
+
+from ..errors import AgentExecError, InvalidRequest, SessionClosed
+from ..models import (
+    Execute,
+    Execution,
+    ExecutionList,
+    OpenSession,
+    Request,
+    SearchHit,
+    SearchResults,
+    ServerStatus,
+    Session,
+    SessionList,
+    Text,
+    TextMatches,
+)
+from ..types import FINAL_STATUSES
+from .answers import check, read
+from .errors import (
+    CannotConnect,
+    ClientError,
+    ConnectionLost,
+    NoServerFound,
+    ServerUnreachable,
+    UnexpectedAnswer,
+)
+from .events import Event, Finished, read_event
+from .result import Result
+from .servers import URL_VARIABLE, Server
+from .sse import EventParser
+from .steps import Call, Connect, Emit, Feed, Pause, Reply, Send, receive, send
+
+M = TypeVar("M")
+
+API: Final = "/api/agent-exec"
+
+WAIT_SECONDS: Final = 30.0
+"""How long one request waits for an execution; then another one does."""
+
+ANSWER_SECONDS: Final = 30.0
+"""How long the server may take beyond that."""
+
+PROBE_SECONDS: Final = 5.0
+"""How long a server that was found may take to say that it is there."""
+
+RECONNECT_SECONDS: Final = 30.0
+"""How long a broken connection is tried again before that is an error."""
+
+_execution = msgspec.json.Decoder(Execution)
+_executions = msgspec.json.Decoder(ExecutionList)
+_session = msgspec.json.Decoder(Session)
+_sessions = msgspec.json.Decoder(SessionList)
+_hits = msgspec.json.Decoder(SearchResults)
+_text = msgspec.json.Decoder(Text)
+_matches = msgspec.json.Decoder(TextMatches)
+_status = msgspec.json.Decoder(ServerStatus)
+_anything: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
+_encoder = msgspec.json.Encoder()
+
+
+class Backoff:
+    """How long to pause before the next try, and when to give up."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew: there was a connection."""
+        self._tries = 0
+        self._paused = 0.0
+
+    def after(self, error: ServerUnreachable) -> Pause:
+        """Return the pause that follows `error`, or raise it when it has been enough."""
+        if self._paused >= RECONNECT_SECONDS:
+            raise error
+        pause = min(0.05 * 2**self._tries, 2.0)
+        self._tries += 1
+        self._paused += pause
+        return Pause(pause)
+
+
+# -- the server ------------------------------------------------------------------------------------
+
+
+def connect(given: Server | None, found: list[Server]) -> Call[None]:
+    """Connect to the server that is given, or to the first of those found that answers."""
+    if given is not None:
+        yield Connect(given)
+        return
+    reasons: list[str] = []
+    for server in found:
+        yield Connect(server)
+        try:
+            reply = yield from send(Send("GET", f"{API}/status", read_timeout=PROBE_SECONDS))
+            read(reply, _status)
+        except (ClientError, AgentExecError) as error:
+            reasons.append(f"{server.address}: {error}")
+        else:
+            return
+    raise NoServerFound(_nobody(reasons))
+
+
+def _nobody(reasons: list[str]) -> str:
+    advice = (
+        "Start one with `jupyter lab` or `jupyter server` where jupyter-agent-exec is installed, "
+        f"or name one by url= and token=, or in {URL_VARIABLE}."
+    )
+    if not reasons:
+        return f"No Jupyter server runs here. {advice}"
+    return (
+        "No Jupyter server that runs here answers for jupyter-agent-exec. "
+        + advice
+        + "".join(f"\n  {reason}" for reason in reasons)
+    )
+
+
+def status() -> Call[ServerStatus]:
+    """Ask how the extension is doing."""
+    return (yield from _get("/status", _status))
+
+
+# -- sessions --------------------------------------------------------------------------------------
+
+
+def open_session(request: OpenSession) -> Call[Session]:
+    """Open a session, one only even if the connection breaks and it is asked again.
+
+    It needs a `client_id` for that; a request without gets one.
+    """
+    if request.client_id is None:
+        request = msgspec.structs.replace(request, client_id=f"once-{uuid4().hex}")
+    reply = yield from _persistently(_post("/sessions", request, read_timeout=120.0))
+    return read(reply, _session)
+
+
+def session(session_id: str) -> Call[Session]:
+    """Look at a session."""
+    return (yield from _get(f"/sessions/{_segment(session_id)}", _session))
+
+
+def sessions() -> Feed[Session]:
+    """List all sessions, the newest first."""
+    after: str | None = None
+    while True:
+        page = yield from _get(_with("/sessions", after=after), _sessions)
+        for each in page.sessions:
+            yield Emit(each)
+        after = page.next_after
+        if after is None:
+            return
+
+
+def close_session(session_id: str) -> Call[None]:
+    """Close a session; that it is closed already is no error."""
+    try:
+        check((yield from _persistently(_act(f"/sessions/{_segment(session_id)}/close"))))
+    except SessionClosed:
+        return
+
+
+def interrupt(session_id: str) -> Call[None]:
+    """Interrupt what runs in a session's kernel."""
+    check((yield from send(_act(f"/sessions/{_segment(session_id)}/interrupt"))))
+
+
+def restart(session_id: str) -> Call[Session]:
+    """Give a session a fresh kernel and look at the session."""
+    check((yield from send(_act(f"/sessions/{_segment(session_id)}/restart"))))
+    return (yield from session(session_id))
+
+
+# -- executions ------------------------------------------------------------------------------------
+
+
+def run(session_id: str, execute: Execute, key: str | None) -> Call[Result]:
+    """Run a source once and wait until it has finished, however long that takes."""
+    accepted = yield from _execute(session_id, execute, key, wait=WAIT_SECONDS)
+    return Result((yield from _finished(accepted)))
+
+
+def stream(session_id: str, execute: Execute, key: str | None) -> Feed[Event]:
+    """Run a source once and tell what happens, as it happens."""
+    accepted = yield from _execute(session_id, execute, key, wait=0.0)
+    yield from follow(accepted.id)
+
+
+def follow(execution_id: str) -> Feed[Event]:
+    """Tell what happened to an execution since it was accepted, and what happens."""
+    backoff = Backoff()
+    last_id = ""
+    while True:
+        try:
+            yield from _open_stream(execution_id, last_id)
+            parser = EventParser()
+            while chunk := (yield from receive()):
+                backoff.reset()
+                for message in parser.feed(chunk):
+                    event = _event(message)
+                    last_id = message.id
+                    if event is not None:
+                        yield Emit(event)
+                    if isinstance(event, Finished):
+                        return
+            raise ConnectionLost("The server ended the stream before the execution had finished.")
+        except ServerUnreachable as error:
+            yield backoff.after(error)
+
+
+def execution(execution_id: str) -> Call[Result]:
+    """Look at an execution."""
+    return Result((yield from _get(f"/executions/{_segment(execution_id)}", _execution)))
+
+
+def wait(execution_id: str) -> Call[Result]:
+    """Wait until an execution has finished."""
+    return Result((yield from _finished((yield from execution(execution_id)).execution)))
+
+
+def executions(session_id: str) -> Feed[Result]:
+    """List a session's executions in order."""
+    after: int | None = None
+    while True:
+        path = _with(f"/sessions/{_segment(session_id)}/executions", after=after)
+        page = yield from _get(path, _executions)
+        for each in page.executions:
+            yield Emit(Result(each))
+        after = page.next_after
+        if after is None:
+            return
+
+
+def cancel(execution_id: str) -> Call[None]:
+    """Take back an execution that waits, or interrupt it if it runs."""
+    check((yield from _persistently(_act(f"/executions/{_segment(execution_id)}/cancel"))))
+
+
+def text(execution_id: str, offset: int, limit: int | None) -> Call[Text]:
+    """Read a range of an execution's whole text."""
+    path = f"/executions/{_segment(execution_id)}/text"
+    return (yield from _get(_with(path, offset=offset, limit=limit), _text))
+
+
+def grep(execution_id: str, pattern: str, offset: int) -> Call[TextMatches]:
+    """Find the lines of an execution's whole text that match."""
+    path = f"/executions/{_segment(execution_id)}/text"
+    return (yield from _get(_with(path, grep=pattern, offset=offset), _matches))
+
+
+def search(q: str, limit: int | None, filters: dict[str, str | bool | None]) -> Feed[SearchHit]:
+    """Search the history, the newest first; `limit` bounds how many hits are told."""
+    after: str | None = None
+    left = math.inf if limit is None else limit
+    while left > 0:
+        page_size = None if left == math.inf else min(int(left), 100)
+        path = _with("/search", q=q, after=after, limit=page_size, **filters)
+        page = yield from _get(path, _hits)
+        for hit in page.hits[: None if left == math.inf else int(left)]:
+            yield Emit(hit)
+        left -= len(page.hits)
+        after = page.next_after
+        if after is None:
+            return
+
+
+def download(session_id: str, what: Literal["notebook", "journal"]) -> Feed[bytes]:
+    """Tell a session's notebook or journal, piece by piece."""
+    path = f"/sessions/{_segment(session_id)}/{what}"
+    reply = yield from send(Send("GET", f"{API}{path}", streamed=True))
+    check(reply)
+    while chunk := (yield from receive()):
+        yield Emit(chunk)
+
+
+def notebook(content: bytes) -> dict[str, Any]:
+    """Read a notebook that was downloaded."""
+    return read(Reply(200, content), _anything)
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def _execute(session_id: str, execute: Execute, key: str | None, wait: float) -> Call[Execution]:
+    request = _post(
+        f"/sessions/{_segment(session_id)}/executions",
+        msgspec.structs.replace(execute, wait=wait),
+        headers=((b"Idempotency-Key", _header_value(key or uuid4().hex)),),
+        read_timeout=wait + ANSWER_SECONDS,
+    )
+    return read((yield from _persistently(request)), _execution)
+
+
+def _finished(current: Execution) -> Call[Execution]:
+    path = f"/executions/{current.id}?wait={WAIT_SECONDS:g}"
+    while current.status not in FINAL_STATUSES:
+        current = yield from _get(path, _execution, read_timeout=WAIT_SECONDS + ANSWER_SECONDS)
+    return current
+
+
+def _open_stream(execution_id: str, last_id: str) -> Call[None]:
+    headers = ((b"Last-Event-ID", last_id.encode()),) if last_id else ()
+    path = f"{API}/executions/{_segment(execution_id)}/stream"
+    check((yield from send(Send("GET", path, headers=headers, streamed=True))))
+
+
+def _event(message: Any) -> Event | None:
+    try:
+        return read_event(message)
+    except msgspec.DecodeError as error:
+        raise UnexpectedAnswer(
+            f"The stream brought a {message.event!r} event that is unknown here: {error}", 200
+        ) from error
+
+
+def _get(path: str, decoder: msgspec.json.Decoder[M], read_timeout: float = 60.0) -> Call[M]:
+    reply = yield from _persistently(Send("GET", f"{API}{path}", read_timeout=read_timeout))
+    return read(reply, decoder)
+
+
+def _persistently(request: Send) -> Call[Reply]:
+    """Send `request`, and again while its connection breaks.
+
+    That nobody listens is told at once the first time: it is a wrong address more often than a
+    server that comes back.
+    """
+    backoff: Backoff | None = None
+    while True:
+        try:
+            reply = yield from send(request)
+            if reply.status in (502, 503, 504):
+                _raise_if_lost(reply)
+        except CannotConnect as error:
+            if backoff is None:
+                raise
+            pause = backoff.after(error)
+        except ServerUnreachable as error:
+            backoff = backoff or Backoff()
+            pause = backoff.after(error)
+        else:
+            return reply
+        yield pause
+
+
+def _raise_if_lost(reply: Reply) -> None:
+    try:
+        check(reply)
+    except (AgentExecError, UnexpectedAnswer):
+        return
+
+
+def _post(
+    path: str,
+    body: Request,
+    headers: tuple[tuple[bytes, bytes], ...] = (),
+    read_timeout: float = 60.0,
+) -> Send:
+    try:
+        encoded = _encoder.encode(body)
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            "Text with a lone surrogate cannot be sent: it has no UTF-8 form.",
+            position=error.start,
+        ) from error
+    return Send("POST", f"{API}{path}", encoded, headers, read_timeout)
+
+
+def _act(path: str) -> Send:
+    return Send("POST", f"{API}{path}", b"{}")
+
+
+def _header_value(key: str) -> bytes:
+    if not key.isprintable() or not key.isascii():
+        raise InvalidRequest("An idempotency key is printable ASCII.", field="Idempotency-Key")
+    return key.encode()
+
+
+def _segment(value: str) -> str:
+    return quote(value, safe="")
+
+
+def _with(path: str, **query: str | float | None) -> str:
+    told = {
+        name: ("true" if value else "false") if isinstance(value, bool) else value
+        for name, value in query.items()
+        if value is not None
+    }
+    return f"{path}?{urlencode(told)}" if told else path

@@ -1,0 +1,58 @@
+"""Text from a kernel, made harmless for a terminal.
+
+What code prints is not to be trusted: control characters can move the cursor, rewrite what was
+shown, change the window's title or, in some terminals, type for the person.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SEQUENCES: Final = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC, when they end
+    r"|\x1b[ -/]+[0-~]"  # character sets
+)
+
+_SHOWN: Final[dict[int, str]] = {
+    # C0 but tab and line feed, and DEL, by their pictures.
+    **{code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)},
+    0x7F: "\u2421",
+    # C1, which some terminals obey, and what reorders or hides text.
+    **{code: f"\\x{code:02x}" for code in range(0x80, 0xA0)},
+    **{
+        code: f"\\u{code:04x}"
+        for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    },
+    0x2028: "\n",
+    0x2029: "\n",
+}
+
+
+def plain(text: str) -> str:
+    """Return `text` without escape sequences, its other control characters made visible.
+
+    Tabs and line ends stay; CR LF becomes a line end. Lone surrogates become U+FFFD.
+    """
+    text = _SEQUENCES.sub("", text).replace("\r\n", "\n").translate(_SHOWN)
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def one_line(text: str, width: int) -> str:
+    """Return `text` on one line of at most `width` characters."""
+    flat = " ".join(plain(text).split())
+    return flat if len(flat) <= width else flat[: max(width - 1, 0)] + "…"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as people read it."""
+    if count < 1000:
+        return f"{count} B"
+    for unit in ("kB", "MB"):
+        count_in = count / 1000 if unit == "kB" else count / 1_000_000
+        if count_in < 999.5:
+            return f"{count_in:.0f} {unit}" if count_in >= 10 else f"{count_in:.1f} {unit}"
+    return f"{count / 1e9:.1f} GB"

@@ -1,0 +1,121 @@
+"""Where a server is: an address with its token, given or found among those that run here."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
+
+from jupyter_core.paths import jupyter_runtime_dir
+from msgspec import Struct
+
+URL_VARIABLE = "JUPYTER_AGENT_EXEC_URL"
+TOKEN_VARIABLE = "JUPYTER_AGENT_EXEC_TOKEN"  # noqa: S105
+
+_PAGES = ("/lab", "/tree", "/notebooks")
+
+
+class Server(Struct, frozen=True, kw_only=True):
+    """A Jupyter server."""
+
+    url: str
+    """Its base URL, without a slash at the end."""
+    token: str | None
+    socket_path: str | None = None
+    """The Unix socket on which it listens; null for TCP."""
+
+    @classmethod
+    def at(cls, url: str, token: str | None = None) -> Server:
+        """Read an address as people have it.
+
+        Parameters
+        ----------
+        url
+            A base URL, or a page's with ``?token=``, as Jupyter prints it at its start;
+            ``http+unix://`` and the quoted path of a Unix socket as well.
+        token
+            The credential; that of `url` when None.
+
+        Raises
+        ------
+        ValueError
+            `url` is not an address that a Jupyter server could have.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https", "http+unix") or not parts.netloc:
+            raise ValueError(
+                f"Not the address of a Jupyter server: {url!r}. Give it as http://host:port/base/."
+            )
+        path = parts.path.rstrip("/")
+        for page in _PAGES:
+            path = path.removesuffix(page)
+        if parts.scheme != "http+unix":
+            _ = parts.port  # raises when it is not a number
+        token = token or parse_qs(parts.query).get("token", [None])[0]
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise ValueError("Not a token: it holds characters that no token has.")
+        if parts.scheme == "http+unix":
+            return cls(
+                url=f"http://localhost{path}", token=token, socket_path=unquote(parts.netloc)
+            )
+        return cls(url=urlunsplit((parts.scheme, parts.netloc, path, "", "")), token=token)
+
+    @property
+    def address(self) -> str:
+        """The address as people know it, without the token."""
+        if self.socket_path is None:
+            return self.url
+        base = urlsplit(self.url).path
+        return f"http+unix://{quote(self.socket_path, safe='')}{base}"
+
+
+def named(
+    url: str | None, token: str | None, environ: Mapping[str, str] = os.environ
+) -> Server | None:
+    """Return the server that the arguments, or else the environment, name; None for neither.
+
+    A token that is not given is looked up among the servers that run here.
+    """
+    url = url or environ.get(URL_VARIABLE)
+    token = token or environ.get(TOKEN_VARIABLE) or None
+    if not url:
+        return None
+    server = Server.at(url, token)
+    if server.token is not None:
+        return server
+    return next((known for known in running() if known.address == server.address), server)
+
+
+def running(runtime_dir: Path | None = None) -> list[Server]:
+    """Return the Jupyter servers of this user on this machine, the newest first.
+
+    They are those whose file in Jupyter's runtime folder names a living process; whether they
+    answer is not known yet.
+    """
+    folder = Path(jupyter_runtime_dir()) if runtime_dir is None else runtime_dir
+    found: list[tuple[float, Server]] = []
+    for file in folder.glob("jpserver-*.json"):
+        try:
+            info = json.loads(file.read_text(encoding="utf-8"))
+            modified = file.stat().st_mtime
+            if _is_alive(int(info["pid"])):
+                found.append((modified, Server.at(info["url"], info.get("token") or None)))
+        except (OSError, ValueError, KeyError, TypeError):
+            # Being written, removed, or not a server's: then nobody is there to be found.
+            continue
+    return [server for _, server in sorted(found, key=lambda entry: entry[0], reverse=True)]
+
+
+def _is_alive(pid: int) -> bool:
+    if os.name == "nt":
+        # Signal 0 would end the process there; whether somebody answers is asked anyway.
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

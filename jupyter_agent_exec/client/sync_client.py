@@ -1,0 +1,399 @@
+"""The client that blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, overload
+
+import httpx2
+
+from .. import models
+from ..errors import AgentExecError
+from . import calls
+from .drivers import SyncDriver
+from .errors import ClientError
+from .events import Event
+from .requests import execute_request, session_request
+from .result import Result
+from .servers import named, running
+
+
+class AgentExecClient:
+    """Run code in a person's Jupyter, in the open.
+
+    A context manager that closes its connections at the end; it may be used without. Threads may
+    share one.
+
+    Parameters
+    ----------
+    url
+        The Jupyter server's base URL, or one with ``?token=`` as Jupyter prints it. When None,
+        that of the environment variable ``JUPYTER_AGENT_EXEC_URL``; else the newest server that
+        runs here and answers.
+    token
+        The credential; ``JUPYTER_AGENT_EXEC_TOKEN`` when None. That of a server that runs here is
+        found.
+    transport
+        What sends, such as ``httpx2.HTTPTransport(proxy=…)``.
+
+    Raises
+    ------
+    ValueError
+        `url` is not an address that a Jupyter server could have.
+
+    Examples
+    --------
+    >>> with AgentExecClient() as client, client.open_session(agent="analyst") as session:
+    ...     print(session.run("1 + 1").text)
+    2
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        given = named(url, token)
+        self._driver = SyncDriver(
+            lambda: calls.connect(given, [] if given else running()), transport
+        )
+
+    def __enter__(self) -> AgentExecClient:
+        self._driver.connect()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections. Sessions stay open."""
+        self._driver.close()
+
+    @property
+    def address(self) -> str | None:
+        """The address of the server; None before there is one."""
+        return self._driver.address
+
+    def status(self) -> models.ServerStatus:
+        """Ask how the extension is doing."""
+        return self._driver.run(calls.status())
+
+    def open_session(
+        self,
+        agent: str | models.Agent = "python-client",
+        *,
+        kernel_name: str | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        title: str | None = None,
+        client_id: str | None = None,
+        timeout: float | None = None,
+        max_output_bytes: int | None = None,
+        restart_if_interrupt_ignored: bool | None = None,
+        init_source: str | None = None,
+    ) -> Session:
+        """Open a session with a scratch kernel of its own.
+
+        Parameters
+        ----------
+        agent
+            Who asks: a name, or an Agent with version and model too.
+        kernel_name
+            A kernelspec; the server's default when None.
+        cwd
+            Contents path of the folder in which the kernel starts; the server's root when None.
+        env
+            Environment variables of the kernel; the server has a list of the names it allows.
+        title
+            What the session is for, in words.
+        client_id
+            The same id with the same target gets the same open session, however often it is asked.
+        timeout
+            Seconds each execution may run; the server's default when None.
+        max_output_bytes
+            UTF-8 bytes of output that are kept with a cell; the server's default when None.
+        restart_if_interrupt_ignored
+            Replace the kernel when code goes on after an interrupt and the grace time.
+        init_source
+            Code that runs first in each of the session's kernels.
+
+        Raises
+        ------
+        AgentExecError
+            The server refuses; see `jupyter_agent_exec.errors`.
+        ServerUnreachable
+            There is no connection.
+        """
+        request = session_request(
+            agent,
+            models.ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {})),
+            models.Limits(
+                timeout=timeout,
+                max_output_bytes=max_output_bytes,
+                restart_if_interrupt_ignored=restart_if_interrupt_ignored,
+            ),
+            title=title,
+            client_id=client_id,
+            init_source=init_source,
+        )
+        return Session(self._driver, self._driver.run(calls.open_session(request)))
+
+    def session(self, session_id: str) -> Session:
+        """Return the session with this id, to look at it or to go on in it."""
+        return Session(self._driver, self._driver.run(calls.session(session_id)))
+
+    def sessions(self) -> Iterator[Session]:
+        """Give all sessions, open and closed, the newest first."""
+        return (Session(self._driver, info) for info in self._driver.feed(calls.sessions()))
+
+    def execution(self, execution_id: str) -> Result:
+        """Look at an execution, any number of times."""
+        return self._driver.run(calls.execution(execution_id))
+
+    def wait(self, execution_id: str) -> Result:
+        """Wait until an execution has finished."""
+        return self._driver.run(calls.wait(execution_id))
+
+    def follow(self, execution_id: str) -> Iterator[Event]:
+        """Give the events of an execution: those that were, and those to come."""
+        return self._driver.feed(calls.follow(execution_id))
+
+    def cancel(self, execution_id: str) -> None:
+        """Take back an execution that waits, or interrupt it if it runs.
+
+        Raises
+        ------
+        AlreadyFinished
+            There is nothing left to cancel.
+        """
+        self._driver.run(calls.cancel(execution_id))
+
+    @overload
+    def text(
+        self, execution_id: str, offset: int = 0, limit: int | None = None, grep: None = None
+    ) -> models.Text: ...
+
+    @overload
+    def text(
+        self, execution_id: str, offset: int = 0, limit: int | None = None, *, grep: str
+    ) -> models.TextMatches: ...
+
+    def text(
+        self,
+        execution_id: str,
+        offset: int = 0,
+        limit: int | None = None,
+        grep: str | None = None,
+    ) -> models.Text | models.TextMatches:
+        """Read an execution's whole text, also what its cell leaves out.
+
+        Parameters
+        ----------
+        execution_id
+            The execution.
+        offset
+            Byte of the UTF-8 text from which to read.
+        limit
+            Bytes to read at most; the server's default when None.
+        grep
+            A pattern: return the lines that match it instead.
+        """
+        if grep is not None:
+            return self._driver.run(calls.grep(execution_id, grep, offset))
+        return self._driver.run(calls.text(execution_id, offset, limit))
+
+    def search(
+        self,
+        q: str = "",
+        *,
+        agent: str | None = None,
+        status: str | None = None,
+        session_id: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        has_image: bool | None = None,
+        limit: int | None = None,
+    ) -> Iterator[models.SearchHit]:
+        """Search sources, text outputs and errors, the newest first.
+
+        Parameters
+        ----------
+        q
+            Words; empty for all executions that pass the filters.
+        agent
+            Only those of the agent with this name.
+        status
+            Only those with this status.
+        session_id
+            Only those of this session.
+        since
+            Only those accepted at this time (RFC 3339) or later.
+        until
+            Only those accepted before this time.
+        has_image
+            Only those with, or without, an image.
+        limit
+            How many to give at most; all when None.
+        """
+        filters: dict[str, str | bool | None] = {
+            "agent": agent,
+            "status": status,
+            "session_id": session_id,
+            "since": since,
+            "until": until,
+            "has_image": has_image,
+        }
+        return self._driver.feed(calls.search(q, limit, filters))
+
+
+class Session:
+    """An agent session; a context manager that closes it at the end.
+
+    Parameters
+    ----------
+    driver
+        The client's connection.
+    info
+        The session as the server answered it.
+    """
+
+    def __init__(self, driver: SyncDriver, info: models.Session) -> None:
+        self._driver = driver
+        self.info = info
+        """The session as it was when this object was made or the kernel restarted."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.info.id
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # What went wrong in the block is what its reader needs to see.
+        with suppress(*((ClientError, AgentExecError) if error is not None else ())):
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id} of {self.info.agent.name!r}>"
+
+    def run(
+        self,
+        source: str,
+        *,
+        timeout: float | None = None,
+        queue_timeout: float | None = None,
+        max_output_bytes: int | None = None,
+        idempotency_key: str | None = None,
+        raise_on_error: bool = False,
+    ) -> Result:
+        """Run `source` once and wait until it has finished, however long that takes.
+
+        A connection that breaks is made again, for half a minute, and what was sent is never run
+        twice.
+
+        Parameters
+        ----------
+        source
+            Code in the kernel's language.
+        timeout
+            Seconds it may run; the session's limit when None.
+        queue_timeout
+            Seconds it may wait for its turn; the session's limit when None.
+        max_output_bytes
+            UTF-8 bytes of output that are kept with its cell.
+        idempotency_key
+            The same key with the same source gets the same execution, however often it is asked.
+        raise_on_error
+            Raise unless the status is ``ok``.
+
+        Raises
+        ------
+        ExecutionFailed
+            `raise_on_error`, and the code did not run to its end; it carries the result.
+        AgentExecError
+            The server refuses; nothing was run.
+        ServerUnreachable
+            The connection broke and did not come back; what was accepted goes on.
+        """
+        request = execute_request(source, timeout, queue_timeout, max_output_bytes)
+        result = self._driver.run(calls.run(self.info.id, request, idempotency_key))
+        return result.raise_on_error() if raise_on_error else result
+
+    def stream(
+        self,
+        source: str,
+        *,
+        timeout: float | None = None,
+        queue_timeout: float | None = None,
+        max_output_bytes: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Iterator[Event]:
+        """Run `source` once and give its events as they happen; the last is `Finished`.
+
+        It is sent when the first event is asked for. Whoever stops listening does not stop the
+        execution. Parameters and errors are those of `run`.
+        """
+        request = execute_request(source, timeout, queue_timeout, max_output_bytes)
+        return self._driver.feed(calls.stream(self.id, request, idempotency_key))
+
+    def executions(self) -> Iterator[Result]:
+        """Give the session's executions in order."""
+        return self._driver.feed(calls.executions(self.id))
+
+    def interrupt(self) -> None:
+        """Interrupt what runs in the kernel."""
+        self._driver.run(calls.interrupt(self.id))
+
+    def restart(self) -> None:
+        """Get a fresh kernel; variables are gone."""
+        self.info = self._driver.run(calls.restart(self.id))
+
+    def close(self) -> None:
+        """Close the session and shut its kernel down. Its record stays."""
+        self._driver.run(calls.close_session(self.id))
+
+    @overload
+    def export(self, path: None = None) -> dict[str, Any]: ...
+
+    @overload
+    def export(self, path: str | PathLike[str]) -> Path: ...
+
+    def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any] | Path:
+        """Return the session as an nbformat 4.5 notebook, or write it to `path` and return that."""
+        if path is not None:
+            return self._download("notebook", path)
+        chunks = self._driver.feed(calls.download(self.id, "notebook"))
+        return calls.notebook(b"".join(chunks))
+
+    @overload
+    def journal(self, path: None = None) -> bytes: ...
+
+    @overload
+    def journal(self, path: str | PathLike[str]) -> Path: ...
+
+    def journal(self, path: str | PathLike[str] | None = None) -> bytes | Path:
+        """Return the raw record, or write it to `path` and return that."""
+        if path is not None:
+            return self._download("journal", path)
+        chunks = self._driver.feed(calls.download(self.id, "journal"))
+        return b"".join(chunks)
+
+    def _download(self, what: Literal["notebook", "journal"], path: str | PathLike[str]) -> Path:
+        target = Path(path)
+        chunks = self._driver.feed(calls.download(self.id, what))
+        with target.open("wb") as file:
+            file.writelines(chunks)
+        return target
