@@ -11,7 +11,8 @@ A record is what the entries about one session, or one execution, amount to.
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from datetime import datetime, timezone
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -49,6 +50,12 @@ class Payload(Struct, frozen=True):
     def of(cls, data: bytes, *, as_file: bool = False) -> Payload:
         """Digest `data`."""
         return cls(digest=digest_of(data), data=data, as_file=as_file)
+
+
+def timestamp(moment: datetime | None = None) -> str:
+    """Return a moment, by default now, as the record tells times."""
+    moment = moment or datetime.now(timezone.utc)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
 def digest_of(data: bytes) -> Digest:
@@ -106,6 +113,10 @@ class KernelStarted(Entry, tag="kernel_started"):
     kernel: SessionKernel
     reason: RestartReason | None
     """Why the one before it is gone; null for the first."""
+    display_name: str | None = None
+    """The kernelspec's name for people."""
+    language_info: dict[str, Any] | None = None
+    """What the kernel's `kernel_info_reply` says of its language."""
 
 
 class KernelEnded(Entry, tag="kernel_ended"):
