@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ..errors import BlobNotFound
 from ..records import BlobRef, Payload
 from ..types import IMAGE_TYPES, JSON, Digest, Output
 from .folders import make_folder, sync_folder
@@ -113,9 +112,7 @@ def _take_out(
     payload = Payload.of(data, as_file=image)
     payloads[payload.digest] = payload
     refs.append(
-        BlobRef(
-            at=at, sha256=payload.digest, bytes=len(data), encoding=encoding, mimetype=mimetype
-        )
+        BlobRef(at=at, sha256=payload.digest, bytes=len(data), encoding=encoding, mimetype=mimetype)
     )
     return True
 
@@ -182,18 +179,12 @@ class BlobStore:
         """Return where the payload is, or would be."""
         return self.folder / digest
 
-    def read(self, digest: Digest) -> bytes:
-        """Return a payload's bytes.
-
-        Raises
-        ------
-        BlobNotFound
-            If it is not there.
-        """
+    def find(self, digest: Digest) -> bytes | None:
+        """Return a payload's bytes, or None if it is not there."""
         try:
             return self.path(digest).read_bytes()
         except FileNotFoundError:
-            raise BlobNotFound(f"No payload {digest} is kept.", digest=digest) from None
+            return None
 
     def keep(self, payloads: Iterable[Payload]) -> list[Payload]:
         """Write those that are to be files, durable before this returns; return the others.
@@ -228,7 +219,9 @@ class BlobStore:
         make_folder(self.folder)
         temporary = self.folder / f".{secrets.token_hex(8)}"
         try:
-            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            with open(
+                os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+            ) as file:
                 file.write(payload.data)
                 file.flush()
                 os.fsync(file.fileno())

@@ -89,9 +89,7 @@ class Journal:
         """Bytes of the acknowledged lines."""
         return self._size
 
-    def append(
-        self, entries: Sequence[Entry], payloads: Iterable[Payload] = ()
-    ) -> list[Digest]:
+    def append(self, entries: Sequence[Entry], payloads: Iterable[Payload] = ()) -> list[Digest]:
         """Add entries, durable before this returns, in one write; set their `n`.
 
         Parameters

@@ -1,0 +1,221 @@
+"""The history as the rest of the server sees it: it opens, tells, finds, and survives a bad disk."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import HistoryUnavailable
+from ..models import Chain
+from ..records import Closed, Opened, Payload
+from ..types import Digest, SessionId
+from .blobs import BlobStore
+from .chain import GENESIS
+from .folders import make_folder, sync_folder
+from .ids import check_session_id
+from .index import Index
+from .journal import Journal
+from .ledger import Ledger
+from .reader import HistoryReader
+from .recovery import take_ledger
+from .reserve import Reserve
+from .session import SessionJournal
+
+
+class History(HistoryReader):
+    """The record of all agent sessions in one folder. Thread-safe.
+
+    Everything here blocks and belongs in a thread, but for `available`, `ready`, `ledger_head` and
+    `SessionJournal.head`, which never wait. If the folder cannot be written, reading still works,
+    and each `check` and `open_session` tries again.
+
+    Parameters
+    ----------
+    folder
+        Where it is; made with its parents, for the owner alone.
+    version
+        Of this package, for the ledger.
+    log
+        Told what people should know.
+    """
+
+    def __init__(self, folder: Path, *, version: str, log: logging.Logger) -> None:
+        super().__init__(folder, Index(folder, log))
+        self._version = version
+        self._log = log
+        self._reserve = Reserve(folder / "reserve")
+        self._ledger: Ledger | None = None
+        self._live: dict[SessionId, SessionJournal] = {}
+        self._lock = threading.RLock()
+        self._available = False
+        self._stopped = False
+
+    def start(self) -> None:
+        """Take a ledger, end the sessions of servers that died, and start the index.
+
+        Never raises because of the disk: `available` says whether it worked.
+        """
+        try:
+            self._begin()
+        except HistoryUnavailable as error:
+            self._log.warning("Agents cannot run code: %s", error.message)
+        self._index.start()
+
+    def stop(self) -> None:
+        """Let go of all files. Idempotent.
+
+        Sessions should be closed by then; one that is not is ended by the next server.
+        """
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+            live, self._live = self._live, {}
+            for session in live.values():
+                session.retry()
+                session.release()
+            self._index.stop()
+            if self._ledger is not None:
+                self._ledger.close()
+            self._available = False
+
+    @property
+    def available(self) -> bool:
+        """Whether the last attempt to write succeeded."""
+        return self._available
+
+    @property
+    def ledger_head(self) -> Chain:
+        """Where the ledger's chain ends; an empty chain as long as there is none."""
+        ledger = self._ledger
+        return Chain(head=Digest(GENESIS), length=0) if ledger is None else ledger.head
+
+    def check(self) -> None:
+        """Make sure that something can be recorded now.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If not.
+        """
+        with self._lock:
+            try:
+                self._begin()
+                self._reserve.hold()
+                probe = self.folder / ".probe"
+                probe.write_bytes(bytes(4096))
+                sync_folder(self.folder)
+                probe.unlink()
+            except OSError as error:
+                raise self._unavailable(error) from error
+            self._available = True
+
+    def open_session(self, opened: Opened, payloads: Iterable[Payload] = ()) -> SessionJournal:
+        """Make a session's journal and list it in the ledger, durable before this returns.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If it cannot be written; there is no such session then.
+        """
+        session_id = check_session_id(opened.session_id)
+        with self._lock:
+            ledger = self._begin()
+            folder = self._session_folder(session_id)
+            try:
+                journal, blobs = _new_journal(folder, opened, tuple(payloads))
+                try:
+                    ledger.session_opened(session_id, opened.at, opened.by)
+                except HistoryUnavailable:
+                    journal.close()
+                    _remove(folder)
+                    raise
+            except OSError as error:
+                raise self._unavailable(error) from error
+            except HistoryUnavailable:
+                self._available = False
+                raise
+            session = SessionJournal(
+                session_id, journal, blobs, self._reserve, written=self._note, ended=self._ended
+            )
+            self._live[session_id] = session
+            self._note(session_id, True)
+            return session
+
+    def _begin(self) -> Ledger:
+        """Return the ledger, taken or made now if there is none or its file was deleted."""
+        with self._lock:
+            if self._stopped:
+                raise HistoryUnavailable("The server is stopping; nothing more can be recorded.")
+            if self._ledger is not None and self._ledger.path.exists():
+                return self._ledger
+            try:
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_folder(self.folder / "sessions")
+                if self._ledger is None:
+                    ledger, ended = take_ledger(self.folder, self._log)
+                else:
+                    self._log.warning(
+                        "The ledger %s is gone; a new one is begun", self._ledger.path
+                    )
+                    self._ledger.close()
+                    ledger, ended = Ledger.make(self.folder), []
+                ledger.opened(self._version)
+                self._reserve.hold()
+            except OSError as error:
+                raise self._unavailable(error) from error
+            self._ledger = ledger
+            self._available = True
+            for session_id in ended:
+                self._index.grown(session_id)
+            return ledger
+
+    def _unavailable(self, error: OSError) -> HistoryUnavailable:
+        self._available = False
+        return HistoryUnavailable(
+            f"The history in {self.folder} cannot be written ({error.strerror or error}).",
+            path=str(self.folder),
+        )
+
+    def _note(self, session_id: SessionId, written: bool) -> None:
+        self._available = written
+        if written:
+            self._index.grown(session_id)
+
+    def _ended(self, session_id: SessionId, closed: Closed, chain: Chain) -> None:
+        """Say in the ledger how a session ended; if that cannot be written now, later."""
+        self._live.pop(session_id, None)
+        if self._ledger is None:
+            return
+        try:
+            self._ledger.session_closed(session_id, closed.at, closed.by, chain)
+        except HistoryUnavailable as error:
+            self._log.warning("The end of %s is not yet in the ledger: %s", session_id, error)
+
+
+def _new_journal(
+    folder: Path, opened: Opened, payloads: tuple[Payload, ...]
+) -> tuple[Journal, BlobStore]:
+    """Make a session's folder and its journal with the first entry; all of it or nothing."""
+    make_folder(folder)
+    try:
+        journal = Journal.create(folder / "journal.jsonl")
+        blobs = BlobStore(folder / "blobs")
+        try:
+            journal.append([opened], blobs.keep(payloads))
+            sync_folder(folder)
+        except BaseException:
+            journal.close()
+            raise
+    except (OSError, HistoryUnavailable):
+        _remove(folder)
+        raise
+    return journal, blobs
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder of a session that could not be opened, as far as that is possible."""
+    shutil.rmtree(folder, ignore_errors=True)

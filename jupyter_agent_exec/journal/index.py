@@ -1,0 +1,256 @@
+"""The index over all journals: a cache in SQLite that is made again whenever it is not there.
+
+One named thread has the only connection. It is told that a journal has grown, which costs a few
+microseconds, and takes in the new lines soon after, or before it answers the next question: so
+readers see what was told before they asked. Being a cache, it is never synced to disk.
+
+When it starts, and when its file is missing, damaged or of another version, it reads the journals
+whose size is not what was indexed. Until that is done questions wait, within bounds.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from ..errors import HistoryUnavailable
+from ..types import SessionId
+from . import tables
+
+T = TypeVar("T")
+
+BATCH_DELAY: Final = 0.25
+"""Seconds for which new lines are collected when nobody asks."""
+ANSWER_TIMEOUT: Final = 10.0
+"""Seconds a question waits, for a rebuild above all."""
+_BATCH_SESSIONS: Final = 16
+_RETRY_DELAY: Final = 30.0
+
+
+class Index:
+    """The index of the history in `folder`. Thread-safe.
+
+    Parameters
+    ----------
+    folder
+        The history's. If it cannot be written, the index is kept in memory.
+    log
+        Told when the index has to be made again.
+    """
+
+    def __init__(self, folder: Path, log: logging.Logger) -> None:
+        self._folder = folder
+        self._path = folder / "index.sqlite"
+        self._log = log
+        self._condition = threading.Condition()
+        self._grown: dict[SessionId, None] = {}
+        self._asked: deque[tuple[Callable[[sqlite3.Connection], Any], Future[Any]]] = deque()
+        self._stopping = False
+        self._ready = threading.Event()
+        self._in_memory = False
+        self._retry_at = 0.0
+        self._thread = threading.Thread(target=self._run, name="agent-exec-index", daemon=True)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all journals are indexed, but for what was told in this moment."""
+        return self._ready.is_set()
+
+    def start(self) -> None:
+        """Start the thread; it opens the index and brings it up to date."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take in what was told, and end the thread. Idempotent."""
+        with self._condition:
+            self._stopping = True
+            self._condition.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def grown(self, session_id: SessionId) -> None:
+        """Tell that a session's journal has new lines."""
+        with self._condition:
+            if not self._grown:
+                self._condition.notify()
+            self._grown[session_id] = None
+
+    def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what `question` makes of the connection, in the index's thread. Blocks.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If the index is still being made after `ANSWER_TIMEOUT`, or it is stopped.
+        """
+        if not self._ready.wait(ANSWER_TIMEOUT):
+            raise HistoryUnavailable("The history is still being indexed; ask again in a moment.")
+        future: Future[T] = Future()
+        with self._condition:
+            if self._stopping:
+                raise HistoryUnavailable("The server is stopping; its history cannot be asked.")
+            self._asked.append((question, future))
+            self._condition.notify()
+        try:
+            return future.result(ANSWER_TIMEOUT)
+        except (FutureTimeout, CancelledError):
+            raise HistoryUnavailable("The index of the history is busy; ask again.") from None
+        except sqlite3.Error as error:
+            raise HistoryUnavailable(
+                f"The index of the history failed ({error}) and is being made again; ask again."
+            ) from error
+
+    # -- in the thread -----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        connection = self._open()
+        while True:
+            with self._condition:
+                self._condition.wait_for(lambda: self._grown or self._asked or self._stopping)
+                if self._ready.is_set():
+                    self._condition.wait_for(lambda: self._asked or self._stopping, BATCH_DELAY)
+                stopping = self._stopping
+            connection = self._usable(connection)
+            try:
+                self._take_in_all(connection)
+                self._answer(connection)
+            except sqlite3.Error as error:
+                connection = self._recover(connection, error)
+            if stopping:
+                break
+        connection.close()
+        self._ready.set()
+        for _, future in self._asked:
+            future.cancel()
+
+    def _take_in_all(self, connection: sqlite3.Connection) -> None:
+        """Index all that has grown, in transactions small enough for others to get a turn."""
+        while self._grown:
+            with self._condition:
+                batch = list(self._grown)[:_BATCH_SESSIONS]
+                for session_id in batch:
+                    del self._grown[session_id]
+                if self._stopping and not self._ready.is_set():
+                    return  # the rest of a rebuild waits for the next start
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                more = [s for s in batch if self._take_in(connection, s)]
+                connection.execute("COMMIT")
+                with self._condition:
+                    self._grown = dict.fromkeys(more) | self._grown
+            except sqlite3.Error:
+                with self._condition:
+                    self._grown.update(dict.fromkeys(batch))
+                raise
+        self._ready.set()
+
+    def _take_in(self, connection: sqlite3.Connection, session_id: SessionId) -> bool:
+        try:
+            return tables.take_in(connection, self._folder / "sessions" / session_id, session_id)
+        except sqlite3.Error:
+            raise
+        except Exception:
+            self._log.exception("The journal of %s cannot be indexed", session_id)
+            return False
+
+    def _answer(self, connection: sqlite3.Connection) -> None:
+        while self._asked:
+            question, future = self._asked.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(question(connection))
+            except BaseException as error:
+                future.set_exception(error)
+                if isinstance(error, sqlite3.Error):
+                    raise
+
+    def _open(self) -> sqlite3.Connection:
+        """Open the index, made anew if need be, and note which journals are to be read."""
+        try:
+            connection = self._open_file()
+            self._in_memory = False
+        except (OSError, sqlite3.Error) as error:
+            self._log.warning("The index of the history is kept in memory: %s", error)
+            connection = tables.connect(None)
+            self._in_memory = True
+            self._retry_at = time.monotonic() + _RETRY_DELAY
+        self._note_changed(connection)
+        return connection
+
+    def _open_file(self) -> sqlite3.Connection:
+        try:
+            return tables.connect(self._path)
+        except sqlite3.OperationalError:
+            raise  # it cannot be written, or not be locked
+        except sqlite3.DatabaseError as error:
+            self._log.warning("The index of the history is made again: %s", error)
+        for name in ("index.sqlite", "index.sqlite-journal"):
+            (self._folder / name).unlink(missing_ok=True)
+        return tables.connect(self._path)
+
+    def _note_changed(self, connection: sqlite3.Connection) -> None:
+        """Note the sessions whose journals are not of the size that was indexed."""
+        known = tables.indexed_sizes(connection)
+        changed: list[SessionId] = []
+        try:
+            with os.scandir(self._folder / "sessions") as entries:
+                for entry in entries:
+                    session_id = SessionId(entry.name)
+                    if known.pop(session_id, 0) != _size(entry.path):
+                        changed.append(session_id)
+        except OSError:
+            known.clear()  # nothing to be read now; what is indexed stays
+        with connection:
+            for gone in known:
+                tables.forget(connection, gone)
+        with self._condition:
+            self._grown.update(dict.fromkeys(sorted(changed, reverse=True)))
+            if not self._grown:
+                self._ready.set()
+
+    def _usable(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """Return the connection, or a new one if the file is gone or can be used again."""
+        if not self._in_memory:
+            if self._path.exists() or not self._folder.exists():
+                return connection
+            connection.close()
+            self._ready.clear()
+            return self._open()
+        if not self._grown or time.monotonic() < self._retry_at:
+            return connection
+        self._retry_at = time.monotonic() + _RETRY_DELAY
+        try:
+            on_disk = self._open_file()
+        except (OSError, sqlite3.Error):
+            return connection
+        connection.close()
+        self._in_memory = False
+        self._ready.clear()
+        self._note_changed(on_disk)
+        return on_disk
+
+    def _recover(self, connection: sqlite3.Connection, error: sqlite3.Error) -> sqlite3.Connection:
+        """Return a new connection after one that failed; a damaged file is made again."""
+        self._log.warning("The index of the history failed: %s", error)
+        self._ready.clear()
+        connection.close()
+        if not isinstance(error, sqlite3.OperationalError):
+            self._path.unlink(missing_ok=True)
+        return self._open()
+
+
+def _size(session: str) -> int:
+    try:
+        return os.stat(f"{session}/journal.jsonl").st_size
+    except OSError:
+        return 0

@@ -1,0 +1,169 @@
+"""The server's own chain: which sessions there are, and how their journals ended.
+
+Each live server holds one ledger by a lock beside it. A server takes one whose server is dead, if
+there is one, before it makes another.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Collection, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from ..models import Chain
+from ..records import By, LedgerEntry, LedgerOpened, SessionClosed, SessionOpened
+from ..types import SessionId
+from .folders import sync_folder
+from .journal import Journal
+from .reading import ledger_entries
+
+SERVER = By(kind="server")
+
+
+def now() -> str:
+    """Return the time as entries write it: RFC 3339, UTC, milliseconds."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def ledger_paths(folder: Path) -> list[Path]:
+    """Return all ledgers of a history."""
+    return sorted(folder.glob("ledger-*.jsonl"))
+
+
+class Ledger:
+    """A ledger that this server holds. Thread-safe.
+
+    Use `make` or `take`.
+    """
+
+    def __init__(self, journal: Journal, lock: FileLock, sessions: dict[SessionId, bool]) -> None:
+        self._journal = journal
+        self._file_lock = lock
+        self._sessions = sessions
+        self._lock = threading.Lock()
+        self._owed: list[LedgerEntry] = []
+
+    @classmethod
+    def make(cls, folder: Path) -> Ledger:
+        """Make a new ledger.
+
+        Raises
+        ------
+        OSError
+            If the folder cannot be written.
+        """
+        path = folder / f"ledger-{secrets.token_hex(8)}.jsonl"
+        lock = _lock(path)
+        lock.acquire()
+        try:
+            journal = Journal.create(path)
+            sync_folder(folder)
+        except OSError:
+            lock.release()
+            raise
+        return cls(journal, lock, {})
+
+    @classmethod
+    def take(cls, path: Path) -> Ledger | None:
+        """Take a ledger that a server before left; None if its server lives.
+
+        Raises
+        ------
+        OSError
+            If it cannot be read or written.
+        """
+        lock = _lock(path)
+        try:
+            lock.acquire()
+        except Timeout:
+            return None
+        try:
+            journal, _ = Journal.resume(path)
+            return cls(journal, lock, sessions_in(path))
+        except BaseException:
+            lock.release()
+            raise
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self._journal.path
+
+    @property
+    def head(self) -> Chain:
+        """Where its chain ends."""
+        return self._journal.head
+
+    @property
+    def sessions(self) -> Collection[SessionId]:
+        """Sessions that it knew when this server took it."""
+        return self._sessions
+
+    @property
+    def unclosed(self) -> list[SessionId]:
+        """Sessions that were opened here and not closed, when this server took it."""
+        return [session_id for session_id, closed in self._sessions.items() if not closed]
+
+    def opened(self, version: str) -> None:
+        """Say that this server, of this version, writes here from now on.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If it cannot be written.
+        """
+        instance = self.path.stem.removeprefix("ledger-")
+        self._append([LedgerOpened(at=now(), by=SERVER, instance=instance, version=version)])
+
+    def session_opened(self, session_id: SessionId, at: str, by: By) -> None:
+        """Say that a session's journal is there.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If it cannot be written.
+        """
+        self._append([SessionOpened(at=at, by=by, session_id=session_id)])
+
+    def session_closed(self, session_id: SessionId, at: str, by: By, chain: Chain) -> None:
+        """Say how a session's journal ended.
+
+        What cannot be written is kept, and goes ahead of what is written next.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If it cannot be written now.
+        """
+        with self._lock:
+            self._owed.append(SessionClosed(at=at, by=by, session_id=session_id, chain=chain))
+        self._append([])
+
+    def close(self) -> None:
+        """Let go of it. Idempotent."""
+        self._journal.close()
+        self._file_lock.release()
+
+    def _append(self, entries: Sequence[LedgerEntry]) -> None:
+        with self._lock:
+            self._journal.append([*self._owed, *entries])
+            self._owed.clear()
+
+
+def sessions_in(path: Path) -> dict[SessionId, bool]:
+    """Return the sessions that a ledger knows, and whether each was closed."""
+    sessions: dict[SessionId, bool] = {}
+    for entry in ledger_entries(path):
+        if isinstance(entry, SessionOpened):
+            sessions[entry.session_id] = False
+        elif isinstance(entry, SessionClosed):
+            sessions[entry.session_id] = True
+    return sessions
+
+
+def _lock(path: Path) -> FileLock:
+    return FileLock(f"{path}.lock", timeout=0, mode=0o600, thread_local=False)

@@ -1,0 +1,192 @@
+"""The record of a session as a notebook: pure, but for reading the journal it is made of.
+
+The cells of an export are the executions, no others: so it runs again as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ..models import Omitted
+from ..records import ExecutionRecord, KernelStarted, SessionRecord, digest_of
+from ..types import JSON, ExecutionId
+from .blobs import BlobStore
+from .fold import PARTS_OF_EXECUTIONS, execution_record, executions_of, session_after
+from .reading import Range, lines, lines_at
+
+SCHEMA_VERSION: Final = 1
+"""Of the metadata; `metadata.schema.json` beside this file describes it."""
+
+_SESSION_FIELDS: Final = (
+    "id", "agent", "title", "target", "username", "status", "close_reason", "opened_at", "closed_at"
+)  # fmt: skip
+
+
+def cell(record: ExecutionRecord) -> dict[str, Any]:
+    """Return an execution as an nbformat 4.5 code cell."""
+    kernel = record.kernel
+    metadata: dict[str, Any] = {
+        "session_id": record.session_id,
+        "execution_id": record.id,
+        "seq": record.seq,
+        "agent": msgspec.to_builtins(record.agent),
+        "username": record.username,
+        "status": record.status,
+        "accepted_at": record.accepted_at,
+        "started_at": record.started_at,
+        "finished_at": record.finished_at,
+        "kernel_id": kernel.id if kernel else None,
+        "incarnation": kernel.incarnation if kernel else None,
+        "source_sha256": digest_of(record.source.encode("utf-8")),
+        "entry_hash": record.entry_hash,
+        "outputs_complete": record.outputs_complete,
+        "review": None,
+    }
+    if record.omitted != Omitted():
+        metadata["omitted"] = msgspec.to_builtins(record.omitted)
+    if record.interrupt_ignored:
+        metadata["interrupt_ignored"] = True
+    if record.init:
+        metadata["init"] = True
+    if record.reason is not None:
+        metadata["reason"] = record.reason
+    return {
+        "cell_type": "code",
+        "execution_count": record.execution_count,
+        "id": record.id,
+        "metadata": {"agent_exec": metadata},
+        "outputs": record.outputs,
+        "source": record.source,
+    }
+
+
+def notebook_chunks(
+    session: SessionRecord,
+    executions: Iterable[ExecutionRecord],
+    *,
+    events: Sequence[Mapping[str, JSON]] = (),
+    started: KernelStarted | None = None,
+) -> Iterator[str]:
+    """Yield the text of an nbformat 4.5 notebook, one cell after the other.
+
+    Parameters
+    ----------
+    session
+        Whose executions these are.
+    executions
+        In the order of their cells; taken one at a time.
+    events
+        The journal's entries that are no part of an execution, with their `hash`.
+    started
+        What is known of the kernel; None if there was none.
+    """
+    separator = '{"cells":[\n'
+    for record in executions:
+        yield separator + dump(cell(record))
+        separator = ",\n"
+    if separator != ",\n":
+        yield separator
+    metadata = _metadata(session, events, started)
+    yield f'\n],\n"metadata":{dump(metadata)},\n"nbformat":4,"nbformat_minor":5}}\n'
+
+
+def journal_notebook(path: Path, blobs: BlobStore) -> Iterator[str]:
+    """Yield the text of the notebook of a session's journal, as far as it has been written now.
+
+    Only where each execution's lines are is held, not what is on them.
+
+    Raises
+    ------
+    OSError
+        If the journal cannot be read.
+    """
+    session: SessionRecord | None = None
+    started: KernelStarted | None = None
+    places: dict[ExecutionId, list[Range]] = {}
+    events: list[dict[str, JSON]] = []
+    for line in lines(path):
+        session = session_after(session, line)
+        if isinstance(line.entry, KernelStarted):
+            started = line.entry
+        for execution_id in executions_of(line.entry):
+            places.setdefault(execution_id, []).append(line.at)
+        if not isinstance(line.entry, PARTS_OF_EXECUTIONS):
+            events.append({**json.loads(line.canonical), "hash": line.hash})
+    if session is None:
+        return
+    yield from notebook_chunks(
+        session,
+        _executions(path, session, places, blobs),
+        events=events,
+        started=started,
+    )
+
+
+def dump(value: JSON) -> str:
+    """Return compact JSON that any reader takes: no NaN, no lone surrogates."""
+    try:
+        text = _encode(value)
+        text.encode("utf-8")
+    except ValueError:
+        return _encode(strict(value))
+    return text
+
+
+def strict(value: JSON) -> JSON:
+    """Return `value` with null for numbers that JSON lacks and U+FFFD for lone surrogates."""
+    if isinstance(value, dict):
+        return {strict(key): strict(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [strict(item) for item in value]
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
+
+
+def _executions(
+    path: Path,
+    session: SessionRecord,
+    places: Mapping[ExecutionId, Sequence[Range]],
+    blobs: BlobStore,
+) -> Iterator[ExecutionRecord]:
+    with path.open("rb") as file:
+        for ranges in places.values():
+            record = execution_record(session, lines_at(file.fileno(), ranges), blobs.find)
+            if record is not None:
+                yield record
+
+
+def _metadata(
+    session: SessionRecord,
+    events: Sequence[Mapping[str, JSON]],
+    started: KernelStarted | None,
+) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(session)
+    metadata: dict[str, Any] = {
+        "agent_exec": {
+            "schema_version": SCHEMA_VERSION,
+            "session": {name: told[name] for name in _SESSION_FIELDS},
+            "chain": told["chain"],
+            "events": list(events),
+        }
+    }
+    if started is not None:
+        name, language = started.kernel.name, started.language_info
+        metadata["kernelspec"] = {"name": name, "display_name": started.display_name or name}
+        if language is not None and "name" in language:
+            metadata["kernelspec"]["language"] = language["name"]
+            metadata["language_info"] = language
+    return metadata

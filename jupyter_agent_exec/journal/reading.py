@@ -1,0 +1,105 @@
+"""Journals as they are read: lines decoded into entries, one by one or by their byte ranges."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+
+from ..records import JournalEntry, LedgerEntry
+from ..types import Digest
+
+EntryT = TypeVar("EntryT", JournalEntry, LedgerEntry)
+
+
+class _Raw(msgspec.Struct):
+    hash: Digest
+    entry: msgspec.Raw
+    payloads: dict[Digest, str] = {}
+
+
+class Range(NamedTuple):
+    """Where a line is in its file."""
+
+    offset: int
+    length: int
+
+
+class Line(NamedTuple):
+    """A line of a session's journal."""
+
+    entry: JournalEntry
+    hash: Digest
+    payloads: dict[Digest, str]
+    """Texts that stand on the line."""
+    canonical: bytes
+    at: Range
+
+
+_raw: Final = msgspec.json.Decoder(_Raw)
+_journal_entry: Final = msgspec.json.Decoder(JournalEntry)
+_ledger_entry: Final = msgspec.json.Decoder(LedgerEntry)
+
+
+def lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
+    """Yield a journal's whole lines from byte `start` up to `end`; None is what it has now.
+
+    Lines that this version does not understand, or that were damaged, are left out: it is for
+    `verify` to tell of them.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    with path.open("rb") as file:
+        if end is None:
+            end = os.fstat(file.fileno()).st_size
+        file.seek(start)
+        offset = start
+        while offset < end:
+            data = file.readline(end - offset)
+            if not data.endswith(b"\n"):
+                return
+            line = _line(data, offset)
+            offset += len(data)
+            if line is not None:
+                yield line
+
+
+def lines_at(fd: int, ranges: Iterable[Range]) -> list[Line]:
+    """Return the lines at `ranges` of the journal open at `fd`."""
+    found: list[Line] = []
+    for offset, length in ranges:
+        line = _line(os.pread(fd, length, offset), offset)
+        if line is not None:
+            found.append(line)
+    return found
+
+
+def ledger_entries(path: Path) -> Iterator[LedgerEntry]:
+    """Yield a ledger's entries.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    with path.open("rb") as file:
+        for data in file:
+            try:
+                yield _ledger_entry.decode(_raw.decode(data).entry)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                continue
+
+
+def _line(data: bytes, offset: int) -> Line | None:
+    try:
+        raw = _raw.decode(data)
+        entry = _journal_entry.decode(raw.entry)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return Line(entry, raw.hash, raw.payloads, bytes(raw.entry), Range(offset, len(data)))

@@ -1,0 +1,276 @@
+"""The index's tables, and how a journal's lines get into them.
+
+All of it can be made again from the journals. One execution is one row, numbered by the time in its
+id, so that the newest first is the order of the table and of the full text alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ..records import (
+    Accepted,
+    BlobRef,
+    DisplayUpdated,
+    ExecutionRecord,
+    Finished,
+    LateOutput,
+    SessionRecord,
+)
+from ..text import transcript
+from ..types import IMAGE_TYPES, Digest, ExecutionId, SessionId
+from .blobs import BlobStore
+from .fold import ReadBlob, execution_record, executions_of, session_after
+from .reading import Line, Range, lines, lines_at
+
+SCHEMA_VERSION: Final = 1
+CHUNK_BYTES: Final = 1 << 18
+"""About how much of a journal is taken in at once."""
+_TEXT_CHARACTERS: Final = 20_000
+_BASE32: Final = {c: n for n, c in enumerate("0123456789ABCDEFGHJKMNPQRSTVWXYZ")}
+
+_SCHEMA: Final = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY, agent TEXT, status TEXT, size INTEGER NOT NULL, record BLOB);
+CREATE TABLE executions (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL,
+    seq INTEGER NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL, title TEXT,
+    accepted_at TEXT NOT NULL, images INTEGER NOT NULL, source TEXT NOT NULL,
+    ranges TEXT NOT NULL, key TEXT, body_sha256 TEXT);
+CREATE INDEX executions_of_session ON executions (session_id, seq);
+CREATE INDEX executions_of_agent ON executions (agent, number);
+CREATE INDEX executions_by_status ON executions (status, number);
+CREATE INDEX executions_by_key ON executions (session_id, key) WHERE key IS NOT NULL;
+CREATE INDEX executions_with_images ON executions (number) WHERE images > 0;
+CREATE TABLE blobs (
+    digest TEXT, session_id TEXT, mimetype TEXT NOT NULL, bytes INTEGER NOT NULL,
+    PRIMARY KEY (digest, session_id)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE texts USING fts5 (source, output);
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
+
+
+def connect(path: Path | None) -> sqlite3.Connection:
+    """Open the index, and make its tables if it has none; None is one in memory.
+
+    Raises
+    ------
+    sqlite3.DatabaseError
+        If it is damaged, of another version, or cannot be opened or written.
+    """
+    if path is not None:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = sqlite3.connect(path or ":memory:", timeout=10, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = TRUNCATE")
+        connection.execute("PRAGMA synchronous = OFF")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            connection.executescript(_SCHEMA)
+        elif version != SCHEMA_VERSION:
+            raise sqlite3.DatabaseError(f"the index has version {version}")
+        connection.execute("SELECT count(*) FROM (SELECT 1 FROM executions LIMIT 1)").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def indexed_sizes(connection: sqlite3.Connection) -> dict[SessionId, int]:
+    """Return how many bytes of each session's journal are in the index."""
+    return dict(connection.execute("SELECT id, size FROM sessions"))
+
+
+def take_in(connection: sqlite3.Connection, folder: Path, session_id: SessionId) -> bool:
+    """Index the next chunk of a journal, and return whether there is more.
+
+    A journal that is shorter than what was indexed of it is indexed from its start.
+
+    Parameters
+    ----------
+    connection
+        In a transaction, which holds off other servers.
+    folder
+        The session's.
+    session_id
+        The session.
+    """
+    path = folder / "journal.jsonl"
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        size = 0
+    start, session = _known(connection, session_id)
+    if size < start:
+        forget(connection, session_id)
+        start, session = 0, None
+    if size <= start:
+        return False
+    ranges: dict[ExecutionId, list[Line]] = {}
+    end = start
+    for line in lines(path, start, size):
+        session = session_after(session, line)
+        for execution_id in executions_of(line.entry):
+            ranges.setdefault(execution_id, []).append(line)
+        end = line.at.offset + line.at.length
+        if end - start >= CHUNK_BYTES:
+            break
+    else:
+        end = size  # with lines that say nothing to this version
+    if session is not None:
+        store = BlobStore(folder / "blobs")
+        with path.open("rb") as file:
+            for execution_id, new in ranges.items():
+                _put_execution(connection, session, execution_id, new, file.fileno(), store)
+    _put_session(connection, session_id, session, end)
+    return end < size
+
+
+def forget(connection: sqlite3.Connection, session_id: SessionId) -> None:
+    """Take a session out of the index."""
+    connection.execute(
+        "DELETE FROM texts WHERE rowid IN (SELECT number FROM executions WHERE session_id = ?)",
+        (session_id,),
+    )
+    for table, column in (
+        ("executions", "session_id"),
+        ("blobs", "session_id"),
+        ("sessions", "id"),
+    ):
+        connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))  # noqa: S608
+
+
+def parse_ranges(ranges: str) -> list[Range]:
+    """Return the ranges that a row of an execution holds."""
+    return [Range(*pair) for pair in json.loads(ranges)]
+
+
+def _known(
+    connection: sqlite3.Connection, session_id: SessionId
+) -> tuple[int, SessionRecord | None]:
+    row = connection.execute(
+        "SELECT size, record FROM sessions WHERE id = ?", (session_id,)
+    ).fetchone()
+    if row is None:
+        return 0, None
+    record = None if row[1] is None else msgspec.json.decode(row[1], type=SessionRecord)
+    return row[0], record
+
+
+def _put_session(
+    connection: sqlite3.Connection, session_id: SessionId, record: SessionRecord | None, size: int
+) -> None:
+    columns = (None, None, None)
+    if record is not None:
+        columns = (record.agent.name, record.status, msgspec.json.encode(record))
+    connection.execute(
+        "INSERT OR REPLACE INTO sessions (id, agent, status, record, size) VALUES (?, ?, ?, ?, ?)",
+        (session_id, *columns, size),
+    )
+
+
+def _put_execution(
+    connection: sqlite3.Connection,
+    session: SessionRecord,
+    execution_id: ExecutionId,
+    new: Sequence[Line],
+    journal_fd: int,
+    store: BlobStore,
+) -> None:
+    row = connection.execute(
+        "SELECT number, ranges FROM executions WHERE id = ?", (execution_id,)
+    ).fetchone()
+    all_lines = list(new)
+    if row is not None:
+        all_lines = [*lines_at(journal_fd, parse_ranges(row[1])), *new]
+    record = execution_record(session, all_lines, _searchable(store, all_lines))
+    if record is None:
+        return
+    number = _free_number(connection, execution_id) if row is None else row[0]
+    accepted = next(line.entry for line in all_lines if isinstance(line.entry, Accepted))
+    connection.execute(
+        "INSERT OR REPLACE INTO executions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            number, execution_id, session.id, record.seq, record.status, record.agent.name,
+            session.title, record.accepted_at, _images(record), _plain(record.source[:500]),
+            json.dumps([line.at for line in all_lines]),
+            accepted.idempotency_key, accepted.body_sha256,
+        ),
+    )  # fmt: skip
+    connection.execute(
+        "INSERT OR REPLACE INTO texts (rowid, source, output) VALUES (?, ?, ?)",
+        (number, _plain(record.source[:_TEXT_CHARACTERS]), _output_text(record)),
+    )
+    _put_blobs(connection, session.id, new)
+
+
+def _put_blobs(connection: sqlite3.Connection, session_id: SessionId, new: Sequence[Line]) -> None:
+    rows: list[tuple[Digest, SessionId, str, int]] = []
+    for line in new:
+        if isinstance(line.entry, (Finished, LateOutput, DisplayUpdated)):
+            rows += [(r.sha256, session_id, r.mimetype, r.bytes) for r in line.entry.blobs]
+        if isinstance(line.entry, Finished) and line.entry.text is not None:
+            rows.append((line.entry.text, session_id, "text/plain", line.entry.text_bytes))
+    connection.executemany("INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?)", rows)
+
+
+def _searchable(store: BlobStore, all_lines: Sequence[Line]) -> ReadBlob:
+    """Return a reader that gives the start of large texts, and nothing of images."""
+    refs: dict[Digest, BlobRef] = {}
+    for line in all_lines:
+        if isinstance(line.entry, (Finished, LateOutput, DisplayUpdated)):
+            refs.update((ref.sha256, ref) for ref in line.entry.blobs)
+
+    def read(digest: Digest) -> bytes | None:
+        ref = refs.get(digest)
+        limit = -1
+        if ref is not None:
+            if ref.encoding == "base64" or ref.mimetype in IMAGE_TYPES:
+                return None
+            if ref.encoding == "text":
+                limit = 4 * _TEXT_CHARACTERS
+        try:
+            with store.path(digest).open("rb") as file:
+                data = file.read(limit)
+        except OSError:
+            return None
+        return data if limit < 0 else data.decode("utf-8", "ignore").encode("utf-8")
+
+    return read
+
+
+def _images(record: ExecutionRecord) -> int:
+    """Return how many outputs show an image; one in two formats is one image."""
+    return len({ref.at[0] for ref in record.blobs if ref.at[-1] in IMAGE_TYPES})
+
+
+def _output_text(record: ExecutionRecord) -> str:
+    return _plain(transcript(record.outputs)[:_TEXT_CHARACTERS])
+
+
+def _plain(text: str) -> str:
+    """Return text that SQLite can hold, without the marks that surround matches."""
+    for mark in ("\u2068", "\u2069", "\0"):
+        text = text.replace(mark, "")
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _free_number(connection: sqlite3.Connection, execution_id: ExecutionId) -> int:
+    """Return a number for a new row: its id's time, then three characters of its randomness."""
+    ulid = execution_id.removeprefix("x_")
+    number = 0
+    for character in ulid[:10] + ulid[-3:]:
+        number = number << 5 | _BASE32.get(character, 0)
+    number &= (1 << 63) - 1
+    while connection.execute("SELECT 1 FROM executions WHERE number = ?", (number,)).fetchone():
+        number += 1
+    return number
