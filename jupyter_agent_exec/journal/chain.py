@@ -51,7 +51,7 @@ def link(previous: str, entry: bytes) -> str:
     return hashlib.sha256(previous.encode("ascii") + entry).hexdigest()
 
 
-def format_line(line_hash: str, entry: bytes, payloads: Mapping[str, str]) -> bytes:
+def format_line(line_hash: str, entry: bytes, payloads: Mapping[Any, str]) -> bytes:
     """Return a whole line, line feed included."""
     start = b'{"hash":"%b","entry":%b' % (line_hash.encode("ascii"), entry)
     if not payloads:

@@ -1,4 +1,4 @@
-"""The history as the rest of the server sees it: it opens, tells, finds, and survives a bad disk."""
+"""The history as the rest of the server sees it, on a good disk and on a bad one."""
 
 from __future__ import annotations
 

@@ -9,24 +9,18 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Collection, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from ..models import Chain
-from ..records import By, LedgerEntry, LedgerOpened, SessionClosed, SessionOpened
+from ..records import By, LedgerEntry, LedgerOpened, SessionClosed, SessionOpened, timestamp
 from ..types import SessionId
 from .folders import sync_folder
 from .journal import Journal
 from .reading import ledger_entries
 
 SERVER = By(kind="server")
-
-
-def now() -> str:
-    """Return the time as entries write it: RFC 3339, UTC, milliseconds."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 def ledger_paths(folder: Path) -> list[Path]:
@@ -117,7 +111,7 @@ class Ledger:
             If it cannot be written.
         """
         instance = self.path.stem.removeprefix("ledger-")
-        self._append([LedgerOpened(at=now(), by=SERVER, instance=instance, version=version)])
+        self._append([LedgerOpened(at=timestamp(), by=SERVER, instance=instance, version=version)])
 
     def session_opened(self, session_id: SessionId, at: str, by: By) -> None:
         """Say that a session's journal is there.

@@ -162,14 +162,15 @@ class HistoryReader:
         return records, records[-1].seq if len(found) > limit else None
 
     def find_by_key(self, session_id: str, key: str) -> tuple[ExecutionId, Digest] | None:
-        """Return the execution that was asked for with an idempotency key, and its body's digest."""
+        """Return the execution asked for with an idempotency key, and its body's digest."""
         checked = check_session_id(session_id)
-        return self._index.ask(
+        row: tuple[ExecutionId, Digest] | None = self._index.ask(
             lambda connection: connection.execute(
                 "SELECT id, body_sha256 FROM executions WHERE session_id = ? AND key = ?",
                 (checked, key),
             ).fetchone()
         )
+        return row
 
     def search(
         self,

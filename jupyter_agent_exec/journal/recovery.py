@@ -16,11 +16,12 @@ from ..records import (
     JournalEntry,
     Opened,
     Recovered,
+    timestamp,
 )
 from ..types import ExecutionId, SessionId
 from .blobs import BlobStore
 from .journal import Journal
-from .ledger import SERVER, Ledger, ledger_paths, now, sessions_in
+from .ledger import SERVER, Ledger, ledger_paths, sessions_in
 from .reading import lines
 
 _CANCELLED = "The server died before this was sent to a kernel; it was not run."
@@ -95,7 +96,7 @@ def _recover(folder: Path, session_id: SessionId, ledger: Ledger, log: logging.L
         return False
     try:
         chain = end_session(session)
-        ledger.session_closed(session_id, now(), SERVER, chain)
+        ledger.session_closed(session_id, timestamp(), SERVER, chain)
     except (OSError, HistoryUnavailable) as error:
         log.warning("Session %s cannot be closed until the next start: %s", session_id, error)
         return False
@@ -118,7 +119,7 @@ def end_session(session: Path) -> Chain:
         entries = [line.entry for line in lines(journal.path)]
         if not entries or not isinstance(entries[-1], Closed):
             BlobStore(session / "blobs").remove_temporary()
-            at = now()
+            at = timestamp()
             journal.append(
                 [
                     Recovered(at=at, by=SERVER, torn_bytes=torn_bytes),

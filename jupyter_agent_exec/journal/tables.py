@@ -169,7 +169,7 @@ def _known(
 def _put_session(
     connection: sqlite3.Connection, session_id: SessionId, record: SessionRecord | None, size: int
 ) -> None:
-    columns = (None, None, None)
+    columns: tuple[str | bytes | None, ...] = (None, None, None)
     if record is not None:
         columns = (record.agent.name, record.status, msgspec.json.encode(record))
     connection.execute(
