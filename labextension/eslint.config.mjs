@@ -1,0 +1,99 @@
+import js from '@eslint/js';
+import jupyter from '@jupyter/eslint-plugin';
+import prettier from 'eslint-config-prettier';
+import globals from 'globals';
+import tseslint from 'typescript-eslint';
+
+/** The layers, lowest first: each may import those before it. */
+const layers = ['tokens', 'api', 'model', 'widgets', 'plugins', 'index'];
+
+/** For each layer, what stands above it and must not be imported there. */
+const layering = layers.map((layer, place) => {
+  const above = layers.slice(place + 1);
+  return {
+    files: [`src/${layer}.ts`, `src/${layer}/**/*.{ts,tsx}`],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: above.length
+            ? [
+                {
+                  regex: `^\\.{1,2}/(.*/)?(${above.join('|')})(/|$)`,
+                  message: `${layer} is below ${above.join(', ')}.`
+                }
+              ]
+            : []
+        }
+      ]
+    }
+  };
+});
+
+/** What the plugin for Jupyter merely warns of is an error here. */
+const strictJupyter = jupyter.configs.recommended.map(config => ({
+  ...config,
+  rules: Object.fromEntries(
+    Object.entries(config.rules ?? {}).map(([name, setting]) => [
+      name,
+      Array.isArray(setting) ? ['error', ...setting.slice(1)] : 'error'
+    ])
+  )
+}));
+
+export default tseslint.config(
+  { ignores: ['node_modules', 'lib', 'coverage'] },
+  js.configs.recommended,
+  { plugins: { jupyter } },
+  ...strictJupyter,
+  {
+    files: ['**/*.{ts,tsx}'],
+    extends: [tseslint.configs.recommended],
+    languageOptions: {
+      globals: globals.browser,
+      parserOptions: { project: 'tsconfig.test.json' }
+    },
+    rules: {
+      '@typescript-eslint/naming-convention': [
+        'error',
+        {
+          selector: 'interface',
+          format: ['PascalCase'],
+          custom: { regex: '^I[A-Z]', match: true }
+        }
+      ],
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-namespace': 'off',
+      curly: ['error', 'all'],
+      eqeqeq: 'error',
+      'no-console': 'error',
+      'prefer-arrow-callback': 'error'
+    }
+  },
+  ...layering,
+  {
+    files: ['src/plugins/*.ts'],
+    rules: {
+      'jupyter/prefer-lazy-imports': [
+        'error',
+        {
+          // The panel is there from the start; these are what it is made of.
+          ignoreImports: [
+            './report',
+            './selected',
+            '../api/client',
+            '../model/activity',
+            '../widgets/icons',
+            '../widgets/panel'
+          ]
+        }
+      ]
+    }
+  },
+  {
+    files: ['**/*.{js,mjs}'],
+    languageOptions: { globals: globals.node }
+  },
+  prettier
+);

@@ -1,0 +1,42 @@
+/** What went wrong between this page and the server. */
+
+/** The kinds of failure that a person can do something different about. */
+export type Failure =
+  'unreachable' | 'extension_missing' | 'not_allowed' | 'refused';
+
+/** A request that the server refused, or that did not reach it. */
+export class ApiError extends Error {
+  constructor(
+    readonly failure: Failure,
+    message: string,
+    readonly status: number | null = null,
+    readonly code: string | null = null
+  ) {
+    super(message);
+    this.name = 'ApiError';
+  }
+}
+
+/** What a refusal's body says, if it is one of ours. */
+function readProblem(body: string): { message?: string; code?: string } {
+  try {
+    const problem = JSON.parse(body) as unknown;
+    return typeof problem === 'object' && problem !== null ? problem : {};
+  } catch {
+    return {};
+  }
+}
+
+/** The error for a response that is not a success. */
+export async function refusal(response: Response): Promise<ApiError> {
+  const { status } = response;
+  const { message, code } = readProblem(await response.text());
+  const text = message || response.statusText || String(status);
+  if (status === 404 && !code) {
+    return new ApiError('extension_missing', text, status);
+  }
+  if (status === 401 || status === 403) {
+    return new ApiError('not_allowed', text, status, code ?? null);
+  }
+  return new ApiError('refused', text, status, code ?? null);
+}

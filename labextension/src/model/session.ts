@@ -1,0 +1,312 @@
+/** The chosen session: its newest cells, and earlier ones on demand. */
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import { Coalescer } from './coalescer';
+import { ExecutionModel } from './execution';
+import { Follower } from './follower';
+import { isFinal } from '../tokens';
+import type {
+  IActivityEvent,
+  IAgentExecApi,
+  IAgentSession,
+  IExecution,
+  ISessionModel,
+  LoadState
+} from '../tokens';
+
+/** Cells fetched at once. */
+export const PAGE = 20;
+
+/** Cells kept while new ones come; whoever asks for earlier ones keeps more. */
+export const KEPT = 100;
+
+/** Pages read to catch up; who is further behind starts from the newest. */
+const PAGES_TO_CATCH_UP = 5;
+
+/** Milliseconds between two looks at the server while much happens. */
+const REST = 150;
+
+/** Keeps a session's executions in step with the server. */
+export class SessionModel implements ISessionModel {
+  constructor(
+    readonly id: string,
+    private readonly _api: IAgentExecApi,
+    session: IAgentSession | null
+  ) {
+    this._session = session;
+    this._follower = new Follower(_api, () => this.requestSync());
+    this._syncing = new Coalescer(() => this._sync(), REST);
+  }
+
+  get session(): IAgentSession | null {
+    return this._session;
+  }
+
+  get state(): LoadState {
+    return this._state;
+  }
+
+  get executions(): readonly ExecutionModel[] {
+    return this._executions;
+  }
+
+  get hasEarlier(): boolean {
+    return this._executions.length > 0 && this._firstSeq > 1;
+  }
+
+  get loadingEarlier(): boolean {
+    return this._loadingEarlier;
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get finished(): ISignal<this, IExecution> {
+    return this._finished;
+  }
+
+  get isDisposed(): boolean {
+    return this._syncing.isDisposed;
+  }
+
+  /** Whether somebody looks; nothing is fetched while nobody does. */
+  get isActive(): boolean {
+    return this._isActive;
+  }
+  set isActive(value: boolean) {
+    if (value === this._isActive) {
+      return;
+    }
+    this._isActive = value;
+    if (value) {
+      this.requestSync(true);
+    } else {
+      this._follower.stop();
+    }
+  }
+
+  dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this._syncing.dispose();
+    this._follower.dispose();
+    this._executions.forEach(model => model.dispose());
+    Signal.clearData(this);
+  }
+
+  /** Take what the list of sessions knows of this one. */
+  setSession(session: IAgentSession): void {
+    const behind = session.chain.length !== this._session?.chain.length;
+    this._session = session;
+    this._changed.emit();
+    if (behind) {
+      this.requestSync();
+    }
+  }
+
+  /** Take an event of this session. */
+  onEvent(event: IActivityEvent): void {
+    if (event.execution_id) {
+      this._touched.add(event.execution_id);
+    }
+    this.requestSync();
+  }
+
+  /**
+   * Ask for a look at the server.
+   *
+   * @param all - Whether all cells shown are read again, not only those that
+   * still change.
+   */
+  requestSync(all = false): void {
+    this._syncAll = this._syncAll || all;
+    if (this._isActive) {
+      this._syncing.request();
+    }
+  }
+
+  async loadEarlier(): Promise<void> {
+    if (this._loadingEarlier || !this.hasEarlier) {
+      return;
+    }
+    this._loadingEarlier = true;
+    this._changed.emit();
+    try {
+      const before = this._firstSeq;
+      const page = await this._api.listExecutions(this.id, {
+        before,
+        limit: PAGE
+      });
+      if (!this.isDisposed) {
+        this._kept = Math.max(this._kept, this._executions.length + PAGE);
+        this._merge(page.executions);
+      }
+    } finally {
+      this._loadingEarlier = false;
+      this._emitChanged();
+    }
+  }
+
+  private get _firstSeq(): number {
+    return this._executions[0].execution.seq;
+  }
+
+  private async _sync(): Promise<void> {
+    const all = this._syncAll || this._executions.length === 0;
+    const touched = this._touched;
+    this._syncAll = false;
+    this._touched = new Set();
+    try {
+      const after = this._syncStart(all);
+      const complete = after !== null && (await this._readFrom(after));
+      if (!complete) {
+        await this._readNewest();
+      }
+      await this._readTouched(touched, after);
+      this._setState({ phase: 'ready' });
+    } catch (error) {
+      this._syncAll = true;
+      this._setState({ phase: 'error', error });
+    }
+    if (this._isActive && !this.isDisposed) {
+      this._follower.choose(this._executions);
+    }
+  }
+
+  /** The number after which to read; null to begin with the newest. */
+  private _syncStart(all: boolean): number | null {
+    const models = this._executions;
+    if (models.length === 0) {
+      return null;
+    }
+    if (all) {
+      return this._firstSeq - 1;
+    }
+    const pending = models.find(model => !isFinal(model.execution.status));
+    return pending
+      ? pending.execution.seq - 1
+      : models[models.length - 1].execution.seq;
+  }
+
+  /** Read all after a number; false if that is too far behind. */
+  private async _readFrom(start: number): Promise<boolean> {
+    let after: number | null = start;
+    for (let page = 0; page < PAGES_TO_CATCH_UP; page++) {
+      const list = await this._api.listExecutions(this.id, {
+        after,
+        limit: PAGE
+      });
+      this._merge(list.executions);
+      after = list.next_after;
+      if (after === null) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private async _readNewest(): Promise<void> {
+    const { executions } = await this._api.listExecutions(this.id, {
+      limit: PAGE
+    });
+    if (this.isDisposed) {
+      return;
+    }
+    const oldest = executions[0]?.seq ?? Infinity;
+    this._drop(model => model.execution.seq < oldest);
+    this._kept = KEPT;
+    this._merge(executions);
+  }
+
+  /** Read those that changed after they had finished, as displays may. */
+  private async _readTouched(
+    touched: ReadonlySet<string>,
+    after: number | null
+  ): Promise<void> {
+    const models = this._executions.filter(
+      ({ execution }) =>
+        after !== null && execution.seq <= after && touched.has(execution.id)
+    );
+    for (const model of models) {
+      const execution = await this._api.getExecution(model.execution.id);
+      if (!model.isDisposed) {
+        model.set(execution);
+      }
+    }
+  }
+
+  /** Take executions as the server lists them. */
+  private _merge(executions: readonly IExecution[]): void {
+    if (this.isDisposed) {
+      return;
+    }
+    const known = new Map(
+      this._executions.map(model => [model.execution.id, model])
+    );
+    for (const execution of executions) {
+      const model = known.get(execution.id);
+      if (model) {
+        this._update(model, execution);
+      } else {
+        this._executions.push(
+          new ExecutionModel(execution, each => this._finished.emit(each))
+        );
+      }
+    }
+    this._executions.sort((a, b) => a.execution.seq - b.execution.seq);
+    const surplus = this._executions.length - this._kept;
+    if (surplus > 0) {
+      const gone = new Set(this._executions.slice(0, surplus));
+      this._drop(model => gone.has(model));
+    }
+    this._emitChanged();
+  }
+
+  private _update(model: ExecutionModel, execution: IExecution): void {
+    if (isFinal(execution.status)) {
+      model.set(execution);
+    } else if (model === this._follower.current) {
+      model.setStatus(execution);
+    } else if (!isFinal(model.execution.status)) {
+      model.set(execution);
+    }
+  }
+
+  private _drop(gone: (model: ExecutionModel) => boolean): void {
+    const kept: ExecutionModel[] = [];
+    for (const model of this._executions) {
+      if (gone(model)) {
+        model.dispose();
+      } else {
+        kept.push(model);
+      }
+    }
+    this._executions = kept;
+  }
+
+  private _setState(state: LoadState): void {
+    this._state = state;
+    this._emitChanged();
+  }
+
+  private _emitChanged(): void {
+    if (!this.isDisposed) {
+      this._changed.emit();
+    }
+  }
+
+  private _session: IAgentSession | null;
+  private _state: LoadState = { phase: 'loading' };
+  private _executions: ExecutionModel[] = [];
+  private _kept = KEPT;
+  private _isActive = false;
+  private _loadingEarlier = false;
+  private _syncAll = false;
+  private _touched = new Set<string>();
+  private readonly _follower: Follower;
+  private readonly _syncing: Coalescer;
+  private _changed = new Signal<this, void>(this);
+  private _finished = new Signal<this, IExecution>(this);
+}

@@ -1,0 +1,122 @@
+/** Lets a person keep a session as a notebook. */
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
+import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
+import type { Contents } from '@jupyterlab/services';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { downloadIcon, notebookIcon } from '@jupyterlab/ui-components';
+import { freeName, notebookName } from '../model/notebook';
+import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
+import { reporter } from './report';
+import { sessionArgs, sessionIdFrom, watchSelected } from './selected';
+
+/** Milliseconds that a browser may take to begin a download. */
+const DOWNLOAD_GRACE = 60_000;
+
+/** Give a file to the browser to keep. */
+function download(file: Blob, name: string): void {
+  const url = URL.createObjectURL(file);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  window.setTimeout(() => URL.revokeObjectURL(url), DOWNLOAD_GRACE);
+}
+
+/** Save a session's export under a free name and give its path. */
+async function saveNotebook(
+  model: IActivityModel,
+  contents: Contents.IManager,
+  folder: string,
+  sessionId: string
+): Promise<string> {
+  const [session, file, listing] = await Promise.all([
+    model.api.getSession(sessionId),
+    model.api.getNotebook(sessionId),
+    contents.get(folder, { content: true })
+  ]);
+  const taken = (listing.content as Contents.IModel[]).map(each => each.name);
+  const path = PathExt.join(folder, freeName(notebookName(session), taken));
+  const content: unknown = JSON.parse(await file.text());
+  await contents.save(path, { type: 'notebook', format: 'json', content });
+  return path;
+}
+
+/** The commands that export a session and open it as a notebook. */
+export const notebookPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-agent-exec:notebook',
+  description:
+    'Adds commands that download an agent session as a notebook or open it.',
+  autoStart: true,
+  requires: [IActivityModel],
+  optional: [IDefaultFileBrowser, ITranslator, ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    model: IActivityModel,
+    browser: IDefaultFileBrowser | null,
+    translator: ITranslator | null,
+    palette: ICommandPalette | null
+  ): void => {
+    const { commands, serviceManager } = app;
+    const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
+    const report = reporter(trans);
+    const isEnabled = (args: object) =>
+      'session_id' in args || model.selected !== null;
+    commands.addCommand(CommandIDs.exportNotebook, {
+      label: trans.__('Download Agent Session as Notebook'),
+      caption: trans.__('Download the chosen agent session as a notebook'),
+      icon: downloadIcon,
+      describedBy: { args: sessionArgs(trans) },
+      isEnabled,
+      execute: async args => {
+        const id = sessionIdFrom(args, model);
+        if (id === null) {
+          return;
+        }
+        try {
+          const [session, file] = await Promise.all([
+            model.api.getSession(id),
+            model.api.getNotebook(id)
+          ]);
+          download(file, `${notebookName(session)}.ipynb`);
+        } catch (error) {
+          report(error);
+        }
+      }
+    });
+    commands.addCommand(CommandIDs.openNotebook, {
+      label: trans.__('Open Agent Session as Notebook'),
+      caption: trans.__(
+        'Save the chosen agent session as a notebook and open it'
+      ),
+      icon: notebookIcon,
+      describedBy: { args: sessionArgs(trans) },
+      isEnabled,
+      execute: async args => {
+        const id = sessionIdFrom(args, model);
+        if (id === null) {
+          return;
+        }
+        const { contents } = serviceManager;
+        const folder = browser?.model.path ?? '';
+        try {
+          const path = await saveNotebook(model, contents, folder, id);
+          await commands.execute('docmanager:open', { path });
+        } catch (error) {
+          report(error);
+        }
+      }
+    });
+    watchSelected(model, () => {
+      commands.notifyCommandChanged(CommandIDs.exportNotebook);
+      commands.notifyCommandChanged(CommandIDs.openNotebook);
+    });
+    const category = trans.__('Agents');
+    palette?.addItem({ command: CommandIDs.exportNotebook, category });
+    palette?.addItem({ command: CommandIDs.openNotebook, category });
+  }
+};

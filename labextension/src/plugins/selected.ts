@@ -1,0 +1,51 @@
+/** Commands that act on the chosen session, or on one that is named. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type {
+  ReadonlyJSONObject,
+  ReadonlyPartialJSONObject
+} from '@lumino/coreutils';
+import type { IActivityModel, ISessionModel } from '../tokens';
+
+/** The arguments of such a command. */
+export function sessionArgs(trans: TranslationBundle): ReadonlyJSONObject {
+  return {
+    type: 'object',
+    properties: {
+      session_id: {
+        type: 'string',
+        description: trans.__(
+          'The id of an agent session; without it, the one chosen in the panel'
+        )
+      }
+    }
+  };
+}
+
+/** The session that a command is about; null if there is none. */
+export function sessionIdFrom(
+  args: ReadonlyPartialJSONObject,
+  model: IActivityModel
+): string | null {
+  return typeof args.session_id === 'string'
+    ? args.session_id
+    : (model.selected?.id ?? null);
+}
+
+/** Call back when the chosen session, or what is known of it, changes. */
+export function watchSelected(
+  model: IActivityModel,
+  changed: () => void
+): void {
+  const watched = new WeakSet<ISessionModel>();
+  const watch = () => {
+    const { selected } = model;
+    if (selected && !watched.has(selected)) {
+      watched.add(selected);
+      // It drops its connections itself when it is disposed.
+      selected.changed.connect(changed, selected);
+    }
+    changed();
+  };
+  model.selectedChanged.connect(watch, model);
+  watch();
+}

@@ -1,0 +1,101 @@
+/** What is known of an execution besides its source and outputs. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+import { isFinal } from '../tokens';
+import type { IExecution } from '../tokens';
+import { statusIcons } from './icons';
+import {
+  agentText,
+  durationText,
+  executionNotes,
+  momentText,
+  statusWord
+} from './wording';
+
+/** A line with number, status, duration, agent and time, and notes below. */
+export class CellHeader extends Widget {
+  constructor(private readonly _trans: TranslationBundle) {
+    super();
+    this.addClass('jp-AgentExecCell-header');
+    this._status.className = 'jp-AgentExecCell-status';
+    this._icon.className = 'jp-AgentExec-icon';
+    this._status.append(this._icon, this._word);
+    this._prompt.className = 'jp-AgentExecCell-prompt';
+    this._duration.className = 'jp-AgentExecCell-duration';
+    this._agent.className = 'jp-AgentExecCell-agent';
+    this._time.className = 'jp-AgentExecCell-time';
+    this._notes.className = 'jp-AgentExecCell-notes';
+    const line = document.createElement('div');
+    line.className = 'jp-AgentExecCell-line';
+    line.append(
+      this._prompt,
+      this._status,
+      this._duration,
+      this._agent,
+      this._time
+    );
+    this.node.append(line, this._notes);
+  }
+
+  /** The element that names the cell. */
+  get label(): HTMLElement {
+    return this._status;
+  }
+
+  /** The element with the cell's number. */
+  get prompt(): HTMLElement {
+    return this._prompt;
+  }
+
+  /** Show an execution. */
+  render(execution: IExecution, now: number): void {
+    const trans = this._trans;
+    const { status, seq, accepted_at, execution_count } = execution;
+    this._prompt.textContent = `[${execution_count ?? (isFinal(status) ? ' ' : '*')}]`;
+    this._prompt.title = trans.__('Cell %1 of this session', seq);
+    if (this._word.textContent !== statusWord(status, trans)) {
+      this._word.textContent = statusWord(status, trans);
+      this._icon.replaceChildren();
+      statusIcons[status]?.element({ container: this._icon });
+    }
+    this._agent.textContent = execution.agent.name;
+    this._agent.title = agentText(execution.agent);
+    this._time.dateTime = accepted_at;
+    this._time.textContent = momentText(accepted_at, now);
+    this._time.title = new Date(accepted_at).toLocaleString();
+    this.tick(execution, now);
+    const notes = executionNotes(execution, trans);
+    this._notes.hidden = notes.length === 0;
+    this._notes.replaceChildren(
+      ...notes.map(note => {
+        const item = document.createElement('div');
+        item.textContent = note;
+        return item;
+      })
+    );
+  }
+
+  /** Show how long it took, or has taken so far. */
+  tick(execution: IExecution, now: number): void {
+    const { duration, started_at, status } = execution;
+    let text = '';
+    if (duration !== null) {
+      text = durationText(duration, this._trans);
+    } else if (started_at && !isFinal(status)) {
+      const elapsed = Math.floor((now - Date.parse(started_at)) / 1000);
+      text = elapsed >= 1 ? durationText(elapsed, this._trans) : '';
+    }
+    if (this._duration.textContent !== text) {
+      this._duration.textContent = text;
+    }
+  }
+
+  private readonly _agent = document.createElement('span');
+  private readonly _duration = document.createElement('span');
+  private readonly _icon = document.createElement('span');
+  private readonly _notes = document.createElement('div');
+  private readonly _prompt = document.createElement('span');
+  private readonly _status = document.createElement('span');
+  private readonly _time = document.createElement('time');
+  private readonly _word = document.createElement('span');
+}

@@ -1,0 +1,109 @@
+/** What there is to know of the chosen session, above its cells. */
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+import type { ISessionModel } from '../tokens';
+import { ErrorMessage, Message } from './message';
+import {
+  agentText,
+  closeReason,
+  describeError,
+  momentText,
+  sessionTitle,
+  sessionWord
+} from './wording';
+
+/** Title, agent, kernel; errors; a way to earlier cells. */
+export class SessionFacts extends ReactWidget {
+  constructor(
+    private readonly _model: ISessionModel,
+    private readonly _trans: TranslationBundle,
+    private readonly _onError: (error: unknown) => void
+  ) {
+    super();
+    this.addClass('jp-AgentExecFacts');
+  }
+
+  protected render(): JSX.Element {
+    const model = this._model;
+    const props = { model, trans: this._trans, onError: this._onError };
+    return (
+      <UseSignal signal={model.changed}>
+        {() => (
+          <>
+            <Description {...props} />
+            <CellsState {...props} />
+          </>
+        )}
+      </UseSignal>
+    );
+  }
+}
+
+interface IProps {
+  model: ISessionModel;
+  trans: TranslationBundle;
+  onError: (error: unknown) => void;
+}
+
+function Description({ model, trans }: IProps): JSX.Element | null {
+  const { session } = model;
+  if (!session) {
+    return null;
+  }
+  const kernel = session.kernel?.name ?? session.target.kernel_name;
+  const facts = [
+    agentText(session.agent),
+    trans.__('for %1', session.username),
+    kernel,
+    sessionWord(session, trans),
+    trans.__('since %1', momentText(session.opened_at, Date.now()))
+  ].filter(Boolean);
+  return (
+    <div className="jp-AgentExecFacts-description">
+      <h3>{sessionTitle(session, trans)}</h3>
+      <div>{facts.join(' · ')}</div>
+      {session.status === 'closed' && (
+        <div className="jp-AgentExecFacts-closed">
+          {closeReason(session.close_reason, trans)}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function CellsState({ model, trans, onError }: IProps): JSX.Element | null {
+  const { state, executions, hasEarlier, loadingEarlier } = model;
+  if (state.phase === 'error') {
+    return (
+      <ErrorMessage
+        advice={describeError(state.error, trans)}
+        retry={trans.__('Try again')}
+        onRetry={() => model.requestSync(true)}
+      />
+    );
+  }
+  if (executions.length === 0) {
+    return (
+      <Message
+        title={
+          state.phase === 'loading'
+            ? trans.__('Loading cells…')
+            : trans.__('Nothing has run in this session yet')
+        }
+      />
+    );
+  }
+  return hasEarlier ? (
+    <button
+      type="button"
+      className="jp-AgentExec-link"
+      disabled={loadingEarlier}
+      onClick={() => void model.loadEarlier().catch(onError)}
+    >
+      {loadingEarlier
+        ? trans.__('Loading earlier cells…')
+        : trans.__('Show earlier cells')}
+    </button>
+  ) : null;
+}

@@ -1,0 +1,53 @@
+/** The icons of this extension. */
+import { LabIcon } from '@jupyterlab/ui-components';
+import activity from '../../style/icons/activity.svg';
+import approval from '../../style/icons/status-approval.svg';
+import cancelled from '../../style/icons/status-cancelled.svg';
+import error from '../../style/icons/status-error.svg';
+import ok from '../../style/icons/status-ok.svg';
+import running from '../../style/icons/status-running.svg';
+import stopped from '../../style/icons/status-stopped.svg';
+import timeout from '../../style/icons/status-timeout.svg';
+import waiting from '../../style/icons/status-waiting.svg';
+import warning from '../../style/icons/status-warning.svg';
+import type { Status } from '../tokens';
+
+function icon(name: string, svgstr: string): LabIcon {
+  return new LabIcon({ name: `jupyter-agent-exec:${name}`, svgstr });
+}
+
+/** The panel's own. */
+export const activityIcon = icon('activity', activity);
+
+const approvalIcon = icon('approval', approval);
+const cancelledIcon = icon('cancelled', cancelled);
+export const errorIcon = icon('error', error);
+const okIcon = icon('ok', ok);
+const runningIcon = icon('running', running);
+const stoppedIcon = icon('stopped', stopped);
+const timeoutIcon = icon('timeout', timeout);
+const waitingIcon = icon('waiting', waiting);
+const warningIcon = icon('warning', warning);
+
+/** An icon for each status; a word stands beside it. */
+export const statusIcons: Readonly<Record<Status, LabIcon>> = {
+  awaiting_approval: approvalIcon,
+  queued: waitingIcon,
+  running: runningIcon,
+  ok: okIcon,
+  error: errorIcon,
+  interrupted: stoppedIcon,
+  timed_out: timeoutIcon,
+  kernel_died: warningIcon,
+  cancelled: cancelledIcon,
+  rejected: cancelledIcon,
+  lost: warningIcon
+};
+
+/** What a session does. */
+export const sessionIcons = {
+  busy: runningIcon,
+  idle: waitingIcon,
+  closed: okIcon,
+  broken: warningIcon
+} as const;

@@ -1,0 +1,190 @@
+/** The outputs of one execution. */
+import { OutputAreaModel, SimplifiedOutputArea } from '@jupyterlab/outputarea';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type * as nbformat from '@jupyterlab/nbformat';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Panel, Widget } from '@lumino/widgets';
+import { abridge } from '../model/abridge';
+import { Coalescer } from '../model/coalescer';
+import { CommandIDs } from '../tokens';
+import type { Execute, IExecutionModel } from '../tokens';
+import { sizeText } from './wording';
+
+/** Milliseconds between two drawings of outputs that grow. */
+const REST = 100;
+
+/** Shows outputs as untrusted, long ones cut, with what was left out. */
+export class OutputsWidget extends Panel {
+  constructor(private readonly _options: OutputsWidget.IOptions) {
+    super();
+    this.addClass('jp-AgentExecOutputs');
+    this._areaModel = new OutputAreaModel({ trusted: false });
+    this._area = new LabelledOutputArea({
+      model: this._areaModel,
+      rendermime: _options.rendermime,
+      imageLabel: _options.trans.__('Image that the cell put out')
+    });
+    this._toggle = this._createButton(() => {
+      this._showAll = !this._showAll;
+      this._shown = [];
+      this._draw();
+    });
+    this._toggle.setAttribute('aria-expanded', 'false');
+    this._omitted = document.createElement('div');
+    this._omitted.className = 'jp-AgentExecOutputs-omitted';
+    const footer = new Widget();
+    footer.addClass('jp-AgentExecOutputs-footer');
+    footer.node.append(this._toggle, this._omitted);
+    this.addWidget(this._area);
+    this.addWidget(footer);
+    this._drawing = new Coalescer(async () => this._draw(), REST);
+    _options.model.changed.connect(this._onChanged, this);
+    this._draw();
+    this._drawOmitted();
+  }
+
+  override dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this._options.model.changed.disconnect(this._onChanged, this);
+    this._drawing.dispose();
+    super.dispose();
+    this._areaModel.dispose();
+  }
+
+  private _onChanged(_: IExecutionModel, what: 'status' | 'outputs'): void {
+    if (what === 'outputs') {
+      this._drawing.request();
+    } else {
+      this._drawOmitted();
+    }
+  }
+
+  /** Bring what is drawn in line with the model. */
+  private _draw(): void {
+    const { model, trans } = this._options;
+    const outputs = model.outputs;
+    const marker = (lines: number, length: number) =>
+      lines > 0
+        ? trans._n('⋯ %1 line hidden ⋯', '⋯ %1 lines hidden ⋯', lines, lines)
+        : trans.__('⋯ %1 hidden ⋯', sizeText(length, trans));
+    if (outputs.length < this._shown.length) {
+      this._areaModel.clear();
+      this._shown = [];
+      this._hidden = [];
+    }
+    outputs.forEach((output, index) => {
+      if (output === this._shown[index]) {
+        return;
+      }
+      const cut = abridge(output, marker);
+      this._hidden[index] = cut.hiddenLength;
+      this._put(index, this._showAll ? output : cut.output);
+    });
+    this._shown = outputs.slice();
+    this.toggleClass('jp-mod-empty', outputs.length === 0);
+    this._drawToggle();
+  }
+
+  private _put(index: number, output: nbformat.IOutput): void {
+    if (index < this._areaModel.length) {
+      this._areaModel.set(index, output);
+    } else {
+      this._areaModel.add(output);
+    }
+  }
+
+  private _drawToggle(): void {
+    const { trans } = this._options;
+    const hidden = this._hidden.reduce((sum, each) => sum + each, 0);
+    this._toggle.hidden = hidden === 0;
+    this._toggle.setAttribute('aria-expanded', String(this._showAll));
+    this._toggle.textContent = this._showAll
+      ? trans.__('Show less')
+      : trans.__('Show all, %1 more', sizeText(hidden, trans));
+  }
+
+  private _drawOmitted(): void {
+    const { model, trans, execute } = this._options;
+    const { id, omitted, outputs_complete } = model.execution;
+    const lost = omitted.bytes + omitted.outputs > 0;
+    this._omitted.replaceChildren();
+    this._omitted.hidden = !lost && outputs_complete;
+    if (!lost) {
+      this._omitted.textContent = outputs_complete
+        ? ''
+        : trans.__('Some output may be missing.');
+      return;
+    }
+    const parts = [
+      trans.__('%1 left out', sizeText(omitted.bytes, trans)),
+      omitted.lines > 0 &&
+        trans._n('%1 line', '%1 lines', omitted.lines, omitted.lines),
+      omitted.outputs > 0 &&
+        trans._n('%1 output', '%1 outputs', omitted.outputs, omitted.outputs)
+    ].filter(Boolean);
+    const link = this._createButton(() => {
+      void execute(CommandIDs.openText, { execution_id: id });
+    });
+    link.textContent = trans.__('Read the whole text');
+    this._omitted.append(`${parts.join(', ')}. `, link);
+  }
+
+  private _createButton(onClick: () => void): HTMLButtonElement {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'jp-AgentExec-link';
+    button.addEventListener('click', onClick);
+    return button;
+  }
+
+  private readonly _area: SimplifiedOutputArea;
+  private readonly _areaModel: OutputAreaModel;
+  private readonly _drawing: Coalescer;
+  private readonly _omitted: HTMLElement;
+  private readonly _toggle: HTMLButtonElement;
+  private _hidden: number[] = [];
+  private _showAll = false;
+  private _shown: nbformat.IOutput[] = [];
+}
+
+/** An output area whose images have a text for those who do not see them. */
+class LabelledOutputArea extends SimplifiedOutputArea {
+  constructor(
+    options: ConstructorParameters<typeof SimplifiedOutputArea>[0] & {
+      imageLabel: string;
+    }
+  ) {
+    super(options);
+    this._imageLabel = options.imageLabel;
+    this._observer = new MutationObserver(() => this._label());
+    this._observer.observe(this.node, { childList: true, subtree: true });
+    this._label();
+  }
+
+  override dispose(): void {
+    this._observer.disconnect();
+    super.dispose();
+  }
+
+  private _label(): void {
+    this.node.querySelectorAll('img:not([alt])').forEach(image => {
+      image.setAttribute('alt', this._imageLabel);
+    });
+  }
+
+  private readonly _imageLabel: string;
+  private readonly _observer: MutationObserver;
+}
+
+/** The options of an outputs widget. */
+export namespace OutputsWidget {
+  /** What it is made of. */
+  export interface IOptions {
+    model: IExecutionModel;
+    rendermime: IRenderMimeRegistry;
+    trans: TranslationBundle;
+    execute: Execute;
+  }
+}

@@ -1,0 +1,231 @@
+/** How values are said to a person. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ApiError } from '../api/errors';
+import type { IAgent, IAgentSession, IExecution, Status } from '../tokens';
+
+/** What went wrong, and what to do about it. */
+export interface IAdvice {
+  title: string;
+  hint: string;
+}
+
+/** The word for a status. */
+export function statusWord(status: Status, trans: TranslationBundle): string {
+  switch (status) {
+    case 'awaiting_approval':
+      return trans.__('Awaiting approval');
+    case 'queued':
+      return trans.__('Queued');
+    case 'running':
+      return trans.__('Running');
+    case 'ok':
+      return trans.__('Done');
+    case 'error':
+      return trans.__('Error');
+    case 'interrupted':
+      return trans.__('Interrupted');
+    case 'timed_out':
+      return trans.__('Timed out');
+    case 'kernel_died':
+      return trans.__('Kernel died');
+    case 'cancelled':
+      return trans.__('Cancelled');
+    case 'rejected':
+      return trans.__('Rejected');
+    case 'lost':
+      return trans.__('Lost');
+    default:
+      // A status that a newer server knows.
+      return String(status);
+  }
+}
+
+/** The word for what a session does. */
+export function sessionWord(
+  session: IAgentSession,
+  trans: TranslationBundle
+): string {
+  if (session.status === 'closed') {
+    return trans.__('Closed');
+  }
+  switch (session.kernel?.execution_state) {
+    case 'busy':
+      return trans.__('Busy');
+    case 'starting':
+      return trans.__('Starting');
+    case 'dead':
+      return trans.__('Kernel died');
+    case 'idle':
+      return trans.__('Idle');
+    default:
+      return trans.__('No kernel');
+  }
+}
+
+/** Why a session is closed. */
+export function closeReason(
+  reason: string | null,
+  trans: TranslationBundle
+): string {
+  switch (reason) {
+    case null:
+    case 'closed':
+      return trans.__('Closed: the agent or a person ended this session.');
+    case 'init_failed':
+      return trans.__(
+        'Closed: the code that sets up this session did not succeed.'
+      );
+    case 'server_stopped':
+      return trans.__('Closed: the server was stopped.');
+    case 'server_died':
+      return trans.__(
+        'Closed: the server ended unexpectedly. What ran at that time is marked as lost.'
+      );
+    default:
+      return trans.__('Closed: %1', reason);
+  }
+}
+
+/** What a person should know of how an execution came about or ended. */
+export function executionNotes(
+  execution: IExecution,
+  trans: TranslationBundle
+): string[] {
+  const notes: string[] = [];
+  if (execution.init) {
+    notes.push(trans.__('Sets up the session.'));
+  }
+  if (execution.kernel?.restarted) {
+    notes.push(freshKernel(execution.kernel.reason, trans));
+  }
+  if (execution.reason) {
+    notes.push(execution.reason);
+  }
+  if (execution.interrupt_ignored) {
+    notes.push(trans.__('The code went on after it was interrupted.'));
+  }
+  return notes;
+}
+
+function freshKernel(reason: string | null, trans: TranslationBundle): string {
+  switch (reason) {
+    case 'died':
+      return trans.__('In a fresh kernel: the one before died.');
+    case 'restarted':
+      return trans.__('In a fresh kernel: it was restarted.');
+    case 'interrupt_ignored':
+      return trans.__(
+        'In a fresh kernel: the one before ignored an interrupt.'
+      );
+    case 'culled':
+      return trans.__('In a fresh kernel: the one before was idle for long.');
+    default:
+      return trans.__('In a fresh kernel: the variables are gone.');
+  }
+}
+
+/** What a session is called. */
+export function sessionTitle(
+  session: IAgentSession,
+  trans: TranslationBundle
+): string {
+  return session.title || trans.__('Session of %1', session.agent.name);
+}
+
+/** An agent's name and what else it says of itself. */
+export function agentText(agent: IAgent): string {
+  const name = agent.version ? `${agent.name} ${agent.version}` : agent.name;
+  return agent.model ? `${name} (${agent.model})` : name;
+}
+
+/** A size as people read it. */
+export function sizeText(bytes: number, trans: TranslationBundle): string {
+  if (bytes < 1000) {
+    return trans._n('%1 byte', '%1 bytes', bytes, bytes);
+  }
+  if (bytes < 1_000_000) {
+    return trans.__('%1 kB', rounded(bytes / 1000));
+  }
+  if (bytes < 1_000_000_000) {
+    return trans.__('%1 MB', rounded(bytes / 1_000_000));
+  }
+  return trans.__('%1 GB', rounded(bytes / 1_000_000_000));
+}
+
+function rounded(value: number): string {
+  return value.toLocaleString(undefined, {
+    maximumFractionDigits: value < 10 ? 1 : 0
+  });
+}
+
+/** A duration as people read it. */
+export function durationText(
+  seconds: number,
+  trans: TranslationBundle
+): string {
+  if (seconds < 0.9995) {
+    return trans.__('%1 ms', Math.max(1, Math.round(seconds * 1000)));
+  }
+  if (seconds < 59.95) {
+    return trans.__('%1 s', rounded(seconds));
+  }
+  const minutes = Math.round(seconds) / 60;
+  if (minutes < 60) {
+    return trans.__(
+      '%1 min %2 s',
+      Math.floor(minutes),
+      Math.round(seconds) % 60
+    );
+  }
+  const whole = Math.round(minutes);
+  return trans.__('%1 h %2 min', Math.floor(whole / 60), whole % 60);
+}
+
+/** A moment: the time today, with the day before that. */
+export function momentText(at: string, now: number): string {
+  const date = new Date(at);
+  const time = date.toLocaleTimeString(undefined, {
+    hour: '2-digit',
+    minute: '2-digit'
+  });
+  return date.toDateString() === new Date(now).toDateString()
+    ? time
+    : `${date.toLocaleDateString()} ${time}`;
+}
+
+/** What an error means for a person. */
+export function describeError(
+  error: unknown,
+  trans: TranslationBundle
+): IAdvice {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof ApiError)) {
+    return { title: trans.__('Something went wrong'), hint: message };
+  }
+  switch (error.failure) {
+    case 'unreachable':
+      return {
+        title: trans.__('The server cannot be reached'),
+        hint: trans.__(
+          'Is it running, and is the network up? This panel tries again by itself.'
+        )
+      };
+    case 'extension_missing':
+      return {
+        title: trans.__('The server does not know agent sessions'),
+        hint: trans.__(
+          'Enable its extension with "jupyter server extension enable jupyter_agent_exec" and start the server again.'
+        )
+      };
+    case 'not_allowed':
+      return {
+        title: trans.__('You may not see what agents do here'),
+        hint: trans.__(
+          'Sign in again, or ask who runs this server: %1',
+          message
+        )
+      };
+    case 'refused':
+      return { title: trans.__('The server refused'), hint: message };
+  }
+}
