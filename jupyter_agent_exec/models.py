@@ -37,7 +37,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 # -- asked -----------------------------------------------------------------------------------------
 
 
-class Agent(Request, omit_defaults=False):
+class Agent(Request, frozen=True, kw_only=True):
     """The program that asks.
 
     It says these of itself; they are shown and recorded, and no right follows from them.
@@ -48,7 +48,7 @@ class Agent(Request, omit_defaults=False):
     model: Name | None = None
 
 
-class ScratchTarget(Request, tag="scratch", tag_field="kind"):
+class ScratchTarget(Request, frozen=True, kw_only=True, tag="scratch", tag_field="kind"):
     """A kernel of the session's own."""
 
     kernel_name: Name | None = None
@@ -63,7 +63,7 @@ Target = ScratchTarget
 """Where a session's code runs; `kind` tells which."""
 
 
-class Limits(Request):
+class Limits(Request, frozen=True, kw_only=True):
     """Bounds on each execution of a session; null takes the server's default."""
 
     timeout: Seconds | None = None
@@ -76,7 +76,7 @@ class Limits(Request):
     """Replace the kernel when code goes on after an interrupt and the grace time."""
 
 
-class OpenSession(Request):
+class OpenSession(Request, frozen=True, kw_only=True):
     """Open an agent session."""
 
     agent: Agent
@@ -89,7 +89,7 @@ class OpenSession(Request):
     """Code that runs first in each of the session's kernels, outside the kernel's own history."""
 
 
-class Execute(Request):
+class Execute(Request, frozen=True, kw_only=True):
     """Run a source once."""
 
     source: str
@@ -100,33 +100,33 @@ class Execute(Request):
     """Seconds to hold the answer until the execution finishes; null is the server's default."""
 
 
-class CloseSession(Request):
+class CloseSession(Request, frozen=True, kw_only=True):
     """Close an agent session."""
 
 
-class Cancel(Request):
+class Cancel(Request, frozen=True, kw_only=True):
     """Take back an execution that waits, or interrupt it if it runs."""
 
 
-class InterruptKernel(Request):
+class InterruptKernel(Request, frozen=True, kw_only=True):
     """Interrupt what runs in the session's kernel."""
 
 
-class RestartKernel(Request):
+class RestartKernel(Request, frozen=True, kw_only=True):
     """Give the session a fresh kernel."""
 
 
 # -- answered --------------------------------------------------------------------------------------
 
 
-class Chain(Answer):
+class Chain(Answer, frozen=True, kw_only=True):
     """Where a session's journal ends. Keep it to prove later that nothing was cut off."""
 
     head: Digest
     length: int
 
 
-class SessionKernel(Answer):
+class SessionKernel(Answer, frozen=True, kw_only=True):
     """The kernel of a session."""
 
     id: str
@@ -136,7 +136,7 @@ class SessionKernel(Answer):
     """Which life this is: 1 for the session's first kernel."""
 
 
-class ExecutionKernel(Answer):
+class ExecutionKernel(Answer, frozen=True, kw_only=True):
     """The kernel in which an execution ran."""
 
     id: str
@@ -147,7 +147,7 @@ class ExecutionKernel(Answer):
     reason: RestartReason | None
 
 
-class Session(Answer):
+class Session(Answer, frozen=True, kw_only=True):
     """An agent session."""
 
     id: SessionId
@@ -171,7 +171,7 @@ class Session(Answer):
     chain: Chain
 
 
-class Image(Answer):
+class Image(Answer, frozen=True, kw_only=True):
     """An image among an execution's outputs."""
 
     mimetype: str
@@ -186,7 +186,7 @@ class Image(Answer):
     """Index of the output that holds it."""
 
 
-class ExecutionError(Answer):
+class ExecutionError(Answer, frozen=True, kw_only=True):
     """The exception that ended an execution, as the kernel told it."""
 
     ename: str
@@ -194,7 +194,7 @@ class ExecutionError(Answer):
     traceback: list[str]
 
 
-class Omitted(Answer):
+class Omitted(Answer, frozen=True, kw_only=True):
     """What was left out of an execution's outputs, exactly."""
 
     bytes: int = 0
@@ -205,7 +205,7 @@ class Omitted(Answer):
     """Whole outputs left out."""
 
 
-class Execution(Answer):
+class Execution(Answer, frozen=True, kw_only=True):
     """One source, run once."""
 
     id: ExecutionId
@@ -245,7 +245,7 @@ class Execution(Answer):
     chain: Chain
 
 
-class SessionList(Answer):
+class SessionList(Answer, frozen=True, kw_only=True):
     """Sessions, the newest first."""
 
     sessions: list[Session]
@@ -253,7 +253,7 @@ class SessionList(Answer):
     """Pass as `after` for the next page; null at the end."""
 
 
-class ExecutionList(Answer):
+class ExecutionList(Answer, frozen=True, kw_only=True):
     """A session's executions in order."""
 
     executions: list[Execution]
@@ -261,7 +261,7 @@ class ExecutionList(Answer):
     """Pass as `after` for the next page; null at the end."""
 
 
-class SearchHit(Answer):
+class SearchHit(Answer, frozen=True, kw_only=True):
     """An execution that matches a search."""
 
     execution_id: ExecutionId
@@ -278,7 +278,7 @@ class SearchHit(Answer):
     """Text around the match; matches stand between U+2068 and U+2069."""
 
 
-class SearchResults(Answer):
+class SearchResults(Answer, frozen=True, kw_only=True):
     """Executions that match a search, the newest first."""
 
     hits: list[SearchHit]
@@ -286,7 +286,7 @@ class SearchResults(Answer):
     """Pass as `after` for the next page; null at the end."""
 
 
-class Text(Answer):
+class Text(Answer, frozen=True, kw_only=True):
     """A range of an execution's whole text."""
 
     text: str
@@ -300,7 +300,7 @@ class Text(Answer):
     """Bytes that were printed beyond what is kept."""
 
 
-class TextMatch(Answer):
+class TextMatch(Answer, frozen=True, kw_only=True):
     """A line of an execution's text that matches."""
 
     line: int
@@ -310,7 +310,7 @@ class TextMatch(Answer):
     """The line, cut to 1,000 characters."""
 
 
-class TextMatches(Answer):
+class TextMatches(Answer, frozen=True, kw_only=True):
     """Lines of an execution's text that match a pattern."""
 
     matches: list[TextMatch]
@@ -320,7 +320,7 @@ class TextMatches(Answer):
     omitted_bytes: int
 
 
-class ServerStatus(Answer):
+class ServerStatus(Answer, frozen=True, kw_only=True):
     """How the extension is doing."""
 
     version: str
@@ -334,7 +334,7 @@ class ServerStatus(Answer):
     """False while the index is being rebuilt."""
 
 
-class Problem(Answer):
+class Problem(Answer, frozen=True, kw_only=True):
     """The body of every refusal."""
 
     message: str
@@ -346,7 +346,7 @@ class Problem(Answer):
 # -- streamed --------------------------------------------------------------------------------------
 
 
-class OutputChange(Answer):
+class OutputChange(Answer, frozen=True, kw_only=True):
     """A step of a running execution's outputs; apply them in order.
 
     Either the output at `index` becomes `output` (appended when `index` is the current length), or
@@ -360,7 +360,7 @@ class OutputChange(Answer):
     truncate: Literal[True] | UnsetType = UNSET
 
 
-class StatusChange(Answer):
+class StatusChange(Answer, frozen=True, kw_only=True):
     """An execution's new status."""
 
     status: Status

@@ -93,7 +93,7 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ty
     by: By
 
 
-class Opened(Entry, tag="opened"):
+class Opened(Entry, frozen=True, kw_only=True, tag="opened"):
     """The session's first entry."""
 
     session_id: SessionId
@@ -107,7 +107,7 @@ class Opened(Entry, tag="opened"):
     init_source: Digest | None = None
 
 
-class KernelStarted(Entry, tag="kernel_started"):
+class KernelStarted(Entry, frozen=True, kw_only=True, tag="kernel_started"):
     """A kernel now belongs to the session."""
 
     kernel: SessionKernel
@@ -119,7 +119,7 @@ class KernelStarted(Entry, tag="kernel_started"):
     """What the kernel's `kernel_info_reply` says of its language."""
 
 
-class KernelEnded(Entry, tag="kernel_ended"):
+class KernelEnded(Entry, frozen=True, kw_only=True, tag="kernel_ended"):
     """The session's kernel is gone."""
 
     kernel_id: str
@@ -129,7 +129,7 @@ class KernelEnded(Entry, tag="kernel_ended"):
     """A sentence: how it ended."""
 
 
-class Accepted(Entry, tag="accepted"):
+class Accepted(Entry, frozen=True, kw_only=True, tag="accepted"):
     """An execution was asked for and will reach a final status."""
 
     execution_id: ExecutionId
@@ -144,14 +144,14 @@ class Accepted(Entry, tag="accepted"):
     """Digest of the request body that came with `idempotency_key`."""
 
 
-class Dispatched(Entry, tag="dispatched"):
+class Dispatched(Entry, frozen=True, kw_only=True, tag="dispatched"):
     """The execution is about to be sent to the kernel; it is never sent again."""
 
     execution_id: ExecutionId
     kernel: ExecutionKernel
 
 
-class Finished(Entry, tag="finished"):
+class Finished(Entry, frozen=True, kw_only=True, tag="finished"):
     """An execution has its final status."""
 
     execution_id: ExecutionId
@@ -173,7 +173,7 @@ class Finished(Entry, tag="finished"):
     omitted_text_bytes: int = 0
 
 
-class LateOutput(Entry, tag="late_output"):
+class LateOutput(Entry, frozen=True, kw_only=True, tag="late_output"):
     """Outputs that came after their execution had finished; they follow its others."""
 
     execution_id: ExecutionId
@@ -189,7 +189,7 @@ class OutputRef(Struct, frozen=True):
     index: int
 
 
-class DisplayUpdated(Entry, tag="display_updated"):
+class DisplayUpdated(Entry, frozen=True, kw_only=True, tag="display_updated"):
     """A later execution replaced data and metadata of outputs with the same display id."""
 
     execution_id: ExecutionId
@@ -200,28 +200,28 @@ class DisplayUpdated(Entry, tag="display_updated"):
     blobs: tuple[BlobRef, ...] = ()
 
 
-class Interrupted(Entry, tag="interrupted"):
+class Interrupted(Entry, frozen=True, kw_only=True, tag="interrupted"):
     """An interrupt was sent to the kernel."""
 
     execution_id: ExecutionId | None
     reason: Literal["asked", "cancelled", "timed_out", "server_stopping"]
 
 
-class Refused(Entry, tag="refused"):
+class Refused(Entry, frozen=True, kw_only=True, tag="refused"):
     """A request to run something in this session was refused; nothing was run."""
 
     code: str
     message: str
 
 
-class Recovered(Entry, tag="recovered"):
+class Recovered(Entry, frozen=True, kw_only=True, tag="recovered"):
     """The server that wrote this journal died; another took it up."""
 
     torn_bytes: int
     """Length of the incomplete last line, which nobody had been told of, that was removed."""
 
 
-class Closed(Entry, tag="closed"):
+class Closed(Entry, frozen=True, kw_only=True, tag="closed"):
     """The session's last entry."""
 
     reason: CloseReason
@@ -243,20 +243,20 @@ JournalEntry = (
 )
 
 
-class LedgerOpened(Entry, tag="ledger_opened"):
+class LedgerOpened(Entry, frozen=True, kw_only=True, tag="ledger_opened"):
     """A server began to write this ledger, or went on with one that a server before it left."""
 
     instance: str
     version: str
 
 
-class SessionOpened(Entry, tag="session_opened"):
+class SessionOpened(Entry, frozen=True, kw_only=True, tag="session_opened"):
     """A session exists, and so does its journal."""
 
     session_id: SessionId
 
 
-class SessionClosed(Entry, tag="session_closed"):
+class SessionClosed(Entry, frozen=True, kw_only=True, tag="session_closed"):
     """A session's journal has ended."""
 
     session_id: SessionId
