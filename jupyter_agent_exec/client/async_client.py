@@ -47,11 +47,15 @@ class AsyncAgentExecClient:
         )
 
     async def __aenter__(self) -> AsyncAgentExecClient:
-        await self._driver.connect()
-        return self
+        return await self.connect()
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    async def connect(self) -> AsyncAgentExecClient:
+        """Find the server, as the first call does otherwise, and return this client."""
+        await self._driver.connect()
+        return self
 
     async def close(self) -> None:
         """Close the connections. Sessions stay open."""

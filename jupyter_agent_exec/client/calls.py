@@ -112,20 +112,19 @@ def connect(given: Server | None, found: list[Server]) -> Call[None]:
             reasons.append(f"{server.address}: {error}")
         else:
             return
-    raise NoServerFound(_nobody(reasons))
+    raise _nobody(reasons)
 
 
-def _nobody(reasons: list[str]) -> str:
+def _nobody(reasons: list[str]) -> NoServerFound:
     advice = (
         "Start one with `jupyter lab` or `jupyter server` where jupyter-agent-exec is installed, "
         f"or name one by url= and token=, or in {URL_VARIABLE}."
     )
     if not reasons:
-        return f"No Jupyter server runs here. {advice}"
-    return (
-        "No Jupyter server that runs here answers for jupyter-agent-exec. "
-        + advice
-        + "".join(f"\n  {reason}" for reason in reasons)
+        return NoServerFound("No Jupyter server runs here.", advice)
+    return NoServerFound(
+        "No Jupyter server that runs here answers for jupyter-agent-exec.",
+        "\n  ".join([advice, *reasons]),
     )
 
 

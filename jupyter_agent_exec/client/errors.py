@@ -31,7 +31,19 @@ class ServerUnreachable(ClientError, ConnectionError):
 
 
 class NoServerFound(ServerUnreachable):
-    """No running Jupyter server answers for this extension; the message says what to do."""
+    """No running Jupyter server answers for this extension.
+
+    Parameters
+    ----------
+    what
+        A sentence that says so.
+    advice
+        What to do.
+    """
+
+    def __init__(self, what: str, advice: str) -> None:
+        super().__init__(f"{what} {advice}")
+        self.what = what
 
 
 class CannotConnect(ServerUnreachable):

@@ -65,11 +65,21 @@ class AgentExecClient:
         )
 
     def __enter__(self) -> AgentExecClient:
-        self._driver.connect()
-        return self
+        return self.connect()
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def connect(self) -> AgentExecClient:
+        """Find the server, as the first call does otherwise, and return this client.
+
+        Raises
+        ------
+        NoServerFound
+            None was named, and none of those that run here answers.
+        """
+        self._driver.connect()
+        return self
 
     def close(self) -> None:
         """Close the connections. Sessions stay open."""

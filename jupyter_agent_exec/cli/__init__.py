@@ -1,0 +1,51 @@
+"""The command `jupyter agent-exec`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from ..client import ServerUnreachable, UnexpectedAnswer
+from ..errors import AgentExecError
+from . import exit_codes
+from .console import Console
+from .parser import make_parser
+from .usage import UsageError
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the command line says and return the exit code.
+
+    Parameters
+    ----------
+    argv
+        The words after the program's name; those of this process when None.
+    """
+    parser = make_parser()
+    arguments = parser.parse_args(argv)
+    console = Console(quiet=arguments.quiet)
+    try:
+        code: int = arguments.command(arguments, console)
+    except UsageError as error:
+        console.complain(f"{parser.prog}: {error}")
+        return exit_codes.USAGE
+    except ServerUnreachable as error:
+        console.complain(f"{parser.prog}: {error}")
+        return exit_codes.UNREACHABLE
+    except (AgentExecError, UnexpectedAnswer) as error:
+        console.complain(f"{parser.prog}: {error}")
+        return exit_codes.REFUSED
+    except KeyboardInterrupt:
+        console.complain(f"{parser.prog}: interrupted")
+        return exit_codes.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; so that closing it at exit does not complain again:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exit_codes.BROKEN_PIPE
+    except OSError as error:
+        console.complain(f"{parser.prog}: {error}")
+        return exit_codes.USAGE
+    return code

@@ -1,0 +1,112 @@
+"""`jupyter agent-exec verify`: is the record what was written? It needs no server."""
+
+from __future__ import annotations
+
+import json
+import re
+from argparse import Namespace
+from pathlib import Path
+
+from jupyter_core.paths import jupyter_data_dir
+
+from ..journal.verify import Outcome, Report, verify_history, verify_journal, verify_session
+from ..journal.verify_notebook import verify_notebook
+from .console import Console
+from .usage import UsageError
+
+_HEAD = re.compile(r"[0-9a-f]{64}")
+
+_SAID = {
+    Outcome.WHOLE: "Whole: every line is as it was written, and every payload is there.",
+    Outcome.ALTERED: "ALTERED: something is not as it was written.",
+    Outcome.TRUNCATED: "TRUNCATED: the record ends before the head that is known.",
+    Outcome.TORN: "Torn: the last line is incomplete, since a server died while it wrote.",
+    Outcome.MISSING: "MISSING: something that the record names is not there.",
+}
+
+
+def verify(arguments: Namespace, console: Console) -> int:
+    """Check a history, a session, a journal or an exported notebook."""
+    head = arguments.head
+    if head is not None and not _HEAD.fullmatch(head):
+        raise UsageError("--head takes a SHA-256: 64 characters of 0-9a-f.")
+    try:
+        report = _checked(arguments, head)
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be read: {error.strerror}.") from error
+    outcome = report.outcome
+    if arguments.json:
+        console.json(_as_json(report))
+        return int(outcome)
+    for finding in report.findings:
+        console.line(f"{finding.outcome.name.lower()}  {finding.path}: {finding.message}")
+    console.line(_SAID[outcome])
+    console.note(f"{report.journals} chains, {report.entries} entries checked")
+    return int(outcome)
+
+
+def _checked(arguments: Namespace, head: str | None) -> Report:
+    history = _history(arguments)
+    word: str | None = arguments.what
+    if word is None:
+        return verify_history(_folder(history), head=head)
+    path = Path(word)
+    if path.is_dir():
+        return verify_history(path, head=head)
+    if word.startswith("s_") and not path.exists():
+        return verify_session(_folder(history), word, head=head)
+    if not path.is_file():
+        raise UsageError(f"There is no file or folder {word}.")
+    if path.suffix != ".ipynb":
+        return verify_journal(path, head=head)
+    journal = Path(arguments.journal) if arguments.journal else _journal_of(path, history)
+    if not journal.is_file():
+        raise UsageError(f"There is no journal {journal}; name it with --journal or --history.")
+    report = verify_notebook(path, journal)
+    if head is not None:
+        known = verify_journal(journal, head=head)
+        report.findings.extend(each for each in known.findings if each not in report.findings)
+    return report
+
+
+def _history(arguments: Namespace) -> Path:
+    return Path(arguments.history or Path(jupyter_data_dir()) / "agent_exec")
+
+
+def _folder(path: Path) -> Path:
+    if not path.is_dir():
+        raise UsageError(f"There is no history in {path}; name its folder.")
+    return path
+
+
+def _journal_of(notebook: Path, history: Path) -> Path:
+    """Return where the journal of an exported notebook's session should be."""
+    try:
+        metadata = json.loads(notebook.read_text("utf-8"))["metadata"]["agent_exec"]
+        session_id = str(metadata["session_id"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{notebook} is not a notebook that was exported from a session: it does not say "
+            "which. Name the session's journal with --journal."
+        ) from error
+    if not re.fullmatch(r"s_\w+", session_id):
+        raise UsageError(f"{notebook} names a session that cannot be: {session_id!r}.")
+    return history / "sessions" / session_id / "journal.jsonl"
+
+
+def _as_json(report: Report) -> dict[str, object]:
+    return {
+        "outcome": report.outcome.name.lower(),
+        "exit_code": int(report.outcome),
+        "chains": report.journals,
+        "entries": report.entries,
+        "findings": [
+            {
+                "outcome": finding.outcome.name.lower(),
+                "path": str(finding.path),
+                "entry": finding.n,
+                "message": finding.message,
+            }
+            for finding in report.findings
+        ],
+    }

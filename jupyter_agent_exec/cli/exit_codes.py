@@ -1,0 +1,43 @@
+"""What the exit code of `jupyter agent-exec` says; docs/cli.md lists them for people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..types import Status
+
+OK: Final = 0
+FAILED: Final = 1
+"""The code raised an error."""
+USAGE: Final = 2
+"""The command line, or what it names, makes no sense; nothing was done."""
+UNREACHABLE: Final = 3
+"""No server was found, or the connection broke."""
+REFUSED: Final = 4
+"""The server refused."""
+STOPPED: Final = 5
+"""The execution was interrupted, cancelled or rejected."""
+TIMED_OUT: Final = 6
+"""The execution ran into its timeout."""
+KERNEL_LOST: Final = 7
+"""The kernel died, or the server did, while the execution ran."""
+INTERRUPTED: Final = 130
+"""Ctrl-C; an execution that was running was cancelled."""
+BROKEN_PIPE: Final = 141
+"""Whoever read the output has gone."""
+
+_OF_STATUS: Final[dict[Status, int]] = {
+    "ok": OK,
+    "error": FAILED,
+    "interrupted": STOPPED,
+    "cancelled": STOPPED,
+    "rejected": STOPPED,
+    "timed_out": TIMED_OUT,
+    "kernel_died": KERNEL_LOST,
+    "lost": KERNEL_LOST,
+}
+
+
+def of_status(status: Status) -> int:
+    """Return the exit code for an execution's final status."""
+    return _OF_STATUS[status]

@@ -1,0 +1,197 @@
+"""`jupyter agent-exec status`, `sessions`, `show`, `search`, `export`: look at the history."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from ..client import AgentExecClient, Result, Session
+from ..client.plain import one_line, size
+from . import exit_codes
+from .connection import connected
+from .console import Console
+from .run import save_images
+from .usage import UsageError, image_folder
+
+
+def status(arguments: Namespace, console: Console) -> int:
+    """Say how the server is doing; that there is none is an answer too."""
+    with connected(arguments, console, may_start=False) as client:
+        answer = client.status()
+        if arguments.json:
+            console.json({"address": client.address, **msgspec.to_builtins(answer)})
+            return exit_codes.OK
+        console.line(f"{client.address}: jupyter-agent-exec {answer.version}")
+        console.line(f"history   {'available' if answer.history_available else 'NOT AVAILABLE'}")
+        console.line(f"search    {'ready' if answer.search_ready else 'being rebuilt'}")
+        console.line(f"sessions  {answer.open_sessions} open")
+        console.line(f"kernels   {answer.kernels}")
+        console.line(f"now       {answer.running} running, {answer.queued} waiting")
+        console.line(f"ledger    {answer.ledger.length} entries, head {answer.ledger.head}")
+    return exit_codes.OK
+
+
+def sessions(arguments: Namespace, console: Console) -> int:
+    """List sessions, the newest first."""
+    with connected(arguments, console) as client:
+        found = (
+            session
+            for session in client.sessions()
+            if not arguments.open or session.info.status == "open"
+        )
+        listed = [session.info for session in islice(found, arguments.limit)]
+    if arguments.json:
+        console.json(listed)
+        return exit_codes.OK
+    rows = [
+        (
+            info.id,
+            info.status,
+            str(info.executions),
+            _time(info.last_activity_at),
+            one_line(info.agent.name, 24),
+            info.title or "",
+        )
+        for info in listed
+    ]
+    console.table(("SESSION", "STATUS", "RAN", "LAST ACTIVITY", "AGENT", "TITLE"), rows, 60)
+    return exit_codes.OK
+
+
+def show(arguments: Namespace, console: Console) -> int:
+    """Show a session with its executions, or one execution."""
+    folder = image_folder(arguments.images)
+    with connected(arguments, console) as client:
+        if arguments.id.startswith("x_"):
+            _show_execution(client, arguments, console, folder)
+        elif arguments.id.startswith("s_"):
+            _show_session(client.session(arguments.id), arguments, console, folder)
+        else:
+            raise UsageError(f"An id begins with s_ (session) or x_ (execution): {arguments.id!r}.")
+    return exit_codes.OK
+
+
+def search(arguments: Namespace, console: Console) -> int:
+    """Search the history."""
+    with connected(arguments, console) as client:
+        hits = list(
+            client.search(
+                arguments.query,
+                agent=arguments.agent,
+                status=arguments.status,
+                session_id=arguments.session,
+                since=arguments.since,
+                until=arguments.until,
+                has_image=True if arguments.has_image else None,
+                limit=arguments.limit,
+            )
+        )
+    if arguments.json:
+        console.json(hits)
+        return exit_codes.OK
+    rows = (
+        (
+            hit.execution_id,
+            hit.status,
+            _time(hit.accepted_at),
+            one_line(hit.agent, 24),
+            (hit.snippet or hit.source).replace("\u2068", "«").replace("\u2069", "»"),
+        )
+        for hit in hits
+    )
+    console.table(("EXECUTION", "STATUS", "TIME", "AGENT", "MATCH"), rows, 80)
+    return exit_codes.OK
+
+
+def export(arguments: Namespace, console: Console) -> int:
+    """Write a session's notebook, and its journal if asked, to files."""
+    with connected(arguments, console) as client:
+        session = client.session(arguments.session)
+        if arguments.output == "-":
+            sys.stdout.buffer.write(msgspec.json.encode(session.export()) + b"\n")
+            written = {}
+        else:
+            notebook = _writable(arguments.output or f"{session.id}.ipynb")
+            written = {"notebook": str(session.export(notebook))}
+        if arguments.journal is not None:
+            written["journal"] = str(session.journal(_writable(arguments.journal)))
+        chain = client.session(session.id).info.chain
+    if arguments.output == "-":
+        return exit_codes.OK
+    if arguments.json:
+        console.json({"session_id": session.id, "chain": chain, **written})
+        return exit_codes.OK
+    for kind, path in written.items():
+        console.line(f"{kind}  {path}")
+    console.note(f"chain head {chain.head}, {chain.length} entries: `verify --head` takes it")
+    return exit_codes.OK
+
+
+def _show_session(
+    session: Session, arguments: Namespace, console: Console, folder: Path | None
+) -> None:
+    results = list(session.executions())
+    if arguments.json:
+        executions = [result.execution for result in results]
+        console.json({"session": session.info, "executions": executions})
+    else:
+        info = session.info
+        console.line(f"{info.id}  {info.status}  {one_line(info.title or '', 80)}".rstrip())
+        console.line(f"agent {info.agent.name}, for {info.username}, since {_time(info.opened_at)}")
+        for result in results:
+            console.line()
+            _describe(result, console)
+    if folder is not None:
+        for result in results:
+            save_images(result, folder, console)
+
+
+def _show_execution(
+    client: AgentExecClient, arguments: Namespace, console: Console, folder: Path | None
+) -> None:
+    result = client.execution(arguments.id)
+    if arguments.json:
+        console.json(result.execution)
+    elif arguments.whole:
+        _write_whole_text(client, result.id, console)
+    else:
+        _describe(result, console)
+    if folder is not None:
+        save_images(result, folder, console)
+
+
+def _write_whole_text(client: AgentExecClient, execution_id: str, console: Console) -> None:
+    offset: int | None = 0
+    while offset is not None:
+        part = client.text(execution_id, offset)
+        console.text(part.text)
+        offset = part.next_offset
+    if part.omitted_bytes:
+        console.note(f"{size(part.omitted_bytes)} more were printed and not kept")
+
+
+def _describe(result: Result, console: Console) -> None:
+    execution = result.execution
+    console.line(f"[{execution.seq}] {result.id}  {_time(execution.accepted_at)}  {result.summary}")
+    for line in execution.source.rstrip("\n").split("\n"):
+        console.line(f"  | {line}")
+    if execution.text:
+        console.text(execution.text.rstrip("\n") + "\n")
+
+
+def _time(at: str) -> str:
+    """Return an RFC 3339 time to the second, as people read it."""
+    return at[:19].replace("T", " ") + ("Z" if at.endswith("Z") else at[19:])
+
+
+def _writable(word: str) -> Path:
+    path = Path(word)
+    if path.is_dir():
+        raise UsageError(f"{word} is a folder; name a file.")
+    if not path.parent.is_dir():
+        raise UsageError(f"There is no folder {path.parent}.")
+    return path

@@ -1,0 +1,151 @@
+"""`jupyter agent-exec run`: run code and show what it does."""
+
+from __future__ import annotations
+
+import os
+import signal
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from ..client import Accepted, AgentExecClient, Finished, OutputChanged, Result, Session
+from ..client.plain import size
+from ..errors import AlreadyFinished
+from . import exit_codes
+from .connection import connected
+from .console import Console
+from .live import LiveView
+from .pictures import Protocol, protocol_of
+from .usage import image_folder, read_environment, read_source
+
+
+def run(arguments: Namespace, console: Console) -> int:
+    """Run the source that is asked for and return the exit code."""
+    source = read_source(arguments.source, is_code=arguments.code)
+    env = read_environment(arguments.env)
+    folder = image_folder(arguments.images)
+    # A session outlives no server that is started for this command alone.
+    may_start = not arguments.keep and arguments.session is None
+    with (
+        connected(arguments, console, may_start=may_start) as client,
+        _session(client, arguments, env) as session,
+    ):
+        running = _Running(client, console, LiveView(console, _pictures(arguments, console)))
+        result = running.finish(session, source, arguments.timeout, live=not arguments.json)
+        if arguments.json:
+            console.json(result.execution)
+        if folder is not None:
+            save_images(result, folder, console)
+        console.note(_summary(result, session, arguments, folder))
+        return exit_codes.INTERRUPTED if running.cancelled else exit_codes.of_status(result.status)
+
+
+class _Running:
+    """One execution, from being sent to its end, which a Ctrl-C may bring about."""
+
+    def __init__(self, client: AgentExecClient, console: Console, view: LiveView) -> None:
+        self._client = client
+        self._console = console
+        self._view = view
+        self._execution_id: str | None = None
+        self._asked_to_stop = False
+        self.cancelled = False
+
+    def finish(self, session: Session, source: str, timeout: float | None, *, live: bool) -> Result:
+        """Run `source`, show its outputs if `live`, and return what it came to."""
+        result: Result | None = None
+        with self._ctrl_c():
+            try:
+                for event in session.stream(source, timeout=timeout):
+                    if isinstance(event, Accepted):
+                        self._accepted(event.result.id)
+                    elif isinstance(event, Finished):
+                        result = event.result
+                    elif isinstance(event, OutputChanged) and live:
+                        self._view.show(event)
+            except KeyboardInterrupt:
+                if self._execution_id is None:
+                    raise
+                self._view.close()
+                result = self._cancel(self._execution_id)
+        self._view.close()
+        assert result is not None
+        return result
+
+    def _accepted(self, execution_id: str) -> None:
+        self._execution_id = execution_id
+        if self._asked_to_stop:
+            raise KeyboardInterrupt
+
+    def _cancel(self, execution_id: str) -> Result:
+        self.cancelled = True
+        self._console.note("Ctrl-C: cancelling the execution (again: leave it alone and go).")
+        with suppress(AlreadyFinished):
+            self._client.cancel(execution_id)
+        return self._client.wait(execution_id)
+
+    @contextmanager
+    def _ctrl_c(self) -> Iterator[None]:
+        """Hold a Ctrl-C back until it is known what there is to cancel; a second one goes."""
+
+        def interrupt(_number: int, _frame: FrameType | None) -> None:
+            if self._execution_id is not None or self._asked_to_stop:
+                raise KeyboardInterrupt
+            self._asked_to_stop = True
+
+        before = signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _session(
+    client: AgentExecClient, arguments: Namespace, env: dict[str, str]
+) -> Iterator[Session]:
+    if arguments.session is not None:
+        yield client.session(arguments.session)
+        return
+    session = client.open_session(
+        arguments.agent,
+        kernel_name=arguments.kernel,
+        cwd=arguments.cwd,
+        env=env,
+        title=arguments.title,
+    )
+    if arguments.keep:
+        yield session
+        return
+    with session:
+        yield session
+
+
+def _pictures(arguments: Namespace, console: Console) -> Protocol | None:
+    if arguments.json or not console.is_terminal():
+        return None
+    return protocol_of(os.environ)
+
+
+def save_images(result: Result, folder: Path, console: Console) -> list[Path]:
+    """Write an execution's images into `folder` and say where they are."""
+    saved = []
+    for number, image in enumerate(result.images, 1):
+        name = f"{result.execution.session_id}-{result.execution.seq}-{number}{image.suffix}"
+        saved.append(image.save(folder / name))
+        console.note(f"saved {saved[-1]} ({size(image.bytes)})")
+    return saved
+
+
+def _summary(result: Result, session: Session, arguments: Namespace, folder: Path | None) -> str:
+    parts = [result.summary, result.id]
+    if arguments.keep:
+        parts.append(f"session {session.id} stays open")
+    omitted = result.execution.omitted
+    if omitted.bytes or omitted.outputs:
+        parts.append(f"{size(omitted.bytes)} of output left out")
+    if result.images and folder is None:
+        parts.append(f"images: {len(result.images)} (--images DIR saves them)")
+    return " · ".join(parts)

@@ -1,0 +1,79 @@
+"""A Jupyter server that lives as long as the process that started it wants it to.
+
+`python -m jupyter_agent_exec.cli.serve` reads one line of JSON from its standard input (`Wishes`),
+writes one to its standard output once it listens, and stops when its standard input ends, as it
+does also when the other process dies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import threading
+
+import msgspec
+from jupyter_server.serverapp import ServerApp
+
+
+class Wishes(msgspec.Struct, kw_only=True):
+    """What the server is to be."""
+
+    token: str
+    root_dir: str
+    history_dir: str | None = None
+    """The extension's default when null."""
+
+
+class OwnServer(ServerApp):
+    """A server that says when it listens, and stops when it is let go."""
+
+    def start_app(self) -> None:
+        """Start, and say where."""
+        super().start_app()
+        _ready.write(json.dumps({"url": self.connection_url}) + "\n")
+        _ready.close()
+        threading.Thread(target=self._stop_when_let_go, name="let-go", daemon=True).start()
+
+    def _stop_when_let_go(self) -> None:
+        sys.stdin.buffer.read()
+        self.io_loop.add_callback(self.stop)
+
+
+def _arguments(wishes: Wishes) -> list[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    arguments = [
+        "--ServerApp.jpserver_extensions={'jupyter_agent_exec': True}",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=50",
+        "--ServerApp.sock=",
+        "--ServerApp.certfile=",
+        "--ServerApp.keyfile=",
+        "--ServerApp.open_browser=False",
+        "--ServerApp.allow_root=True",
+        f"--ServerApp.root_dir={wishes.root_dir}",
+        f"--IdentityProvider.token={wishes.token}",
+    ]
+    if wishes.history_dir is not None:
+        arguments.append(f"--AgentExecApp.history_dir={wishes.history_dir}")
+    return arguments
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    wishes = msgspec.json.decode(sys.stdin.buffer.readline(), type=Wishes)
+    app = OwnServer.instance()
+    # Only this extension: others that the person has would make the start slow.
+    app.initialize(_arguments(wishes), find_extensions=False)
+    app.start()
+
+
+if __name__ == "__main__":
+    # Kernels inherit standard output; what they write there must not end up in the answer.
+    _ready = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    main()

@@ -1,0 +1,75 @@
+"""What the command line names, read and checked before anything is done."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class UsageError(Exception):
+    """The command line, or what it names, makes no sense."""
+
+
+def read_source(word: str, *, is_code: bool) -> str:
+    """Return the source that `word` stands for: standard input, a file's content, or itself.
+
+    Raises
+    ------
+    UsageError
+        It is a file that is not there, cannot be read, or is not source code.
+    """
+    if is_code:
+        return word
+    if word == "-":
+        return _decoded(sys.stdin.buffer.read(), "standard input")
+    path = Path(word)
+    if _is_file(path):
+        if path.suffix == ".ipynb":
+            raise UsageError(
+                f"{word} is a notebook, not source code. Run it with `jupyter execute`."
+            )
+        try:
+            return _decoded(path.read_bytes(), word)
+        except OSError as error:
+            raise UsageError(f"{word} cannot be read: {error.strerror}.") from error
+    if word.endswith((".py", ".ipynb")) and len(word.split()) == 1:
+        raise UsageError(f"There is no file {word}. To run these characters as code, add --code.")
+    return word
+
+
+def read_environment(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the variables of ``NAME=value`` pairs."""
+    variables: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--env takes NAME=value, not {pair!r}.")
+        variables[name] = value
+    return variables
+
+
+def image_folder(word: str | None) -> Path | None:
+    """Return the folder for images, made if it was not there."""
+    if word is None:
+        return None
+    folder = Path(word)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"Images cannot be saved in {word}: {error.strerror}.") from error
+    return folder
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False  # too long for a name, or a NUL in it: it is code
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is not UTF-8 text (byte {error.start}).") from error
