@@ -10,7 +10,6 @@ export function notebookName(session: IAgentSession): string {
     .replace(/[\p{Cc}\p{Cf}/\\:*?"<>|]+/gu, ' ')
     .replace(/\s+/g, ' ')
     .trim()
-    .replace(/^\.+/, '')
     .slice(0, LONGEST_NAME)
     .trim();
   return `Agent session ${title || session.id}`;

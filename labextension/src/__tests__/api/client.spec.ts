@@ -1,0 +1,163 @@
+import { ServerConnection } from '@jupyterlab/services';
+import { AgentExecApi } from '../../api/client';
+import { ApiError } from '../../api/errors';
+
+interface IAnswer {
+  status?: number;
+  body?: unknown;
+  date?: string;
+}
+
+/** An API whose server gives these answers, and what was asked of it. */
+function server(...answers: (IAnswer | Error)[]) {
+  const asked: {
+    url: string;
+    init: RequestInit;
+    lastEventId: string | null;
+  }[] = [];
+  const fetch = async (request: Request) => {
+    asked.push({
+      url: request.url
+        .replace(/^.*\/api\/agent-exec\//, '')
+        .replace(/[?&]\d{13}$/, ''),
+      init: request,
+      lastEventId: request.headers.get('Last-Event-ID')
+    });
+    const answer = answers.shift() ?? {};
+    if (answer instanceof Error) {
+      throw answer;
+    }
+    const { status = 200, body = {}, date } = answer;
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    return {
+      ok: status < 400,
+      status,
+      statusText: '',
+      headers: new Headers(date ? { Date: date } : {}),
+      text: async () => text,
+      json: async () => JSON.parse(text),
+      blob: async () => text,
+      body: null
+    };
+  };
+  const settings = ServerConnection.makeSettings({
+    baseUrl: 'http://localhost/base/',
+    fetch: fetch as unknown as ServerConnection.ISettings['fetch']
+  });
+  return { api: new AgentExecApi(settings), asked };
+}
+
+describe('AgentExecApi', () => {
+  it('asks for sessions, without what is not known', async () => {
+    const { api, asked } = server();
+    await api.listSessions(null, 50);
+    await api.listSessions('s_1', 50);
+    expect(asked.map(({ url }) => url)).toEqual([
+      'sessions?limit=50',
+      'sessions?after=s_1&limit=50'
+    ]);
+  });
+
+  it('asks for the newest executions, those before and those after', async () => {
+    const { api, asked } = server();
+    await api.listExecutions('s_1', { limit: 20 });
+    await api.listExecutions('s_1', { before: 7, limit: 20 });
+    await api.listExecutions('s_1', { after: 0, limit: 20 });
+    expect(asked.map(({ url }) => url)).toEqual([
+      'sessions/s_1/executions?before=2147483647&limit=20',
+      'sessions/s_1/executions?before=7&limit=20',
+      'sessions/s_1/executions?after=0&limit=20'
+    ]);
+  });
+
+  it('puts ids safely into addresses', async () => {
+    const { api, asked } = server();
+    await api.getExecution('a/../b?c');
+    expect(asked[0].url).toBe('executions/a%2F..%2Fb%3Fc');
+  });
+
+  it('asks for a session, its notebook and a range of text', async () => {
+    const { api, asked } = server();
+    await api.getSession('s_1');
+    await api.getNotebook('s_1');
+    await api.getText('x_1', 10, 20);
+    expect(asked.map(({ url }) => url)).toEqual([
+      'sessions/s_1',
+      'sessions/s_1/notebook',
+      'executions/x_1/text?offset=10&limit=20'
+    ]);
+  });
+
+  it('interrupts with a POST', async () => {
+    const { api, asked } = server();
+    await api.interrupt('s_1');
+    expect(asked[0]).toMatchObject({
+      url: 'sessions/s_1/interrupt',
+      init: { method: 'POST' }
+    });
+  });
+
+  it('resumes a stream after the last event', async () => {
+    const { api, asked } = server({ status: 404, body: { code: 'gone' } });
+    const follow = async () => {
+      for await (const event of api.follow(
+        'x_1',
+        new AbortController().signal
+      )) {
+        expect(event).toBeUndefined();
+      }
+    };
+    await expect(follow()).rejects.toMatchObject({ code: 'gone' });
+    expect(asked[0]).toMatchObject({
+      url: 'executions/x_1/stream',
+      lastEventId: null
+    });
+  });
+
+  it.each([
+    [404, { code: 'session_not_found', message: 'No.' }, 'refused', 'No.'],
+    [404, 'not json', 'extension_missing', '404'],
+    [403, { message: 'Forbidden' }, 'not_allowed', 'Forbidden'],
+    [401, { code: 'unauthenticated', message: 'Who?' }, 'not_allowed', 'Who?'],
+    [
+      503,
+      { code: 'history_unavailable', message: 'Full.' },
+      'refused',
+      'Full.'
+    ],
+    [500, 'null', 'refused', '500']
+  ])(
+    'tells a refusal with %i from others',
+    async (status, body, failure, message) => {
+      const { api } = server({ status, body });
+      await expect(api.getSession('s')).rejects.toMatchObject({
+        failure,
+        status,
+        message
+      });
+    }
+  );
+
+  it('tells that the server cannot be reached', async () => {
+    const { api } = server(new TypeError('Failed to fetch'));
+    const error = await api.getSession('s').catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ApiError);
+    expect(error).toMatchObject({ failure: 'unreachable', status: null });
+  });
+
+  it('learns how far the clock is off, but for fractions of seconds', async () => {
+    const hour = 3_600_000;
+    const { api } = server(
+      { date: new Date(Date.now() + hour).toUTCString() },
+      {},
+      { date: new Date().toUTCString() }
+    );
+    await api.getSession('s');
+    expect(Math.abs(api.clockOffset - hour)).toBeLessThan(10_000);
+    const known = api.clockOffset;
+    await api.getSession('s');
+    expect(api.clockOffset).toBe(known);
+    await api.getSession('s');
+    expect(api.clockOffset).toBe(0);
+  });
+});

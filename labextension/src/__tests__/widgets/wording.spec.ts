@@ -1,0 +1,200 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { ApiError } from '../../api/errors';
+import type { Failure } from '../../api/errors';
+import type { IAgentSession, Status } from '../../tokens';
+import { announcement } from '../../widgets/announcer';
+import { statusIcons } from '../../widgets/icons';
+import {
+  agentText,
+  closeReason,
+  describeError,
+  durationText,
+  executionNotes,
+  momentText,
+  sessionTitle,
+  sessionWord,
+  sizeText,
+  statusWord
+} from '../../widgets/wording';
+import { execution, session } from '../fakes';
+
+const trans = nullTranslator.load('jupyter_agent_exec');
+
+describe('statusWord', () => {
+  const statuses = Object.keys(statusIcons) as Status[];
+
+  it('has a different word for each status that has an icon', () => {
+    const words = statuses.map(status => statusWord(status, trans));
+    expect(new Set(words).size).toBe(11);
+    expect(words).not.toContain(undefined);
+  });
+
+  it('says a status that it does not know as it is', () => {
+    expect(statusWord('paused' as Status, trans)).toBe('paused');
+  });
+});
+
+describe('sessionWord', () => {
+  it.each([
+    ['idle', 'Idle'],
+    ['busy', 'Busy'],
+    ['starting', 'Starting'],
+    ['dead', 'Kernel died'],
+    [null, 'No kernel']
+  ])('says that the kernel is %s', (state, word) => {
+    const kernel = state
+      ? { ...session().kernel, execution_state: state }
+      : null;
+    const given = session({ kernel: kernel as IAgentSession['kernel'] });
+    expect(sessionWord(given, trans)).toBe(word);
+  });
+
+  it('says that it is closed, whatever the kernel', () => {
+    expect(sessionWord(session({ status: 'closed' }), trans)).toBe('Closed');
+  });
+});
+
+describe('closeReason', () => {
+  it.each([
+    [null, /agent or a person/],
+    ['closed', /agent or a person/],
+    ['init_failed', /sets up/],
+    ['server_stopped', /stopped/],
+    ['server_died', /unexpectedly/],
+    ['expired', /expired/]
+  ])('explains %s', (reason, sentence) => {
+    expect(closeReason(reason, trans)).toMatch(sentence);
+  });
+});
+
+describe('executionNotes', () => {
+  it('has nothing to say of an ordinary execution', () => {
+    expect(executionNotes(execution(), trans)).toEqual([]);
+  });
+
+  it('says all that is out of the ordinary', () => {
+    const kernel = {
+      id: 'k',
+      name: 'python3',
+      incarnation: 2,
+      restarted: true,
+      reason: 'died'
+    };
+    const notes = executionNotes(
+      execution({
+        init: true,
+        kernel,
+        reason: 'It took too long.',
+        interrupt_ignored: true
+      }),
+      trans
+    );
+    expect(notes).toHaveLength(4);
+    expect(notes[1]).toMatch(/died/);
+    expect(notes[2]).toBe('It took too long.');
+  });
+
+  it.each([
+    ['restarted', /restarted/],
+    ['interrupt_ignored', /ignored/],
+    ['culled', /idle/],
+    ['shut_down', /variables/],
+    [null, /variables/]
+  ])('explains a kernel that is fresh: %s', (reason, sentence) => {
+    const kernel = {
+      id: 'k',
+      name: 'python3',
+      incarnation: 2,
+      restarted: true,
+      reason
+    };
+    expect(executionNotes(execution({ kernel }), trans)[0]).toMatch(sentence);
+  });
+});
+
+describe('names', () => {
+  it('calls a session by its title, or by its agent', () => {
+    expect(sessionTitle(session(), trans)).toBe('Sales');
+    expect(sessionTitle(session({ title: null }), trans)).toMatch(/analyst/);
+  });
+
+  it('says what an agent says of itself', () => {
+    const agent = { name: 'a', version: '1.2', model: 'm' };
+    expect(agentText(agent)).toBe('a 1.2 (m)');
+    expect(agentText({ ...agent, version: null, model: null })).toBe('a');
+  });
+});
+
+describe('quantities', () => {
+  it.each([
+    [1, '1 byte'],
+    [999, '999 bytes'],
+    [1000, '1 kB'],
+    [1234, '1.2 kB'],
+    [24_113, '24 kB'],
+    [1_234_567, '1.2 MB'],
+    [5_000_000_000, '5 GB']
+  ])('says %i bytes', (bytes, text) => {
+    expect(sizeText(bytes, trans)).toBe(text);
+  });
+
+  it.each([
+    [0.0001, '1 ms'],
+    [0.041, '41 ms'],
+    [0.9999, '1 s'],
+    [1.25, '1.3 s'],
+    [42.4, '42 s'],
+    [59.99, '1 min 0 s'],
+    [61, '1 min 1 s'],
+    [3599.6, '1 h 0 min'],
+    [7260, '2 h 1 min']
+  ])('says %f seconds', (seconds, text) => {
+    expect(durationText(seconds, trans)).toBe(text);
+  });
+
+  it('says the time of today, and the day of another', () => {
+    const now = new Date(2026, 0, 2, 12, 0).getTime();
+    const today = new Date(2026, 0, 2, 9, 30).toISOString();
+    const other = new Date(2026, 0, 1, 9, 30).toISOString();
+    expect(momentText(other, now)).toContain(momentText(today, now));
+    expect(momentText(other, now)).not.toBe(momentText(today, now));
+  });
+});
+
+describe('describeError', () => {
+  it.each([
+    ['unreachable', /reached/],
+    ['extension_missing', /does not know/],
+    ['not_allowed', /may not/],
+    ['refused', /refused/]
+  ])('says what helps: %s', (failure, title) => {
+    const advice = describeError(
+      new ApiError(failure as Failure, 'Why.'),
+      trans
+    );
+    expect(advice.title).toMatch(title);
+    expect(advice.hint).not.toBe('');
+  });
+
+  it('shows what else went wrong', () => {
+    expect(describeError(new Error('Odd.'), trans).hint).toBe('Odd.');
+    expect(describeError('odd', trans).hint).toBe('odd');
+  });
+});
+
+describe('announcement', () => {
+  it('says nothing of nothing', () => {
+    expect(announcement([], trans)).toBeNull();
+  });
+
+  it('names one cell, and counts several', () => {
+    const failed = execution({ seq: 3, status: 'error' });
+    expect(announcement([failed], trans)).toBe('Cell 3: Error');
+    expect(announcement([execution(), execution()], trans)).toBe(
+      '2 cells done'
+    );
+    expect(announcement([execution(), failed], trans)).toBe(
+      '2 cells finished, 1 of them not well'
+    );
+  });
+});
