@@ -1,0 +1,80 @@
+"""Which outputs show which display id, across the executions of one kernel incarnation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..records import OutputRef
+from ..types import ExecutionId, Output
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayUpdate:
+    """New data and metadata for outputs that an execution does not hold itself."""
+
+    display_id: str
+    targets: tuple[OutputRef, ...]
+    output: Output
+    """A display_data output; its data and metadata replace those of the targets."""
+
+
+class Displays:
+    """Where each display id is shown: places only, no data.
+
+    Each `Outputs` keeps its part up to date as it goes, so that nothing has to be told when an
+    execution ends. Not thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._shown: dict[str, dict[ExecutionId, list[int]]] = {}
+        self._lengths: dict[ExecutionId, int] = {}
+
+    def length(self, execution_id: ExecutionId) -> int:
+        """Return how many outputs an execution has, late ones included."""
+        return self._lengths.get(execution_id, 0)
+
+    def add(self, execution_id: ExecutionId, length: int, display_id: str | None = None) -> None:
+        """Take note of an execution's newest output and, with a display id, what it shows."""
+        self._lengths[execution_id] = length
+        if display_id is not None:
+            self._shown.setdefault(display_id, {}).setdefault(execution_id, []).append(length - 1)
+
+    def replace(
+        self,
+        execution_id: ExecutionId,
+        first: int,
+        length: int,
+        before: Iterable[str],
+        now: Mapping[str, Sequence[int]],
+    ) -> None:
+        """Take note that an execution's outputs moved or went.
+
+        Parameters
+        ----------
+        first
+            Index of the first output that is concerned; those before it stay.
+        length
+            How many outputs the execution has now.
+        before
+            All display ids that outputs from `first` on may have shown.
+        now
+            Display ids, and the indexes at which they are now shown.
+        """
+        for display_id in before:
+            places = self._shown[display_id]
+            places[execution_id] = [i for i in places.get(execution_id, ()) if i < first]
+        for display_id, indexes in now.items():
+            self._shown[display_id][execution_id] += indexes
+        self._lengths[execution_id] = length
+
+    def elsewhere(
+        self, display_id: str, execution_id: ExecutionId, first: int
+    ) -> tuple[OutputRef, ...]:
+        """Return where a display id is shown but for the outputs of one execution from `first`."""
+        return tuple(
+            OutputRef(other, index)
+            for other, indexes in self._shown.get(display_id, {}).items()
+            for index in indexes
+            if other != execution_id or index < first
+        )

@@ -1,0 +1,407 @@
+"""Folds one execution's IOPub messages into nbformat outputs. Pure.
+
+The outputs are what nbclient stores, but for two things that depend on when the kernel happens to
+flush: neighbouring stream outputs of one name are one output, as in JupyterLab. Streams do not
+merge across other outputs, nor stdout with stderr, so the order is kept. Carriage returns,
+backspaces and escape sequences stay in the text, as nbclient leaves them there unless it is told to
+``coalesce_streams``. Comm messages leave no output; ``Output`` widgets, which take the output of
+their ``with`` block away from the cell in nbclient, are not imitated: their output stays in the
+cell.
+
+What is larger than the cap loses its middle, and what is gone is counted exactly.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, Final
+
+from ..models import ExecutionError, Omitted, OutputChange
+from ..records import OutputRef
+from ..text import TextSink, Transcript
+from ..types import ExecutionId, Output
+from . import mimebundles
+from .displays import Displays, DisplayUpdate
+from .rich import Rich, left_out
+from .streams import Stream, encode
+
+__all__ = ["DisplayUpdate", "Displays", "Outputs", "TextSink"]
+
+MAX_OUTPUTS: Final = 10_000
+"""More outputs than this are treated as too many bytes are: the middle is left out."""
+
+ERROR_BYTES: Final = 100_000
+"""A traceback above this, or above a quarter of the cap, loses its middle."""
+
+LINE_REACH: Final = 32
+"""Text is cut at a line end if one is within this part of the cap."""
+
+
+class Outputs:
+    """The outputs of one execution, as its messages come in.
+
+    Parameters
+    ----------
+    execution_id
+        Whose outputs these are. An execution's late output goes into a second `Outputs` with the
+        same id: it then goes on counting where the first one stopped.
+    displays
+        Of the kernel's incarnation; shared by its executions.
+    max_output_bytes
+        How many UTF-8 bytes of stream text, payloads, metadata and errors to keep. When it is
+        exceeded, the first half stays, and of the rest as much as fits from the end on; the front
+        of the latter is dropped in steps of a quarter, so that a watcher need not be sent all of it
+        with each line. A rich output that does not fit by itself is left out alone.
+    sink
+        Is given the whole transcript once something is left out.
+    """
+
+    def __init__(
+        self,
+        execution_id: ExecutionId,
+        displays: Displays,
+        *,
+        max_output_bytes: int,
+        sink: TextSink | None,
+    ) -> None:
+        self.version = 0
+        """Grows with each change; 0 is before the first."""
+        self._id = execution_id
+        self._displays = displays
+        self._first = displays.length(execution_id)
+        self._max_bytes = max_output_bytes
+        self._max_error_bytes = min(ERROR_BYTES, max_output_bytes // 4)
+        self._sink = sink
+        self._transcript: Transcript | None = None
+        self._clear_before_next = False
+        self._handed_out: dict[str, tuple[DisplayUpdate, int]] = {}
+        self._updates_left_out: dict[str, Omitted] = {}
+        self._cleared_at = 0
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._head: list[Stream | Rich] = []
+        self._tail: deque[Stream | Rich] = deque()
+        self._capped = False
+        self._moved_at = 0
+        self._head_bytes = self._tail_bytes = 0
+        self._gap_bytes = self._gap_lines = self._gap_outputs = 0
+        self._shown: dict[str, list[Rich]] = {}
+        self._last: Stream | Rich | None = None
+
+    # -- read --------------------------------------------------------------------------------------
+
+    @property
+    def outputs(self) -> list[Output]:
+        """The nbformat outputs as they are now; not to be changed."""
+        return [item.output() for item in self._head] + self._capped_outputs()
+
+    @property
+    def omitted(self) -> Omitted:
+        """What was left out; outputs that the code itself cleared are not."""
+        parts = [item.omitted for item in chain(self._head, self._tail)]
+        parts += self._updates_left_out.values()
+        return Omitted(
+            bytes=self._gap_bytes + sum(part.bytes for part in parts),
+            lines=self._gap_lines,
+            outputs=self._gap_outputs + sum(part.outputs for part in parts),
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was left out."""
+        return self.omitted == Omitted()
+
+    @property
+    def error(self) -> ExecutionError | None:
+        """The last error among the outputs, whether or not it ended the execution."""
+        for item in chain(reversed(self._tail), reversed(self._head)):
+            output = item.output() if isinstance(item, Rich) else {}
+            if output.get("output_type") == "error":
+                return ExecutionError(
+                    ename=output["ename"], evalue=output["evalue"], traceback=output["traceback"]
+                )
+        return None
+
+    def changes_since(self, version: int) -> tuple[int, list[OutputChange]]:
+        """Return the version now, and the steps to it for a reader who saw an earlier one."""
+        steps: list[OutputChange] = []
+        if version < self._cleared_at or version > self.version:
+            if version:
+                steps.append(OutputChange(index=0, truncate=True))
+            version = 0
+        steps += _changes(self._head, 0, version)
+        start = len(self._head)
+        if version >= self._moved_at:
+            steps += _changes(self._tail, start + 1, version)
+        else:
+            if version:
+                steps.append(OutputChange(index=start, truncate=True))
+            steps += [
+                OutputChange(index=index, output=output)
+                for index, output in enumerate(self._capped_outputs(), start)
+            ]
+        return self.version, steps
+
+    def take_display_updates(self) -> list[DisplayUpdate]:
+        """Return the updates to outputs that are not held here, the last for each display id.
+
+        They concern outputs of other executions, and, for late output, earlier ones of this one.
+        """
+        updates = [update for update, _ in self._handed_out.values()]
+        self._handed_out.clear()
+        return updates
+
+    # -- feed --------------------------------------------------------------------------------------
+
+    def feed(self, msg_type: str, content: dict[str, Any]) -> None:
+        """Take the content of one message; types that leave no output are passed over."""
+        if msg_type == "stream":
+            self._feed_stream(content)
+        elif msg_type in mimebundles.DISPLAYS:
+            self._feed_display(msg_type, content)
+        elif msg_type == "error":
+            self._feed_error(content)
+        elif msg_type == "clear_output":
+            self._clear_before_next = bool(content.get("wait"))
+            if not self._clear_before_next:
+                self._clear()
+
+    def finish(self) -> None:
+        """Write to the sink what is still held back: an unfinished line."""
+        if self._transcript is not None:
+            self._transcript.finish()
+
+    def _feed_stream(self, content: dict[str, Any]) -> None:
+        name, text = content.get("name"), content.get("text")
+        if not isinstance(name, str) or not isinstance(text, str):
+            return
+        data = encode(text)
+        self._clear_if_due()
+        transcript = self._transcript_with(len(data))
+        if transcript is not None:
+            transcript.stream(name, text)
+        stream = self._last
+        if not isinstance(stream, Stream) or stream.name != name:
+            self.version += 1
+            stream = Stream(name, self.version)
+            self._add(stream)
+        stream.append(data, self.version)
+        self.version += len(data)
+        self._charge(len(data))
+
+    def _feed_display(self, msg_type: str, content: dict[str, Any]) -> None:
+        output, size = mimebundles.display(msg_type, content)
+        display_id = mimebundles.display_id(content)
+        if display_id is not None:
+            self._update(display_id, output, size)
+        if msg_type != "update_display_data":
+            self._clear_if_due()
+            transcript = self._transcript_with(size)
+            if transcript is not None:
+                transcript.output(output)
+            self._add_rich(output, size, display_id, Omitted())
+
+    def _feed_error(self, content: dict[str, Any]) -> None:
+        self._clear_if_due()
+        whole, size = mimebundles.error(content)
+        output, omitted = mimebundles.cut_error(whole, self._max_error_bytes)
+        transcript = self._transcript_with(size, cut=omitted > 0)
+        if transcript is not None:
+            transcript.output(whole)
+        self._add_rich(output, size - omitted, None, Omitted(bytes=omitted))
+
+    def _add_rich(
+        self, output: Output, size: int, display_id: str | None, omitted: Omitted
+    ) -> None:
+        self.version += 1
+        item = Rich(output, size, display_id, omitted, self.version, in_tail=self._capped)
+        if size > self._room(item, 0):
+            item.withhold()
+        self._add(item)
+        self._charge(item.size)
+
+    def _update(self, display_id: str, output: Output, size: int) -> None:
+        """Replace data and metadata of all outputs with this display id."""
+        for item in tuple(self._shown.get(display_id, ())):
+            if item.gone:
+                continue
+            before = item.size
+            transcript = self._transcript_with(size - before)
+            if transcript is not None:
+                transcript.output(output)
+            self.version += 1
+            item.update(output, size, self.version)
+            if size > self._room(item, before):
+                item.withhold()
+            self._charge(item.size - before, in_tail=item.in_tail)
+        targets = self._displays.elsewhere(display_id, self._id, self._first)
+        if targets:
+            self._hand_out(display_id, targets, output, size)
+
+    def _hand_out(
+        self, display_id: str, targets: tuple[OutputRef, ...], output: Output, size: int
+    ) -> None:
+        """Keep an update for outputs that are not held here, if it fits within the cap."""
+        self._handed_out.pop(display_id, None)
+        self._updates_left_out.pop(display_id, None)
+        if sum(other for _, other in self._handed_out.values()) + size > self._max_bytes:
+            omitted = self._updates_left_out[display_id] = Omitted(bytes=size, outputs=1)
+            output, size = left_out(omitted), 0
+        update: Output = {
+            "output_type": "display_data",
+            "data": output["data"],
+            "metadata": output["metadata"],
+        }
+        self._handed_out[display_id] = DisplayUpdate(display_id, targets, update), size
+
+    # -- keep --------------------------------------------------------------------------------------
+
+    def _clear_if_due(self) -> None:
+        if self._clear_before_next:
+            self._clear_before_next = False
+            self._clear()
+
+    def _clear(self) -> None:
+        if not self._head and not self._capped:
+            return
+        if self._transcript is not None:
+            self._transcript.note("output cleared")
+        shown = self._shown
+        self._start_over()
+        self._displays.replace(self._id, self._first, self._first, shown, {})
+        self.version += 1
+        self._cleared_at = self._moved_at = self.version
+
+    def _add(self, item: Stream | Rich) -> None:
+        """Append an output; `_charge` has to follow."""
+        self._last = item
+        if self._capped:
+            self._tail.append(item)
+        else:
+            self._head.append(item)
+        length = self._first + len(self._head) + self._capped + len(self._tail)
+        if isinstance(item, Rich) and item.display_id is not None:
+            self._shown.setdefault(item.display_id, []).append(item)
+            self._displays.add(self._id, length, item.display_id)
+        else:
+            self._displays.add(self._id, length)
+
+    def _charge(self, size: int, *, in_tail: bool | None = None) -> None:
+        """Count bytes that came, by default to the last output, and keep within the cap."""
+        if self._capped if in_tail is None else in_tail:
+            self._tail_bytes += size
+        else:
+            self._head_bytes += size
+        if not self._capped:
+            if self._head_bytes <= self._max_bytes and len(self._head) <= MAX_OUTPUTS:
+                return
+            self._split()
+        if self._tail_bytes > self._tail_room() or len(self._tail) > MAX_OUTPUTS // 2:
+            self._drop_front_of_tail()
+
+    def _room(self, item: Rich, before: int) -> int:
+        """Return how many bytes a rich output may have that had `before`."""
+        half = self._max_bytes // 2
+        if not self._capped:
+            return max(half, self._max_bytes - self._head_bytes + before)
+        return self._tail_room() if item.in_tail else half - self._head_bytes + before
+
+    def _tail_room(self) -> int:
+        return self._max_bytes - self._head_bytes
+
+    def _split(self) -> None:
+        """Keep the first half for good; the rest becomes the tail."""
+        self.version += 1
+        self._capped = True
+        whole, room, count = self._head_bytes, self._max_bytes // 2, 0
+        items = self._head
+        while count < min(len(items), MAX_OUTPUTS // 2) and items[count].size <= room:
+            room -= items[count].size
+            count += 1
+        self._head, self._tail = items[:count], deque(items[count:])
+        first = self._tail[0]
+        if isinstance(first, Stream) and count < MAX_OUTPUTS // 2:
+            rest = first.split(room, self._max_bytes // LINE_REACH, self.version)
+            if rest is not None:
+                self._head.append(first)
+                self._tail[0] = rest
+        for item in self._tail:
+            if isinstance(item, Rich):
+                item.in_tail = True
+        self._head_bytes = sum(item.size for item in self._head)
+        self._tail_bytes = whole - self._head_bytes
+
+    def _drop_front_of_tail(self) -> None:
+        """Make room in the tail, more than is needed at once."""
+        self.version += 1
+        room = self._tail_room()
+        target = room - room // 4 if self._tail_bytes > room else self._tail_bytes
+        most = MAX_OUTPUTS // 2 - MAX_OUTPUTS // 8
+        count = most if len(self._tail) > MAX_OUTPUTS // 2 else len(self._tail)
+        while self._tail_bytes > target or len(self._tail) > count:
+            first = self._tail[0]
+            if isinstance(first, Rich):
+                if len(self._tail) == 1:
+                    break  # it fits, if not with some room left
+                self._drop_rich(first)
+            else:
+                excess = self._tail_bytes - target
+                self._drop_text(first, excess if excess > 0 else first.size)
+        self._last = self._tail[-1] if self._tail else None
+        self._moved_at = self.version
+        self._find_displays()
+
+    def _drop_rich(self, item: Rich) -> None:
+        self._tail.popleft()
+        item.gone = True
+        self._tail_bytes -= item.size
+        self._gap_bytes += item.size + item.omitted.bytes
+        self._gap_outputs += 1
+
+    def _drop_text(self, stream: Stream, count: int) -> None:
+        dropped, lines = stream.cut_front(count, self._max_bytes // LINE_REACH)
+        self._tail_bytes -= dropped
+        self._gap_bytes += dropped
+        self._gap_lines += lines
+        if not stream.size:
+            self._tail.popleft()
+            self._gap_outputs += not stream.continues
+
+    def _find_displays(self) -> None:
+        """Find again where the outputs are that have a display id."""
+        before, self._shown = self._shown, {}
+        places: dict[str, list[int]] = {}
+        in_tail = enumerate(self._tail, self._first + len(self._head) + 1)
+        for index, item in chain(enumerate(self._head, self._first), in_tail):
+            if isinstance(item, Rich) and item.display_id is not None:
+                self._shown.setdefault(item.display_id, []).append(item)
+                places.setdefault(item.display_id, []).append(index)
+        length = self._first + len(self._head) + 1 + len(self._tail)
+        self._displays.replace(self._id, self._first, length, before, places)
+
+    def _capped_outputs(self) -> list[Output]:
+        """Return the note that tells what was left out, and what follows it."""
+        if not self._capped:
+            return []
+        gap = Omitted(bytes=self._gap_bytes, lines=self._gap_lines, outputs=self._gap_outputs)
+        return [left_out(gap), *(item.output() for item in self._tail)]
+
+    def _transcript_with(self, size: int, *, cut: bool = False) -> Transcript | None:
+        """Return the transcript that the next output goes to, begun if that will be left out."""
+        if self._transcript is None and self._sink is not None:
+            over = self._head_bytes + size > self._max_bytes or len(self._head) >= MAX_OUTPUTS
+            if over or cut:
+                self._transcript = Transcript(self._sink.write)
+                for item in self._head:
+                    self._transcript.output(item.output())
+        return self._transcript
+
+
+def _changes(items: Iterable[Stream | Rich], start: int, version: int) -> Iterator[OutputChange]:
+    for index, item in enumerate(items, start):
+        change = item.change_since(version, index)
+        if change is not None:
+            yield change

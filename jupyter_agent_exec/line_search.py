@@ -1,0 +1,89 @@
+"""A script that searches the lines of its standard input; see `ranges.grep`.
+
+It runs apart from the server, with nothing but the standard library, and takes its request, a JSON
+object, as its argument.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+PIECE_BYTES = 1 << 16
+"""A longer line is searched in pieces of this length."""
+
+SHOWN_CHARACTERS = 1000
+MEMORY_BYTES = 1 << 30
+
+
+def main() -> None:
+    """Search, and print a JSON object with `matches` and `next_offset`, or with `error`."""
+    request = json.loads(sys.argv[1])
+    _limit_memory()
+    try:
+        pattern = re.compile(request["pattern"])
+    except (re.error, OverflowError, RecursionError, MemoryError) as error:
+        found: dict[str, Any] = {"error": str(error) or type(error).__name__}
+    else:
+        found = search(sys.stdin.buffer, pattern, request)
+    sys.stdout.write(json.dumps(found))
+
+
+def search(file: BinaryIO, pattern: re.Pattern[str], request: dict[str, Any]) -> dict[str, Any]:
+    """Return the lines that match, and where to go on."""
+    deadline = time.monotonic() + request["seconds"]
+    matches: list[dict[str, Any]] = []
+    next_offset = None
+    for count, (line, offset, text) in enumerate(pieces(file, request["start"], request["line"])):
+        if len(matches) >= request["limit"] or (count % 100 == 99 and time.monotonic() > deadline):
+            next_offset = offset
+            break
+        match = pattern.search(text)
+        if match is not None:
+            first = 0 if match.end() <= SHOWN_CHARACTERS else max(0, match.start() - 200)
+            matches.append(
+                {
+                    "line": line,
+                    "offset": offset + len(text[:first].encode()),
+                    "text": text[first : first + SHOWN_CHARACTERS],
+                }
+            )
+    return {"matches": matches, "next_offset": next_offset}
+
+
+def pieces(file: BinaryIO, start: int, line: int) -> Iterator[tuple[int, int, str]]:
+    """Yield number, offset and text of each line from `start` on, in pieces if it is long."""
+    if file.seekable():
+        file.seek(start)
+    else:
+        rest = start
+        while rest > 0 and (skipped := file.read(min(rest, PIECE_BYTES))):
+            rest -= len(skipped)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    offset = start
+    while data := file.readline(PIECE_BYTES):
+        ends_line = data.endswith(b"\n")
+        pending = len(decoder.getstate()[0])
+        text = decoder.decode(data, final=ends_line)
+        yield line, offset - pending, text.rstrip("\n")
+        offset += len(data)
+        line += ends_line
+
+
+def _limit_memory() -> None:
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+
+if __name__ == "__main__":
+    sys.stdin = io.TextIOWrapper(sys.stdin.buffer)
+    main()

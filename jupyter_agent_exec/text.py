@@ -1,0 +1,252 @@
+"""What a language model reads of an execution's outputs. Pure.
+
+One output gives at most one image: a raster image if there is one, else its SVG.
+"""
+
+from __future__ import annotations
+
+import binascii
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import imagesize  # type: ignore[import-untyped]
+
+from .markup import html_text
+from .ranges import grep, read_range
+from .terminal import Terminal, clean
+from .types import IMAGE_TYPES, Output
+
+__all__ = [
+    "FoundImage",
+    "TextSink",
+    "Transcript",
+    "grep",
+    "images",
+    "model_text",
+    "read_range",
+    "transcript",
+]
+
+_STAND_IN = re.compile(r"<[^<>\n]*>(?:\n|$)")
+"""Text that is only the name of an object, which libraries send beside what is to be seen."""
+
+_JSON_TYPES: Final = ("application/json", "application/geo+json")
+
+
+class TextSink(Protocol):
+    """Takes a text piece by piece."""
+
+    def write(self, text: str) -> object:
+        """Take the next piece."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundImage:
+    """An image among outputs."""
+
+    mimetype: str
+    width: int | None
+    """Pixels; None when the data does not tell."""
+    height: int | None
+    data: bytes
+    """The image itself, not base64."""
+    output: int
+    """Index of the output that holds it."""
+
+    @property
+    def bytes(self) -> int:
+        """Size of `data`."""
+        return len(self.data)
+
+
+def transcript(outputs: Iterable[Output]) -> str:
+    """Return all that there is to read, in the order in which it came.
+
+    Streams as a terminal shows them, results as their text, errors with their tracebacks, images
+    as a note.
+    """
+    pieces: list[str] = []
+    whole = Transcript(pieces.append)
+    for output in outputs:
+        whole.output(output)
+    whole.finish()
+    return "".join(pieces)
+
+
+class Transcript:
+    """Writes a transcript piece by piece; see `transcript`.
+
+    Parameters
+    ----------
+    write
+        Is given the text; the unfinished line of a stream only when something follows it.
+    """
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write_on = write
+        self._terminal = Terminal(self._write)
+        self._stream: str | None = None
+        self._ends_line = True
+        self._images = 0
+
+    def output(self, output: Output) -> None:
+        """Take a whole output; a stream may go on with `stream`."""
+        kind = output.get("output_type")
+        if kind == "stream":
+            self.stream(output["name"], output["text"])
+        elif kind == "error":
+            self._block(_error_text(output))
+        else:
+            self._block(self._display_text(output))
+
+    def stream(self, name: str, text: str) -> None:
+        """Take more of a stream; it goes on if the last output was of the same stream."""
+        if name != self._stream:
+            self._next_line()
+            self._stream = name
+        self._terminal.feed(text)
+
+    def note(self, text: str) -> None:
+        """Take a remark that is not from the program."""
+        self._block(f"[{text}]")
+
+    def finish(self) -> None:
+        """Write what is held back."""
+        self._terminal.finish()
+
+    def _write(self, text: str) -> None:
+        self._ends_line = text.endswith("\n")
+        self._write_on(text)
+
+    def _next_line(self) -> None:
+        self._terminal.finish()
+        if not self._ends_line:
+            self._write("\n")
+
+    def _block(self, text: str) -> None:
+        self._next_line()
+        self._stream = None
+        if text:
+            self._write(text)
+
+    def _display_text(self, output: Output) -> str:
+        data: dict[str, Any] = output.get("data", {})
+        notes = []
+        image = _image_of(output, 0)
+        if image is not None:
+            self._images += 1
+            notes = [_image_note(self._images, image)]
+        text = _bundle_text(data, with_image=image is not None)
+        return "\n".join([*notes, *([text] if text else [])])
+
+
+def images(outputs: Sequence[Output]) -> list[FoundImage]:
+    """Return the images in the order of their numbers in `transcript`."""
+    found = (_image_of(output, index) for index, output in enumerate(outputs))
+    return [image for image in found if image is not None]
+
+
+def model_text(transcript: str, *, limit: int = 10_000, url: str) -> str:
+    """Return at most about `limit` characters of a transcript: its start and its end.
+
+    The cut is made at line ends where there are any near; the note between the parts tells how
+    many characters are missing and from which byte on to read them at `url`.
+    """
+    if len(transcript) <= limit:
+        return transcript
+    half = limit // 2
+    head_end = half
+    line_end = transcript.rfind("\n", half - half // 4, half)
+    if line_end >= 0:
+        head_end = line_end + 1
+    tail_start = len(transcript) - half
+    line_end = transcript.find("\n", tail_start - 1, tail_start + half // 4)
+    if line_end >= 0:
+        tail_start = line_end + 1
+    head, tail = transcript[:head_end], transcript[tail_start:]
+    left_out = len(transcript) - len(head) - len(tail)
+    note = f"[… {left_out:,} characters left out; GET {url}?offset={len(head.encode())} …]"
+    return f"{head}{'' if head.endswith(chr(10)) else chr(10)}{note}\n{tail}"
+
+
+def _image_of(output: Output, index: int) -> FoundImage | None:
+    data = output.get("data", {})
+    for mimetype in IMAGE_TYPES:
+        value = data.get(mimetype)
+        if not isinstance(value, str) or not value:
+            continue
+        try:
+            raw = value.encode() if mimetype == "image/svg+xml" else binascii.a2b_base64(value)
+        except ValueError:
+            continue
+        width, height = imagesize.get(io.BytesIO(raw))
+        known = width > 0 and height > 0
+        return FoundImage(
+            mimetype=mimetype,
+            width=width if known else None,
+            height=height if known else None,
+            data=raw,
+            output=index,
+        )
+    return None
+
+
+def _image_note(number: int, image: FoundImage) -> str:
+    kind = image.mimetype.removeprefix("image/").removesuffix("+xml")
+    pixels = (
+        f"{image.width}\N{MULTIPLICATION SIGN}{image.height} " if image.width is not None else ""
+    )
+    return f"[image {number}: {pixels}{kind}, {_size(image.bytes)}]"
+
+
+def _size(size: int) -> str:
+    if size < 1000:
+        return f"{size} bytes"
+    return f"{size / 1000:.0f} kB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
+
+
+def _bundle_text(data: dict[str, Any], *, with_image: bool) -> str:
+    """Return the best text of a mimebundle, or a note of its type."""
+    plain = data.get("text/plain")
+    plain = clean(plain) if isinstance(plain, str) else ""
+    stand_in = _STAND_IN.match(plain) is not None
+    if plain.strip() and not stand_in:
+        return plain
+    for mimetype in ("text/markdown", "text/latex"):
+        if isinstance(data.get(mimetype), str) and data[mimetype].strip():
+            return clean(data[mimetype])
+    for mimetype in _JSON_TYPES:
+        if mimetype in data:
+            return clean(json.dumps(data[mimetype], indent=2, ensure_ascii=False))
+    if isinstance(data.get("text/html"), str):
+        text = clean(html_text(data["text/html"]))
+        if text and not _interactive(data):
+            return text
+    if with_image:
+        return ""
+    for mimetype, value in data.items():
+        if mimetype.startswith("text/") and mimetype not in ("text/plain", "text/html"):
+            return clean(value) if isinstance(value, str) else ""
+    types = [mimetype for mimetype in data if mimetype != "text/plain"]
+    interactive = [mimetype for mimetype in types if mimetype != "text/html"]
+    if types:
+        return f"[{(interactive or types)[0]} output]"
+    return plain
+
+
+def _interactive(data: dict[str, Any]) -> bool:
+    """Whether HTML only stands in for something that runs in a browser."""
+    return any(mimetype.startswith("application/vnd.") for mimetype in data)
+
+
+def _error_text(output: Output) -> str:
+    ename, evalue = clean(output["ename"]), clean(output["evalue"])
+    text = clean("\n".join(output["traceback"])).rstrip("\n")
+    if ename in text and evalue in text:
+        return text
+    said = f"{ename}: {evalue}" if evalue else ename
+    return f"{text}\n{said}" if text else said
