@@ -29,7 +29,9 @@ class _Ready(msgspec.Struct):
 
 
 @contextmanager
-def own_server(root_dir: Path, history_dir: Path | None = None) -> Iterator[Server]:
+def own_server(
+    root_dir: Path, history_dir: Path | None = None, log_file: Path | None = None
+) -> Iterator[Server]:
     """Run a Jupyter server with this extension on a free loopback port.
 
     It reads the person's Jupyter configuration, loads no other extension, has a token of its own,
@@ -41,13 +43,16 @@ def own_server(root_dir: Path, history_dir: Path | None = None) -> Iterator[Serv
         The folder it serves, and in which kernels start.
     history_dir
         Where its history is kept; the extension's default when None.
+    log_file
+        Where its log, and what its kernels write outside of the protocol, is kept; nowhere when
+        None.
 
     Raises
     ------
     ServerUnreachable
         It did not start; the message holds the end of its log.
     """
-    with tempfile.TemporaryFile() as log:
+    with tempfile.TemporaryFile() if log_file is None else log_file.open("w+b") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "jupyter_agent_exec.cli.serve"],
             stdin=subprocess.PIPE,
