@@ -16,8 +16,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from jupyter_core.utils import ensure_async
+from jupyter_server import CallContext
 from jupyter_server.base.handlers import JupyterHandler
-from jupyter_server.utils import CallContext
+
 from tornado import web
 
 from .. import errors
@@ -60,7 +61,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     body: type[Request] | None
     query: type[Request] | None
     answers: Mapping[int, Any]
-    """Status to model, to a media type, or to None for an empty body."""
+    """Status to a model, to several of which one is answered, or to a media type."""
     headers: tuple[str, ...]
     """Names of request headers that it reads."""
     summary: str
@@ -124,10 +125,11 @@ class AgentExecHandler(JupyterHandler):
     caller: Caller
     body_limit: int
 
-    def initialize(self, *, body_limit: int, **_: Any) -> None:
-        """Take what `app.py` hands over; subclasses add their manager."""
+    def initialize(self, **given: Any) -> None:
+        """Take what `app.py` gives: each item becomes an attribute."""
         super().initialize()
-        self.body_limit = body_limit
+        for name, value in given.items():
+            setattr(self, name, value)
 
     async def prepare(self) -> None:  # type: ignore[override]
         """Find out who asks; refuse whoever nobody knows."""

@@ -126,7 +126,12 @@ class HistoryReader:
         return records[0]
 
     def executions(
-        self, session_id: str, *, after: int = 0, limit: int = 50
+        self,
+        session_id: str,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int = 50,
     ) -> tuple[list[ExecutionRecord], int | None]:
         """Return a session's executions in order, and where to go on, or None at the end.
 
@@ -135,7 +140,9 @@ class HistoryReader:
         session_id
             The session.
         after
-            The `seq` with which the page before ended.
+            The first ones that follow this `seq`.
+        before
+            The last ones before this `seq`; `after` is then not looked at.
         limit
             The most to return.
 
@@ -148,18 +155,26 @@ class HistoryReader:
         """
         checked = check_session_id(session_id)
         query.check_limit(limit)
+        condition, order, seq = ("seq > ?", "ASC", after or 0)
+        if before is not None:
+            condition, order, seq = ("seq < ?", "DESC", before)
+        sql = (
+            f"SELECT ranges FROM executions WHERE session_id = ? AND {condition}"  # noqa: S608
+            f" ORDER BY seq {order} LIMIT ?"
+        )
 
-        def find(connection: sqlite3.Connection) -> tuple[SessionRecord, list[str]]:
-            rows = connection.execute(
-                "SELECT ranges FROM executions WHERE session_id = ? AND seq > ?"
-                " ORDER BY seq LIMIT ?",
-                (checked, after, limit + 1),
-            ).fetchall()
-            return _session(connection, checked), [row[0] for row in rows]
+        def find(connection: sqlite3.Connection) -> tuple[SessionRecord, list[str], int]:
+            session = _session(connection, checked)
+            rows = connection.execute(sql, (checked, seq, limit)).fetchall()
+            (last,) = connection.execute(
+                "SELECT max(seq) FROM executions WHERE session_id = ?", (checked,)
+            ).fetchone()
+            return session, [row[0] for row in rows], last or 0
 
-        session, found = self._index.ask(find)
-        records = self._records(session, [parse_ranges(ranges) for ranges in found[:limit]])
-        return records, records[-1].seq if len(found) > limit else None
+        session, found, last = self._index.ask(find)
+        records = self._records(session, [parse_ranges(ranges) for ranges in found])
+        records.sort(key=lambda record: record.seq)
+        return records, records[-1].seq if records and records[-1].seq < last else None
 
     def find_by_key(self, session_id: str, key: str) -> tuple[ExecutionId, Digest] | None:
         """Return the execution asked for with an idempotency key, and its body's digest."""

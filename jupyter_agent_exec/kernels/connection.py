@@ -21,7 +21,8 @@ from ..models import ExecutionError, Omitted, OutputChange
 from ..types import ExecutionId, ExecutionState, Output
 from .drain import Drain
 from .messages import Message
-from .outputs import Displays, DisplayUpdate, Outputs, TextSink
+from .displays import Displays, DisplayUpdate
+from .outputs import Outputs, TextSink
 
 REPLY_IDLE_GRACE = 2.0
 """Seconds to wait for idle after the reply, or for the reply after idle."""
@@ -39,9 +40,10 @@ only IOPub is missing."""
 class Ended:
     """How a run ended, as far as the kernel tells."""
 
-    status: Literal["ok", "error", "kernel_died"]
+    status: Literal["ok", "error", "abandoned"]
+    """As the kernel told it; `abandoned` when it had not come to an end."""
     reason: str | None
-    """A sentence when the kernel did not tell by itself."""
+    """A sentence when the kernel did not tell all by itself."""
     execution_count: int | None
     error: ExecutionError | None
     outputs: list[Output]
@@ -122,6 +124,7 @@ class KernelConnection:
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._lock = threading.Lock()
         self._displays = Displays()
+        self._waiting: list[asyncio.Future[None]] = []
         self._run: Run | None = None
         self._late: dict[ExecutionId, Outputs] = {}
         self._late_since: float | None = None
@@ -138,6 +141,7 @@ class KernelConnection:
             self._drain.call(partial(self._drain.send, "kernel_info_request", {}, msg_id="hello"))
             delay = HELLO_AGAIN_DELAY if self.kernel_info else HELLO_DELAY
             await asyncio.wait({self._ready}, timeout=delay)
+        await self.free()
 
     def start(self, run: Run) -> None:
         """Send a run to the kernel; one at a time."""
@@ -153,9 +157,18 @@ class KernelConnection:
         with self._lock:
             return run.outputs.outputs
 
-    def kernel_died(self, reason: str) -> None:
-        """End what runs: the kernel is gone."""
-        self._drain.call(partial(self._abandon, "kernel_died", reason))
+    def abandon(self, reason: str) -> None:
+        """End what runs though the kernel did not; what it still sends is late output."""
+        self._drain.call(partial(self._abandon, reason))
+
+    async def free(self) -> None:
+        """Wait until the kernel is not busy, or gone."""
+        while self.execution_state == "busy" and not self.disconnected.done():
+            changed = self._loop.create_future()
+            self._waiting.append(changed)
+            await asyncio.wait(
+                {changed, self.disconnected}, return_when=asyncio.FIRST_COMPLETED
+            )
 
     async def close(self) -> None:
         """Let go of the kernel; late output that came so far is handed on first."""
@@ -163,6 +176,18 @@ class KernelConnection:
             self._closed = True
             self._drain.call(self._hand_on_late)
             await asyncio.to_thread(self._drain.stop)
+            self._gone()
+
+    def _tell_state(self, state: ExecutionState) -> None:
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            future.set_result(None)
+        if self.on_state is not None:
+            self.on_state(state)
+
+    def _gone(self) -> None:
+        if not self.disconnected.done():
+            self.disconnected.set_result(None)
 
     def _on_loop(self, call: Callable[..., None], *args: Any) -> None:
         if not self._loop.is_closed():
@@ -197,11 +222,11 @@ class KernelConnection:
         mine = run is not None and message.parent.msg_id == run.id
         if msg_type == "status":
             state = message.content.get("execution_state")
+            self._take_state(state)
             if mine and state == "idle":
                 assert run is not None
                 run._idle = True
                 self._end_if_both(run)
-            self._take_state(state)
         elif mine:
             assert run is not None
             with self._lock:
@@ -226,9 +251,8 @@ class KernelConnection:
 
     def _take_state(self, state: object) -> None:
         if state in ("starting", "idle", "busy") and state != self.execution_state:
-            self.execution_state = state  # type: ignore[assignment]
-            if self.on_state is not None:
-                self._on_loop(self.on_state, self.execution_state)
+            self.execution_state = state
+            self._on_loop(self._tell_state, self.execution_state)
 
     def _take_late(self, id: ExecutionId, msg_type: str, content: dict[str, Any]) -> None:
         late = self._late.get(id)
@@ -257,7 +281,7 @@ class KernelConnection:
             if now >= due[-1]:
                 self._hand_on_late()
                 due.pop()
-        return max(0.001, min(due) - now) if due else None
+        return max(0.005, min(due) - now) if due else None
 
     def _hand_on_late(self) -> None:
         late, self._late, self._late_since = self._late, {}, None
@@ -285,26 +309,27 @@ class KernelConnection:
                 count if isinstance(count, int) else None,
             )
 
-    def _abandon(self, status: Literal["kernel_died"], reason: str) -> None:
+    def _abandon(self, reason: str) -> None:
         if self._run is not None:
-            self._finish(self._run, status, reason, None)
+            self._finish(self._run, "abandoned", reason, None)
         self._hand_on_late()
 
     def _finish(
         self,
         run: Run,
-        status: Literal["ok", "error", "kernel_died"],
+        status: Literal["ok", "error", "abandoned"],
         reason: str | None,
         execution_count: int | None,
     ) -> None:
         self._run = None
         assert run.started_at is not None
         with self._lock:
+            run.outputs.finish()
             ended = Ended(
                 status=status,
                 reason=reason,
                 execution_count=execution_count,
-                error=run.outputs.error or _error_in(run._reply),
+                error=_error_in(run._reply),
                 outputs=run.outputs.outputs,
                 outputs_complete=reason is None and run.outputs.complete,
                 omitted=run.outputs.omitted,
@@ -350,5 +375,4 @@ class _Frames:
         self._connection = connection
 
     def disconnected(self) -> None:
-        future = self._connection.disconnected
-        self._connection._on_loop(lambda: None if future.done() else future.set_result(None))
+        self._connection._on_loop(self._connection._gone)

@@ -135,7 +135,7 @@ class Drain:
         again: float | None = None
         try:
             while not self._stopping:
-                ready = dict(poller.poll(None if again is None else again * 1000))
+                ready = dict(poller.poll(None if again is None else int(again * 1000)))
                 if self._wake in ready:
                     self._obey()
                 self._read(self._shell, self._receiver.shell)

@@ -11,13 +11,11 @@ import logging
 import os
 import signal
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from jupyter_client.kernelspec import NoSuchKernel
-from jupyter_client.manager import KernelManager
-from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 
 from ..errors import KernelSpecNotFound, KernelUnavailable
 from ..types import ExecutionState, RestartReason
@@ -26,6 +24,32 @@ from .connection import KernelConnection
 EXIT_DELAYS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 """Seconds between looks for the exit code of a kernel whose connection is gone: sockets close a
 moment before the process has ended, and nothing portable tells when it has without reaping it."""
+
+
+class ServerKernels(Protocol):
+    """What is asked of the server's kernel manager (jupyter_server's AsyncMappingKernelManager)."""
+
+    default_kernel_name: str
+    kernel_spec_manager: Any
+    last_kernel_activity: datetime
+
+    def __contains__(self, kernel_id: str) -> bool:
+        """Tell whether a kernel is in its list."""
+
+    def start_kernel(self, *, kernel_name: str, path: str, env: dict[str, str]) -> Awaitable[str]:
+        """Start a kernel in the folder of a contents path; return its id."""
+
+    def get_kernel(self, kernel_id: str) -> Any:
+        """Return the manager of one kernel."""
+
+    def interrupt_kernel(self, kernel_id: str) -> Awaitable[None]:
+        """Interrupt a kernel."""
+
+    def shutdown_kernel(self, kernel_id: str, now: bool) -> Awaitable[None]:
+        """Shut a kernel down."""
+
+    def stop_watching_activity(self, kernel_id: str) -> None:
+        """Read its IOPub no more."""
 
 
 class Spec(NamedTuple):
@@ -50,8 +74,8 @@ class ScratchKernel:
 
     def __init__(
         self,
-        kernels: AsyncMappingKernelManager,
-        manager: KernelManager,
+        kernels: ServerKernels,
+        manager: Any,
         connection: KernelConnection,
         spec: Spec,
     ) -> None:
@@ -72,8 +96,8 @@ class ScratchKernel:
     @property
     def display_name(self) -> str:
         """The kernelspec's name for people."""
-        spec = self._manager.kernel_spec
-        return spec.display_name if spec is not None else self.spec.kernel_name
+        name: str = self._manager.kernel_spec.display_name
+        return name
 
     async def interrupt(self) -> None:
         """Interrupt what runs in it."""
@@ -98,9 +122,9 @@ class ScratchKernel:
     def shows(self, execution_state: ExecutionState) -> None:
         """Tell Jupyter's list of running kernels what this one does."""
         if self.id in self._kernels:
-            self._manager.execution_state = execution_state  # type: ignore[attr-defined]
+            self._manager.execution_state = execution_state
             now = datetime.now(timezone.utc)
-            self._manager.last_activity = self._kernels.last_kernel_activity = now  # type: ignore[attr-defined]
+            self._manager.last_activity = self._kernels.last_kernel_activity = now
 
     async def shut_down(self) -> None:
         """End it; nothing happens if it has ended already."""
@@ -146,7 +170,7 @@ class ScratchKernels:
 
     def __init__(
         self,
-        kernels: AsyncMappingKernelManager,
+        kernels: ServerKernels,
         *,
         pool_size: int,
         start_timeout: float,
@@ -169,7 +193,6 @@ class ScratchKernels:
         """Make a spec; raise KernelSpecNotFound if no kernelspec has this name."""
         name = kernel_name or self._kernels.default_kernel_name
         try:
-            assert self._kernels.kernel_spec_manager is not None
             self._kernels.kernel_spec_manager.get_kernel_spec(name)
         except NoSuchKernel:
             allowed = sorted(self._kernels.kernel_spec_manager.find_kernel_specs())

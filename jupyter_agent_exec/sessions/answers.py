@@ -88,7 +88,9 @@ def text(record: ExecutionRecord, base_url: str) -> str:
     read = model_text(transcript(record.outputs), url=url)
     notes = []
     if record.kernel is not None and record.kernel.restarted:
-        notes.append(f"The kernel is a fresh one ({record.kernel.reason}); earlier variables are gone.")
+        notes.append(
+            f"The kernel is a fresh one ({record.kernel.reason}); earlier variables are gone."
+        )
     if record.status in _NOTES:
         notes.append(record.reason or _NOTES[record.status])
     if record.interrupt_ignored:

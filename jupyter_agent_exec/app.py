@@ -1,0 +1,214 @@
+"""Traits, wiring, start and stop: the only file that knows all others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from jupyter_core.paths import jupyter_data_dir
+from jupyter_core.utils import ensure_async
+from jupyter_server.extension.application import ExtensionApp
+from tornado import web
+from traitlets import Bool, Float, Int, List, Unicode, default
+
+from ._version import __version__
+from .access.handler import NotFoundHandler, check_verbs
+from .journal.history import History
+from .kernels.scratch import ScratchKernels, ServerKernels
+from .openapi import OpenAPIHandler, Route, document
+from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
+from .sessions.answers import NAMESPACE
+from .sessions.handlers import ROUTES, STREAMED
+from .sessions.manager import AgentSessions, Settings
+from .sessions.session import Bounds
+
+
+class AgentExecApp(ExtensionApp):
+    """Lets agents run code in this server's kernels, and keeps a record of it."""
+
+    name = "jupyter_agent_exec"
+    extension_url = "/"
+    load_other_extensions = True
+
+    history_dir = Unicode(
+        config=True,
+        help="""Folder of the history: journals, ledger, blobs and index. It should be outside of
+        what the server serves. Default: `agent_exec` in Jupyter's data directory.""",
+    )
+
+    @default("history_dir")
+    def _default_history_dir(self) -> str:
+        return str(Path(jupyter_data_dir()) / "agent_exec")
+
+    default_timeout = Float(
+        600,
+        min=0.1,
+        config=True,
+        help="Seconds an execution may run when nobody says otherwise.",
+    )
+    max_timeout = Float(
+        0, min=0, config=True, help="The longest timeout that may be asked for, in seconds; 0: any."
+    )
+    queue_timeout = Float(
+        0,
+        min=0,
+        config=True,
+        help="Seconds an execution may wait for its turn when nobody says otherwise; 0: any time.",
+    )
+    interrupt_grace = Float(
+        5,
+        min=0.1,
+        config=True,
+        help="Seconds after an interrupt before code that goes on is said to ignore it.",
+    )
+    restart_if_interrupt_ignored = Bool(
+        False,
+        config=True,
+        help="""Whether a scratch kernel whose code ignores an interrupt is replaced when nobody
+        says otherwise. Its variables are lost then; without, the session waits for the code.""",
+    )
+    max_output_bytes = Int(
+        10_000_000,
+        min=1000,
+        config=True,
+        help="Bytes of output kept with a cell, at the most: half from the start, half from the end.",
+    )
+    max_text_bytes = Int(
+        100_000_000,
+        min=0,
+        config=True,
+        help="Bytes of text kept beside the cell when its output is over max_output_bytes.",
+    )
+    max_body_bytes = Int(
+        5_000_000, min=1000, config=True, help="The largest request body, in bytes."
+    )
+    max_sessions = Int(100, min=1, config=True, help="How many agent sessions may be open at once.")
+    max_queued = Int(
+        100, min=1, config=True, help="How many executions may wait in one session at once."
+    )
+    default_wait = Float(
+        30,
+        min=0,
+        config=True,
+        help="Seconds to hold an answer for an execution to finish when nobody says otherwise.",
+    )
+    max_wait = Float(
+        60,
+        min=0,
+        config=True,
+        help="The longest time to hold an answer, in seconds; below the timeout of any proxy.",
+    )
+    allowed_env = List(
+        Unicode(),
+        config=True,
+        help="Names of the environment variables that a session may set for its scratch kernel.",
+    )
+    warm_kernels = Int(
+        1,
+        min=0,
+        config=True,
+        help="""How many scratch kernels to keep warm after the first was used, so that the next
+        session like it opens at once; 0: none.""",
+    )
+    kernel_start_timeout = Float(
+        60, min=1, config=True, help="Seconds within which a scratch kernel must answer."
+    )
+    kernel_idle_timeout = Float(
+        3600,
+        min=0,
+        config=True,
+        help="""Seconds after which a scratch kernel that does nothing is shut down, and a warm one
+        that nobody takes; 0: never. The session stays open and gets a fresh kernel when needed.""",
+    )
+
+    def initialize_settings(self) -> None:
+        """Make the objects and hand them to each other."""
+        assert self.serverapp is not None
+        assert self.serverapp.event_logger is not None
+        self.serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
+        self.activity = Activity(self._emit)
+        self.manager = AgentSessions(
+            History(Path(self.history_dir), version=__version__, log=self.log),
+            ScratchKernels(
+                cast(ServerKernels, self.serverapp.kernel_manager),
+                pool_size=self.warm_kernels,
+                start_timeout=self.kernel_start_timeout,
+                idle_timeout=self.kernel_idle_timeout,
+                log=self.log,
+            ),
+            _Folders(self.serverapp.contents_manager),
+            Settings(
+                bounds=Bounds(
+                    timeout=self.default_timeout,
+                    queue_timeout=self.queue_timeout or None,
+                    max_output_bytes=self.max_output_bytes,
+                    max_text_bytes=self.max_text_bytes,
+                    max_queued=self.max_queued,
+                    interrupt_grace=self.interrupt_grace,
+                    restart_if_interrupt_ignored=self.restart_if_interrupt_ignored,
+                    idle_timeout=self.kernel_idle_timeout,
+                ),
+                max_timeout=self.max_timeout,
+                max_sessions=self.max_sessions,
+                allowed_env=frozenset(self.allowed_env),
+                default_wait=self.default_wait,
+                max_wait=self.max_wait,
+            ),
+            publish=self.activity.publish,
+            version=__version__,
+            log=self.log,
+        )
+
+    def initialize_handlers(self) -> None:
+        """Add the routes; a verb that does not name its scope stops the extension here."""
+        assert self.serverapp is not None
+        routes: list[Route] = [*ROUTES, ("/openapi.json", OpenAPIHandler)]
+        for _, handler in routes:
+            check_verbs(handler)
+        described = document(
+            routes,
+            version=__version__,
+            base_path=f"{self.serverapp.base_url}{NAMESPACE}",
+            streamed=STREAMED,
+        )
+        common = {"body_limit": self.max_body_bytes}
+        for path, handler in routes:
+            given: dict[str, Any] = {"manager": self.manager}
+            if handler is OpenAPIHandler:
+                given = {"document": msgspec.json.encode(described)}
+            self.handlers.append((_pattern(path), handler, common | given))
+        self.handlers.append((rf"/{NAMESPACE}(?:/.*)?", NotFoundHandler, common))
+
+    async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
+        self.manager.start()
+
+    async def stop_extension(self) -> None:
+        """Take nothing new, end what runs, and return when that is recorded."""
+        await self.manager.stop()
+        self.activity.stop()
+
+    def _emit(self, event: dict[str, Any]) -> None:
+        assert self.serverapp is not None and self.serverapp.event_logger is not None
+        self.serverapp.event_logger.emit(schema_id=EVENTS_SCHEMA_ID, data=event)
+
+
+class _Folders:
+    """Asks the contents manager, whichever the server has."""
+
+    def __init__(self, contents: Any) -> None:
+        self._contents = contents
+
+    async def is_folder(self, path: str) -> bool:
+        """Tell whether a contents path is a folder in which a kernel may start."""
+        try:
+            hidden = await ensure_async(self._contents.is_hidden(path)) if path else False
+            found: bool = await ensure_async(self._contents.dir_exists(path))
+        except web.HTTPError:
+            return False
+        return found and not hidden
+
+
+def _pattern(path: str) -> str:
+    return f"/{NAMESPACE}" + re.sub(r"{(\w+)}", "([^/]+)", path)

@@ -1,0 +1,143 @@
+"""The OpenAPI document, made from the routes and the models they name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from tornado import web
+
+from .access.handler import STATUSES, AgentExecHandler, Operation, operations, requires
+from .models import Problem
+
+Route = tuple[str, type[AgentExecHandler]]
+
+_REF = "#/components/schemas/{name}"
+
+
+def document(
+    routes: Sequence[Route], *, version: str, base_path: str, streamed: Sequence[Any]
+) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of `routes`.
+
+    Parameters
+    ----------
+    routes
+        Path templates under `base_path`, and their handlers.
+    streamed
+        Models that appear in event streams only.
+    """
+    found = [
+        (path, verb, operation)
+        for path, handler in routes
+        for verb, operation in operations(handler).items()
+    ]
+    models = _models(operation for _, _, operation in found)
+    models += [model for model in (*streamed, Problem) if model not in models]
+    schemas, components = msgspec.json.schema_components(models, ref_template=_REF)
+    schema_of = dict(zip(models, schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for path, verb, operation in found:
+        paths.setdefault(path, {})[verb] = _operation(path, verb, operation, schema_of, components)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "jupyter-agent-exec",
+            "version": version,
+            "description": "Agents run code in a person's Jupyter; every execution is recorded.",
+        },
+        "servers": [{"url": base_path}],
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "token": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "Authorization",
+                    "description": "'token' and the token of the Jupyter server.",
+                }
+            },
+        },
+    }
+
+
+def _models(found: Iterable[Operation]) -> list[Any]:
+    named: list[Any] = []
+    for operation in found:
+        named += [operation.body, operation.query]
+        for answer in operation.answers.values():
+            named += answer if isinstance(answer, tuple) else (answer,)
+    models = [model for model in named if model is not None and not isinstance(model, str)]
+    return list(dict.fromkeys(models))
+
+
+def _operation(
+    path: str,
+    verb: str,
+    operation: Operation,
+    schema_of: dict[Any, Any],
+    components: dict[str, Any],
+) -> dict[str, Any]:
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"{(\w+)}", path)
+    ]
+    parameters += [
+        {"name": name, "in": "header", "schema": {"type": "string"}} for name in operation.headers
+    ]
+    if operation.query is not None:
+        query = components[schema_of[operation.query]["$ref"].rpartition("/")[2]]
+        parameters += [
+            {"name": name, "in": "query", "schema": schema}
+            for name, schema in query["properties"].items()
+        ]
+    described: dict[str, Any] = {
+        "operationId": _id(path, verb),
+        "summary": operation.summary,
+        "x-scope": operation.scope,
+        "parameters": parameters,
+        "responses": {
+            **{
+                str(status): {"description": operation.summary, **_content(answer, schema_of)}
+                for status, answer in operation.answers.items()
+            },
+            **{
+                str(status): {"description": "Refused.", **_content(Problem, schema_of)}
+                for status in sorted(set(STATUSES.values()))
+            },
+        },
+    }
+    if operation.body is not None:
+        described["requestBody"] = {"required": True, **_content(operation.body, schema_of)}
+    return described
+
+
+def _content(answer: Any, schema_of: dict[Any, Any]) -> dict[str, Any]:
+    if isinstance(answer, str):
+        return {"content": {answer: {"schema": {"type": "string"}}}}
+    if isinstance(answer, tuple):
+        schema: dict[str, Any] = {"oneOf": [schema_of[model] for model in answer]}
+    else:
+        schema = schema_of[answer]
+    return {"content": {"application/json": {"schema": schema}}}
+
+
+def _id(path: str, verb: str) -> str:
+    return "_".join([verb, *re.findall(r"\w+", path)])
+
+
+class OpenAPIHandler(AgentExecHandler):
+    """The description of all routes."""
+
+    document: bytes
+
+    @web.authenticated
+    @requires("history:read", answers={200: "application/openapi+json"})
+    async def get(self) -> None:
+        """Describe all routes."""
+        self.set_header("Content-Type", "application/openapi+json")
+        self.finish(self.document)

@@ -1,0 +1,63 @@
+"""Tells the server's event bus that something changed: ids and statuses, nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from ..types import ExecutionId
+from .session import LiveSession
+
+EVENTS_SCHEMA_ID: Final = "https://schema.jupyter.org/jupyter_agent_exec/activity/v1"
+EVENTS_SCHEMA: Final = Path(__file__).parent.parent / "events" / "activity.v1.yaml"
+
+MERGE_DELAY = 0.02
+"""Seconds for which events about the same thing are merged: only the last of them counts."""
+
+
+class Activity:
+    """Numbers the events and emits them, a moment after the answers that they tell of.
+
+    Parameters
+    ----------
+    emit
+        Sends an event that fits the schema.
+    """
+
+    def __init__(self, emit: Callable[[dict[str, Any]], None]) -> None:
+        self._emit = emit
+        self._serial = 0
+        self._waiting: dict[tuple[str, ...], tuple[LiveSession, dict[str, Any]]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def publish(
+        self,
+        action: Literal["opened", "closed", "kernel", "execution"],
+        session: LiveSession,
+        execution_id: ExecutionId | None = None,
+        **told: Any,
+    ) -> None:
+        """Tell that a session, its kernel, or one of its executions changed."""
+        event = {"action": action, "session_id": session.id, **told}
+        if execution_id is not None:
+            event["execution_id"] = execution_id
+        key = (action, session.id, execution_id or "")
+        self._waiting.pop(key, None)
+        self._waiting[key] = (session, event)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(MERGE_DELAY, self._send)
+
+    def stop(self) -> None:
+        """Send what waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._send()
+
+    def _send(self) -> None:
+        self._timer = None
+        waiting, self._waiting = self._waiting, {}
+        for session, event in waiting.values():
+            self._serial += 1
+            self._emit({"serial": self._serial, "length": session.record().chain.length, **event})

@@ -1,0 +1,145 @@
+"""The kernels of one session, one after the other: each is an incarnation, and each end is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from ..errors import AgentExecError
+from ..kernels.scratch import Death, ScratchKernel, ScratchKernels, Spec
+from ..models import SessionKernel
+from ..records import By, Entry, KernelEnded, KernelStarted, timestamp
+from ..types import RestartReason
+
+SERVER = By(kind="server")
+
+
+class Incarnations:
+    """Gives a session its kernel, and a fresh one when that is gone.
+
+    Parameters
+    ----------
+    write
+        Writes an entry to the session's journal, or raises HistoryUnavailable.
+    note
+        Writes an entry about what has happened; kept if it cannot be written now.
+    born
+        Called with each kernel before anything else may run in it.
+    died
+        Called after a kernel ended by itself or by somebody else's doing.
+    """
+
+    def __init__(
+        self,
+        kernels: ScratchKernels,
+        spec: Spec,
+        *,
+        write: Callable[[Entry], Awaitable[None]],
+        note: Callable[[Entry], Awaitable[None]],
+        born: Callable[[ScratchKernel], Awaitable[None]],
+        died: Callable[[ScratchKernel, Death], Awaitable[None]],
+    ) -> None:
+        self._kernels = kernels
+        self._spec = spec
+        self._write = write
+        self._note = note
+        self._born = born
+        self._died = died
+        self._lock = asyncio.Lock()
+        self._watch: asyncio.Task[None] | None = None
+        self._gone: RestartReason | None = None
+        self.current: ScratchKernel | None = None
+        self.number = 0
+        """Which life this is; 1 for the first."""
+        self.untold: RestartReason | None = None
+        """Why variables are gone, until an execution was told."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a kernel that can be used at once."""
+        return self.current is not None and not self._lock.locked()
+
+    def model(self) -> SessionKernel | None:
+        """Return the kernel as it stands."""
+        if self.current is None:
+            return None
+        return SessionKernel(
+            id=self.current.id,
+            name=self.current.spec.kernel_name,
+            execution_state=self.current.connection.execution_state,
+            incarnation=self.number,
+        )
+
+    async def begin(self, kernel: ScratchKernel) -> None:
+        """Take a kernel that has not run anything as the first."""
+        async with self._lock:
+            await self._adopt(kernel)
+
+    async def fresh(self) -> ScratchKernel:
+        """Return the kernel, a new one if there is none.
+
+        Raises
+        ------
+        KernelUnavailable, HistoryUnavailable, InitFailed
+        """
+        async with self._lock:
+            if self.current is None:
+                await self._adopt(await self._kernels.take(self._spec))
+            assert self.current is not None
+            return self.current
+
+    async def end(self, death: Death, by: By) -> ScratchKernel | None:
+        """Let go of the kernel, which the caller still has to shut down; None if there is none."""
+        kernel = self.current
+        if kernel is None:
+            return None
+        self._gone = death.reason
+        self.current = None
+        if self._watch is not None and self._watch is not asyncio.current_task():
+            self._watch.cancel()
+        await self._note(
+            KernelEnded(
+                at=timestamp(),
+                by=by,
+                kernel_id=kernel.id,
+                incarnation=self.number,
+                reason=death.reason,
+                message=death.message,
+            )
+        )
+        return kernel
+
+    async def _adopt(self, kernel: ScratchKernel) -> None:
+        self.number += 1
+        self.current = kernel
+        model = self.model()
+        assert model is not None
+        try:
+            await self._write(
+                KernelStarted(
+                    at=timestamp(),
+                    by=SERVER,
+                    kernel=model,
+                    reason=self._gone,
+                    display_name=kernel.display_name,
+                    language_info=kernel.language_info,
+                )
+            )
+        except BaseException:
+            self.number -= 1
+            self.current = None
+            await kernel.shut_down()
+            raise
+        self.untold = self._gone
+        self._watch = asyncio.create_task(self._watch_over(kernel), name=f"death of {kernel.id}")
+        try:
+            await self._born(kernel)
+        except AgentExecError as error:
+            await self.end(Death("shut_down", error.message), SERVER)
+            await kernel.shut_down()
+            raise
+
+    async def _watch_over(self, kernel: ScratchKernel) -> None:
+        death = await kernel.death()
+        if kernel is self.current:
+            await self._died(kernel, death)

@@ -1,0 +1,566 @@
+"""The use cases: open a session, run something, look at it, find it again."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+import msgspec
+from ulid import ULID
+
+from ..access.scopes import Caller
+from ..errors import (
+    AgentExecError,
+    AlreadyFinished,
+    IdempotencyConflict,
+    InvalidRequest,
+    ServerStopping,
+    SessionClosed,
+    TooManyRequests,
+)
+from ..journal.history import History
+from ..kernels.scratch import ScratchKernels, Spec
+from ..models import Execute, Limits, OpenSession, SearchResults, ServerStatus, Text, TextMatches
+from ..records import (
+    By,
+    ExecutionRecord,
+    Opened,
+    Payload,
+    SessionRecord,
+    digest_of,
+    timestamp,
+)
+from ..ranges import grep, read_range
+from ..text import transcript
+from ..types import Digest, ExecutionId, SessionId
+from .execution import LiveExecution
+from .queries import SearchQuery, SessionsQuery
+from .session import Bounds, LiveSession, Publish
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What the operator decided. Seconds and bytes; 0 for none where a bound may be absent."""
+
+    bounds: Bounds
+    max_timeout: float
+    max_sessions: int
+    allowed_env: frozenset[str]
+    default_wait: float
+    max_wait: float
+
+
+class _Known(NamedTuple):
+    """An execution that was asked for with an idempotency key."""
+
+    id: ExecutionId
+    body: Digest
+    accepted: asyncio.Future[None] | None
+
+    @property
+    def refused(self) -> bool:
+        """Whether it could not be recorded, so that the key is free again."""
+        done = self.accepted is not None and self.accepted.done()
+        return done and self.accepted.exception() is not None  # type: ignore[union-attr]
+
+
+class Folders(Protocol):
+    """What is asked of the contents manager."""
+
+    async def is_folder(self, path: str) -> bool:
+        """Tell whether a contents path is a folder in which a kernel may start."""
+
+
+class AgentSessions:
+    """All agent sessions of this server, and the history of those before."""
+
+    def __init__(
+        self,
+        history: History,
+        kernels: ScratchKernels,
+        folders: Folders,
+        settings: Settings,
+        *,
+        publish: Publish,
+        version: str,
+        log: logging.Logger,
+    ) -> None:
+        self._history = history
+        self._kernels = kernels
+        self._folders = folders
+        self._settings = settings
+        self._publish = publish
+        self._version = version
+        self._log = log
+        self._disk = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agent-exec-disk")
+        self._open: dict[SessionId, LiveSession] = {}
+        self._opening = 0
+        self._by_client: dict[str, LiveSession] = {}
+        self._client_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._keys: dict[tuple[SessionId, str], _Known] = {}
+        self._started: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    def start(self) -> None:
+        """Begin to take up the history; what needs it waits for that."""
+        self._started = asyncio.create_task(self._in_disk_thread(self._history.start))
+
+    async def stop(self) -> None:
+        """Take nothing new, end what runs, and return when that is recorded. Idempotent."""
+        if self._stopping:
+            return
+        self._stopping = True
+        by = By(kind="server")
+        sessions = list(self._open.values())
+        await asyncio.gather(*(session.close("server_stopped", by) for session in sessions))
+        await self._kernels.stop()
+        if self._started is not None:
+            await self._started
+        await self._in_disk_thread(self._history.stop)
+        self._disk.shutdown()
+
+    # -- sessions ----------------------------------------------------------------------------------
+
+    async def open(self, asked: OpenSession, caller: Caller) -> tuple[SessionRecord, bool]:
+        """Open a session; return it, and whether it is new.
+
+        Raises
+        ------
+        InvalidRequest, KernelSpecNotFound, TooManyRequests, KernelUnavailable, InitFailed,
+        HistoryUnavailable, ServerStopping
+            Nothing was opened.
+        """
+        await self._begun()
+        bounds = self._bounds(asked.limits)
+        spec = await self._spec(asked)
+        if asked.client_id is None:
+            return (await self._new_session(asked, caller, bounds, spec)).record(), True
+        lock = self._client_locks.setdefault(asked.client_id, asyncio.Lock())
+        async with lock:
+            known = self._by_client.get(asked.client_id)
+            if known is not None and known.id in self._open:
+                if known.record().target != asked.target:
+                    raise InvalidRequest(
+                        "client_id: it has an open session with another target; close that first.",
+                        field="client_id",
+                        session_id=known.id,
+                    )
+                return known.record(), False
+            session = await self._new_session(asked, caller, bounds, spec)
+            self._by_client[asked.client_id] = session
+            return session.record(), True
+
+    async def session(self, id: str) -> SessionRecord:
+        """Return a session; SessionNotFound if there is none."""
+        live = self._open.get(SessionId(id))
+        return live.record() if live is not None else await self._read(self._history.session, id)
+
+    async def sessions(self, query: SessionsQuery) -> tuple[list[SessionRecord], SessionId | None]:
+        """Return sessions, the newest first, and where to go on."""
+        records, next_after = await self._read(
+            self._history.sessions,
+            status=query.status,
+            agent=query.agent,
+            after=query.after,
+            limit=query.limit,
+        )
+        return [self._as_it_stands(record) for record in records], next_after
+
+    async def close(self, id: str, caller: Caller) -> SessionRecord:
+        """Close a session; one that is closed stays as it is."""
+        live = self._open.get(SessionId(id))
+        if live is not None:
+            await live.close("closed", _by(caller))
+            self._forget(live)
+        return await self._read(self._history.session, id)
+
+    async def interrupt(self, id: str, caller: Caller) -> SessionRecord:
+        """Interrupt what runs in a session's kernel."""
+        live = await self._live_session(id)
+        await live.interrupt(_by(caller))
+        return live.record()
+
+    async def restart(self, id: str, caller: Caller) -> SessionRecord:
+        """Give a session a fresh kernel."""
+        live = await self._live_session(id)
+        await live.restart(_by(caller))
+        return live.record()
+
+    # -- executions --------------------------------------------------------------------------------
+
+    async def execute(
+        self, id: str, asked: Execute, caller: Caller, key: str | None
+    ) -> ExecutionRecord:
+        """Run a source once, and return it when it has finished or the wait is over.
+
+        Parameters
+        ----------
+        key
+            An idempotency key: asked again with the same, the same execution comes back.
+
+        Raises
+        ------
+        SessionNotFound, SessionClosed, InvalidRequest, IdempotencyConflict, TooManyRequests,
+        HistoryUnavailable
+            Nothing was run.
+        """
+        wait = self._wait(asked.wait)
+        self._check_timeout(asked.timeout, "timeout")
+        self._check_output(asked.max_output_bytes, "max_output_bytes")
+        body = digest_of(msgspec.json.encode(asked, order="sorted"))
+        if key is not None and (known := await self._known(SessionId(id), key, body)) is not None:
+            return await self.execution(known, wait)
+        live = await self._live_session(id)
+        execution = live.execute(
+            asked.source,
+            by=_by(caller),
+            timeout=asked.timeout,
+            queue_timeout=asked.queue_timeout,
+            max_output_bytes=asked.max_output_bytes,
+            idempotency_key=key,
+            body_sha256=body if key is not None else None,
+        )
+        if key is not None:
+            self._keys[live.id, key] = _Known(execution.id, body, execution.accepted)
+        await asyncio.shield(execution.accepted)
+        await self._until_finished(execution, wait)
+        return live.execution_record(execution)
+
+    async def execution(self, id: str, wait: float | None = 0) -> ExecutionRecord:
+        """Return an execution, after it has finished or `wait` seconds are over."""
+        found = self._find(id)
+        if found is None:
+            return await self._read(self._history.execution, id)
+        session, execution = found
+        await self._until_finished(execution, self._wait(wait))
+        return session.execution_record(execution)
+
+    async def executions(
+        self, id: str, *, after: int | None, before: int | None, limit: int
+    ) -> tuple[list[ExecutionRecord], int | None]:
+        """Return a session's executions in order, and where to go on."""
+        records, next_after = await self._read(
+            self._history.executions, id, after=after, before=before, limit=limit
+        )
+        live = self._open.get(SessionId(id))
+        if live is not None:
+            records = [
+                live.execution_record(execution)
+                if (execution := live.live(record.id)) is not None
+                else record
+                for record in records
+            ]
+        return records, next_after
+
+    async def cancel(self, id: str, caller: Caller) -> ExecutionRecord:
+        """Take back an execution that waits, or interrupt it if it runs.
+
+        Raises
+        ------
+        ExecutionNotFound, AlreadyFinished
+        """
+        found = self._find(id)
+        if found is None:
+            record = await self._read(self._history.execution, id)
+            raise AlreadyFinished(
+                f"The execution has finished with status {record.status}.", status=record.status
+            )
+        session, execution = found
+        await session.cancel(execution, _by(caller))
+        await self._until_finished(execution, self._settings.bounds.interrupt_grace)
+        return session.execution_record(execution)
+
+    def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
+        """Return an execution that is not finished yet, with its session; None if it is."""
+        return self._find(id)
+
+    # -- the history -------------------------------------------------------------------------------
+
+    async def text(self, id: str, offset: int, limit: int) -> Text:
+        """Return a range of an execution's whole text."""
+        record = await self.execution(id)
+        return await self._in_disk_thread(partial(self._in_text, record, read_range, offset, limit))
+
+    async def grep(self, id: str, pattern: str, offset: int, limit: int) -> TextMatches:
+        """Return the lines of an execution's whole text that match."""
+        record = await self.execution(id)
+        def search(file: BinaryIO, offset: int, limit: int, omitted_bytes: int) -> TextMatches:
+            return grep(file, pattern, offset, limit, omitted_bytes)
+
+        return await self._in_disk_thread(partial(self._in_text, record, search, offset, limit))
+
+    async def search(self, query: SearchQuery) -> SearchResults:
+        """Return executions that match, the newest first."""
+        return await self._read(
+            self._history.search,
+            query.q,
+            agent=query.agent,
+            status=query.status,
+            session_id=query.session_id,
+            since=query.since,
+            until=query.until,
+            has_image=query.has_image,
+            after=query.after,
+            limit=query.limit,
+        )
+
+    async def blob(self, digest: str) -> tuple[Path, str, int]:
+        """Return a large payload's file, MIME type and size; BlobNotFound if there is none."""
+        return await self._read(self._history.blob, digest)
+
+    async def journal(self, id: str) -> Path:
+        """Return a session's journal; SessionNotFound if there is none."""
+        return await self._read(self._history.journal_path, id)
+
+    async def notebook(self, id: str) -> Iterator[str]:
+        """Return a session as the text of a notebook, piece by piece; the pieces block."""
+        return await self._read(self._history.notebook, id)
+
+    async def status(self) -> ServerStatus:
+        """Return how things stand."""
+        await self._begun()
+        sessions = list(self._open.values())
+        return ServerStatus(
+            version=self._version,
+            history_available=self._history.available,
+            open_sessions=len(sessions),
+            kernels=sum(session.has_kernel for session in sessions),
+            running=sum(session.running is not None for session in sessions),
+            queued=sum(session.queued for session in sessions),
+            ledger=self._history.ledger_head,
+            search_ready=self._history.ready,
+        )
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        """Do something that blocks on the disk."""
+        return await self._in_disk_thread(call)
+
+    # -- helpers -----------------------------------------------------------------------------------
+
+    async def _new_session(
+        self, asked: OpenSession, caller: Caller, bounds: Bounds, spec: Spec
+    ) -> LiveSession:
+        if len(self._open) + self._opening >= self._settings.max_sessions:
+            raise TooManyRequests(
+                f"{self._settings.max_sessions} sessions are open already; close one.",
+                limit=self._settings.max_sessions,
+            )
+        self._opening += 1
+        try:
+            if not self._history.available:
+                await self._in_disk_thread(self._history.check)
+            kernel = await self._kernels.take(spec)
+            try:
+                session = await self._record_session(asked, caller, bounds, spec)
+            except BaseException:
+                await kernel.shut_down()
+                raise
+            self._open[session.id] = session
+        finally:
+            self._opening -= 1
+        try:
+            await session.open(kernel)
+        except AgentExecError:
+            await session.close("init_failed", By(kind="server"))
+            self._forget(session)
+            raise
+        return session
+
+    async def _record_session(
+        self, asked: OpenSession, caller: Caller, bounds: Bounds, spec: Spec
+    ) -> LiveSession:
+        """Have the session on disk."""
+        source = None if asked.init_source is None else Payload.of(asked.init_source.encode())
+        entry = Opened(
+            at=timestamp(),
+            by=_by(caller),
+            session_id=SessionId(f"s_{ULID()}"),
+            agent=asked.agent,
+            target=asked.target,
+            title=asked.title,
+            client_id=asked.client_id,
+            limits=asked.limits,
+            username=caller.username,
+            access=caller.access,
+            init_source=None if source is None else source.digest,
+        )
+        payloads = [] if source is None else [source]
+        journal = await self._in_disk_thread(partial(self._history.open_session, entry, payloads))
+        record = SessionRecord(
+            id=entry.session_id,
+            agent=entry.agent,
+            target=entry.target,
+            title=entry.title,
+            client_id=entry.client_id,
+            limits=entry.limits,
+            status="open",
+            close_reason=None,
+            username=entry.username,
+            access=entry.access,
+            kernel=None,
+            executions=0,
+            opened_at=entry.at,
+            last_activity_at=entry.at,
+            closed_at=None,
+            chain=journal.head,
+        )
+        return LiveSession(
+            record,
+            journal,
+            self._kernels,
+            spec,
+            bounds=bounds,
+            init_source=asked.init_source,
+            publish=self._publish,
+            disk=self._disk,
+            log=self._log,
+        )
+
+    def _forget(self, session: LiveSession) -> None:
+        self._open.pop(session.id, None)
+        for known in [known for known in self._keys if known[0] == session.id]:
+            del self._keys[known]
+        for client_id in [id for id, other in self._by_client.items() if other is session]:
+            del self._by_client[client_id]
+
+    async def _spec(self, asked: OpenSession) -> Spec:
+        target = asked.target
+        cwd = (target.cwd or "").strip("/")
+        if not await self._folders.is_folder(cwd):
+            raise InvalidRequest(
+                f"target.cwd: there is no folder {cwd!r} under the server's root.",
+                field="target.cwd",
+            )
+        refused = sorted(set(target.env) - self._settings.allowed_env)
+        if refused:
+            raise InvalidRequest(
+                f"target.env: {', '.join(refused)} may not be set on this server.",
+                field="target.env",
+                allowed=sorted(self._settings.allowed_env),
+            )
+        return self._kernels.spec(target.kernel_name, cwd, target.env)
+
+    def _bounds(self, limits: Limits) -> Bounds:
+        """Fill in what a session did not say; refuse what is over the server's own limits."""
+        self._check_timeout(limits.timeout, "limits.timeout")
+        self._check_output(limits.max_output_bytes, "limits.max_output_bytes")
+        said = {name: value for name, value in msgspec.structs.asdict(limits).items() if value}
+        default = self._settings.bounds
+        if limits.restart_if_interrupt_ignored is not None:
+            said["restart_if_interrupt_ignored"] = limits.restart_if_interrupt_ignored
+        return Bounds(**{name: said.get(name, getattr(default, name)) for name in _BOUNDS})
+
+    def _check_timeout(self, timeout: float | None, field: str) -> None:
+        most = self._settings.max_timeout
+        if timeout is not None and most and timeout > most:
+            raise InvalidRequest(
+                f"{field}: {timeout:g} seconds is more than the server's {most:g}.",
+                field=field,
+                allowed=most,
+            )
+
+    def _check_output(self, size: int | None, field: str) -> None:
+        most = self._settings.bounds.max_output_bytes
+        if size is not None and size > most:
+            raise InvalidRequest(
+                f"{field}: {size:,} bytes is more than the server's {most:,}.",
+                field=field,
+                allowed=most,
+            )
+
+    def _wait(self, wait: float | None) -> float:
+        return min(self._settings.default_wait if wait is None else wait, self._settings.max_wait)
+
+    async def _until_finished(self, execution: LiveExecution, wait: float) -> None:
+        if wait and not execution.finished.done():
+            await asyncio.wait({execution.finished}, timeout=wait)
+
+    async def _known(self, id: SessionId, key: str, body: Digest) -> ExecutionId | None:
+        """Return the execution that was asked for with this key before."""
+        known = self._keys.get((id, key))
+        if known is not None and known.refused:
+            del self._keys[id, key]
+            known = None
+        if known is None and id not in self._open:
+            found = await self._read(self._history.find_by_key, id, key)
+            known = None if found is None else _Known(*found, None)
+        if known is None:
+            return None
+        if known.body != body:
+            raise IdempotencyConflict(
+                "Idempotency-Key: it was used in this session with another body.",
+                field="Idempotency-Key",
+                execution_id=known.id,
+            )
+        if known.accepted is not None:
+            await asyncio.shield(known.accepted)
+        return known.id
+
+    def _find(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
+        for session in self._open.values():
+            execution = session.live(ExecutionId(id))
+            if execution is not None:
+                return session, execution
+        return None
+
+    async def _live_session(self, id: str) -> LiveSession:
+        await self._begun()
+        live = self._open.get(SessionId(id))
+        if live is None:
+            record = await self._read(self._history.session, id)
+            raise SessionClosed(
+                f"The session is closed ({record.close_reason}); open another.",
+                session_id=record.id,
+                reason=record.close_reason,
+            )
+        return live
+
+    def _as_it_stands(self, record: SessionRecord) -> SessionRecord:
+        live = self._open.get(record.id)
+        return record if live is None else live.record()
+
+    def _in_text(
+        self,
+        record: ExecutionRecord,
+        read: Callable[[BinaryIO, int, int, int], T],
+        offset: int,
+        limit: int,
+    ) -> T:
+        if record.text is None:
+            data = transcript(record.outputs).encode()
+            with io.BytesIO(data) as file:
+                return read(file, offset, limit, 0)
+        path, _, _ = self._history.blob(record.text)
+        with path.open("rb") as file:
+            return read(file, offset, limit, record.omitted_text_bytes)
+
+    async def _begun(self) -> None:
+        """Wait until the history has been taken up; ServerStopping when it is put down."""
+        if self._stopping:
+            raise ServerStopping("The server is stopping; nothing new is taken.")
+        if self._started is not None and not self._started.done():
+            await asyncio.shield(self._started)
+
+    async def _read(self, read: Callable[..., T], *args: Any, **named: Any) -> T:
+        await self._begun()
+        return await self._in_disk_thread(partial(read, *args, **named))
+
+    async def _in_disk_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._disk, call)
+
+
+_BOUNDS = tuple(Bounds.__dataclass_fields__)
+
+
+def _by(caller: Caller) -> By:
+    return By(kind="person", username=caller.username)

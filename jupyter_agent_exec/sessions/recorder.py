@@ -1,0 +1,222 @@
+"""What a session's journal is told of executions that ended, and when others may see it.
+
+An execution is shown as finished once that is on disk. What cannot be written now is kept and
+written as soon as the disk takes it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+
+from msgspec.structs import replace
+
+from ..errors import HistoryUnavailable
+from ..journal.blobs import pack_outputs
+from ..journal.session import SessionJournal
+from ..kernels.connection import Ended, Late
+from ..kernels.displays import DisplayUpdate
+from ..records import (
+    By,
+    DisplayUpdated,
+    Entry,
+    ExecutionRecord,
+    Finished,
+    LateOutput,
+    Payload,
+    timestamp,
+)
+from ..types import ExecutionId
+from .execution import LiveExecution
+
+SERVER = By(kind="server")
+
+RETRY_DELAY = 1.0
+"""Seconds after which a write that the disk refused is tried again."""
+
+
+class Recorder:
+    """Writes how executions ended; its methods may be called from any thread.
+
+    Parameters
+    ----------
+    finished
+        Called on the loop when an execution's final status is on disk.
+    changed
+        Called on the loop when outputs of a finished execution changed.
+    disk
+        Where blocking writes go that have no thread of their own.
+    """
+
+    def __init__(
+        self,
+        journal: SessionJournal,
+        *,
+        finished: Callable[[LiveExecution, ExecutionRecord], None],
+        changed: Callable[[ExecutionId], None],
+        disk: Executor,
+        log: logging.Logger,
+    ) -> None:
+        self._journal = journal
+        self._finished = finished
+        self._changed = changed
+        self._disk = disk
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._unwritten: list[tuple[LiveExecution, ExecutionRecord]] = []
+        self._retry: asyncio.Task[None] | None = None
+
+    def unrun(self, execution: LiveExecution) -> None:
+        """Write the end of an execution that never reached a kernel."""
+        assert execution.ending is not None
+        status, reason = execution.ending
+        entry = Finished(
+            at=timestamp(), by=SERVER, execution_id=execution.id, status=status, reason=reason
+        )
+        record = replace(
+            execution.record(self._journal.head, []),
+            status=status,
+            reason=reason,
+            finished_at=entry.at,
+        )
+        self._keep(execution, [entry], [], record)
+
+    def ended(self, execution: LiveExecution, ended: Ended) -> None:
+        """Write the end of a run."""
+        status, reason = execution.verdict(ended)
+        packed = pack_outputs(ended.outputs)
+        spilled = None if execution.spill is None else execution.spill.finish()
+        record = replace(
+            execution.record(self._journal.head, ended.outputs),
+            status=status,
+            reason=reason,
+            execution_count=ended.execution_count,
+            blobs=packed.blobs,
+            error=ended.error,
+            started_at=timestamp(ended.started_at),
+            finished_at=timestamp(ended.finished_at),
+            outputs_complete=ended.outputs_complete,
+            omitted=ended.omitted,
+            text=spilled.digest if spilled else None,
+            text_bytes=spilled.bytes if spilled else 0,
+            omitted_text_bytes=spilled.omitted_bytes if spilled else 0,
+        )
+        entry = Finished(
+            at=record.finished_at or "",
+            by=SERVER,
+            execution_id=record.id,
+            status=record.status,
+            reason=record.reason,
+            execution_count=record.execution_count,
+            error=record.error is not None,
+            outputs=packed.digest,
+            blobs=record.blobs,
+            started_at=record.started_at,
+            outputs_complete=record.outputs_complete,
+            omitted=record.omitted,
+            interrupt_ignored=record.interrupt_ignored,
+            text=record.text,
+            text_bytes=record.text_bytes,
+            omitted_text_bytes=record.omitted_text_bytes,
+        )
+        updates, payloads = _display_entries(execution.id, ended.display_updates)
+        self._keep(execution, [entry, *updates], [*packed.payloads, *payloads], record)
+
+    def late(self, late: Late) -> None:
+        """Write output that came after its execution had finished."""
+        entries, payloads = _display_entries(late.execution_id, late.display_updates)
+        packed = pack_outputs(late.outputs)
+        if packed.digest is not None:
+            entries.insert(
+                0,
+                LateOutput(
+                    at=timestamp(),
+                    by=SERVER,
+                    execution_id=late.execution_id,
+                    outputs=packed.digest,
+                    blobs=packed.blobs,
+                    omitted=late.omitted,
+                ),
+            )
+            payloads.extend(packed.payloads)
+        if entries and self.note(entries, payloads):
+            self._on_loop(self._changed, late.execution_id)
+
+    def note(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> bool:
+        """Write what has happened; False if it is only kept for now."""
+        try:
+            self._journal.append_final(entries, payloads)
+        except HistoryUnavailable as error:
+            self._log.error("%s", error.message)
+            self._on_loop(self._try_again)
+            return False
+        return True
+
+    async def settle(self) -> bool:
+        """Try once more to write what is kept; return whether nothing is left."""
+        return await self._loop.run_in_executor(self._disk, self._journal.retry)
+
+    def stop(self) -> None:
+        """Try no more."""
+        if self._retry is not None:
+            self._retry.cancel()
+
+    def _keep(
+        self,
+        execution: LiveExecution,
+        entries: Sequence[Entry],
+        payloads: Sequence[Payload],
+        record: ExecutionRecord,
+    ) -> None:
+        try:
+            hashes = self._journal.append_final(entries, payloads)
+        except HistoryUnavailable as error:
+            self._log.error("%s", error.message)
+            self._on_loop(self._try_again, execution, record)
+        else:
+            record = replace(record, entry_hash=hashes[0], chain=self._journal.head)
+            self._on_loop(self._finished, execution, record)
+
+    def _try_again(
+        self, execution: LiveExecution | None = None, record: ExecutionRecord | None = None
+    ) -> None:
+        if execution is not None and record is not None:
+            self._unwritten.append((execution, record))
+        if self._retry is None or self._retry.done():
+            self._retry = self._loop.create_task(self._until_written(), name="history retry")
+
+    async def _until_written(self) -> None:
+        while not await self.settle():
+            await asyncio.sleep(RETRY_DELAY)
+        unwritten, self._unwritten = self._unwritten, []
+        for execution, record in unwritten:
+            self._finished(execution, replace(record, chain=self._journal.head))
+
+    def _on_loop(self, call: Callable[..., None], *args: object) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call, *args)
+
+
+def _display_entries(
+    execution_id: ExecutionId, updates: Sequence[DisplayUpdate]
+) -> tuple[list[Entry], list[Payload]]:
+    """Return what is recorded of updates to displays of earlier executions."""
+    entries: list[Entry] = []
+    payloads: list[Payload] = []
+    for update in updates:
+        packed = pack_outputs([update.output])
+        assert packed.digest is not None
+        payloads.extend(packed.payloads)
+        entries.append(
+            DisplayUpdated(
+                at=timestamp(),
+                by=SERVER,
+                execution_id=execution_id,
+                targets=tuple(update.targets),
+                outputs=packed.digest,
+                blobs=packed.blobs,
+            )
+        )
+    return entries, payloads

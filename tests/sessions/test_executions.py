@@ -1,0 +1,21 @@
+"""Executions over the real routes, in a real kernel."""
+
+from __future__ import annotations
+
+from conftest import Agent
+
+
+async def test_the_first_execution_is_answered_with_its_cell(agent: Agent) -> None:
+    session = await agent.open(title="first")
+    assert session["status"] == "open"
+    assert session["kernel"]["execution_state"] == "idle"
+    done = await agent.run(session, "print('hello')\n1 + 1")
+    assert done["status"] == "ok"
+    assert done["execution_count"] == 1
+    assert [output["output_type"] for output in done["cell"]["outputs"]] == [
+        "stream",
+        "execute_result",
+    ]
+    again = (await agent.get(f"executions/{done['id']}")).json
+    assert again["cell"] == done["cell"]
+    assert again["status"] == "ok"
