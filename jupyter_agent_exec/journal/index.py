@@ -16,9 +16,10 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -27,6 +28,7 @@ from ..types import SessionId
 from . import tables
 
 T = TypeVar("T")
+_Asked = tuple[Callable[[sqlite3.Connection], Any], Future[Any]]
 
 BATCH_DELAY: Final = 0.25
 """Seconds for which new lines are collected when nobody asks."""
@@ -53,7 +55,7 @@ class Index:
         self._log = log
         self._condition = threading.Condition()
         self._grown: dict[SessionId, None] = {}
-        self._asked: deque[tuple[Callable[[sqlite3.Connection], Any], Future[Any]]] = deque()
+        self._asked: deque[_Asked] = deque()
         self._stopping = False
         self._ready = threading.Event()
         self._in_memory = False
@@ -113,66 +115,75 @@ class Index:
 
     def _run(self) -> None:
         connection = self._open()
-        while True:
+        stopping = False
+        while not stopping:
             with self._condition:
                 self._condition.wait_for(lambda: self._grown or self._asked or self._stopping)
                 if self._ready.is_set():
                     self._condition.wait_for(lambda: self._asked or self._stopping, BATCH_DELAY)
-                stopping = self._stopping
             connection = self._usable(connection)
+            with self._condition:  # who asks must see what was told before
+                grown, self._grown = self._grown, {}
+                asked, self._asked = self._asked, deque()
+                stopping = self._stopping
             try:
-                self._take_in_all(connection)
-                self._answer(connection)
+                self._take_in(connection, grown)
+                self._answer(connection, asked)
             except sqlite3.Error as error:
+                for _, future in asked:
+                    if not future.done():
+                        future.set_exception(error)
                 connection = self._recover(connection, error)
-            if stopping:
-                break
         connection.close()
         self._ready.set()
         for _, future in self._asked:
             future.cancel()
 
-    def _take_in_all(self, connection: sqlite3.Connection) -> None:
-        """Index all that has grown, in transactions small enough for others to get a turn."""
-        while self._grown:
-            with self._condition:
-                batch = list(self._grown)[:_BATCH_SESSIONS]
-                for session_id in batch:
-                    del self._grown[session_id]
-                if self._stopping and not self._ready.is_set():
-                    return  # the rest of a rebuild waits for the next start
+    def _take_in(
+        self, connection: sqlite3.Connection, grown: Mapping[SessionId, int | None]
+    ) -> None:
+        """Index what has grown, in transactions small enough for others to get a turn."""
+        left = dict(grown)
+        while left:
+            if self._stopping and not self._ready.is_set():
+                return  # the rest of a rebuild waits for the next start
+            batch = list(islice(left, _BATCH_SESSIONS))
             try:
                 connection.execute("BEGIN IMMEDIATE")
-                more = [s for s in batch if self._take_in(connection, s)]
+                until = {s: self._chunk(connection, s, left[s]) for s in batch}
                 connection.execute("COMMIT")
-                with self._condition:
-                    self._grown = dict.fromkeys(more) | self._grown
             except sqlite3.Error:
                 with self._condition:
-                    self._grown.update(dict.fromkeys(batch))
+                    self._grown = dict.fromkeys(left) | self._grown
                 raise
+            for session, rest in until.items():
+                del left[session]
+                if rest is not None:
+                    left[session] = rest
         self._ready.set()
 
-    def _take_in(self, connection: sqlite3.Connection, session_id: SessionId) -> bool:
+    def _chunk(
+        self, connection: sqlite3.Connection, session_id: SessionId, until: int | None
+    ) -> int | None:
+        folder = self._folder / "sessions" / session_id
         try:
-            return tables.take_in(connection, self._folder / "sessions" / session_id, session_id)
+            return tables.take_in(connection, folder, session_id, until)
         except sqlite3.Error:
             raise
         except Exception:
             self._log.exception("The journal of %s cannot be indexed", session_id)
-            return False
+            return None
 
-    def _answer(self, connection: sqlite3.Connection) -> None:
-        while self._asked:
-            question, future = self._asked.popleft()
+    def _answer(self, connection: sqlite3.Connection, asked: Iterable[_Asked]) -> None:
+        for question, future in asked:
             if not future.set_running_or_notify_cancel():
                 continue
             try:
                 future.set_result(question(connection))
-            except BaseException as error:
+            except sqlite3.Error:
+                raise
+            except Exception as error:
                 future.set_exception(error)
-                if isinstance(error, sqlite3.Error):
-                    raise
 
     def _open(self) -> sqlite3.Connection:
         """Open the index, made anew if need be, and note which journals are to be read."""

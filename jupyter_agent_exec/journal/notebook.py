@@ -23,6 +23,8 @@ from .reading import Range, lines, lines_at
 SCHEMA_VERSION: Final = 1
 """Of the metadata; `metadata.schema.json` beside this file describes it."""
 
+_CHUNK_CHARACTERS: Final = 1 << 16
+
 _SESSION_FIELDS: Final = (
     "id", "agent", "title", "target", "username", "status", "close_reason", "opened_at", "closed_at"
 )  # fmt: skip
@@ -73,7 +75,7 @@ def notebook_chunks(
     events: Sequence[Mapping[str, JSON]] = (),
     started: KernelStarted | None = None,
 ) -> Iterator[str]:
-    """Yield the text of an nbformat 4.5 notebook, one cell after the other.
+    """Yield the text of an nbformat 4.5 notebook, some cells at a time.
 
     Parameters
     ----------
@@ -86,14 +88,17 @@ def notebook_chunks(
     started
         What is known of the kernel; None if there was none.
     """
-    separator = '{"cells":[\n'
+    chunk, size, separator = ['{"cells":['], 0, "\n"
     for record in executions:
-        yield separator + dump(cell(record))
-        separator = ",\n"
-    if separator != ",\n":
-        yield separator
+        text = dump(cell(record))
+        chunk += (separator, text)
+        size, separator = size + len(text), ",\n"
+        if size >= _CHUNK_CHARACTERS:
+            yield "".join(chunk)
+            chunk, size = [], 0
     metadata = _metadata(session, events, started)
-    yield f'\n],\n"metadata":{dump(metadata)},\n"nbformat":4,"nbformat_minor":5}}\n'
+    chunk.append(f'\n],\n"metadata":{dump(metadata)},\n"nbformat":4,"nbformat_minor":5}}\n')
+    yield "".join(chunk)
 
 
 def journal_notebook(path: Path, blobs: BlobStore) -> Iterator[str]:

@@ -90,8 +90,10 @@ def indexed_sizes(connection: sqlite3.Connection) -> dict[SessionId, int]:
     return dict(connection.execute("SELECT id, size FROM sessions"))
 
 
-def take_in(connection: sqlite3.Connection, folder: Path, session_id: SessionId) -> bool:
-    """Index the next chunk of a journal, and return whether there is more.
+def take_in(
+    connection: sqlite3.Connection, folder: Path, session_id: SessionId, until: int | None = None
+) -> int | None:
+    """Index the next chunk of a journal, and return up to where to go on, or None at the end.
 
     A journal that is shorter than what was indexed of it is indexed from its start.
 
@@ -103,6 +105,8 @@ def take_in(connection: sqlite3.Connection, folder: Path, session_id: SessionId)
         The session's.
     session_id
         The session.
+    until
+        Byte at which to stop; None is the journal's end as it is now.
     """
     path = folder / "journal.jsonl"
     try:
@@ -113,8 +117,10 @@ def take_in(connection: sqlite3.Connection, folder: Path, session_id: SessionId)
     if size < start:
         forget(connection, session_id)
         start, session = 0, None
+    if until is not None:
+        size = min(size, until)
     if size <= start:
-        return False
+        return None
     ranges: dict[ExecutionId, list[Line]] = {}
     end = start
     for line in lines(path, start, size):
@@ -132,7 +138,7 @@ def take_in(connection: sqlite3.Connection, folder: Path, session_id: SessionId)
             for execution_id, new in ranges.items():
                 _put_execution(connection, session, execution_id, new, file.fileno(), store)
     _put_session(connection, session_id, session, end)
-    return end < size
+    return size if end < size else None
 
 
 def forget(connection: sqlite3.Connection, session_id: SessionId) -> None:

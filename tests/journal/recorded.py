@@ -1,0 +1,151 @@
+"""Entries, sessions and histories as the tests make them."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from ulid import ULID
+
+from jupyter_agent_exec.journal.blobs import pack_outputs
+from jupyter_agent_exec.journal.history import History
+from jupyter_agent_exec.journal.session import SessionJournal
+from jupyter_agent_exec.models import Agent, ExecutionKernel, Limits, ScratchTarget, SessionKernel
+from jupyter_agent_exec.records import (
+    Accepted,
+    By,
+    Closed,
+    Dispatched,
+    Entry,
+    Finished,
+    KernelStarted,
+    Opened,
+    Payload,
+)
+from jupyter_agent_exec.types import Digest, ExecutionId, SessionId
+
+AT = "2026-11-21T09:00:00.000Z"
+BY = By(kind="agent", agent="analyst", username="ada")
+PNG = "iVBORw0KGgoAAAANSUhEUg=="
+LANGUAGE = {"name": "python", "version": "3.11", "file_extension": ".py"}
+
+
+def new_session_id() -> SessionId:
+    return SessionId(f"s_{ULID()}")
+
+
+def new_execution_id() -> ExecutionId:
+    return ExecutionId(f"x_{ULID()}")
+
+
+def opened(*, agent: str = "analyst", title: str | None = "Sales", at: str = AT) -> Opened:
+    return Opened(
+        at=at,
+        by=BY,
+        session_id=new_session_id(),
+        agent=Agent(name=agent),
+        target=ScratchTarget(),
+        title=title,
+        client_id=None,
+        limits=Limits(),
+        username="ada",
+    )
+
+
+def kernel_started(incarnation: int = 1) -> KernelStarted:
+    return KernelStarted(
+        at=AT,
+        by=BY,
+        kernel=SessionKernel(
+            id="k-1", name="python3", execution_state="idle", incarnation=incarnation
+        ),
+        reason=None,
+        display_name="Python 3",
+        language_info=LANGUAGE,
+    )
+
+
+def accepted(
+    execution_id: ExecutionId, seq: int, source: str, *, at: str = AT, **fields: Any
+) -> tuple[Accepted, Payload]:
+    payload = Payload.of(source.encode())
+    entry = Accepted(
+        at=at,
+        by=BY,
+        execution_id=execution_id,
+        seq=seq,
+        source=payload.digest,
+        timeout=60.0,
+        queue_timeout=None,
+        max_output_bytes=1_000_000,
+        **fields,
+    )
+    return entry, payload
+
+
+def dispatched(execution_id: ExecutionId) -> Dispatched:
+    kernel = ExecutionKernel(id="k-1", name="python3", incarnation=1, restarted=False, reason=None)
+    return Dispatched(at=AT, by=BY, execution_id=execution_id, kernel=kernel)
+
+
+def finished(
+    execution_id: ExecutionId, outputs: list[dict[str, Any]], status: Any = "ok", **fields: Any
+) -> tuple[Finished, tuple[Payload, ...]]:
+    packed = pack_outputs(outputs)
+    entry = Finished(
+        at=AT,
+        by=BY,
+        execution_id=execution_id,
+        status=status,
+        execution_count=1,
+        outputs=packed.digest,
+        blobs=packed.blobs,
+        started_at=AT,
+        **fields,
+    )
+    return entry, packed.payloads
+
+
+def stream(text: str, name: str = "stdout") -> dict[str, Any]:
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def display(data: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": data, "metadata": metadata}
+
+
+def new_history(folder: Path) -> History:
+    history = History(folder, version="1.2.3", log=logging.getLogger("test.history"))
+    history.start()
+    return history
+
+
+def run(
+    session: SessionJournal,
+    seq: int,
+    source: str,
+    outputs: list[dict[str, Any]],
+    status: str = "ok",
+    **fields: Any,
+) -> ExecutionId:
+    """Record an execution from its acceptance to its end."""
+    execution_id = new_execution_id()
+    entry, payload = accepted(execution_id, seq, source, **fields)
+    session.append([entry, dispatched(execution_id)], [payload])
+    end, payloads = finished(execution_id, outputs, status)
+    session.append_final([end], payloads)
+    return execution_id
+
+
+def closed() -> Closed:
+    return Closed(at=AT, by=BY, reason="closed")
+
+
+def plain_entries(count: int) -> list[Entry]:
+    """Return entries that name no payloads."""
+    return [dispatched(new_execution_id()) for _ in range(count)]
+
+
+def digest(character: str) -> Digest:
+    return Digest(character * 64)
