@@ -42,7 +42,7 @@ def search(file: BinaryIO, pattern: re.Pattern[str], request: dict[str, Any]) ->
     matches: list[dict[str, Any]] = []
     next_offset = None
     for count, (line, offset, text) in enumerate(pieces(file, request["start"], request["line"])):
-        if len(matches) >= request["limit"] or (count % 100 == 99 and time.monotonic() > deadline):
+        if len(matches) >= request["limit"] or (count and time.monotonic() > deadline):
             next_offset = offset
             break
         match = pattern.search(text)

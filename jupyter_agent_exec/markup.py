@@ -34,8 +34,8 @@ class _Reader(HTMLParser):
         self._preformatted = 0
 
     def text(self) -> str:
-        lines = ("".join(line).rstrip() for line in self._lines)
-        return "\n".join(line for line in lines if line)
+        lines = ("".join(line).rstrip(" ") for line in self._lines)
+        return "\n".join(line for line in lines if line.strip())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _DROPPED:
@@ -46,7 +46,13 @@ class _Reader(HTMLParser):
             if tag == "li":
                 self._lines[-1].append("- ")
         elif tag in ("td", "th") and self._row_begun:
-            self._lines[-1].append("\t")
+            line = self._lines[-1]
+            while line and line[-1].endswith(" "):
+                line[-1] = line[-1].rstrip(" ")
+                if line[-1]:
+                    break
+                line.pop()
+            line.append("\t")
         elif tag == "img" and not self._dropped:
             self._lines[-1].append(dict(attrs).get("alt") or "")
         if tag in ("td", "th"):

@@ -187,8 +187,8 @@ def _image_of(output: Output, index: int) -> FoundImage | None:
         known = width > 0 and height > 0
         return FoundImage(
             mimetype=mimetype,
-            width=width if known else None,
-            height=height if known else None,
+            width=round(width) if known else None,
+            height=round(height) if known else None,
             data=raw,
             output=index,
         )
