@@ -112,8 +112,9 @@ class AgentSessions:
         self._stopping = False
 
     def start(self) -> None:
-        """Begin to take up the history; what needs it waits for that."""
-        self._started = asyncio.create_task(self._in_disk_thread(self._history.start))
+        """Begin to take up the history; what needs it waits for that. Idempotent."""
+        if self._started is None:
+            self._started = asyncio.create_task(self._in_disk_thread(self._history.start))
 
     async def stop(self) -> None:
         """Take nothing new, end what runs, and return when that is recorded. Idempotent."""
@@ -548,7 +549,9 @@ class AgentSessions:
         """Wait until the history has been taken up; ServerStopping when it is put down."""
         if self._stopping:
             raise ServerStopping("The server is stopping; nothing new is taken.")
-        if self._started is not None and not self._started.done():
+        self.start()
+        assert self._started is not None
+        if not self._started.done():
             await asyncio.shield(self._started)
 
     async def _read(self, read: Callable[..., T], *args: Any, **named: Any) -> T:
