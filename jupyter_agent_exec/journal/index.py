@@ -36,6 +36,7 @@ ANSWER_TIMEOUT: Final = 10.0
 """Seconds a question waits, for a rebuild above all."""
 _BATCH_SESSIONS: Final = 16
 _RETRY_DELAY: Final = 30.0
+_FAILURE_DELAY: Final = 0.5
 
 
 class Index:
@@ -189,25 +190,36 @@ class Index:
         """Open the index, made anew if need be, and note which journals are to be read."""
         try:
             connection = self._open_file()
-            self._in_memory = False
         except (OSError, sqlite3.Error) as error:
-            self._log.warning("The index of the history is kept in memory: %s", error)
-            connection = tables.connect(None)
-            self._in_memory = True
-            self._retry_at = time.monotonic() + _RETRY_DELAY
-        self._note_changed(connection)
+            self._log.warning("The index of the history cannot be used: %s", error)
+            return self._open_in_memory()
+        self._in_memory = False
         return connection
+
+    def _open_in_memory(self) -> sqlite3.Connection:
+        self._in_memory = True
+        self._retry_at = time.monotonic() + _RETRY_DELAY
+        return self._connect(None)
 
     def _open_file(self) -> sqlite3.Connection:
         try:
-            return tables.connect(self._path)
+            return self._connect(self._path)
         except sqlite3.OperationalError:
             raise  # it cannot be written, or not be locked
         except sqlite3.DatabaseError as error:
             self._log.warning("The index of the history is made again: %s", error)
         for name in ("index.sqlite", "index.sqlite-journal"):
             (self._folder / name).unlink(missing_ok=True)
-        return tables.connect(self._path)
+        return self._connect(self._path)
+
+    def _connect(self, path: Path | None) -> sqlite3.Connection:
+        connection = tables.connect(path)
+        try:
+            self._note_changed(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _note_changed(self, connection: sqlite3.Connection) -> None:
         """Note the sessions whose journals are not of the size that was indexed."""
@@ -239,25 +251,34 @@ class Index:
             return self._open()
         if not self._grown or time.monotonic() < self._retry_at:
             return connection
-        self._retry_at = time.monotonic() + _RETRY_DELAY
+        was_ready = self._ready.is_set()
+        self._ready.clear()
         try:
             on_disk = self._open_file()
         except (OSError, sqlite3.Error):
+            self._retry_at = time.monotonic() + _RETRY_DELAY
+            if was_ready:
+                self._ready.set()
             return connection
         connection.close()
         self._in_memory = False
-        self._ready.clear()
-        self._note_changed(on_disk)
         return on_disk
 
     def _recover(self, connection: sqlite3.Connection, error: sqlite3.Error) -> sqlite3.Connection:
-        """Return a new connection after one that failed; a damaged file is made again."""
+        """Return a new connection after one that failed.
+
+        A damaged file is made again; one that cannot be written or locked is left alone, and the
+        index is kept in memory meanwhile.
+        """
         self._log.warning("The index of the history failed: %s", error)
         self._ready.clear()
         connection.close()
         if not isinstance(error, sqlite3.OperationalError):
             self._path.unlink(missing_ok=True)
-        return self._open()
+            return self._open()
+        with self._condition:  # never round and round
+            self._condition.wait_for(lambda: self._stopping, _FAILURE_DELAY)
+        return self._open_in_memory()
 
 
 def _size(session: str) -> int:

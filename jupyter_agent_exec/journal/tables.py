@@ -36,6 +36,7 @@ CHUNK_BYTES: Final = 1 << 18
 _TEXT_CHARACTERS: Final = 20_000
 _BASE32: Final = {c: n for n, c in enumerate("0123456789ABCDEFGHJKMNPQRSTVWXYZ")}
 
+_TABLES: Final = frozenset({"sessions", "executions", "blobs", "texts"})
 _SCHEMA: Final = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE sessions (
@@ -78,7 +79,8 @@ def connect(path: Path | None) -> sqlite3.Connection:
             connection.executescript(_SCHEMA)
         elif version != SCHEMA_VERSION:
             raise sqlite3.DatabaseError(f"the index has version {version}")
-        connection.execute("SELECT count(*) FROM (SELECT 1 FROM executions LIMIT 1)").fetchone()
+        elif _TABLES - {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}:
+            raise sqlite3.DatabaseError("the index lacks a table")
     except BaseException:
         connection.close()
         raise

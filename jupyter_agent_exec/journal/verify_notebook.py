@@ -58,6 +58,7 @@ def verify_notebook(notebook: Path, journal: Path) -> Report:
             Outcome.TRUNCATED, journal, len(checked.hashes), "It ends before the notebook's head."
         )
     expected = _Journal(journal, length).cells()
+    _compare_order(notebook, cells, list(expected), report)
     for cell in cells:
         _compare(notebook, cell, expected, report)
     for execution_id, gone in expected.items():
@@ -67,11 +68,25 @@ def verify_notebook(notebook: Path, journal: Path) -> Report:
     return report
 
 
+def _compare_order(
+    notebook: Path, cells: list[dict[str, Any]], expected: list[str], report: Report
+) -> None:
+    told = dict.fromkeys(_execution_id(cell) for cell in cells)
+    place = {execution_id: index for index, execution_id in enumerate(expected)}
+    places = [place[execution_id] for execution_id in told if execution_id in place]
+    if places != sorted(places):
+        report.add(Outcome.ALTERED, notebook, None, "The cells are not in the journal's order.")
+
+
+def _execution_id(cell: dict[str, Any]) -> Any:
+    return cell.get("metadata", {}).get("agent_exec", {}).get("execution_id")
+
+
 def _compare(
     notebook: Path, cell: dict[str, Any], expected: dict[str, _Cell], report: Report
 ) -> None:
     metadata = cell.get("metadata", {}).get("agent_exec", {})
-    execution_id = metadata.get("execution_id")
+    execution_id = _execution_id(cell)
     known = expected.pop(execution_id, None)
     if known is None:
         report.add(

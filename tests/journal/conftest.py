@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import resource
+
 import pytest
-from recorded import closed, new_history, opened
+from recorded import new_history, opened
 
 
 @pytest.fixture
@@ -22,5 +24,12 @@ def session(history):
 
 
 @pytest.fixture
-def close(session):
-    return lambda: session.close(closed())
+def file_size_limit():
+    """Set how large this process's files may grow, as a full disk does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(size: int | None) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft if size is None else size, hard))
+
+    yield limit
+    limit(None)

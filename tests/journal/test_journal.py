@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -128,18 +127,6 @@ def test_an_empty_journal_is_resumed_at_its_beginning(journal, path):
     resumed, torn_bytes = Journal.resume(path)
     assert (torn_bytes, resumed.head.length, resumed.head.head) == (0, 0, chain.GENESIS)
     resumed.close()
-
-
-@pytest.fixture
-def file_size_limit():
-    """Set how large this process's files may grow, as a full disk does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    def limit(size: int | None) -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft if size is None else size, hard))
-
-    yield limit
-    limit(None)
 
 
 def test_a_full_disk_leaves_the_journal_as_it_was_and_usable(journal, path, file_size_limit):

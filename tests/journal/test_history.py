@@ -1,0 +1,386 @@
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from recorded import (
+    AT,
+    BY,
+    PNG,
+    accepted,
+    closed,
+    dispatched,
+    display,
+    finished,
+    kernel_started,
+    new_execution_id,
+    new_history,
+    new_session_id,
+    opened,
+    plain_entries,
+    run,
+    stream,
+)
+
+from jupyter_agent_exec.errors import (
+    BlobNotFound,
+    ExecutionNotFound,
+    HistoryUnavailable,
+    SessionNotFound,
+)
+from jupyter_agent_exec.journal.reserve import RESERVE_BYTES
+from jupyter_agent_exec.journal.verify import verify_history
+from jupyter_agent_exec.models import ExecutionError, Omitted
+from jupyter_agent_exec.records import (
+    DisplayUpdated,
+    KernelEnded,
+    LateOutput,
+    OutputRef,
+    Payload,
+)
+
+
+def whole(folder):
+    return verify_history(folder).findings == []
+
+
+def test_what_is_recorded_can_be_read_at_once(history, folder):
+    session = history.open_session(opened(title="Sales by region"))
+    session.append([kernel_started()])
+    outputs = [stream("hello\n"), display({"image/png": PNG, "text/plain": "x" * 9000})]
+    execution_id = run(session, 1, "print('hello')", outputs)
+    record = history.execution(execution_id)
+    assert record.outputs == outputs
+    assert (record.source, record.status, record.seq) == ("print('hello')", "ok", 1)
+    assert (record.agent.name, record.username) == ("analyst", "ada")
+    assert record.kernel is not None
+    assert record.chain == session.head
+    assert [ref.at for ref in record.blobs] == [(1, "data", "image/png"), (1, "data", "text/plain")]
+    told = history.session(session.session_id)
+    assert (told.executions, told.status, told.title) == (1, "open", "Sales by region")
+    assert told.kernel is not None
+    assert told.chain == session.head
+    session.close(closed())
+    told = history.session(session.session_id)
+    assert (told.status, told.close_reason, told.closed_at, told.kernel) == (
+        "closed",
+        "closed",
+        AT,
+        None,
+    )
+    assert whole(folder)
+
+
+def test_folders_and_files_are_for_their_owner_only(history, folder, session):
+    run(session, 1, "1", [display({"image/png": PNG})])
+    history.session(session.session_id)
+    for path in [folder, *folder.rglob("*")]:
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_an_execution_is_followed_through_its_statuses(history, session):
+    execution_id = new_execution_id()
+    entry, payload = accepted(execution_id, 1, "1/0")
+    session.append([entry], [payload])
+    assert history.execution(execution_id).status == "queued"
+    session.append([dispatched(execution_id)])
+    record = history.execution(execution_id)
+    assert (record.status, record.started_at, record.finished_at) == ("running", AT, None)
+    error = {"output_type": "error", "ename": "E", "evalue": "no", "traceback": ["a", "b"]}
+    end, payloads = finished(execution_id, [error], "error", error=True, omitted=Omitted(bytes=3))
+    (entry_hash,) = session.append_final([end], payloads)
+    record = history.execution(execution_id)
+    assert record.error == ExecutionError(ename="E", evalue="no", traceback=["a", "b"])
+    assert (record.status, record.entry_hash, record.omitted.bytes) == ("error", entry_hash, 3)
+
+
+def test_late_outputs_follow_the_others(history, session):
+    execution_id = run(session, 1, "start()", [stream("first")])
+    late, payloads = finished(execution_id, [display({"image/png": PNG}), stream("x" * 9000)])
+    session.append_final(
+        [
+            LateOutput(
+                at=AT,
+                by=BY,
+                execution_id=execution_id,
+                outputs=late.outputs,
+                blobs=late.blobs,
+                omitted=Omitted(lines=2),
+            )
+        ],
+        payloads,
+    )
+    record = history.execution(execution_id)
+    assert [output["output_type"] for output in record.outputs] == [
+        "stream",
+        "display_data",
+        "stream",
+    ]
+    assert [ref.at for ref in record.blobs] == [(1, "data", "image/png"), (2, "text")]
+    assert record.omitted == Omitted(lines=2)
+
+
+def test_a_display_update_reaches_the_earlier_execution(history, session):
+    first = run(session, 1, "show()", [stream("a"), display({"image/png": PNG}, old=1)])
+    second = run(session, 2, "update()", [])
+    update, payloads = finished(first, [display({"text/plain": "x" * 9000}, new=1)])
+    entry = DisplayUpdated(
+        at=AT,
+        by=BY,
+        execution_id=second,
+        targets=(OutputRef(first, 1), OutputRef(second, 7)),
+        outputs=update.outputs,
+        blobs=update.blobs,
+    )
+    session.append_final([entry], payloads)
+    record = history.execution(first)
+    assert record.outputs == [stream("a"), display({"text/plain": "x" * 9000}, new=1)]
+    assert [ref.at for ref in record.blobs] == [(1, "data", "text/plain")]
+    assert history.execution(second).outputs == []
+
+
+def test_a_kernel_that_ended_is_no_longer_the_sessions(history, session):
+    session.append([kernel_started(1), kernel_started(2)])
+
+    def ended(incarnation: int) -> KernelEnded:
+        return KernelEnded(
+            at=AT,
+            by=BY,
+            kernel_id="k-1",
+            incarnation=incarnation,
+            reason="died",
+            message="It died.",
+        )
+
+    session.append([ended(1)])
+    assert history.session(session.session_id).kernel.incarnation == 2
+    session.append([ended(2)])
+    assert history.session(session.session_id).kernel is None
+
+
+def test_sessions_are_listed_newest_first_page_by_page(history):
+    sessions = [history.open_session(opened(agent=name)) for name in "abcab"]
+    sessions[0].close(closed())
+    ids = [session.session_id for session in sessions][::-1]
+    first, after = history.sessions(limit=2)
+    rest, end = history.sessions(limit=3, after=after)
+    assert [record.id for record in [*first, *rest]] == ids
+    assert end is None
+    assert [record.agent.name for record in history.sessions(agent="b")[0]] == ["b", "b"]
+    assert [record.id for record in history.sessions(status="closed")[0]] == [ids[-1]]
+
+
+def test_executions_are_listed_in_order_page_by_page(history, session):
+    for seq in range(1, 8):
+        run(session, seq, f"{seq}", [])
+
+    def page(**asked):
+        records, after = history.executions(session.session_id, **asked)
+        return [record.seq for record in records], after
+
+    assert page(limit=3) == ([1, 2, 3], 3)
+    assert page(after=3, limit=4) == ([4, 5, 6, 7], None)
+    assert page(after=7) == ([], None)
+    assert page(before=4, limit=2) == ([2, 3], 3)
+    assert page(before=99, limit=2) == ([6, 7], None)
+
+
+def test_an_idempotency_key_leads_to_its_execution(history, session):
+    execution_id = run(session, 1, "1", [], idempotency_key="step-1", body_sha256="a" * 64)
+    other = history.open_session(opened())
+    assert history.find_by_key(session.session_id, "step-1") == (execution_id, "a" * 64)
+    assert history.find_by_key(session.session_id, "step-2") is None
+    assert history.find_by_key(other.session_id, "step-1") is None
+
+
+def test_a_blob_is_found_by_its_digest(history, session):
+    record = history.execution(run(session, 1, "plot()", [display({"image/png": PNG})]))
+    path, mimetype, size = history.blob(record.blobs[0].sha256)
+    assert (path.stat().st_size, mimetype) == (size, "image/png")
+    path.unlink()
+    with pytest.raises(BlobNotFound):
+        history.blob(record.blobs[0].sha256)
+    gone = history.execution(record.id)
+    assert gone.outputs == [display({})]
+    assert not gone.outputs_complete
+
+
+def test_a_whole_text_is_a_blob_too(history, session):
+    execution_id = new_execution_id()
+    entry, payload = accepted(execution_id, 1, "spam()")
+    session.append([entry, dispatched(execution_id)], [payload])
+    spill = session.new_text_spill(1000)
+    spill.write("spam\n" * 300)
+    digest, size, omitted = spill.finish()
+    end, payloads = finished(
+        execution_id, [], text=digest, text_bytes=size, omitted_text_bytes=omitted
+    )
+    session.append_final([end], payloads)
+    assert history.blob(digest)[1:] == ("text/plain", 1000)
+    assert history.execution(execution_id).omitted_text_bytes == 500
+
+
+@pytest.mark.parametrize("bad", ["", "s_", "../../etc/passwd", "s_01J0000000000000000000000/", "é"])
+def test_an_id_that_cannot_be_one_is_not_found(history, bad):
+    with pytest.raises(SessionNotFound):
+        history.session(bad)
+    with pytest.raises(SessionNotFound):
+        history.journal_path(bad)
+    with pytest.raises(ExecutionNotFound):
+        history.execution(bad)
+    with pytest.raises(BlobNotFound):
+        history.blob(bad)
+
+
+def test_what_is_not_there_is_not_found(history):
+    session_id = new_session_id()
+    for read in (history.session, history.journal_path, history.notebook, history.executions):
+        with pytest.raises(SessionNotFound):
+            read(session_id)
+    with pytest.raises(ExecutionNotFound):
+        history.execution(new_execution_id())
+    with pytest.raises(BlobNotFound):
+        history.blob("0" * 64)
+
+
+def test_init_source_is_recorded_with_the_session(history, folder):
+    source = Payload.of(b"import pandas")
+    entry = opened()
+    history.open_session(
+        type(entry)(**{f: getattr(entry, f) for f in entry.__struct_fields__ if f != "init_source"},
+                    init_source=source.digest),
+        [source],
+    )  # fmt: skip
+    assert whole(folder)
+
+
+# -- a bad disk ------------------------------------------------------------------------------------
+
+
+def test_what_has_happened_is_written_into_the_reserve(history, folder, session, file_size_limit):
+    execution_id = new_execution_id()
+    entry, payload = accepted(execution_id, 1, "1")
+    session.append([entry, dispatched(execution_id)], [payload])
+    assert (folder / "reserve").stat().st_size == RESERVE_BYTES
+    end, payloads = finished(execution_id, [stream("done")])
+    file_size_limit(session.head.length)  # smaller than any journal
+    with pytest.raises(HistoryUnavailable):
+        session.append_final([end], payloads)
+    assert not (folder / "reserve").exists()
+    assert session.kept
+    assert not session.retry()
+    assert not history.available
+    with pytest.raises(HistoryUnavailable):
+        session.append(plain_entries(1))
+    with pytest.raises(HistoryUnavailable):
+        history.check()
+    with pytest.raises(HistoryUnavailable):
+        history.open_session(opened())
+    file_size_limit(None)
+    history.check()
+    assert session.retry()
+    assert history.available
+    assert (folder / "reserve").exists()
+    assert history.execution(execution_id).outputs == [stream("done")]
+    assert whole(folder)
+
+
+def test_what_was_kept_goes_ahead_of_what_follows(history, folder, session, file_size_limit):
+    execution_id = new_execution_id()
+    entry, payload = accepted(execution_id, 1, "1")
+    session.append([entry, dispatched(execution_id)], [payload])
+    end, payloads = finished(execution_id, [])
+    file_size_limit(100)
+    with pytest.raises(HistoryUnavailable):
+        session.append_final([end], payloads)
+    with pytest.raises(HistoryUnavailable):
+        session.close(closed())
+    file_size_limit(None)
+    assert session.retry()
+    assert history.execution(execution_id).status == "ok"
+    assert history.session(session.session_id).status == "closed"
+    assert whole(folder)
+
+
+def test_a_refused_session_leaves_nothing_behind(history, folder, file_size_limit):
+    file_size_limit(10)
+    with pytest.raises(HistoryUnavailable):
+        history.open_session(opened())
+    file_size_limit(None)
+    assert list((folder / "sessions").iterdir()) == []
+    history.open_session(opened())
+    assert whole(folder)
+
+
+def test_a_folder_moved_away_and_back_is_gone_on_with(history, folder, session):
+    away = folder.rename(folder.with_name("away"))
+    with pytest.raises(HistoryUnavailable):
+        session.append(plain_entries(1))
+    assert not history.available
+    assert not folder.exists()
+    away.rename(folder)
+    execution_id = run(session, 1, "1", [stream("back")])
+    assert history.available
+    assert history.execution(execution_id).outputs == [stream("back")]
+    session.close(closed())
+    assert whole(folder)
+
+
+def test_a_deleted_folder_stops_its_sessions_but_not_new_ones(history, folder, session):
+    shutil.rmtree(folder)
+    with pytest.raises(HistoryUnavailable):
+        session.append(plain_entries(1))
+    new = history.open_session(opened())
+    execution_id = run(new, 1, "1", [])
+    assert history.execution(execution_id).status == "ok"
+    with pytest.raises(HistoryUnavailable):
+        session.append(plain_entries(1))
+    assert whole(folder)
+
+
+def test_a_folder_that_cannot_be_made_is_tried_again(tmp_path):
+    obstacle = tmp_path / "agent_exec"
+    obstacle.write_text("in the way")
+    history = new_history(obstacle)
+    assert not history.available
+    assert history.ledger_head.length == 0
+    assert history.sessions() == ([], None)
+    with pytest.raises(HistoryUnavailable):
+        history.check()
+    with pytest.raises(HistoryUnavailable):
+        history.open_session(opened())
+    obstacle.unlink()
+    history.check()
+    assert history.available
+    session = history.open_session(opened())
+    assert history.session(session.session_id).status == "open"
+    history.stop()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_history_can_be_read(history, folder, session):
+    execution_id = run(session, 1, "1", [stream("kept")])
+    session.close(closed())
+    history.stop()
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    again = new_history(folder)
+    assert not again.available
+    assert again.execution(execution_id).outputs == [stream("kept")]
+    again.stop()
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o700)
+
+
+def test_a_stopped_history_takes_and_tells_nothing(history, session):
+    history.stop()
+    history.stop()
+    with pytest.raises(HistoryUnavailable):
+        history.open_session(opened())
+    with pytest.raises(HistoryUnavailable):
+        history.check()
+    with pytest.raises(HistoryUnavailable):
+        session.append(plain_entries(1))
+    with pytest.raises(HistoryUnavailable):
+        history.session(session.session_id)

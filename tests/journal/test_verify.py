@@ -1,0 +1,326 @@
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from recorded import (
+    AT,
+    BY,
+    PNG,
+    closed,
+    display,
+    finished,
+    kernel_started,
+    new_session_id,
+    opened,
+    run,
+    stream,
+)
+
+from jupyter_agent_exec.journal import chain, verify, verify_notebook
+from jupyter_agent_exec.journal.verify import (
+    Outcome,
+    verify_history,
+    verify_journal,
+    verify_session,
+)
+from jupyter_agent_exec.journal.verify_notebook import verify_notebook as check_notebook
+from jupyter_agent_exec.records import DisplayUpdated, LateOutput, OutputRef
+
+
+@pytest.fixture
+def made(history, folder):
+    """Entries: 0 opened, 1 kernel, 2-10 three executions, 11 late, 12 update, 13 closed."""
+    session = history.open_session(opened())
+    session.append([kernel_started()])
+    first = run(session, 1, "print(1)", [stream("one\n")])
+    run(session, 2, "plot()", [display({"image/png": PNG, "text/html": "<b>" * 4000})])
+    run(session, 3, "1/0", [stream("three\n", "stderr")], "error")
+    late, payloads = finished(first, [display({"text/plain": "late"})])
+    session.append_final(
+        [LateOutput(at=AT, by=BY, execution_id=first, outputs=late.outputs)], payloads
+    )
+    update, payloads = finished(first, [display({"text/plain": "updated"})])
+    session.append_final(
+        [
+            DisplayUpdated(
+                at=AT,
+                by=BY,
+                execution_id=first,
+                targets=(OutputRef(first, 1),),
+                outputs=update.outputs,
+            )
+        ],
+        payloads,
+    )
+    session.close(closed())
+    return folder / "sessions" / session.session_id / "journal.jsonl"
+
+
+def read(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def found(report):
+    return [(finding.outcome, finding.n) for finding in report.findings]
+
+
+def test_it_shares_nothing_with_the_writer_but_the_definition_of_a_line():
+    for module, allowed in ((verify, {"chain"}), (verify_notebook, {"chain", "verify"})):
+        tree = ast.parse(Path(module.__file__).read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                assert node.module in allowed
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module.partition(".")[0] in sys.stdlib_module_names
+            elif isinstance(node, ast.Import):
+                assert all(name.name in sys.stdlib_module_names for name in node.names)
+
+
+def test_a_whole_history_is_whole(made, folder):
+    report = verify_history(folder)
+    assert (report.outcome, report.findings) == (Outcome.WHOLE, [])
+    assert report.journals == 2
+    assert report.entries == len(read(made)) + 3
+    assert verify_session(folder, made.parent.name).outcome is Outcome.WHOLE
+
+
+def test_exit_codes_are_distinct_and_leave_2_to_usage():
+    assert {outcome.name: int(outcome) for outcome in Outcome} == {
+        "WHOLE": 0,
+        "ALTERED": 1,
+        "TRUNCATED": 3,
+        "TORN": 4,
+        "MISSING": 5,
+    }
+
+
+@pytest.mark.parametrize("n", range(13))
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda line: line.replace(b'"ada"', b'"eve"'),
+        lambda line: line.replace(b'"hash":"' + line[9:10], b'"hash":"' + bytes([line[9] ^ 1])),
+        lambda line: line.replace(b'"n":', b'"n":1'),
+        lambda line: line.replace(b"09:00", b"10:00"),
+        lambda line: line.replace(b'"type"', b'"Type"'),
+        lambda line: line[:50] + b"\n",
+        lambda line: b"\n",
+        lambda line: bytes(len(line) - 1) + b"\n",
+    ],
+)
+def test_an_altered_line_is_found(made, n, alter):
+    lines = read(made)
+    assert alter(lines[n]) != lines[n]
+    lines[n] = alter(lines[n])
+    made.write_bytes(b"".join(lines))
+    assert found(verify_journal(made))[0] == (Outcome.ALTERED, n)
+
+
+def test_only_the_altered_line_is_blamed(made):
+    lines = read(made)
+    for n, old, new in ((4, b"09:00", b"10:00"), (8, lines[8][9:19], b"0123456789")):
+        lines[n] = lines[n].replace(old, new, 1)
+    made.write_bytes(b"".join(lines))
+    assert found(verify_journal(made)) == [(Outcome.ALTERED, 4), (Outcome.ALTERED, 8)]
+
+
+@pytest.mark.parametrize("n", range(1, 13))
+def test_a_line_taken_out_put_in_or_moved_is_found(made, n):
+    lines = read(made)
+    made.write_bytes(b"".join(lines[:n] + lines[n + 1 :]))
+    assert found(verify_journal(made))[0] == (Outcome.ALTERED, n)
+    made.write_bytes(b"".join([*lines[:n], lines[n], *lines[n:]]))
+    assert found(verify_journal(made))[0] == (Outcome.ALTERED, n + 1)
+    made.write_bytes(b"".join([*lines[: n - 1], lines[n], lines[n - 1], *lines[n + 1 :]]))
+    assert found(verify_journal(made))[0] == (Outcome.ALTERED, n - 1)
+
+
+def test_a_payload_altered_on_its_line_is_found(made):
+    content = made.read_bytes()
+    assert b'"print(1)"' in content
+    made.write_bytes(content.replace(b'"print(1)"', b'"print(2)"'))
+    assert found(verify_journal(made)) == [(Outcome.ALTERED, 2)]
+
+
+def test_a_payload_taken_from_its_line_is_missing_not_altered(made):
+    lines = read(made)
+    parsed = chain.parse_line(lines[2])
+    lines[2] = chain.format_line(parsed.hash, parsed.canonical, {})
+    made.write_bytes(b"".join(lines))
+    assert found(verify_journal(made)) == [(Outcome.MISSING, 2)]
+
+
+def test_a_payload_that_no_entry_names_is_found(made):
+    lines = read(made)
+    parsed = chain.parse_line(lines[3])
+    lines[3] = chain.format_line(parsed.hash, parsed.canonical, {"a" * 64: "smuggled"})
+    made.write_bytes(b"".join(lines))
+    assert found(verify_journal(made)) == [(Outcome.ALTERED, 3)]
+
+
+def test_blobs_are_checked_too(made):
+    image, *others = sorted((made.parent / "blobs").iterdir())
+    assert len(others) == 1
+    content = image.read_bytes()
+    image.write_bytes(content + b"x")
+    assert found(verify_journal(made)) == [(Outcome.ALTERED, 7)]
+    image.unlink()
+    assert found(verify_journal(made)) == [(Outcome.MISSING, 7)]
+
+
+def test_a_line_cut_in_its_middle_is_torn(made):
+    content = made.read_bytes()
+    made.write_bytes(content[:-10])
+    assert verify_journal(made).outcome is Outcome.TORN
+
+
+def test_a_journal_cut_at_a_line_is_found_by_a_head_that_is_known(made, folder):
+    lines = read(made)
+    head = chain.parse_line(lines[-1]).hash
+    assert verify_journal(made, head=head).outcome is Outcome.WHOLE
+    assert verify_journal(made, head=chain.parse_line(lines[3]).hash).outcome is Outcome.WHOLE
+    assert verify_history(folder, head=head).outcome is Outcome.WHOLE
+    made.write_bytes(b"".join(lines[:-2]))
+    assert verify_journal(made).outcome is Outcome.WHOLE
+    assert found(verify_journal(made, head=head)) == [(Outcome.TRUNCATED, len(lines) - 2)]
+    assert verify_history(folder, head=head).outcome is Outcome.TRUNCATED
+
+
+def test_the_ledger_finds_a_closed_journal_that_was_cut_or_gone_on_with(made, folder):
+    lines = read(made)
+    made.write_bytes(b"".join(lines[:-1]))
+    assert found(verify_history(folder)) == [(Outcome.TRUNCATED, len(lines) - 1)]
+    last = chain.parse_line(lines[-1])
+    canonical = chain.canonical({**last.entry, "n": len(lines)})
+    more = chain.format_line(chain.link(last.hash, canonical), canonical, {})
+    made.write_bytes(b"".join([*lines, more]))
+    assert verify_journal(made).outcome is Outcome.WHOLE
+    assert found(verify_session(folder, made.parent.name)) == [(Outcome.ALTERED, len(lines))]
+
+
+def test_a_journal_that_was_written_anew_is_not_what_the_ledger_knows(made, folder):
+    previous, lines = chain.GENESIS, []
+    for line in map(chain.parse_line, read(made)):
+        canonical = line.canonical.replace(b'"ada"', b'"eve"')
+        previous = chain.link(previous, canonical)
+        lines.append(chain.format_line(previous, canonical, line.payloads))
+    made.write_bytes(b"".join(lines))
+    assert verify_journal(made).outcome is Outcome.WHOLE
+    assert found(verify_history(folder)) == [(Outcome.ALTERED, len(lines) - 1)]
+
+
+def test_a_missing_journal_is_known_from_the_ledger(made, folder):
+    made.unlink()
+    assert found(verify_history(folder)) == [(Outcome.MISSING, None)]
+    assert verify_session(folder, made.parent.name).outcome is Outcome.MISSING
+    assert verify_session(folder, new_session_id()).outcome is Outcome.MISSING
+
+
+def test_a_journal_that_no_ledger_lists_is_told(made, folder):
+    (ledger,) = folder.glob("ledger-*.jsonl")
+    ledger.unlink()
+    assert verify_history(folder).outcome is Outcome.MISSING
+
+
+def test_another_sessions_journal_is_found(made, folder, history):
+    other = history.open_session(opened())
+    other.close(closed())
+    path = folder / "sessions" / other.session_id / "journal.jsonl"
+    path.write_bytes(made.read_bytes())
+    assert verify_session(folder, other.session_id).outcome is Outcome.ALTERED
+
+
+def test_an_altered_ledger_is_found(made, folder):
+    (ledger,) = folder.glob("ledger-*.jsonl")
+    ledger.write_bytes(ledger.read_bytes().replace(b"1.2.3", b"1.2.4"))
+    assert found(verify_history(folder)) == [(Outcome.ALTERED, 0)]
+
+
+# -- notebooks -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def notebook(made, history, tmp_path):
+    path = tmp_path / "export.ipynb"
+    path.write_text("".join(history.notebook(made.parent.name)), "utf-8")
+    return path
+
+
+def test_an_export_agrees_with_its_journal_also_when_saved_again(made, notebook):
+    assert check_notebook(notebook, made).findings == []
+    document = nbformat.read(notebook, as_version=4)
+    document.cells.insert(0, nbformat.v4.new_markdown_cell("A remark"))
+    nbformat.write(document, notebook)
+    assert '"<b><b>' in notebook.read_text("utf-8")
+    assert check_notebook(notebook, made).findings == []
+
+
+def test_strange_values_agree(history, session, tmp_path):
+    run(
+        session, 1, "1", [display({"application/json": [float("nan"), "\ud800"]}), stream("\udfff")]
+    )
+    path = tmp_path / "export.ipynb"
+    path.write_text("".join(history.notebook(session.session_id)), "utf-8")
+    assert check_notebook(path, history.journal_path(session.session_id)).findings == []
+
+
+def test_an_export_agrees_with_a_journal_that_went_on(history, session, tmp_path):
+    run(session, 1, "1", [])
+    path = tmp_path / "export.ipynb"
+    path.write_text("".join(history.notebook(session.session_id)), "utf-8")
+    run(session, 2, "2", [])
+    assert check_notebook(path, history.journal_path(session.session_id)).findings == []
+
+
+@pytest.mark.parametrize(
+    ("change", "n"),
+    [
+        (lambda cells: cells[0].update(source="print(2)"), 4),
+        (lambda cells: cells[0]["outputs"][0].update(text="two\n"), 4),
+        (lambda cells: cells[0]["outputs"][1]["data"].update({"text/plain": "late"}), 4),
+        (lambda cells: cells[1]["outputs"][0]["data"].update({"image/png": "AAAA"}), 7),
+        (lambda cells: cells[1]["outputs"].append(stream("more")), 7),
+        (lambda cells: cells[2].update(outputs=[]), 10),
+        (lambda cells: cells[2].update(execution_count=7), 10),
+        (lambda cells: cells[2].update(id="x"), 10),
+        (lambda cells: cells[2]["metadata"]["agent_exec"].update(status="ok"), 10),
+        (lambda cells: cells[2]["metadata"]["agent_exec"].update(entry_hash="0" * 64), 10),
+        (lambda cells: cells.pop(1), 7),
+        (lambda cells: cells.append(dict(cells[0])), None),
+        (lambda cells: cells.append({"cell_type": "code", "source": "x", "metadata": {}}), None),
+    ],
+)
+def test_a_changed_cell_is_found(made, notebook, change, n):
+    document = json.loads(notebook.read_text("utf-8"))
+    change(document["cells"])
+    notebook.write_text(json.dumps(document), "utf-8")
+    assert found(check_notebook(notebook, made)) == [(Outcome.ALTERED, n)]
+
+
+def test_cells_in_another_order_are_found(made, notebook):
+    document = json.loads(notebook.read_text("utf-8"))
+    document["cells"].reverse()
+    notebook.write_text(json.dumps(document), "utf-8")
+    assert check_notebook(notebook, made).outcome is Outcome.ALTERED
+
+
+def test_a_journal_shorter_than_the_export_is_truncated(made, notebook):
+    made.write_bytes(b"".join(read(made)[:-1]))
+    assert check_notebook(notebook, made).outcome is Outcome.TRUNCATED
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells":[],"metadata":{}}'])
+def test_what_is_no_export_is_told(made, notebook, text):
+    notebook.write_text(text, "utf-8")
+    assert check_notebook(notebook, made).outcome is Outcome.ALTERED
+
+
+def test_a_missing_payload_does_not_blame_the_cell(made, notebook):
+    for blob in (made.parent / "blobs").iterdir():
+        blob.unlink()
+    assert check_notebook(notebook, made).outcome is Outcome.MISSING
