@@ -166,9 +166,7 @@ class KernelConnection:
         while self.execution_state == "busy" and not self.disconnected.done():
             changed = self._loop.create_future()
             self._waiting.append(changed)
-            await asyncio.wait(
-                {changed, self.disconnected}, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait({changed, self.disconnected}, return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self) -> None:
         """Let go of the kernel; late output that came so far is handed on first."""
@@ -196,6 +194,7 @@ class KernelConnection:
     # -- in the drain's thread ---------------------------------------------------------------------
 
     def _begin(self, run: Run) -> None:
+        self._hand_on_late()
         run.outputs = Outputs(
             run.id, self._displays, max_output_bytes=run.max_output_bytes, sink=run.sink
         )

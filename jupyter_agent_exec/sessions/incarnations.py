@@ -57,7 +57,11 @@ class Incarnations:
     @property
     def ready(self) -> bool:
         """Whether there is a kernel that can be used at once."""
-        return self.current is not None and not self._lock.locked()
+        return (
+            self.current is not None
+            and not self.current.connection.disconnected.done()
+            and not self._lock.locked()
+        )
 
     def model(self) -> SessionKernel | None:
         """Return the kernel as it stands."""
@@ -83,6 +87,9 @@ class Incarnations:
         KernelUnavailable, HistoryUnavailable, InitFailed
         """
         async with self._lock:
+            if self._watch is not None and self.current is not None:
+                if self.current.connection.disconnected.done():
+                    await asyncio.wait({self._watch})  # it is told how the kernel ended
             if self.current is None:
                 await self._adopt(await self._kernels.take(self._spec))
             assert self.current is not None

@@ -29,6 +29,7 @@ from ..errors import (
 from ..journal.history import History
 from ..kernels.scratch import ScratchKernels, Spec
 from ..models import Execute, Limits, OpenSession, SearchResults, ServerStatus, Text, TextMatches
+from ..ranges import grep, read_range
 from ..records import (
     By,
     ExecutionRecord,
@@ -38,7 +39,6 @@ from ..records import (
     digest_of,
     timestamp,
 )
-from ..ranges import grep, read_range
 from ..text import transcript
 from ..types import Digest, ExecutionId, SessionId
 from .execution import LiveExecution
@@ -295,6 +295,7 @@ class AgentSessions:
     async def grep(self, id: str, pattern: str, offset: int, limit: int) -> TextMatches:
         """Return the lines of an execution's whole text that match."""
         record = await self.execution(id)
+
         def search(file: BinaryIO, offset: int, limit: int, omitted_bytes: int) -> TextMatches:
             return grep(file, pattern, offset, limit, omitted_bytes)
 

@@ -466,6 +466,8 @@ class LiveSession:
             assert execution.held_by is not None
             gone = execution.held_by.connection.disconnected
             await asyncio.wait({gone}, timeout=self.bounds.interrupt_grace)
+            if not gone.done():
+                await self._end_kernel(Death("died", reason), execution.ending, SERVER)
             await self._loop.run_in_executor(self._disk, self._recorder.ended, execution, ended)
 
         self._own(wait(), f"exit {execution.id}")

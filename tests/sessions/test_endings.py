@@ -1,0 +1,215 @@
+"""How executions end: each status says what happened."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from conftest import Agent
+
+LOOP = "print('before', flush=True)\nwhile True: pass"
+DEAF = """
+import time
+end = time.monotonic() + 3
+print('deaf', flush=True)
+while time.monotonic() < end:
+    try:
+        time.sleep(0.05)
+    except KeyboardInterrupt:
+        pass
+print('done')
+"""
+
+
+async def finished(agent: Agent, execution: dict[str, Any]) -> dict[str, Any]:
+    answered = await agent.get(f"executions/{execution['id']}", wait=30)
+    assert answered.json["finished_at"], answered.json["status"]
+    return answered.json
+
+
+async def running(agent: Agent, execution: dict[str, Any]) -> None:
+    """Wait until an execution has printed something."""
+    while not (await agent.get(f"executions/{execution['id']}")).json["text"]:
+        await asyncio.sleep(0.01)
+
+
+async def test_code_that_raises_is_a_result_not_an_http_error(agent: Agent) -> None:
+    session = await agent.open()
+    failed = await agent.run(session, "print('so far')\n{}['x']")
+    assert failed["status"] == "error"
+    assert failed["error"]["ename"] == "KeyError"
+    assert failed["error"]["evalue"] == "'x'"
+    assert failed["text"].startswith("so far\n")
+    assert "KeyError" in failed["text"]
+    assert "\x1b" not in failed["text"]
+    assert failed["outputs_complete"] is True
+
+
+async def test_text_about_an_interrupt_is_not_an_interrupt(agent: Agent) -> None:
+    session = await agent.open()
+    done = await agent.run(session, "raise KeyboardInterrupt('not picklable')")
+    assert done["status"] == "error"
+
+
+async def test_a_timeout_interrupts_and_keeps_what_was_printed(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "x = 1")
+    done = await agent.run(session, LOOP, timeout=0.5)
+    assert done["status"] == "timed_out"
+    assert done["interrupt_ignored"] is False
+    assert done["cell"]["outputs"][0]["text"] == "before\n"
+    assert "timeout of 0.5 seconds" in done["reason"]
+    assert (await agent.run(session, "x"))["text"].strip() == "1"
+
+
+@pytest.mark.parametrize("agent_exec_config", [{"interrupt_grace": 0.3}])
+async def test_code_that_ignores_its_interrupt_is_told_and_blocks_what_follows(
+    agent: Agent,
+) -> None:
+    session = await agent.open()
+    done = await agent.run(session, DEAF, timeout=0.3)
+    assert done["status"] == "timed_out"
+    assert done["interrupt_ignored"] is True
+    assert "ignored the interrupt" in done["text"]
+    after = await agent.run(session, "2")
+    assert after["status"] == "ok"
+    again = (await agent.get(f"executions/{done['id']}")).json
+    assert again["status"] == "timed_out"
+    assert [output["text"] for output in again["cell"]["outputs"]] == ["deaf\n", "done\n"]
+
+
+@pytest.mark.parametrize("agent_exec_config", [{"interrupt_grace": 0.3}])
+async def test_a_kernel_that_ignores_its_interrupt_is_replaced_if_the_limits_say_so(
+    agent: Agent,
+) -> None:
+    session = await agent.open(limits={"restart_if_interrupt_ignored": True})
+    done = await agent.run(session, DEAF.replace("+ 3", "+ 300"), timeout=0.3)
+    assert done["status"] == "timed_out"
+    assert done["interrupt_ignored"] is True
+    after = await agent.run(session, "2")
+    assert after["status"] == "ok"
+    assert after["kernel"]["restarted"] is True
+    assert after["kernel"]["reason"] == "interrupt_ignored"
+    assert after["kernel"]["incarnation"] == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("import os; os._exit(3)", "exited with code 3"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+        ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
+        ("exit()", "The code ended the kernel"),
+    ],
+)
+async def test_a_dead_kernel_is_told_and_the_next_execution_gets_a_fresh_one(
+    agent: Agent, source: str, told: str
+) -> None:
+    session = await agent.open()
+    await agent.run(session, "x = 1")
+    died = await agent.run(session, f"print('last', flush=True)\n{source}")
+    assert died["status"] == "kernel_died"
+    assert told in died["reason"]
+    assert died["cell"]["outputs"][0]["text"] == "last\n"
+    after = await agent.run(session, "'x' in globals()")
+    assert after["status"] == "ok"
+    assert after["kernel"]["restarted"] is True
+    assert after["kernel"]["reason"] == "died"
+    assert "earlier variables are gone" in after["text"]
+    assert after["execution_count"] == 1
+    assert after["cell"]["outputs"][0]["data"]["text/plain"] == "False"
+    told_once = await agent.run(session, "1")
+    assert told_once["kernel"]["restarted"] is False
+
+
+async def test_sys_exit_ends_the_code_and_not_the_kernel(agent: Agent) -> None:
+    session = await agent.open()
+    ended = await agent.run(session, "import sys; sys.exit(2)")
+    assert ended["status"] == "error"
+    assert ended["error"]["ename"] == "SystemExit"
+    assert (await agent.run(session, "1"))["kernel"]["restarted"] is False
+
+
+async def test_input_fails_at_once(agent: Agent) -> None:
+    session = await agent.open()
+    failed = await agent.run(session, "input('name? ')", timeout=20)
+    assert failed["status"] == "error"
+    assert "does not support input" in failed["error"]["evalue"]
+
+
+async def test_an_interrupt_ends_what_runs_and_says_who(agent: Agent) -> None:
+    session = await agent.open()
+    started = await agent.run(session, LOOP, wait=0)
+    assert started["status"] in ("queued", "running")
+    await running(agent, started)
+    assert (await agent.ask("POST", f"sessions/{session['id']}/interrupt")).status == 200
+    done = await finished(agent, started)
+    assert done["status"] == "interrupted"
+    assert "Interrupted by" in done["reason"]
+
+
+async def test_an_interrupt_with_nothing_running_changes_nothing(agent: Agent) -> None:
+    session = await agent.open()
+    assert (await agent.ask("POST", f"sessions/{session['id']}/interrupt")).status == 200
+    assert (await agent.run(session, "1"))["status"] == "ok"
+
+
+async def test_a_waiting_execution_can_be_cancelled_and_never_runs(agent: Agent) -> None:
+    session = await agent.open()
+    first = await agent.run(session, LOOP, wait=0)
+    second = await agent.run(session, "ran = True", wait=0)
+    assert second["status"] == "queued"
+    cancelled = (await agent.ask("POST", f"executions/{second['id']}/cancel")).json
+    assert cancelled["status"] == "cancelled"
+    assert cancelled["started_at"] is None
+    await running(agent, first)
+    stopped = (await agent.ask("POST", f"executions/{first['id']}/cancel")).json
+    assert stopped["status"] == "interrupted"
+    again = await agent.ask("POST", f"executions/{first['id']}/cancel")
+    assert again.status == 409
+    assert again.json["code"] == "already_finished"
+    assert (await agent.run(session, "'ran' in globals()"))["text"].strip() == "False"
+
+
+async def test_a_waiting_execution_times_out_without_the_kernel_noticing(agent: Agent) -> None:
+    session = await agent.open()
+    first = await agent.run(session, LOOP, wait=0)
+    waited = await agent.run(session, "1", queue_timeout=0.2)
+    assert waited["status"] == "timed_out"
+    assert waited["started_at"] is None
+    assert (await agent.get(f"executions/{first['id']}")).json["status"] == "running"
+
+
+async def test_executions_run_in_the_order_in_which_they_were_asked_for(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "order = []")
+    started = [await agent.run(session, f"order.append({n})", wait=0) for n in range(10)]
+    await asyncio.gather(*(finished(agent, execution) for execution in started))
+    assert (await agent.run(session, "order"))["text"].strip() == str(list(range(10)))
+
+
+async def test_a_restart_gives_a_fresh_kernel_and_says_so(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "x = 1")
+    looping = await agent.run(session, LOOP, wait=0)
+    await running(agent, looping)
+    restarted = (await agent.ask("POST", f"sessions/{session['id']}/restart")).json
+    assert restarted["kernel"]["incarnation"] == 2
+    assert (await finished(agent, looping))["status"] == "interrupted"
+    after = await agent.run(session, "'x' in globals()")
+    assert (after["kernel"]["restarted"], after["kernel"]["reason"]) == (True, "restarted")
+
+
+async def test_a_closed_session_keeps_its_record_and_takes_nothing_new(agent: Agent) -> None:
+    session = await agent.open()
+    done = await agent.run(session, "1")
+    looping = await agent.run(session, LOOP, wait=0)
+    await running(agent, looping)
+    closed = (await agent.ask("POST", f"sessions/{session['id']}/close")).json
+    assert (closed["status"], closed["close_reason"]) == ("closed", "closed")
+    assert closed["kernel"] is None
+    assert (await finished(agent, looping))["status"] == "interrupted"
+    refused = await agent.ask("POST", f"sessions/{session['id']}/executions", {"source": "1"})
+    assert (refused.status, refused.json["code"]) == (409, "session_closed")
+    assert (await agent.get(f"executions/{done['id']}")).json["status"] == "ok"
