@@ -30,9 +30,9 @@ from .streams import Stream, encode
 __all__ = ["DisplayUpdate", "Displays", "Outputs", "TextSink"]
 
 MAX_OUTPUTS: Final = 10_000
-"""More outputs than this are treated as too many bytes are: the middle is left out."""
+"""How many outputs to keep; of more, the middle is left out."""
 
-ERROR_BYTES: Final = 100_000
+ERROR_BYTES: Final = 1_000_000
 """A traceback above this, or above a quarter of the cap, loses its middle."""
 
 LINE_REACH: Final = 32
@@ -56,6 +56,8 @@ class Outputs:
         with each line. A rich output that does not fit by itself is left out alone.
     sink
         Is given the whole transcript once something is left out.
+    max_outputs
+        How many outputs to keep, in the same manner.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Outputs:
         *,
         max_output_bytes: int,
         sink: TextSink | None,
+        max_outputs: int = MAX_OUTPUTS,
     ) -> None:
         self.version = 0
         """Grows with each change; 0 is before the first."""
@@ -72,6 +75,7 @@ class Outputs:
         self._displays = displays
         self._first = displays.length(execution_id)
         self._max_bytes = max_output_bytes
+        self._max_outputs = max_outputs
         self._max_error_bytes = min(ERROR_BYTES, max_output_bytes // 4)
         self._sink = sink
         self._transcript: Transcript | None = None
@@ -296,10 +300,10 @@ class Outputs:
         else:
             self._head_bytes += size
         if not self._capped:
-            if self._head_bytes <= self._max_bytes and len(self._head) <= MAX_OUTPUTS:
+            if self._head_bytes <= self._max_bytes and len(self._head) <= self._max_outputs:
                 return
             self._split()
-        if self._tail_bytes > self._tail_room() or len(self._tail) > MAX_OUTPUTS // 2:
+        if self._tail_bytes > self._tail_room() or len(self._tail) > self._max_outputs // 2:
             self._drop_front_of_tail()
 
     def _room(self, item: Rich, before: int) -> int:
@@ -318,12 +322,12 @@ class Outputs:
         self._capped = True
         whole, room, count = self._head_bytes, self._max_bytes // 2, 0
         items = self._head
-        while count < min(len(items), MAX_OUTPUTS // 2) and items[count].size <= room:
+        while count < min(len(items), self._max_outputs // 2) and items[count].size <= room:
             room -= items[count].size
             count += 1
         self._head, self._tail = items[:count], deque(items[count:])
         first = self._tail[0]
-        if isinstance(first, Stream) and count < MAX_OUTPUTS // 2:
+        if isinstance(first, Stream) and count < self._max_outputs // 2:
             rest = first.split(room, self._max_bytes // LINE_REACH, self.version)
             if rest is not None:
                 self._head.append(first)
@@ -339,8 +343,8 @@ class Outputs:
         self.version += 1
         room = self._tail_room()
         target = room - room // 4 if self._tail_bytes > room else self._tail_bytes
-        most = MAX_OUTPUTS // 2 - MAX_OUTPUTS // 8
-        count = most if len(self._tail) > MAX_OUTPUTS // 2 else len(self._tail)
+        most = self._max_outputs // 2 - self._max_outputs // 8
+        count = most if len(self._tail) > self._max_outputs // 2 else len(self._tail)
         while self._tail_bytes > target or len(self._tail) > count:
             first = self._tail[0]
             if isinstance(first, Rich):
@@ -392,7 +396,7 @@ class Outputs:
     def _transcript_with(self, size: int, *, cut: bool = False) -> Transcript | None:
         """Return the transcript that the next output goes to, begun if that will be left out."""
         if self._transcript is None and self._sink is not None:
-            over = self._head_bytes + size > self._max_bytes or len(self._head) >= MAX_OUTPUTS
+            over = self._head_bytes + size > self._max_bytes or len(self._head) >= self._max_outputs
             if over or cut:
                 self._transcript = Transcript(self._sink.write)
                 for item in self._head:
