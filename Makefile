@@ -1,0 +1,107 @@
+# One word for each deed; `make` alone lists them. Needs Python >= 3.10, Node >= 20 and make, and
+# brings all else: into .venv, node_modules, and .make, whose files say which step was done when, so
+# that a step is done again only when what it depends on has changed.
+
+# The first that will do: Python 3.10 or later that can make a virtual environment.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do \
+	"$$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 \
+	&& { echo "$$python"; break; }; done)
+
+PIP := .venv/bin/python -m pip --disable-pip-version-check
+# An editable install would build the lab extension each time; .make/lab does that when it must.
+INSTALL := mkdir -p jupyter_agent_exec/labextension && SKIP_JUPYTER_BUILDER=1 $(PIP) install --quiet --editable
+
+PROJECT := pyproject.toml labextension/package.json install.json $(wildcard jupyter-config/*/*.json)
+LAB_PROJECT := labextension/package.json labextension/yarn.lock labextension/.yarnrc.yml
+LAB_SOURCES := labextension/tsconfig.json $(wildcard labextension/scripts/*) $(shell \
+	find labextension/src labextension/style labextension/schema -type f -not -path '*/__tests__/*')
+
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo lab test test-python test-lab test-ui check check-python check-lab bench build clean
+
+help: ## list what there is to do
+	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
+		| while IFS="$$(printf '\t')" read -r word deed; do printf 'make %-12s %s\n' "$$word" "$$deed"; done
+
+# -- deeds -----------------------------------------------------------------------------------------
+
+demo: .make/demo ## an example agent analyses a data set; its history is exported and verified
+	python -m examples.demo
+
+lab: .make/lab ## JupyterLab with the demo's history in it
+	test -d demo-output/.history || python -m examples.demo
+	jupyter lab demo-output --AgentExecApp.history_dir="$(CURDIR)/demo-output/.history" \
+		$(if $(filter 0,$(shell id -u)),--allow-root)
+
+test: test-python test-lab test-ui ## all tests: Python, TypeScript, and JupyterLab in a browser
+
+test-python: .make/lab ## tests of the Python package, with real servers and kernels
+	python -m pytest
+
+test-lab: .make/node_modules ## tests of the lab extension's parts
+	cd labextension && jlpm test
+
+test-ui: .make/lab .make/ui-tests ## tests in a browser; one is installed if there is none
+	browser="$$(scripts/browser)" && cd ui-tests && CHROMIUM_PATH="$$browser" jlpm test
+
+check: check-python check-lab ## formatting, lints, types, floors, spelling
+
+check-python: .make/tools ## ruff, mypy, import-linter, codespell
+	ruff check .
+	ruff format --check .
+	mypy
+	lint-imports --no-logo
+	codespell
+
+check-lab: .make/node_modules ## stylelint, prettier, eslint
+	cd labextension && jlpm lint:check
+
+bench: .make/tools ## measure how fast it is
+	python benchmarks/run.py
+
+build: .make/lab ## a wheel and a source distribution, in dist/
+	rm -rf dist
+	python -m build
+
+clean: ## remove all that make has made, the demo's output too
+	rm -rf .make .venv dist demo-output jupyter_agent_exec/labextension jupyter_agent_exec/_version.py
+	rm -rf labextension/lib labextension/node_modules labextension/tsconfig.tsbuildinfo
+	rm -rf ui-tests/node_modules ui-tests/test-results ui-tests/playwright-report
+
+# -- set-up ----------------------------------------------------------------------------------------
+
+.make/venv:
+	@test -n "$(PYTHON)" || { echo "Python 3.10 or later, with venv, is needed; name one: make PYTHON=..." >&2; exit 1; }
+	@mkdir -p .make
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.make/demo: .make/venv $(PROJECT)
+	$(INSTALL) '.[demo]'
+	@touch $@
+
+.make/tools: .make/venv $(PROJECT)
+	$(INSTALL) '.[demo,lab,test,check]'
+	@touch $@ .make/demo
+
+.make/node:
+	@mkdir -p .make
+	@node --eval 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' \
+		|| { echo "Node 20 or later is needed." >&2; exit 1; }
+	@touch $@
+
+.make/node_modules: .make/node .make/tools $(LAB_PROJECT)
+	cd labextension && jlpm install --immutable
+	@touch $@
+
+.make/lab: .make/node_modules $(LAB_SOURCES)
+	cd labextension && jlpm build:prod
+	$(INSTALL) . --no-deps
+	@touch $@
+
+.make/ui-tests: .make/node .make/tools ui-tests/package.json ui-tests/yarn.lock ui-tests/.yarnrc.yml
+	cd ui-tests && jlpm install --immutable
+	@touch $@
