@@ -153,18 +153,7 @@ class History(HistoryReader):
             if self._ledger is not None and self._ledger.path.exists():
                 return self._ledger
             try:
-                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                make_folder(self.folder / "sessions")
-                if self._ledger is None:
-                    ledger, ended = take_ledger(self.folder, self._log)
-                else:
-                    self._log.warning(
-                        "The ledger %s is gone; a new one is begun", self._ledger.path
-                    )
-                    self._ledger.close()
-                    ledger, ended = Ledger.make(self.folder), []
-                ledger.opened(self._version)
-                self._reserve.hold()
+                ledger, ended = self._new_ledger()
             except OSError as error:
                 raise self._unavailable(error) from error
             self._ledger = ledger
@@ -172,6 +161,24 @@ class History(HistoryReader):
             for session_id in ended:
                 self._index.grown(session_id)
             return ledger
+
+    def _new_ledger(self) -> tuple[Ledger, list[SessionId]]:
+        """Return a ledger that can be written, and the sessions that were ended by taking it."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.folder / "sessions")
+        if self._ledger is None:
+            ledger, ended = take_ledger(self.folder, self._log)
+        else:
+            self._log.warning("%s is gone; a new ledger is begun", self._ledger.path)
+            self._ledger.close()
+            ledger, ended = Ledger.make(self.folder), []
+        try:
+            ledger.opened(self._version)
+            self._reserve.hold()
+        except (OSError, HistoryUnavailable):
+            ledger.close()
+            raise
+        return ledger, ended
 
     def _unavailable(self, error: OSError) -> HistoryUnavailable:
         self._available = False

@@ -149,14 +149,9 @@ class Index:
             if self._stopping and not self._ready.is_set():
                 return  # the rest of a rebuild waits for the next start
             batch = list(islice(left, _BATCH_SESSIONS))
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                until = {s: self._chunk(connection, s, left[s]) for s in batch}
-                connection.execute("COMMIT")
-            except sqlite3.Error:
-                with self._condition:
-                    self._grown = dict.fromkeys(left) | self._grown
-                raise
+            connection.execute("BEGIN IMMEDIATE")
+            until = {s: self._chunk(connection, s, left[s]) for s in batch}
+            connection.execute("COMMIT")
             for session, rest in until.items():
                 del left[session]
                 if rest is not None:

@@ -44,7 +44,7 @@ def take_ledger(folder: Path, log: logging.Logger) -> tuple[Ledger, list[Session
         try:
             ledger = Ledger.take(path)
         except OSError as error:
-            log.warning("The ledger %s cannot be taken up: %s", path.name, error)
+            log.info("The ledger %s cannot be taken up: %s", path.name, error)
             ledger = None
         if ledger is None:
             others_live = True

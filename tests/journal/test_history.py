@@ -29,6 +29,7 @@ from jupyter_agent_exec.errors import (
     HistoryUnavailable,
     SessionNotFound,
 )
+from jupyter_agent_exec.journal.reading import lines
 from jupyter_agent_exec.journal.reserve import RESERVE_BYTES
 from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.models import ExecutionError, Omitted
@@ -303,6 +304,23 @@ def test_what_was_kept_goes_ahead_of_what_follows(history, folder, session, file
     assert whole(folder)
 
 
+def test_what_was_kept_is_written_by_the_next_append(history, session, file_size_limit):
+    execution_id = new_execution_id()
+    entry, payload = accepted(execution_id, 1, "1")
+    session.append([entry, dispatched(execution_id)], [payload])
+    end, payloads = finished(execution_id, [])
+    file_size_limit(100)
+    with pytest.raises(HistoryUnavailable):
+        session.append_final([end], payloads)
+    file_size_limit(None)
+    next_id = run(session, 2, "2", [])
+    assert not session.kept
+    first, second = (history.execution(i) for i in (execution_id, next_id))
+    assert (first.status, second.status) == ("ok", "ok")
+    journal = [line.entry for line in lines(history.journal_path(session.session_id))]
+    assert [type(entry).__name__ for entry in journal[3:5]] == ["Finished", "Accepted"]
+
+
 def test_a_refused_session_leaves_nothing_behind(history, folder, file_size_limit):
     file_size_limit(10)
     with pytest.raises(HistoryUnavailable):
@@ -354,6 +372,21 @@ def test_a_folder_that_cannot_be_made_is_tried_again(tmp_path):
     history.check()
     assert history.available
     session = history.open_session(opened())
+    assert history.session(session.session_id).status == "open"
+    history.stop()
+
+
+def test_a_disk_that_is_full_at_the_start_is_tried_again(folder, file_size_limit):
+    file_size_limit(0)
+    history = new_history(folder)
+    for _ in range(2):
+        with pytest.raises(HistoryUnavailable):
+            history.open_session(opened())
+    assert not history.available
+    file_size_limit(None)
+    session = history.open_session(opened())
+    assert history.available
+    assert len(list(folder.glob("ledger-*.jsonl"))) == 1
     assert history.session(session.session_id).status == "open"
     history.stop()
 

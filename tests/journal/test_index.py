@@ -154,7 +154,7 @@ def test_large_and_strange_outputs_are_found_by_their_text(history, session):
 
 def changed(path, sql):
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(sql)
+        connection.executescript(sql)
 
 
 def rebuilt(folder):
@@ -181,7 +181,7 @@ def rebuilt(folder):
         lambda path: path.write_bytes(path.read_bytes()[:5000]),
         lambda path: path.write_bytes(path.read_bytes()[:4096] + bytes(100_000)),
         lambda path: (path.unlink(), path.mkdir()),
-        lambda path: changed(path, "PRAGMA user_version = 99"),
+        lambda path: changed(path, "DELETE FROM executions; PRAGMA user_version = 99"),
         lambda path: changed(path, "DROP TABLE executions"),
         lambda path: changed(path, "DROP TABLE blobs"),
     ],

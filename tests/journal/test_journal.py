@@ -173,10 +173,11 @@ def test_a_deleted_journal_is_noticed_and_not_made_again(journal, path):
 
 def test_a_journal_restored_from_a_copy_is_gone_on_with(journal, path):
     journal.append(plain_entries(2))
-    shutil.copy(path, path.with_suffix(".copy"))
-    path.unlink()
-    path.with_suffix(".copy").rename(path)
+    content = path.read_bytes()
+    original = path.rename(path.with_suffix(".original"))
+    shutil.copy(original, path)
     journal.append(plain_entries(1))
+    assert original.read_bytes() == content
     assert [line.entry.n for line in lines(path)] == [0, 1, 2]
     assert outcome(path) is Outcome.WHOLE
 
