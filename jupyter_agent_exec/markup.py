@@ -6,15 +6,15 @@ import re
 from html.parser import HTMLParser
 from typing import Final
 
-_DROPPED: Final = frozenset({"script", "style", "template", "head", "noscript", "svg", "math"})
-_BLOCKS: Final = frozenset(
-    {
-        "address", "article", "aside", "blockquote", "br", "caption", "dd", "details",
-        "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2",
-        "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre",
-        "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul",
-    }
-)  # fmt: skip
+_DROPPED: Final = frozenset({"script", "style", "template", "head", "noscript", "svg"})
+# fmt: off
+_BLOCKS: Final = frozenset({
+    "address", "article", "aside", "blockquote", "br", "caption", "dd", "details", "div", "dl",
+    "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5",
+    "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section", "summary", "table",
+    "tbody", "tfoot", "thead", "tr", "ul",
+})
+# fmt: on
 _SPACE = re.compile(r"[ \t\r\n\f\v\u00a0]+")
 
 
@@ -32,6 +32,7 @@ class _Reader(HTMLParser):
         self._lines: list[list[str]] = [[]]
         self._dropped = 0
         self._preformatted = 0
+        self._row_begun = False
 
     def text(self) -> str:
         lines = ("".join(line).rstrip(" ") for line in self._lines)
@@ -59,8 +60,6 @@ class _Reader(HTMLParser):
             self._row_begun = True
         elif tag == "tr":
             self._row_begun = False
-
-    _row_begun = False
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in _DROPPED:

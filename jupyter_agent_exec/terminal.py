@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 LINE_CHARACTERS: Final = 16_384
-"""An unfinished line longer than this is let go and cannot be edited any more."""
+"""An unfinished line longer than this is let go and cannot be edited any more; what would be
+written over it comes on a line of its own."""
 
 _STRING: Final = r"[^\x00-\x08\x0a-\x1f\x7f]{0,4096}"
 _SEQUENCE = re.compile(
@@ -52,7 +53,8 @@ class Terminal:
         self._line = ""
         self._column = 0
         self._held = ""
-        self._let_go = False
+        self._let_go = False  # the start of the line has been written
+        self._returned = False  # a carriage return has come since
 
     def feed(self, text: str) -> None:
         """Take more text."""
@@ -64,8 +66,6 @@ class Terminal:
             self._plain(text)
             return
         unfinished = _UNFINISHED.search(text, max(0, text.rfind("\x1b", 0, -1)))
-        if unfinished is None and text.endswith("\x1b"):
-            unfinished = _UNFINISHED.search(text, len(text) - 1)
         if unfinished is not None:
             text, self._held = text[: unfinished.start()], unfinished.group()
         text = _clean(text)
@@ -75,15 +75,14 @@ class Terminal:
         start = 0
         while (end := text.find("\n", start)) >= 0:
             self._edit(text[start:end])
-            self._end_line()
+            self._end_line("\n")
             start = end + 1
         self._edit(text[start:])
 
     def finish(self) -> None:
         """Write the unfinished line, and forget an unfinished escape sequence."""
         self._held = ""
-        self._write_line("")
-        self._let_go = False
+        self._end_line("")
 
     def _plain(self, text: str) -> None:
         """Take text in which nothing edits a line."""
@@ -91,13 +90,12 @@ class Terminal:
         if end:
             first = text.find("\n")
             self._put(text[:first])
-            self._write_line(text[first:end])
-            self._let_go = False
+            self._end_line(text[first:end])
         self._put(text[end:])
 
-    def _end_line(self) -> None:
-        self._write_line("\n")
-        self._let_go = False
+    def _end_line(self, rest: str) -> None:
+        self._write_line(rest)
+        self._let_go = self._returned = False
 
     def _write_line(self, rest: str) -> None:
         if self._line or rest:
@@ -108,17 +106,14 @@ class Terminal:
         """Write over the line from the column on."""
         if not run:
             return
-        if self._let_go and not self._column and self._line == "" and self._returned:
-            self._write("\n")
-            self._let_go = self._returned = False
+        if self._returned and self._let_go:
+            self._end_line("\n")
         end = self._column + len(run)
         self._line = self._line[: self._column] + run + self._line[end:]
         self._column = end
         if len(self._line) > LINE_CHARACTERS:
             self._write_line("")
             self._let_go, self._returned = True, False
-
-    _returned = False
 
     def _edit(self, text: str) -> None:
         """Take a part of one line with what edits it."""
@@ -131,6 +126,8 @@ class Terminal:
 
     def _move(self, control: str) -> None:
         if control == "\r":
+            if self._let_go:
+                self._write_line("")
             self._column = 0
             self._returned = True
         elif control == "\x08":

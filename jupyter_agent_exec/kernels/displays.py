@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..models import Omitted
 from ..records import OutputRef
 from ..types import ExecutionId, Output
+from .rich import left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +80,45 @@ class Displays:
             for index in indexes
             if other != execution_id or index < first
         )
+
+
+class DisplayUpdates:
+    """Updates that wait to be handed out: the last for each display id, within a cap.
+
+    Parameters
+    ----------
+    max_bytes
+        Of data and metadata together; an update beyond is replaced by a note.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._waiting: dict[str, tuple[DisplayUpdate, int]] = {}
+        self._left_out: dict[str, Omitted] = {}
+
+    @property
+    def omitted(self) -> list[Omitted]:
+        """What was left out, also of updates that were taken."""
+        return list(self._left_out.values())
+
+    def add(
+        self, display_id: str, targets: tuple[OutputRef, ...], output: Output, size: int
+    ) -> None:
+        """Keep an update instead of an earlier one with the same display id."""
+        self._waiting.pop(display_id, None)
+        self._left_out.pop(display_id, None)
+        if sum(other for _, other in self._waiting.values()) + size > self._max_bytes:
+            omitted = self._left_out[display_id] = Omitted(bytes=size, outputs=1)
+            output, size = left_out(omitted), 0
+        update: Output = {
+            "output_type": "display_data",
+            "data": output["data"],
+            "metadata": output["metadata"],
+        }
+        self._waiting[display_id] = DisplayUpdate(display_id, targets, update), size
+
+    def take(self) -> list[DisplayUpdate]:
+        """Return those that wait; they are then not kept here."""
+        taken = [update for update, _ in self._waiting.values()]
+        self._waiting.clear()
+        return taken

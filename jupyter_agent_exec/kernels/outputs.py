@@ -19,11 +19,10 @@ from itertools import chain
 from typing import Any, Final
 
 from ..models import ExecutionError, Omitted, OutputChange
-from ..records import OutputRef
 from ..text import TextSink, Transcript
 from ..types import ExecutionId, Output
 from . import mimebundles
-from .displays import Displays, DisplayUpdate
+from .displays import Displays, DisplayUpdate, DisplayUpdates
 from .rich import Rich, left_out
 from .streams import Stream, encode
 
@@ -80,8 +79,7 @@ class Outputs:
         self._sink = sink
         self._transcript: Transcript | None = None
         self._clear_before_next = False
-        self._handed_out: dict[str, tuple[DisplayUpdate, int]] = {}
-        self._updates_left_out: dict[str, Omitted] = {}
+        self._updates = DisplayUpdates(max_output_bytes)
         self._cleared_at = 0
         self._start_over()
 
@@ -106,7 +104,7 @@ class Outputs:
     def omitted(self) -> Omitted:
         """What was left out; outputs that the code itself cleared are not."""
         parts = [item.omitted for item in chain(self._head, self._tail)]
-        parts += self._updates_left_out.values()
+        parts += self._updates.omitted
         return Omitted(
             bytes=self._gap_bytes + sum(part.bytes for part in parts),
             lines=self._gap_lines,
@@ -154,9 +152,7 @@ class Outputs:
 
         They concern outputs of other executions, and, for late output, earlier ones of this one.
         """
-        updates = [update for update, _ in self._handed_out.values()]
-        self._handed_out.clear()
-        return updates
+        return self._updates.take()
 
     # -- feed --------------------------------------------------------------------------------------
 
@@ -243,23 +239,7 @@ class Outputs:
             self._charge(item.size - before, in_tail=item.in_tail)
         targets = self._displays.elsewhere(display_id, self._id, self._first)
         if targets:
-            self._hand_out(display_id, targets, output, size)
-
-    def _hand_out(
-        self, display_id: str, targets: tuple[OutputRef, ...], output: Output, size: int
-    ) -> None:
-        """Keep an update for outputs that are not held here, if it fits within the cap."""
-        self._handed_out.pop(display_id, None)
-        self._updates_left_out.pop(display_id, None)
-        if sum(other for _, other in self._handed_out.values()) + size > self._max_bytes:
-            omitted = self._updates_left_out[display_id] = Omitted(bytes=size, outputs=1)
-            output, size = left_out(omitted), 0
-        update: Output = {
-            "output_type": "display_data",
-            "data": output["data"],
-            "metadata": output["metadata"],
-        }
-        self._handed_out[display_id] = DisplayUpdate(display_id, targets, update), size
+            self._updates.add(display_id, targets, output, size)
 
     # -- keep --------------------------------------------------------------------------------------
 
