@@ -31,9 +31,20 @@ class Console:
         """Whether the stream of this name, ``stdout`` or ``stderr``, is a terminal."""
         return (self.err if name == "stderr" else self.out).isatty()
 
-    def text(self, text: str, name: str = "stdout") -> None:
-        """Write text from a kernel, as it is but for control characters."""
-        _write(self.err if name == "stderr" else self.out, plain(text))
+    def text(self, text: str, name: str = "stdout", *, overwriting: bool = False) -> None:
+        """Write text from a kernel, as it is but for control characters.
+
+        Parameters
+        ----------
+        text
+            What the kernel wrote.
+        name
+            The stream: ``stdout`` or ``stderr``.
+        overwriting
+            Whether carriage returns are for the terminal to obey.
+        """
+        shown = "\r".join(map(plain, text.split("\r"))) if overwriting else plain(text)
+        _write(self.err if name == "stderr" else self.out, shown)
 
     def sequence(self, sequence: str, name: str = "stdout") -> None:
         """Write a control sequence of our own to the terminal."""

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from ..client.events import OutputChanged, apply
 from ..client.mimebundle import joined
+from ..client.plain import settled
+from ..models import OutputChange
 from ..types import RAW_IMAGE_TYPES, Output
 from .console import Console
 from .pictures import Protocol, sequence
@@ -18,7 +20,8 @@ class LiveView:
     """Write outputs as they change.
 
     What was written stays written, as on paper: an output that is replaced is written again. Only
-    the last line, on a terminal, is written over, so that progress bars look as they should.
+    the last line is written over, so that progress bars look as they should: by the terminal, and
+    for a pipe or a file by holding the line back until it ends.
 
     Parameters
     ----------
@@ -34,6 +37,8 @@ class LiveView:
         self._outputs: list[Output] = []
         self._open_line: tuple[int, str] | None = None
         """Index and name of the stream output whose last line has not ended."""
+        self._held = ""
+        """What was held back of that line."""
 
     def show(self, event: OutputChanged) -> None:
         """Write what `event` changes."""
@@ -50,6 +55,13 @@ class LiveView:
             self._end_line()
             self._show_whole(output)
 
+    def finish(self, outputs: list[Output]) -> None:
+        """Write what of an execution's outputs was not told, as after a connection that broke."""
+        for index, output in enumerate(outputs):
+            if self._outputs[index : index + 1] != [output]:
+                self.show(OutputChanged(OutputChange(index=index, output=output)))
+        self._end_line()
+
     def close(self) -> None:
         """End the line, so that what follows begins its own."""
         self._end_line()
@@ -63,27 +75,32 @@ class LiveView:
         if text.startswith(shown):
             new = text[len(shown) :]
         elif text.startswith(shown[:last_line]):
-            self._rewind(name, shown[last_line:])
+            self._rewind(name)
             new = text[last_line:]
         else:
             self._end_line()
             new = text
-        self._console.text(new, name)
+        self._write(name, new)
         self._open_line = (index, name) if text and not text.endswith("\n") else None
 
-    def _rewind(self, name: str, line: str) -> None:
-        """Go back to the start of the last line, or begin another where that cannot be done."""
-        if not line:
+    def _write(self, name: str, text: str) -> None:
+        if self._console.is_terminal(name):
+            self._console.text(text, name, overwriting=True)
             return
+        lines, end, self._held = (self._held + text).rpartition("\n")
+        self._console.text(settled(lines) + end, name)
+
+    def _rewind(self, name: str) -> None:
+        """Go back to the start of the last line."""
         if self._console.is_terminal(name):
             self._console.sequence(_ERASE_LINE, name)
-        else:
-            self._console.text("\n", name)
+        self._held = ""
 
     def _end_line(self) -> None:
         if self._open_line is not None:
-            self._console.text("\n", self._open_line[1])
+            self._console.text(settled(self._held) + "\n", self._open_line[1])
             self._open_line = None
+            self._held = ""
 
     def _show_whole(self, output: Output) -> None:
         if output["output_type"] == "error":

@@ -70,8 +70,9 @@ class _Running:
                     raise
                 self._view.close()
                 result = self._cancel(self._execution_id)
-        self._view.close()
         assert result is not None
+        if live:
+            self._view.finish(result.outputs)
         return result
 
     def _accepted(self, execution_id: str) -> None:

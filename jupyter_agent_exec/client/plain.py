@@ -41,6 +41,21 @@ def plain(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def settled(text: str) -> str:
+    """Return `text` as a terminal would have it in the end: carriage returns write over a line."""
+    if "\r" not in text:
+        return text
+    text = _SEQUENCES.sub("", text).replace("\r\n", "\n")
+    return "\n".join(map(_overwritten, text.split("\n")))
+
+
+def _overwritten(line: str) -> str:
+    shown = ""
+    for part in line.split("\r"):
+        shown = part + shown[len(part) :]
+    return shown
+
+
 def one_line(text: str, width: int) -> str:
     """Return `text` on one line of at most `width` characters."""
     flat = " ".join(plain(text).split())

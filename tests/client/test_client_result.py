@@ -39,7 +39,7 @@ def test_an_image_is_decoded_and_saved_with_its_suffix(tmp_path: Path) -> None:
     assert (image.data, image.width, image.height) == (PNG, 10, 5)
     assert image.save(tmp_path / "plot") == tmp_path / "plot.png"
     assert (tmp_path / "plot.png").read_bytes() == PNG
-    assert "10×5" in repr(image)  # noqa: RUF001
+    assert "10×5" in repr(image)
 
 
 def test_an_svg_is_its_text() -> None:

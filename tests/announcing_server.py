@@ -1,0 +1,21 @@
+"""A Jupyter server in a process of its own that says on standard output when it listens."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from jupyter_server.serverapp import ServerApp
+
+
+class AnnouncingServer(ServerApp):
+    def start_app(self) -> None:
+        super().start_app()
+        sys.stdout.write(json.dumps({"url": self.connection_url}) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    app = AnnouncingServer.instance()
+    app.initialize(find_extensions=False)
+    app.start()

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command import Cli
+from real_server import RealServer, environment, gate, real_server
+
+__all__ = ["gate"]
+
+
+@pytest.fixture(scope="package")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    with real_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture
+def cli(server: RealServer, tmp_path: Path) -> Cli:
+    """The command, where a server runs."""
+    return Cli(server.environ, tmp_path)
+
+
+@pytest.fixture
+def cli_alone(tmp_path: Path) -> Cli:
+    """The command, where none runs."""
+    return Cli(environment(tmp_path), tmp_path)

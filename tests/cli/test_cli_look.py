@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from command import COMMAND, Cli
+from real_server import RealServer
+
+from jupyter_agent_exec.client import AgentExecClient, Session
+
+
+@pytest.fixture
+def worked(server: RealServer) -> Session:
+    """A session, closed, that ran three cells."""
+    with AgentExecClient(server.url, server.token) as client:
+        with client.open_session("surveyor", title="Quokkas\x1b[2J of Rottnest") as session:
+            session.run("quokkas = 12\nprint('seen', quokkas)  # \x1b[2J\x07")
+            session.run("quokkas / 0")
+            session.run("for i in range(5000): print('quokka', i)", max_output_bytes=1000)
+        return client.session(session.id)
+
+
+def answer(cli: Cli, *words: str) -> Any:
+    done = cli(*words, "--json")
+    assert done.returncode == 0
+    return json.loads(done.stdout)
+
+
+def test_status_is_told(cli: Cli, server: RealServer) -> None:
+    status = answer(cli, "status")
+    assert status["address"] == server.url.rstrip("/")
+    assert status["history_available"] is True
+    done = cli("status")
+    assert "history   available" in done.stdout
+
+
+def test_sessions_are_listed_newest_first(cli: Cli, worked: Session) -> None:
+    assert answer(cli, "sessions", "-n", "1")[0]["id"] == worked.id
+    assert worked.id not in [session["id"] for session in answer(cli, "sessions", "--open")]
+    head, first = cli("sessions", "-n", "1").stdout.splitlines()
+    assert head.split()[0] == "SESSION"
+    assert first.startswith(f"{worked.id}  closed  3")
+    assert first.endswith("surveyor  Quokkas of Rottnest")
+
+
+def test_a_session_is_shown_with_what_it_ran(cli: Cli, worked: Session) -> None:
+    shown = answer(cli, "show", worked.id)
+    assert [execution["status"] for execution in shown["executions"]] == ["ok", "error", "ok"]
+    text = cli("show", worked.id).stdout
+    assert "  | quokkas = 12\n" in text
+    assert "quokkas)  # ␇\n" in text
+    assert "\nseen 12\n" in text
+    assert "ZeroDivisionError" in text
+    assert "\x1b" not in text
+
+
+def test_an_execution_is_shown_whole(cli: Cli, worked: Session) -> None:
+    *_, last = answer(cli, "show", worked.id)["executions"]
+    assert answer(cli, "show", last["id"])["id"] == last["id"]
+    assert "quokka 2500" not in cli("show", last["id"]).stdout
+    whole = cli("show", last["id"], "--whole")
+    assert whole.stdout.splitlines() == [f"quokka {i}" for i in range(5000)]
+
+
+def test_search_finds_and_filters(cli: Cli, worked: Session) -> None:
+    hits = answer(cli, "search", "quokkas", "--session", worked.id)
+    assert {hit["seq"] for hit in hits} == {1, 2}
+    hits = answer(cli, "search", "--session", worked.id, "--status", "error")
+    assert [hit["seq"] for hit in hits] == [2]
+    assert answer(cli, "search", "quokkas", "--agent", "nobody") == []
+    assert len(answer(cli, "search", "--session", worked.id, "-n", "2")) == 2
+    listed = cli("search", "quokkas", "--session", worked.id, "--until", "2000-01-01T00:00:00Z")
+    assert listed.stdout.splitlines() == ["EXECUTION  STATUS  TIME  AGENT  MATCH"]
+
+
+def test_a_session_is_exported_with_its_journal(cli: Cli, worked: Session) -> None:
+    told = answer(cli, "export", worked.id, "-o", "out.ipynb", "--journal", "out.jsonl")
+    notebook = nbformat.read(cli.folder / "out.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    assert len(notebook.cells) == 3
+    assert told["chain"]["length"] == len((cli.folder / "out.jsonl").read_bytes().splitlines())
+    assert "chain head" in cli("export", worked.id).stderr
+    assert (cli.folder / f"{worked.id}.ipynb").is_file()
+    piped = cli("export", worked.id, "-o", "-")
+    assert len(json.loads(piped.stdout)["cells"]) == 3
+
+
+@pytest.mark.parametrize("output", ["no/such/folder.ipynb", "."])
+def test_an_export_that_cannot_be_written_is_exit_code_2(
+    cli: Cli, worked: Session, output: str
+) -> None:
+    assert cli("export", worked.id, "-o", output).returncode == 2
+
+
+def test_what_is_not_there_is_exit_code_4(cli: Cli) -> None:
+    done = cli("show", "x_01M7YV88MGSFM8RRD49K1DXZ89")
+    assert done.returncode == 4
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_who_leaves_is_no_error_message(cli: Cli, worked: Session) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as nobody:
+        done = subprocess.run(
+            [*COMMAND, "show", worked.id],
+            env=cli.environ,
+            stdout=nobody,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_an_export_verifies(cli: Cli, worked: Session, server: RealServer) -> None:
+    cli("export", worked.id, "-o", "out.ipynb")
+    history = str(server.history_dir)
+    report = answer(cli, "verify", "out.ipynb", "--history", history)
+    assert (report["outcome"], report["findings"]) == ("whole", [])
+    head = worked.info.chain.head
+    assert cli("verify", worked.id, "--history", history, "--head", head).returncode == 0
+
+
+def test_a_changed_export_is_found(cli: Cli, worked: Session, server: RealServer) -> None:
+    cli("export", worked.id, "-o", "out.ipynb")
+    path = Path(cli.folder / "out.ipynb")
+    path.write_text(path.read_text().replace("quokkas = 12", "quokkas = 13"))
+    done = cli("verify", "out.ipynb", "--history", str(server.history_dir))
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("ALTERED")

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Cli, ctrl_c
+from real_server import Gate
+
+PLOT = """
+import base64
+from IPython.display import Image, display
+data = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+)
+display(Image(data=data, format="png"))
+"""
+
+
+def test_a_string_is_run(cli: Cli) -> None:
+    done = cli("run", "print('hello')\n40 + 2")
+    assert (done.returncode, done.stdout) == (0, "hello\n42\n")
+    assert done.stderr.startswith("ok in ")
+
+
+def test_a_file_is_run(cli: Cli) -> None:
+    (cli.folder / "work.py").write_text("print('from a file')\n")
+    assert cli("run", "work.py", "--quiet").stdout == "from a file\n"
+    code = cli("run", "--code", "work.py", "--quiet")
+    assert code.returncode == 1
+    assert "NameError" in code.stderr
+
+
+def test_standard_input_is_run(cli: Cli) -> None:
+    done = cli("run", "-", "--quiet", stdin="for word in ['a', 'ö']:\n    print(word)\n")
+    assert (done.stdout, done.stderr) == ("a\nö\n", "")
+
+
+def test_code_that_raises_is_exit_code_1(cli: Cli) -> None:
+    done = cli("run", "1/0")
+    assert done.returncode == 1
+    assert "ZeroDivisionError: division by zero" in done.stderr
+    assert done.stdout == ""
+    assert "\x1b" not in done.stderr
+
+
+def test_what_a_kernel_prints_cannot_control_the_terminal(cli: Cli) -> None:
+    source = (
+        "import sys\nprint('a\\x1b]0;title\\x07b\\x9b2J')\nprint('\\x1b[8mhid', file=sys.stderr)"
+    )
+    done = cli("run", source, "-q")
+    assert done.stdout == "ab\\x9b2J\n"
+    assert done.stderr == "hid\n"
+
+
+def test_a_line_that_is_written_over_is_written_once(cli: Cli) -> None:
+    source = "for i in range(3):\n    print(f'\\rstep {i}', end='', flush=True)"
+    assert cli("run", source, "-q").stdout == "step 2\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "code", "status"),
+    [
+        ("import time; time.sleep(600)", ["--timeout", "0.5"], 6, "timed_out"),
+        ("import os; os._exit(3)", [], 7, "kernel_died"),
+        ("raise KeyboardInterrupt", [], 1, "error"),
+    ],
+)
+def test_each_end_has_its_exit_code(
+    cli: Cli, source: str, words: list[str], code: int, status: str
+) -> None:
+    done = cli("run", source, "--json", *words)
+    assert (json.loads(done.stdout)["status"], done.returncode) == (status, code)
+
+
+def test_images_are_saved_where_asked(cli: Cli) -> None:
+    done = cli("run", PLOT, "--images", "plots/today", "--json", "-q")
+    execution = json.loads(done.stdout)
+    (saved,) = (cli.folder / "plots" / "today").iterdir()
+    assert saved.name == f"{execution['session_id']}-1-1.png"
+    assert saved.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_session_is_kept_and_gone_on_in(cli: Cli) -> None:
+    first = json.loads(cli("run", "x = 20", "--keep", "--json", "--agent", "me").stdout)
+    second = json.loads(cli("run", "x + 1", "--session", first["session_id"], "--json").stdout)
+    assert (second["session_id"], second["seq"], second["text"].strip()) == (
+        first["session_id"],
+        2,
+        "21",
+    )
+    shown = json.loads(cli("show", first["session_id"], "--json").stdout)["session"]
+    assert (shown["status"], shown["agent"]["name"]) == ("open", "me")
+
+
+def test_a_session_that_is_not_kept_is_closed(cli: Cli) -> None:
+    execution = json.loads(cli("run", "1", "--json").stdout)
+    done = cli("run", "2", "--session", execution["session_id"])
+    assert done.returncode == 4
+    assert "closed" in done.stderr
+
+
+def test_ctrl_c_cancels_the_execution_and_says_so(cli: Cli, gate: Gate) -> None:
+    process = cli.start("run", "--json", "--keep", gate.source)
+    gate.wait_until_it_runs()
+    ctrl_c(process)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "cancelling" in err
+    execution = json.loads(out)
+    assert execution["status"] in ("cancelled", "interrupted")
+    shown = json.loads(cli("show", execution["id"], "--json").stdout)
+    assert shown["status"] == execution["status"]
+
+
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        (["run"], "SOURCE"),
+        (["run", "missing.py"], "no file missing.py"),
+        (["run", "1", "--timeout", "-3"], "number of seconds"),
+        (["run", "1", "--timeout", "inf"], "number of seconds"),
+        (["run", "1", "--env", "NOVALUE"], "NAME=value"),
+        (["run", "1", "--images", "taken"], "taken"),
+        (["run", "taken.ipynb"], "jupyter execute"),
+        (["run", "latin.py"], "not UTF-8"),
+        (["run", "1", "--url", "localhost:8888"], "http://host:port"),
+        (["sessions", "--limit", "0"], "number from 1"),
+        (["show", "y_1"], "s_"),
+        (["fly"], "invalid choice"),
+    ],
+)
+def test_a_command_line_without_sense_is_exit_code_2(cli: Cli, words: list[str], word: str) -> None:
+    (cli.folder / "taken").write_text("a file")
+    (cli.folder / "taken.ipynb").write_text("{}")
+    (cli.folder / "latin.py").write_bytes(b"# caf\xe9")
+    done = cli(*words)
+    assert done.returncode == 2
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_refusal_is_exit_code_4(cli: Cli) -> None:
+    done = cli("run", "1", "--kernel", "no-such-kernel")
+    assert done.returncode == 4
+    assert "no-such-kernel" in done.stderr
+
+
+def test_nobody_at_the_address_is_exit_code_3(cli: Cli) -> None:
+    done = cli("status", "--url", "http://127.0.0.1:9/", "--token", "x")
+    assert done.returncode == 3
+    assert "Cannot connect" in done.stderr
+
+
+def test_the_environment_names_the_server(cli_alone: Cli, cli: Cli) -> None:
+    status = json.loads(cli("status", "--json").stdout)
+    token = "wrong"
+    done = cli_alone(
+        "status", JUPYTER_AGENT_EXEC_URL=status["address"], JUPYTER_AGENT_EXEC_TOKEN=token
+    )
+    assert done.returncode == 4
+
+
+def test_without_a_server_one_is_started_for_the_command(cli_alone: Cli) -> None:
+    done = cli_alone("run", "import os\nprint(os.getcwd())\nos.getppid()")
+    assert done.returncode == 0
+    assert "Starting one for the time of this command" in done.stderr
+    folder, server_pid = done.stdout.splitlines()
+    assert Path(folder) == cli_alone.folder
+    assert not Path(f"/proc/{server_pid}").exists()
+    assert list((cli_alone.folder / "data" / "agent_exec").glob("sessions/*/journal.jsonl"))
+    verified = cli_alone("verify")
+    assert (verified.returncode, verified.stdout[:5]) == (0, "Whole")
+
+
+def test_a_ctrl_c_also_ends_the_server_that_was_started(cli_alone: Cli, gate: Gate) -> None:
+    process = cli_alone.start("run", "import os\nprint(os.getppid(), flush=True)\n" + gate.source)
+    gate.wait_until_it_runs()
+    assert process.stdout is not None
+    server_pid = process.stdout.readline().strip()
+    ctrl_c(process)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "cancelling" in err
+    assert not Path(f"/proc/{server_pid}").exists()
+    assert cli_alone("verify").returncode == 0
+
+
+@pytest.mark.parametrize("words", [["run", "1", "--keep"], ["status"]])
+def test_what_needs_a_running_server_says_so(cli_alone: Cli, words: list[str]) -> None:
+    done = cli_alone(*words)
+    assert done.returncode == 3
+    assert "jupyter lab" in done.stderr
+
+
+def test_a_server_that_cannot_start_shows_the_end_of_its_log(cli_alone: Cli) -> None:
+    config = cli_alone.folder / "config" / "jupyter_server_config.py"
+    config.parent.mkdir()
+    config.write_text(
+        "c.AgentExecApp.default_timeout = 'soon'\nraise SystemExit('no config today')"
+    )
+    done = cli_alone("run", "1")
+    assert done.returncode == 3
+    assert "no config today" in done.stderr
+
+
+def test_the_help_of_each_command_helps(cli_alone: Cli) -> None:
+    done = cli_alone("--help")
+    for command in ("run", "sessions", "show", "search", "export", "verify", "status"):
+        assert command in done.stdout
+        assert cli_alone(command, "--help").returncode == 0

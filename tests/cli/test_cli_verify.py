@@ -1,0 +1,95 @@
+"""`verify` on histories that were tampered with; no server runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from command import Cli
+from real_server import environment
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a history of one session, written by a server that has ended."""
+    folder = tmp_path_factory.mktemp("recorded")
+    assert Cli(environment(folder), folder)("run", "print('recorded')").returncode == 0
+    return folder / "data" / "agent_exec"
+
+
+@pytest.fixture
+def history(recorded: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(recorded, tmp_path / "history"))
+
+
+def journal_of(history: Path) -> Path:
+    (journal,) = history.glob("sessions/*/journal.jsonl")
+    return journal
+
+
+def cut(journal: Path, lines: int) -> None:
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-lines]))
+
+
+def test_a_whole_history_is_exit_code_0(cli_alone: Cli, history: Path) -> None:
+    done = cli_alone("verify", str(history), "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["outcome"] == "whole"
+    assert cli_alone("verify", "--history", str(history)).returncode == 0
+
+
+def test_an_altered_journal_is_exit_code_1(cli_alone: Cli, history: Path) -> None:
+    journal = journal_of(history)
+    journal.write_bytes(journal.read_bytes().replace(b"command-line", b"command-lime"))
+    done = cli_alone("verify", str(journal))
+    assert done.returncode == 1
+    assert "Entry 0" in done.stdout
+
+
+def test_a_journal_cut_before_a_known_head_is_exit_code_3(cli_alone: Cli, history: Path) -> None:
+    journal = journal_of(history)
+    head = json.loads(journal.read_bytes().splitlines()[-1])["hash"]
+    assert cli_alone("verify", str(journal), "--head", head).returncode == 0
+    cut(journal, 1)
+    assert cli_alone("verify", str(journal)).returncode == 0
+    done = cli_alone("verify", str(journal), "--head", head)
+    assert (done.returncode, "TRUNCATED" in done.stdout) == (3, True)
+
+
+def test_a_torn_line_is_exit_code_4(cli_alone: Cli, history: Path) -> None:
+    journal = journal_of(history)
+    journal.write_bytes(journal.read_bytes()[:-20])
+    assert cli_alone("verify", str(journal)).returncode == 4
+
+
+def test_a_missing_journal_is_exit_code_5(cli_alone: Cli, history: Path) -> None:
+    journal = journal_of(history)
+    session_id = journal.parent.name
+    journal.unlink()
+    assert cli_alone("verify", str(history)).returncode == 5
+    assert cli_alone("verify", session_id, "--history", str(history)).returncode == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        (["nowhere"], "no file or folder"),
+        (["--history", "nowhere"], "no history"),
+        ([], "no history"),
+        (["--head", "short"], "SHA-256"),
+        (["foreign.ipynb"], "not a notebook that was exported"),
+        (["strange.ipynb"], "cannot be"),
+        (["lonely.ipynb"], "--journal"),
+    ],
+)
+def test_what_cannot_be_checked_is_exit_code_2(cli_alone: Cli, words: list[str], word: str) -> None:
+    for name, session_id in (("strange", "../../etc"), ("lonely", "s_1")):
+        metadata = {"agent_exec": {"events": [{"session_id": session_id}]}}
+        (cli_alone.folder / f"{name}.ipynb").write_text(json.dumps({"metadata": metadata}))
+    (cli_alone.folder / "foreign.ipynb").write_text('{"metadata": {}}')
+    done = cli_alone("verify", *words)
+    assert done.returncode == 2
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,344 @@
+"""The client against a real server with a real kernel."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from cutting_proxy import CuttingProxy
+from real_server import Gate, RealServer
+
+from jupyter_agent_exec import errors
+from jupyter_agent_exec.client import (
+    Accepted,
+    Agent,
+    AgentExecClient,
+    AsyncAgentExecClient,
+    CannotConnect,
+    ExecutionFailed,
+    Finished,
+    OutputChanged,
+    Result,
+    Session,
+    StatusChanged,
+    UnexpectedAnswer,
+    apply,
+)
+
+PLOT = """
+import base64
+from IPython.display import Image, display
+data = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+)
+display(Image(data=data, format="png"))
+"""
+
+
+def in_thread(run: Any) -> tuple[threading.Thread, list[Any]]:
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(run()))
+    thread.start()
+    return thread, results
+
+
+def test_a_source_is_run_and_read(session: Session) -> None:
+    result = session.run("print('hello')\n1 + 1")
+    assert (result.ok, result.text.split()) == (True, ["hello", "2"])
+    assert result.execution.session_id == session.id
+    nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.from_dict(result.cell)]))
+    assert session.run("_ + 1").text.strip() == "3"
+
+
+def test_code_that_raises_is_a_result(session: Session) -> None:
+    result = session.run("{}['x']")
+    assert result.status == "error"
+    assert result.error is not None
+    assert (result.error.ename, result.error.evalue) == ("KeyError", "'x'")
+    with pytest.raises(ExecutionFailed, match="KeyError"):
+        session.run("{}['x']", raise_on_error=True)
+
+
+def test_an_image_arrives_whole(session: Session, tmp_path: Path) -> None:
+    (image,) = session.run(PLOT).images
+    assert (image.mimetype, image.width, image.height) == ("image/png", 2, 1)
+    saved = image.save(tmp_path / "plot").read_bytes()
+    assert struct.unpack(">II", saved[16:24]) == (2, 1)
+    assert len(saved) == image.bytes
+
+
+def test_events_add_up_to_the_result(session: Session) -> None:
+    outputs: list[dict[str, Any]] = []
+    kinds = []
+    result: Result | None = None
+    for event in session.stream("print('a')\nprint('b')\n3"):
+        kinds.append(type(event))
+        if isinstance(event, OutputChanged):
+            apply(outputs, event.change)
+        elif isinstance(event, Finished):
+            result = event.result
+    assert kinds[0] is Accepted
+    assert kinds[-1] is Finished
+    assert result is not None
+    assert outputs == result.outputs
+    assert [output["output_type"] for output in outputs] == ["stream", "execute_result"]
+
+
+def test_output_is_told_while_the_code_runs(session: Session, gate: Gate) -> None:
+    events = session.stream(f"print('before')\n{gate.source}")
+    first = next(event for event in events if isinstance(event, OutputChanged))
+    assert isinstance(first.change.output, dict)
+    assert first.change.output["text"] == "before\n"
+    gate.wait_until_it_runs()
+    gate.let_it_go_on()
+    *_, last = events
+    assert isinstance(last, Finished)
+    assert last.result.text.split() == ["before", "went", "on"]
+
+
+def test_a_timeout_is_a_status(session: Session) -> None:
+    result = session.run("print('kept', flush=True)\nimport time\ntime.sleep(600)", timeout=0.5)
+    assert result.status == "timed_out"
+    assert result.text.startswith("kept")
+
+
+def test_a_running_execution_can_be_cancelled(
+    client: AgentExecClient, session: Session, gate: Gate
+) -> None:
+    events = session.stream(gate.source)
+    first = next(events)
+    assert isinstance(first, Accepted)
+    gate.wait_until_it_runs()
+    client.cancel(first.result.id)
+    *_, last = events
+    assert isinstance(last, Finished)
+    assert last.result.status in ("cancelled", "interrupted")
+    with pytest.raises(errors.AlreadyFinished):
+        client.cancel(first.result.id)
+
+
+def test_the_kernel_is_interrupted_and_restarted(session: Session, gate: Gate) -> None:
+    session.run("x = 1")
+    thread, results = in_thread(lambda: session.run(gate.source))
+    gate.wait_until_it_runs()
+    session.interrupt()
+    thread.join()
+    assert results[0].status == "interrupted"
+    session.restart()
+    result = session.run("x")
+    assert result.error is not None
+    assert result.error.ename == "NameError"
+    assert result.execution.kernel is not None
+    assert result.execution.kernel.restarted
+
+
+def test_a_connection_cut_in_mid_wait_runs_nothing_twice(
+    server: RealServer, session: Session, gate: Gate
+) -> None:
+    with CuttingProxy(server.url) as proxy, AgentExecClient(proxy.url, server.token) as client:
+        through = client.session(session.id)
+        thread, results = in_thread(lambda: through.run("n = 0\nn += 1\n" + gate.source))
+        gate.wait_until_it_runs()
+        proxy.cut()
+        proxy.mend()
+        gate.let_it_go_on()
+        thread.join()
+        assert proxy.connections > 1
+    assert results[0].text.strip() == "went on"
+    assert [execution.id for execution in session.executions()] == [results[0].id]
+
+
+def test_a_stream_cut_in_the_middle_ends_with_the_whole_result(
+    server: RealServer, session: Session, gate: Gate
+) -> None:
+    with CuttingProxy(server.url) as proxy, AgentExecClient(proxy.url, server.token) as client:
+        events = client.session(session.id).stream("print('before', flush=True)\n" + gate.source)
+        next(event for event in events if isinstance(event, StatusChanged))
+        gate.wait_until_it_runs()
+        proxy.cut()
+        proxy.mend()
+        gate.let_it_go_on()
+        *_, last = events
+    assert isinstance(last, Finished)
+    assert last.result.text.split() == ["before", "went", "on"]
+    assert len(list(session.executions())) == 1
+
+
+def test_the_same_key_gets_the_same_execution(session: Session) -> None:
+    first = session.run("1", idempotency_key="once")
+    assert session.run("1", idempotency_key="once").id == first.id
+    with pytest.raises(errors.IdempotencyConflict):
+        session.run("2", idempotency_key="once")
+
+
+def test_a_session_is_closed_at_the_end_of_its_block(client: AgentExecClient) -> None:
+    agent = Agent(name="analyst", version="1.2", model="any")
+    with client.open_session(agent, title="A title", timeout=5, init_source="y = 7") as session:
+        assert session.run("y").text.strip() == "7"
+    info = client.session(session.id).info
+    assert (info.status, info.agent, info.title) == ("closed", agent, "A title")
+    with pytest.raises(errors.SessionClosed):
+        session.run("1")
+    session.close()
+
+
+def test_an_error_in_the_block_is_not_hidden_by_closing(server: RealServer) -> None:
+    def fail() -> None:
+        with (
+            CuttingProxy(server.url) as proxy,
+            AgentExecClient(proxy.url, server.token) as client,
+            client.open_session("tester"),
+        ):
+            proxy.cut()
+            proxy.mend()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+
+
+def test_sessions_and_executions_are_listed(client: AgentExecClient, session: Session) -> None:
+    for number in range(3):
+        session.run(str(number))
+    assert next(client.sessions()).id == session.id
+    assert [result.execution.seq for result in session.executions()] == [1, 2, 3]
+    assert client.execution(next(session.executions()).id).text.strip() == "0"
+
+
+def test_the_whole_text_is_read_by_range_and_by_pattern(
+    client: AgentExecClient, session: Session
+) -> None:
+    result = session.run("for i in range(5000): print('line', i)", max_output_bytes=1000)
+    assert result.execution.omitted.bytes > 0
+    text = client.text(result.id, offset=0, limit=14)
+    assert text.text == "line 0\nline 1\n"
+    assert text.next_offset == 14
+    found = client.text(result.id, grep="line 4321$")
+    assert [(match.line, match.text) for match in found.matches] == [(4322, "line 4321")]
+
+
+def test_search_finds_what_was_run(client: AgentExecClient, session: Session) -> None:
+    result = session.run("zanzibar = 1")
+    hits = list(client.search("zanzibar", session_id=session.id))
+    assert [hit.execution_id for hit in hits] == [result.id]
+    assert list(client.search("zanzibar", status="error")) == []
+
+
+def test_export_and_journal_are_returned_or_written(session: Session, tmp_path: Path) -> None:
+    session.run("1")
+    notebook = session.export()
+    nbformat.validate(nbformat.from_dict(notebook))
+    path = session.export(tmp_path / "work.ipynb")
+    assert nbformat.read(path, as_version=4).cells[0].source == "1"
+    assert session.journal(tmp_path / "j.jsonl").read_bytes() == session.journal()
+
+
+def test_refusals_are_the_errors_that_they_are(client: AgentExecClient) -> None:
+    with pytest.raises(errors.SessionNotFound):
+        client.session("s_01M7YV88M6B2S4MB720J9M2Z7H")
+    with pytest.raises(errors.KernelSpecNotFound) as caught:
+        client.open_session("tester", kernel_name="no-such-kernel")
+    assert "python3" in caught.value.detail["allowed"]
+
+
+def test_a_wrong_token_is_told_as_such(server: RealServer) -> None:
+    with AgentExecClient(server.url, "wrong") as client, pytest.raises(errors.Unauthenticated):
+        client.status()
+
+
+def test_a_wrong_base_url_is_told_as_such(server: RealServer) -> None:
+    with (
+        AgentExecClient(server.url + "elsewhere", server.token) as client,
+        pytest.raises(UnexpectedAnswer),
+    ):
+        client.status()
+
+
+def test_nobody_at_an_address_is_told_at_once(server: RealServer) -> None:
+    with CuttingProxy(server.url) as proxy:
+        url = proxy.url
+    with AgentExecClient(url, "x") as client, pytest.raises(CannotConnect, match="Does it run"):
+        client.status()
+
+
+def test_a_running_server_is_found(server: RealServer) -> None:
+    program = (
+        "from jupyter_agent_exec.client import AgentExecClient\n"
+        "with AgentExecClient() as client, client.open_session('finder') as session:\n"
+        "    print(client.address, session.run('40 + 2').text)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env=server.environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [server.url.rstrip("/"), "42"]
+
+
+def test_the_awaiting_client_does_the_same(server: RealServer, gate: Gate, tmp_path: Path) -> None:
+    async def use() -> None:
+        async with (
+            AsyncAgentExecClient(server.url, server.token) as client,
+            await client.open_session("awaiter") as session,
+            await client.open_session("another") as other,
+        ):
+            waiting = asyncio.create_task(session.run(gate.source))
+            await asyncio.to_thread(gate.wait_until_it_runs)
+            assert (await other.run("1 + 1")).text.strip() == "2"
+            gate.let_it_go_on()
+            assert (await waiting).text.strip() == "went on"
+            assert (await other.run("1/0")).status == "error"
+            events = [event async for event in other.stream("print('a')")]
+            assert isinstance(events[-1], Finished)
+            assert [result.execution.seq async for result in other.executions()] == [1, 2, 3]
+            assert client.address == server.url.rstrip("/")
+            assert (await client.status()).open_sessions >= 2
+            assert (await anext(aiter(client.sessions()))).id == other.id
+            assert (await client.session(session.id)).id == session.id
+            assert (await client.execution(events[-1].result.id)).ok
+            assert (await client.wait(events[-1].result.id)).ok
+            followed = [event async for event in client.follow(events[-1].result.id)]
+            assert isinstance(followed[-1], Finished)
+            with pytest.raises(errors.AlreadyFinished):
+                await client.cancel(events[-1].result.id)
+            assert (await client.text(events[-1].result.id)).text == "a\n"
+            assert (await client.text(events[-1].result.id, grep="a")).matches
+            assert [hit.seq async for hit in client.search("1/0", session_id=other.id)] == [2]
+            await other.interrupt()
+            await other.restart()
+            assert len((await other.export())["cells"]) == 3
+            path = await other.journal(tmp_path / "j.jsonl")
+            assert path.read_bytes() == await other.journal()
+        with pytest.raises(errors.SessionClosed):
+            await session.run("1")
+        await client.close()
+
+    asyncio.run(use())
+
+
+def test_the_awaiting_client_survives_a_cut_connection(
+    server: RealServer, session: Session, gate: Gate
+) -> None:
+    async def use(proxy: CuttingProxy) -> Result:
+        async with AsyncAgentExecClient(proxy.url, server.token) as client:
+            through = await client.session(session.id)
+            waiting = asyncio.create_task(through.run(gate.source))
+            await asyncio.to_thread(gate.wait_until_it_runs)
+            proxy.cut()
+            proxy.mend()
+            gate.let_it_go_on()
+            return await waiting
+
+    with CuttingProxy(server.url) as proxy:
+        result = asyncio.run(use(proxy))
+    assert result.text.strip() == "went on"
+    assert [execution.id for execution in session.executions()] == [result.id]

@@ -1,0 +1,111 @@
+"""A real Jupyter server with a real ipykernel, in a process of its own, and folders of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+PROJECT = Path(__file__).parent.parent
+TOKEN = "a-token-of-the-tests"
+
+
+class RealServer(NamedTuple):
+    """A server that runs."""
+
+    url: str
+    token: str
+    environ: dict[str, str]
+    """With which a program finds this server, and no other."""
+    root_dir: Path
+    history_dir: Path
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return an environment with Jupyter's folders in `folder`, in which our package is found."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("JUPYTER", "JPY_", "IPYTHON"))
+    }
+    return {
+        **kept,
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "JUPYTER_DATA_DIR": str(folder / "data"),
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "IPYTHONDIR": str(folder / "ipython"),
+        "MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR", str(folder / "matplotlib")),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")])),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+@contextmanager
+def real_server(folder: Path, *options: str) -> Iterator[RealServer]:
+    environ = environment(folder)
+    root_dir, history_dir = folder / "root", folder / "history"
+    root_dir.mkdir()
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            str(PROJECT / "tests" / "announcing_server.py"),
+            "--ServerApp.jpserver_extensions={'jupyter_agent_exec': True}",
+            "--ServerApp.ip=127.0.0.1",
+            "--ServerApp.port=0",
+            "--ServerApp.open_browser=False",
+            "--ServerApp.allow_root=True",
+            f"--ServerApp.root_dir={root_dir}",
+            f"--IdentityProvider.token={TOKEN}",
+            f"--AgentExecApp.history_dir={history_dir}",
+            *options,
+        ],
+        env=environ,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, "the server did not start; see its log above"
+        yield RealServer(json.loads(line)["url"], TOKEN, environ, root_dir, history_dir)
+    finally:
+        process.terminate()
+        process.wait(30)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+class Gate:
+    """Code in a kernel that says when it runs and goes on when it is let, without sleeping."""
+
+    def __init__(self, folder: Path) -> None:
+        self._started = folder / "started"
+        self._go = folder / "go"
+        os.mkfifo(self._started)
+        os.mkfifo(self._go)
+
+    @property
+    def source(self) -> str:
+        return (
+            f"open({str(self._started)!r}, 'w').close()\n"
+            f"open({str(self._go)!r}).read()\n"
+            "print('went on')"
+        )
+
+    def wait_until_it_runs(self) -> None:
+        self._started.read_text()
+
+    def let_it_go_on(self) -> None:
+        self._go.write_text("")
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path)
