@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from recorded import AT, closed, new_history, new_session_id, run
+from recorded import AT, closed, new_history, new_session_id, opened, run
 
+from jupyter_agent_exec.journal.journal import Journal
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 
 
@@ -120,3 +121,21 @@ def test_an_end_that_only_the_journal_tells_reaches_the_ledger(history, folder, 
     assert b"session_closed" in ledger.read_bytes()
     assert whole(folder)
     again.stop()
+
+
+def test_a_session_that_a_live_server_may_be_about_to_list_is_left_alone(folder, other_server):
+    other_server.stdout.readline()
+    entry = opened()
+    session = folder / "sessions" / entry.session_id
+    session.mkdir()
+    journal = Journal.create(session / "journal.jsonl")
+    journal.append([entry])
+    journal.close()
+    history = new_history(folder)
+    assert history.session(entry.session_id).status == "open"
+    history.stop()
+    other_server.kill()
+    other_server.wait()
+    history = new_history(folder)
+    assert history.session(entry.session_id).status == "closed"
+    history.stop()

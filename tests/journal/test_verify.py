@@ -29,7 +29,7 @@ from jupyter_agent_exec.journal.verify import (
     verify_session,
 )
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook as check_notebook
-from jupyter_agent_exec.records import DisplayUpdated, LateOutput, OutputRef
+from jupyter_agent_exec.records import DisplayUpdated, LateOutput, OutputRef, digest_of
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_a_payload_taken_from_its_line_is_missing_not_altered(made):
 def test_a_payload_that_no_entry_names_is_found(made):
     lines = read(made)
     parsed = chain.parse_line(lines[3])
-    lines[3] = chain.format_line(parsed.hash, parsed.canonical, {"a" * 64: "smuggled"})
+    lines[3] = chain.format_line(parsed.hash, parsed.canonical, {digest_of(b"smuggled"): "smuggled"})
     made.write_bytes(b"".join(lines))
     assert found(verify_journal(made)) == [(Outcome.ALTERED, 3)]
 
