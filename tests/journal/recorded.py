@@ -23,7 +23,7 @@ from jupyter_agent_exec.records import (
     Opened,
     Payload,
 )
-from jupyter_agent_exec.types import Digest, ExecutionId, SessionId
+from jupyter_agent_exec.types import ExecutionId, SessionId
 
 AT = "2026-11-21T09:00:00.000Z"
 BY = By(kind="agent", agent="analyst", username="ada")
@@ -145,7 +145,3 @@ def closed() -> Closed:
 def plain_entries(count: int) -> list[Entry]:
     """Return entries that name no payloads."""
     return [dispatched(new_execution_id()) for _ in range(count)]
-
-
-def digest(character: str) -> Digest:
-    return Digest(character * 64)

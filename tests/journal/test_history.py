@@ -331,6 +331,18 @@ def test_a_refused_session_leaves_nothing_behind(history, folder, file_size_limi
     assert whole(folder)
 
 
+def test_a_session_that_the_ledger_cannot_list_is_none(history, folder, file_size_limit):
+    for _ in range(10):
+        history.open_session(opened())
+    (ledger,) = folder.glob("ledger-*.jsonl")
+    file_size_limit(ledger.stat().st_size + 10)  # room for a journal's first line
+    with pytest.raises(HistoryUnavailable):
+        history.open_session(opened())
+    file_size_limit(None)
+    assert len(list((folder / "sessions").iterdir())) == 10
+    assert whole(folder)
+
+
 def test_a_folder_moved_away_and_back_is_gone_on_with(history, folder, session):
     away = folder.rename(folder.with_name("away"))
     with pytest.raises(HistoryUnavailable):

@@ -158,7 +158,9 @@ def test_a_payload_taken_from_its_line_is_missing_not_altered(made):
 def test_a_payload_that_no_entry_names_is_found(made):
     lines = read(made)
     parsed = chain.parse_line(lines[3])
-    lines[3] = chain.format_line(parsed.hash, parsed.canonical, {digest_of(b"smuggled"): "smuggled"})
+    lines[3] = chain.format_line(
+        parsed.hash, parsed.canonical, {digest_of(b"smuggled"): "smuggled"}
+    )
     made.write_bytes(b"".join(lines))
     assert found(verify_journal(made)) == [(Outcome.ALTERED, 3)]
 
