@@ -106,14 +106,26 @@ def _operation(
                 for status, answer in operation.answers.items()
             },
             **{
-                str(status): {"description": "Refused.", **_content(Problem, schema_of)}
-                for status in sorted(set(STATUSES.values()))
+                str(status): {"description": told, **_content(Problem, schema_of)}
+                for status, told in _REFUSALS.items()
             },
         },
     }
     if operation.body is not None:
-        described["requestBody"] = {"required": True, **_content(operation.body, schema_of)}
+        needed = any(field.required for field in msgspec.structs.fields(operation.body))
+        described["requestBody"] = {"required": needed, **_content(operation.body, schema_of)}
     return described
+
+
+def _refusals() -> dict[int, str]:
+    """Return the statuses of refusals, and which codes come with each."""
+    codes: dict[int, list[str]] = {500: ["internal_error"]}
+    for error, status in STATUSES.items():
+        codes.setdefault(status, []).append(error.code)
+    return {status: f"Refused: {', '.join(codes[status])}." for status in sorted(codes)}
+
+
+_REFUSALS = _refusals()
 
 
 def _content(answer: Any, schema_of: dict[Any, Any]) -> dict[str, Any]:

@@ -12,23 +12,28 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timezone
 from http import HTTPStatus
+from http.client import responses
 from typing import Any, Final, TypeVar
 
 import msgspec
 from jupyter_core.utils import ensure_async
 from jupyter_server import CallContext
+from jupyter_server.auth.decorator import allow_unauthenticated
 from jupyter_server.base.handlers import JupyterHandler
-
-from tornado import web
+from tornado import iostream, web
 
 from .. import errors
 from ..models import Problem, Request
-from .reading import read_body, read_query
+from .credentials import has_agent_token
+from .reading import Nothing, read_body, read_query
 from .scopes import PERMISSIONS, Caller, Scope
 
 M = TypeVar("M", bound=Callable[..., Awaitable[None]])
 
-VERBS: Final = ("get", "head", "post", "put", "patch", "delete", "options")
+READ_HEADERS: Final = (
+    "accept, authorization, content-type, idempotency-key, last-event-id, x-xsrftoken"
+)
+"""Request headers that a page of an origin that the operator allows may send."""
 
 STATUSES: Final[dict[type[errors.AgentExecError], int]] = {
     errors.InvalidRequest: 400,
@@ -87,8 +92,9 @@ def requires(
             said: dict[str, Request] = {}
             if body is not None:
                 said["body"] = read_body(self.request.body, body, limit_bytes=self.body_limit)
+            asked = read_query(self.request.query_arguments, query or Nothing)
             if query is not None:
-                said["query"] = read_query(self.request.query_arguments, query)
+                said["query"] = asked
             await method(self, *path, **said)
 
         verb.operation = Operation(  # type: ignore[attr-defined]
@@ -106,16 +112,18 @@ def requires(
 
 def operations(handler: type[web.RequestHandler]) -> dict[str, Operation]:
     """Return the operations of a handler class by verb."""
-    found = {verb: getattr(getattr(handler, verb), "operation", None) for verb in VERBS}
+    verbs = [method.lower() for method in handler.SUPPORTED_METHODS]
+    found = {verb: getattr(getattr(handler, verb), "operation", None) for verb in verbs}
     return {verb: operation for verb, operation in found.items() if operation is not None}
 
 
 def check_verbs(handler: type[web.RequestHandler]) -> None:
     """Raise TypeError if a verb of the handler does not name its scope."""
     named = operations(handler)
-    for verb in VERBS:
-        method = getattr(handler, verb)
-        if method is not web.RequestHandler._unimplemented_method and verb not in named:
+    free = (web.RequestHandler._unimplemented_method, AgentExecHandler.options)
+    for method in handler.SUPPORTED_METHODS:
+        verb = method.lower()
+        if verb not in named and getattr(handler, verb) not in free:
             raise TypeError(f"{handler.__name__}.{verb} does not name its scope with @requires")
 
 
@@ -136,6 +144,10 @@ class AgentExecHandler(JupyterHandler):
         CallContext.set(CallContext.JUPYTER_HANDLER, self)
         if not self.check_host():
             raise errors.Forbidden("The request names a host that this server does not answer to.")
+        if self.request.method == "OPTIONS":
+            return  # a browser asks without a credential what it may send
+        if has_agent_token(self.request.headers, self.request.arguments):
+            raise errors.Unauthenticated("This server knows no such agent token.")
         user = await ensure_async(self.identity_provider.get_user(self))
         self.current_user = self._jupyter_current_user = user
         if user is None:
@@ -143,9 +155,8 @@ class AgentExecHandler(JupyterHandler):
                 "A credential is needed: send 'Authorization: token <token>' with the token of "
                 "this Jupyter server."
             )
-        self.set_cors_headers()
         try:
-            if self.request.method not in ("GET", "HEAD", "OPTIONS"):
+            if self.request.method not in ("GET", "HEAD"):
                 self.check_xsrf_cookie()
         except web.HTTPError as error:
             raise errors.Forbidden(
@@ -155,6 +166,22 @@ class AgentExecHandler(JupyterHandler):
         if not self.check_origin():
             raise errors.Forbidden("Requests from pages of another origin are refused.")
         self.caller = Caller(username=user.username, access="full")
+
+    @allow_unauthenticated
+    async def options(self, *path: str) -> None:
+        """Tell which verbs there are, and the operator's own origins what they may send."""
+        self.set_status(HTTPStatus.NO_CONTENT)
+        self.set_header("Allow", ", ".join(self.allowed_methods))
+        if self.allow_origin or self.allow_origin_pat:
+            self.set_header("Access-Control-Allow-Methods", ", ".join(self.allowed_methods))
+            if "Access-Control-Allow-Headers" not in self.settings.get("headers", {}):
+                self.set_header("Access-Control-Allow-Headers", READ_HEADERS)
+        await self.finish()
+
+    @property
+    def allowed_methods(self) -> list[str]:
+        """Verbs of this route."""
+        return sorted(verb.upper() for verb in (*operations(type(self)), "options"))
 
     async def authorize(self, scope: Scope) -> None:
         """Ask Jupyter's Authorizer; raise Forbidden if it refuses."""
@@ -180,18 +207,36 @@ class AgentExecHandler(JupyterHandler):
         """What is answered here is never a page."""
         return super().content_security_policy + "; default-src 'none'"
 
+    def set_default_headers(self) -> None:
+        """Add the headers of every answer, also of a refusal."""
+        super().set_default_headers()
+        self.set_header("Content-Type", "application/json")
+        if self.allow_origin or self.allow_origin_pat:
+            self.set_cors_headers()
+
+    def clear(self) -> None:
+        """Begin the answer anew; a refusal leaves no cookie behind."""
+        super().clear()
+        self.__dict__.pop("_new_cookie", None)
+
     def on_finish(self) -> None:
         """Count as activity of the server, so that a hub does not cull it under an agent."""
         if getattr(self, "caller", None) is not None:
             self.settings["api_last_activity"] = datetime.now(timezone.utc)
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        """Log what nobody expected; a refusal is an ordinary answer."""
-        if not isinstance(value, (errors.AgentExecError, web.HTTPError)):
+        """Log what nobody expected; a refusal is an ordinary answer, and so is one who left."""
+        ordinary = isinstance(value, (errors.AgentExecError, iostream.StreamClosedError))
+        if isinstance(value, web.HTTPError):
+            ordinary = value.status_code < HTTPStatus.INTERNAL_SERVER_ERROR
+        if not ordinary:
             super().log_exception(typ, value, tb)
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
-        """Answer with the error's own status."""
+        """Answer with the error's own status; break off an answer that has begun."""
+        if self._headers_written:
+            self.detach().close()  # an ordinary end would make it look complete
+            return
         error = (kwargs.get("exc_info") or (None, None))[1]
         if isinstance(error, errors.AgentExecError):
             status_code = status_of(type(error))
@@ -200,26 +245,34 @@ class AgentExecHandler(JupyterHandler):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Write the body of a refusal."""
         error = (kwargs.get("exc_info") or (None, None))[1]
-        if isinstance(error, web.HTTPError) and status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-            allowed = sorted(verb.upper() for verb in operations(type(self)))
-            error = errors.MethodNotAllowed(
-                f"{self.request.method} is not for this route; it has {', '.join(allowed)}.",
-                allowed=allowed,
-            )
-            self.set_header("Allow", ", ".join(allowed))
+        if isinstance(error, web.HTTPError):
+            error = self._own_error(error)
         if isinstance(error, errors.AgentExecError):
             code, message, detail = error.code, error.message, error.detail
         elif isinstance(error, web.HTTPError):
-            phrase = HTTPStatus(status_code).phrase
-            code, message, detail = re.sub(r"\W+", "_", phrase.lower()), phrase, {}
+            message = responses.get(status_code, "Refused")
+            code, detail = re.sub(r"\W+", "_", message.lower()), {}
         else:
             code, message, detail = "internal_error", "Unhandled error", {}
+        if isinstance(error, errors.MethodNotAllowed):
+            self.set_header("Allow", ", ".join(self.allowed_methods))
         if status_code == HTTPStatus.UNAUTHORIZED:
             self.set_header("WWW-Authenticate", 'token realm="Jupyter"')
-        self.set_header("Content-Type", "application/json")
         self.finish(
             msgspec.json.encode(Problem(message=message, reason=None, code=code, detail=detail))
         )
+
+    def _own_error(self, error: web.HTTPError) -> Exception:
+        """Return what tornado refuses in our own words, where we have them."""
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            allowed = self.allowed_methods
+            return errors.MethodNotAllowed(
+                f"{self.request.method} is not for this route; it has {', '.join(allowed)}.",
+                allowed=allowed,
+            )
+        if error.status_code == HTTPStatus.BAD_REQUEST:
+            return errors.InvalidRequest("The address or the query is not UTF-8.", field=None)
+        return error
 
 
 class NotFoundHandler(AgentExecHandler):
@@ -228,4 +281,5 @@ class NotFoundHandler(AgentExecHandler):
     async def prepare(self) -> None:  # type: ignore[override]
         """Refuse in the same words whatever the verb."""
         await super().prepare()
-        raise errors.NotFound(f"There is no {self.request.path} here; see openapi.json.")
+        if self.request.method != "OPTIONS":
+            raise errors.NotFound(f"There is no {self.request.path} here; see openapi.json.")

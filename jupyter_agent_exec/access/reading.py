@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,8 +15,13 @@ from ..models import Request
 
 R = TypeVar("R", bound=Request)
 
-_PATH = re.compile(r" - at `\$\.?(?P<path>.*)`$")
+_PATH = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>.*?)(?:\[\.\.\.\])*`$")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _MEMBER = re.compile(r"(?:unknown|required) field `(?P<member>[^`]*)`")
+
+
+class Nothing(Request, frozen=True, kw_only=True):
+    """Of a route that reads no query."""
 
 
 def read_body(body: bytes, model: type[R], *, limit_bytes: int) -> R:
@@ -56,25 +62,29 @@ def _invalid(error: msgspec.ValidationError) -> InvalidRequest:
 
 
 def _malformed(body: bytes, error: Exception) -> InvalidRequest:
-    """Tell text that cannot be written as UTF-8 from what is no JSON at all."""
+    """Tell what JSON can write and we do not take from what is no JSON at all."""
     try:
         said = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return InvalidRequest(f"The body is not JSON: {error}.", field=None)
-    field = _without_utf8(said, "")
-    if field is None:
+    found = _not_taken(said, "")
+    if found is None:
         return InvalidRequest(f"The body is not strict JSON: {error}.", field=None)
-    return InvalidRequest(f"{field}: holds a lone surrogate, which is not text.", field=field)
+    field, what = found
+    return InvalidRequest(f"{field}: {what}" if field else what, field=field or None)
 
 
-def _without_utf8(value: Any, at: str) -> str | None:
-    """Find the first text that holds a lone surrogate."""
-    if isinstance(value, str):
-        return at if re.search(r"[\ud800-\udfff]", value) else None
+def _not_taken(value: Any, at: str) -> tuple[str, str] | None:
+    """Find the first text that holds a lone surrogate, or number that is none; say what it is."""
+    if isinstance(value, str) and _SURROGATE.search(value):
+        return at, "holds a lone surrogate, which is not text."
+    if isinstance(value, float) and not math.isfinite(value):
+        return at, "is not a finite number."
+    members: Iterable[tuple[str, Any]] = ()
     if isinstance(value, dict):
-        members: Any = ((f"{at}.{name}".lstrip("."), item) for name, item in value.items())
+        if any(_SURROGATE.search(name) for name in value):
+            return at, "has a member whose name holds a lone surrogate, which is not text."
+        members = ((f"{at}.{name}".lstrip("."), item) for name, item in value.items())
     elif isinstance(value, list):
         members = ((f"{at}[{index}]", item) for index, item in enumerate(value))
-    else:
-        return None
-    return next((found for name, item in members if (found := _without_utf8(item, name))), None)
+    return next((found for name, item in members if (found := _not_taken(item, name))), None)

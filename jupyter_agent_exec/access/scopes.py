@@ -6,6 +6,8 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from ..records import By
+
 Scope: TypeAlias = Literal["exec:scratch", "history:read"]
 """What a verb needs: to run code in a scratch kernel, or to read the history."""
 
@@ -22,3 +24,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     username: str
     access: Literal["full"]
     """`full`: by a person's own credential."""
+
+    def by(self) -> By:
+        """Return the caller as entries name them."""
+        return By(kind="person", username=self.username)
