@@ -251,7 +251,7 @@ class BlobHandler(SessionsBase):
     """A large payload."""
 
     @web.authenticated
-    @requires("history:read", answers={200: "application/octet-stream"})
+    @requires("history:read", answers={200: "*/*"})
     async def get(self, digest: str) -> None:
         """Read a payload; what it holds was made by code that nobody vouches for."""
         path, mimetype, size = await self.manager.blob(digest)
