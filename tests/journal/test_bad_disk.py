@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from recorded import (
+    accepted,
+    closed,
+    dispatched,
+    finished,
+    new_execution_id,
+    new_history,
+    opened,
+    plain_entries,
+    run,
+    stream,
+)
+
+from jupyter_agent_exec.errors import (
+    HistoryUnavailable,
+)
+from jupyter_agent_exec.journal.reading import lines
+from jupyter_agent_exec.journal.reserve import RESERVE_BYTES
+from jupyter_agent_exec.journal.verify import verify_history
+
+
+def whole(folder):
+    return verify_history(folder).findings == []
+
+
+def test_what_has_happened_is_written_into_the_reserve(history, folder, session, file_size_limit):
+    execution_id = new_execution_id()
+    entry, payload = accepted(execution_id, 1, "1")
+    session.append([entry, dispatched(execution_id)], [payload])
+    assert (folder / "reserve").stat().st_size == RESERVE_BYTES
+    end, payloads = finished(execution_id, [stream("done")])
+    file_size_limit(session.head.length)  # smaller than any journal
+    with pytest.raises(HistoryUnavailable):
+        session.append_final([end], payloads)
+    assert not (folder / "reserve").exists()
+    assert session.kept
+    assert not session.retry()
+    assert not history.available
+    with pytest.raises(HistoryUnavailable):
+        session.append(plain_entries(1))
+    with pytest.raises(HistoryUnavailable):
+        history.check()
+    with pytest.raises(HistoryUnavailable):
+        history.open_session(opened())
+    file_size_limit(None)
+    history.check()
+    assert session.retry()
+    assert history.available
+    assert (folder / "reserve").exists()
+    assert history.execution(execution_id).outputs == [stream("done")]
+    assert whole(folder)
+
+
+def test_what_was_kept_goes_ahead_of_what_follows(history, folder, session, file_size_limit):
+    execution_id = new_execution_id()
+    entry, payload = accepted(execution_id, 1, "1")
+    session.append([entry, dispatched(execution_id)], [payload])
+    end, payloads = finished(execution_id, [])
+    file_size_limit(100)
+    with pytest.raises(HistoryUnavailable):
+        session.append_final([end], payloads)
+    with pytest.raises(HistoryUnavailable):
+        session.close(closed())
+    file_size_limit(None)
+    assert session.retry()
+    assert history.execution(execution_id).status == "ok"
+    assert history.session(session.session_id).status == "closed"
+    assert whole(folder)
+
+
+def test_what_was_kept_is_written_by_the_next_append(history, session, file_size_limit):
+    execution_id = new_execution_id()
+    entry, payload = accepted(execution_id, 1, "1")
+    session.append([entry, dispatched(execution_id)], [payload])
+    end, payloads = finished(execution_id, [])
+    file_size_limit(100)
+    with pytest.raises(HistoryUnavailable):
+        session.append_final([end], payloads)
+    file_size_limit(None)
+    next_id = run(session, 2, "2", [])
+    assert not session.kept
+    first, second = (history.execution(i) for i in (execution_id, next_id))
+    assert (first.status, second.status) == ("ok", "ok")
+    journal = [line.entry for line in lines(history.journal_path(session.session_id))]
+    assert [type(entry).__name__ for entry in journal[3:5]] == ["Finished", "Accepted"]
+
+
+def test_a_refused_session_leaves_nothing_behind(history, folder, file_size_limit):
+    file_size_limit(10)
+    with pytest.raises(HistoryUnavailable):
+        history.open_session(opened())
+    file_size_limit(None)
+    assert list((folder / "sessions").iterdir()) == []
+    history.open_session(opened())
+    assert whole(folder)
+
+
+def test_a_session_that_the_ledger_cannot_list_is_none(history, folder, file_size_limit):
+    for _ in range(10):
+        history.open_session(opened())
+    (ledger,) = folder.glob("ledger-*.jsonl")
+    file_size_limit(ledger.stat().st_size + 10)  # room for a journal's first line
+    with pytest.raises(HistoryUnavailable):
+        history.open_session(opened())
+    file_size_limit(None)
+    assert len(list((folder / "sessions").iterdir())) == 10
+    assert whole(folder)
+
+
+def test_a_folder_moved_away_and_back_is_gone_on_with(history, folder, session):
+    away = folder.rename(folder.with_name("away"))
+    with pytest.raises(HistoryUnavailable):
+        session.append(plain_entries(1))
+    assert not history.available
+    assert not folder.exists()
+    away.rename(folder)
+    execution_id = run(session, 1, "1", [stream("back")])
+    assert history.available
+    assert history.execution(execution_id).outputs == [stream("back")]
+    session.close(closed())
+    assert whole(folder)
+
+
+def test_a_deleted_folder_stops_its_sessions_but_not_new_ones(history, folder, session):
+    shutil.rmtree(folder)
+    with pytest.raises(HistoryUnavailable):
+        session.append(plain_entries(1))
+    new = history.open_session(opened())
+    execution_id = run(new, 1, "1", [])
+    assert history.execution(execution_id).status == "ok"
+    with pytest.raises(HistoryUnavailable):
+        session.append(plain_entries(1))
+    assert whole(folder)
+
+
+def test_a_folder_that_cannot_be_made_is_tried_again(tmp_path):
+    obstacle = tmp_path / "agent_exec"
+    obstacle.write_text("in the way")
+    history = new_history(obstacle)
+    assert not history.available
+    assert history.ledger_head.length == 0
+    assert history.sessions() == ([], None)
+    with pytest.raises(HistoryUnavailable):
+        history.check()
+    with pytest.raises(HistoryUnavailable):
+        history.open_session(opened())
+    obstacle.unlink()
+    history.check()
+    assert history.available
+    session = history.open_session(opened())
+    assert history.session(session.session_id).status == "open"
+    history.stop()
+
+
+def test_a_disk_that_is_full_at_the_start_is_tried_again(folder, file_size_limit):
+    file_size_limit(0)
+    history = new_history(folder)
+    for _ in range(2):
+        with pytest.raises(HistoryUnavailable):
+            history.open_session(opened())
+    assert not history.available
+    file_size_limit(None)
+    session = history.open_session(opened())
+    assert history.available
+    assert len(list(folder.glob("ledger-*.jsonl"))) == 1
+    assert history.session(session.session_id).status == "open"
+    history.stop()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_history_can_be_read(history, folder, session):
+    execution_id = run(session, 1, "1", [stream("kept")])
+    session.close(closed())
+    history.stop()
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    again = new_history(folder)
+    assert not again.available
+    assert again.execution(execution_id).outputs == [stream("kept")]
+    again.stop()
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o700)
+
+
+def test_a_stopped_history_takes_and_tells_nothing(history, session):
+    history.stop()
+    history.stop()
+    with pytest.raises(HistoryUnavailable):
+        history.open_session(opened())
+    with pytest.raises(HistoryUnavailable):
+        history.check()
+    with pytest.raises(HistoryUnavailable):
+        session.append(plain_entries(1))
+    with pytest.raises(HistoryUnavailable):
+        history.session(session.session_id)
