@@ -20,9 +20,9 @@ from .kernels.scratch import ScratchKernels, ServerKernels
 from .openapi import OpenAPIHandler, Route, document
 from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
 from .sessions.answers import NAMESPACE
+from .sessions.bounds import Bounds, Settings
 from .sessions.handlers import ROUTES, STREAMED
-from .sessions.manager import AgentSessions, Settings
-from .sessions.session import Bounds
+from .sessions.manager import AgentSessions
 
 
 class AgentExecApp(ExtensionApp):
@@ -73,7 +73,8 @@ class AgentExecApp(ExtensionApp):
         10_000_000,
         min=1000,
         config=True,
-        help="Bytes of output kept with a cell, at the most: half from the start, half from the end.",
+        help="""Bytes of output kept with a cell, at the most: half from the start, half from the
+        end.""",
     )
     max_text_bytes = Int(
         100_000_000,
@@ -190,7 +191,8 @@ class AgentExecApp(ExtensionApp):
         self.activity.stop()
 
     def _emit(self, event: dict[str, Any]) -> None:
-        assert self.serverapp is not None and self.serverapp.event_logger is not None
+        assert self.serverapp is not None
+        assert self.serverapp.event_logger is not None
         self.serverapp.event_logger.emit(schema_id=EVENTS_SCHEMA_ID, data=event)
 
 

@@ -204,7 +204,7 @@ class Interrupted(Entry, frozen=True, kw_only=True, tag="interrupted"):
     """An interrupt was sent to the kernel."""
 
     execution_id: ExecutionId | None
-    reason: Literal["asked", "cancelled", "timed_out", "server_stopping"]
+    reason: Literal["asked", "cancelled", "timed_out", "closing"]
 
 
 class Refused(Entry, frozen=True, kw_only=True, tag="refused"):

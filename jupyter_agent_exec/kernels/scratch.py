@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from jupyter_client.kernelspec import NoSuchKernel
 
 from ..errors import KernelSpecNotFound, KernelUnavailable
+from ..tasks import Tasks
 from ..types import ExecutionState, RestartReason
 from .connection import KernelConnection
 
@@ -186,7 +187,7 @@ class ScratchKernels:
         self._warm_spec: Spec | None = None
         self._filling: asyncio.Task[None] | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = Tasks(log)
         self._stopping = False
 
     def spec(self, kernel_name: str | None, cwd: str, env: Mapping[str, str]) -> Spec:
@@ -228,8 +229,7 @@ class ScratchKernels:
             self._filling.cancel()
             await asyncio.gather(self._filling, return_exceptions=True)
         self._discard_warm()
-        if self._ending:
-            await asyncio.wait(set(self._ending))
+        await self._ending.end()
 
     def _keep_warm(self, spec: Spec) -> None:
         """Have warm kernels for whoever asks for the same next."""
@@ -267,9 +267,7 @@ class ScratchKernels:
             self._end_later(self._warm.popleft())
 
     def _end_later(self, kernel: ScratchKernel) -> None:
-        task = asyncio.create_task(kernel.shut_down(), name=f"end kernel {kernel.id}")
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending.start(kernel.shut_down(), f"end kernel {kernel.id}")
 
     async def _start(self, spec: Spec) -> ScratchKernel:
         kernel_id = ""

@@ -57,11 +57,7 @@ class Incarnations:
     @property
     def ready(self) -> bool:
         """Whether there is a kernel that can be used at once."""
-        return (
-            self.current is not None
-            and not self.current.connection.disconnected.done()
-            and not self._lock.locked()
-        )
+        return self.current is not None and not self._is_dying() and not self._lock.locked()
 
     def model(self) -> SessionKernel | None:
         """Return the kernel as it stands."""
@@ -87,9 +83,8 @@ class Incarnations:
         KernelUnavailable, HistoryUnavailable, InitFailed
         """
         async with self._lock:
-            if self._watch is not None and self.current is not None:
-                if self.current.connection.disconnected.done():
-                    await asyncio.wait({self._watch})  # it is told how the kernel ended
+            if self._watch is not None and self._is_dying():
+                await asyncio.wait({self._watch})  # until it is told how the kernel ended
             if self.current is None:
                 await self._adopt(await self._kernels.take(self._spec))
             assert self.current is not None
@@ -145,6 +140,9 @@ class Incarnations:
             await self.end(Death("shut_down", error.message), SERVER)
             await kernel.shut_down()
             raise
+
+    def _is_dying(self) -> bool:
+        return self.current is not None and self.current.connection.disconnected.done()
 
     async def _watch_over(self, kernel: ScratchKernel) -> None:
         death = await kernel.death()

@@ -7,14 +7,12 @@ import io
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
-from ulid import ULID
 
 from ..access.scopes import Caller
 from ..errors import (
@@ -28,36 +26,23 @@ from ..errors import (
 )
 from ..journal.history import History
 from ..kernels.scratch import ScratchKernels, Spec
-from ..models import Execute, Limits, OpenSession, SearchResults, ServerStatus, Text, TextMatches
+from ..models import Execute, OpenSession, SearchResults, ServerStatus, Text, TextMatches
 from ..ranges import grep, read_range
 from ..records import (
     By,
     ExecutionRecord,
-    Opened,
-    Payload,
     SessionRecord,
     digest_of,
-    timestamp,
 )
 from ..text import transcript
 from ..types import Digest, ExecutionId, SessionId
+from .bounds import Bounds, Settings
 from .execution import LiveExecution
+from .opening import Folders, Opener
 from .queries import SearchQuery, SessionsQuery
-from .session import Bounds, LiveSession, Publish
+from .session import LiveSession, Publish
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """What the operator decided. Seconds and bytes; 0 for none where a bound may be absent."""
-
-    bounds: Bounds
-    max_timeout: float
-    max_sessions: int
-    allowed_env: frozenset[str]
-    default_wait: float
-    max_wait: float
 
 
 class _Known(NamedTuple):
@@ -72,13 +57,6 @@ class _Known(NamedTuple):
         """Whether it could not be recorded, so that the key is free again."""
         done = self.accepted is not None and self.accepted.done()
         return done and self.accepted.exception() is not None  # type: ignore[union-attr]
-
-
-class Folders(Protocol):
-    """What is asked of the contents manager."""
-
-    async def is_folder(self, path: str) -> bool:
-        """Tell whether a contents path is a folder in which a kernel may start."""
 
 
 class AgentSessions:
@@ -97,12 +75,12 @@ class AgentSessions:
     ) -> None:
         self._history = history
         self._kernels = kernels
-        self._folders = folders
         self._settings = settings
-        self._publish = publish
         self._version = version
-        self._log = log
         self._disk = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agent-exec-disk")
+        self._opener = Opener(
+            history, kernels, folders, settings, publish=publish, disk=self._disk, log=log
+        )
         self._open: dict[SessionId, LiveSession] = {}
         self._opening = 0
         self._by_client: dict[str, LiveSession] = {}
@@ -142,8 +120,8 @@ class AgentSessions:
             Nothing was opened.
         """
         await self._begun()
-        bounds = self._bounds(asked.limits)
-        spec = await self._spec(asked)
+        bounds = self._opener.bounds(asked.limits)
+        spec = await self._opener.spec(asked)
         if asked.client_id is None:
             return (await self._new_session(asked, caller, bounds, spec)).record(), True
         lock = self._client_locks.setdefault(asked.client_id, asyncio.Lock())
@@ -181,20 +159,20 @@ class AgentSessions:
         """Close a session; one that is closed stays as it is."""
         live = self._open.get(SessionId(id))
         if live is not None:
-            await live.close("closed", _by(caller))
+            await live.close("closed", caller.by())
             self._forget(live)
         return await self._read(self._history.session, id)
 
     async def interrupt(self, id: str, caller: Caller) -> SessionRecord:
         """Interrupt what runs in a session's kernel."""
         live = await self._live_session(id)
-        await live.interrupt(_by(caller))
+        await live.interrupt(caller.by())
         return live.record()
 
     async def restart(self, id: str, caller: Caller) -> SessionRecord:
         """Give a session a fresh kernel."""
         live = await self._live_session(id)
-        await live.restart(_by(caller))
+        await live.restart(caller.by())
         return live.record()
 
     # -- executions --------------------------------------------------------------------------------
@@ -216,15 +194,15 @@ class AgentSessions:
             Nothing was run.
         """
         wait = self._wait(asked.wait)
-        self._check_timeout(asked.timeout, "timeout")
-        self._check_output(asked.max_output_bytes, "max_output_bytes")
+        self._settings.check_timeout(asked.timeout, "timeout")
+        self._settings.check_output(asked.max_output_bytes, "max_output_bytes")
         body = digest_of(msgspec.json.encode(asked, order="sorted"))
         if key is not None and (known := await self._known(SessionId(id), key, body)) is not None:
             return await self.execution(known, wait)
         live = await self._live_session(id)
         execution = live.execute(
             asked.source,
-            by=_by(caller),
+            by=caller.by(),
             timeout=asked.timeout,
             queue_timeout=asked.queue_timeout,
             max_output_bytes=asked.max_output_bytes,
@@ -277,7 +255,7 @@ class AgentSessions:
                 f"The execution has finished with status {record.status}.", status=record.status
             )
         session, execution = found
-        await session.cancel(execution, _by(caller))
+        await session.cancel(execution, caller.by())
         await self._until_finished(execution, self._settings.bounds.interrupt_grace)
         return session.execution_record(execution)
 
@@ -359,14 +337,7 @@ class AgentSessions:
             )
         self._opening += 1
         try:
-            if not self._history.available:
-                await self._in_disk_thread(self._history.check)
-            kernel = await self._kernels.take(spec)
-            try:
-                session = await self._record_session(asked, caller, bounds, spec)
-            except BaseException:
-                await kernel.shut_down()
-                raise
+            session, kernel = await self._opener.open(asked, caller, bounds, spec)
             self._open[session.id] = session
         finally:
             self._opening -= 1
@@ -378,107 +349,12 @@ class AgentSessions:
             raise
         return session
 
-    async def _record_session(
-        self, asked: OpenSession, caller: Caller, bounds: Bounds, spec: Spec
-    ) -> LiveSession:
-        """Have the session on disk."""
-        source = None if asked.init_source is None else Payload.of(asked.init_source.encode())
-        entry = Opened(
-            at=timestamp(),
-            by=_by(caller),
-            session_id=SessionId(f"s_{ULID()}"),
-            agent=asked.agent,
-            target=asked.target,
-            title=asked.title,
-            client_id=asked.client_id,
-            limits=asked.limits,
-            username=caller.username,
-            access=caller.access,
-            init_source=None if source is None else source.digest,
-        )
-        payloads = [] if source is None else [source]
-        journal = await self._in_disk_thread(partial(self._history.open_session, entry, payloads))
-        record = SessionRecord(
-            id=entry.session_id,
-            agent=entry.agent,
-            target=entry.target,
-            title=entry.title,
-            client_id=entry.client_id,
-            limits=entry.limits,
-            status="open",
-            close_reason=None,
-            username=entry.username,
-            access=entry.access,
-            kernel=None,
-            executions=0,
-            opened_at=entry.at,
-            last_activity_at=entry.at,
-            closed_at=None,
-            chain=journal.head,
-        )
-        return LiveSession(
-            record,
-            journal,
-            self._kernels,
-            spec,
-            bounds=bounds,
-            init_source=asked.init_source,
-            publish=self._publish,
-            disk=self._disk,
-            log=self._log,
-        )
-
     def _forget(self, session: LiveSession) -> None:
         self._open.pop(session.id, None)
         for known in [known for known in self._keys if known[0] == session.id]:
             del self._keys[known]
         for client_id in [id for id, other in self._by_client.items() if other is session]:
             del self._by_client[client_id]
-
-    async def _spec(self, asked: OpenSession) -> Spec:
-        target = asked.target
-        cwd = (target.cwd or "").strip("/")
-        if not await self._folders.is_folder(cwd):
-            raise InvalidRequest(
-                f"target.cwd: there is no folder {cwd!r} under the server's root.",
-                field="target.cwd",
-            )
-        refused = sorted(set(target.env) - self._settings.allowed_env)
-        if refused:
-            raise InvalidRequest(
-                f"target.env: {', '.join(refused)} may not be set on this server.",
-                field="target.env",
-                allowed=sorted(self._settings.allowed_env),
-            )
-        return self._kernels.spec(target.kernel_name, cwd, target.env)
-
-    def _bounds(self, limits: Limits) -> Bounds:
-        """Fill in what a session did not say; refuse what is over the server's own limits."""
-        self._check_timeout(limits.timeout, "limits.timeout")
-        self._check_output(limits.max_output_bytes, "limits.max_output_bytes")
-        said = {name: value for name, value in msgspec.structs.asdict(limits).items() if value}
-        default = self._settings.bounds
-        if limits.restart_if_interrupt_ignored is not None:
-            said["restart_if_interrupt_ignored"] = limits.restart_if_interrupt_ignored
-        return Bounds(**{name: said.get(name, getattr(default, name)) for name in _BOUNDS})
-
-    def _check_timeout(self, timeout: float | None, field: str) -> None:
-        most = self._settings.max_timeout
-        if timeout is not None and most and timeout > most:
-            raise InvalidRequest(
-                f"{field}: {timeout:g} seconds is more than the server's {most:g}.",
-                field=field,
-                allowed=most,
-            )
-
-    def _check_output(self, size: int | None, field: str) -> None:
-        most = self._settings.bounds.max_output_bytes
-        if size is not None and size > most:
-            raise InvalidRequest(
-                f"{field}: {size:,} bytes is more than the server's {most:,}.",
-                field=field,
-                allowed=most,
-            )
 
     def _wait(self, wait: float | None) -> float:
         return min(self._settings.default_wait if wait is None else wait, self._settings.max_wait)
@@ -561,10 +437,3 @@ class AgentSessions:
 
     async def _in_disk_thread(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._disk, call)
-
-
-_BOUNDS = tuple(Bounds.__dataclass_fields__)
-
-
-def _by(caller: Caller) -> By:
-    return By(kind="person", username=caller.username)

@@ -67,6 +67,7 @@ class Recorder:
         self._loop = asyncio.get_running_loop()
         self._unwritten: list[tuple[LiveExecution, ExecutionRecord]] = []
         self._retry: asyncio.Task[None] | None = None
+        self._stopped: asyncio.Future[None] = self._loop.create_future()
 
     def unrun(self, execution: LiveExecution) -> None:
         """Write the end of an execution that never reached a kernel."""
@@ -154,14 +155,10 @@ class Recorder:
             return False
         return True
 
-    async def settle(self) -> bool:
-        """Try once more to write what is kept; return whether nothing is left."""
-        return await self._loop.run_in_executor(self._disk, self._journal.retry)
-
     def stop(self) -> None:
         """Try no more."""
-        if self._retry is not None:
-            self._retry.cancel()
+        if not self._stopped.done():
+            self._stopped.set_result(None)
 
     def _keep(
         self,
@@ -188,8 +185,10 @@ class Recorder:
             self._retry = self._loop.create_task(self._until_written(), name="history retry")
 
     async def _until_written(self) -> None:
-        while not await self.settle():
-            await asyncio.sleep(RETRY_DELAY)
+        while not await self._loop.run_in_executor(self._disk, self._journal.retry):
+            await asyncio.wait({self._stopped}, timeout=RETRY_DELAY)
+            if self._stopped.done():
+                return
         unwritten, self._unwritten = self._unwritten, []
         for execution, record in unwritten:
             self._finished(execution, replace(record, chain=self._journal.head))

@@ -108,10 +108,9 @@ async def test_a_dead_kernel_is_told_and_the_next_execution_gets_a_fresh_one(
 ) -> None:
     session = await agent.open()
     await agent.run(session, "x = 1")
-    died = await agent.run(session, f"print('last', flush=True)\n{source}")
+    died = await agent.run(session, source)
     assert died["status"] == "kernel_died"
     assert told in died["reason"]
-    assert died["cell"]["outputs"][0]["text"] == "last\n"
     after = await agent.run(session, "'x' in globals()")
     assert after["status"] == "ok"
     assert after["kernel"]["restarted"] is True

@@ -118,7 +118,13 @@ export class AgentExecApi implements IAgentExecApi {
       ) + (search && `?${search}`);
     let response: Response;
     try {
-      response = await ServerConnection.makeRequest(url, init, this._settings);
+      // With the default, 'no-store', a time stamp is added to the query, and
+      // the server refuses parameters that it does not know.
+      response = await ServerConnection.makeRequest(
+        url,
+        { cache: 'no-cache', ...init },
+        this._settings
+      );
     } catch (error) {
       if (error instanceof ServerConnection.NetworkError) {
         throw new ApiError('unreachable', error.message);

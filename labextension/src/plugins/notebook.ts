@@ -8,7 +8,7 @@ import { PathExt } from '@jupyterlab/coreutils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import type { Contents } from '@jupyterlab/services';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { downloadIcon, notebookIcon } from '@jupyterlab/ui-components';
+import { downloadIcon, launchIcon } from '@jupyterlab/ui-components';
 import { freeName, notebookName } from '../model/notebook';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import { reporter } from './report';
@@ -93,7 +93,7 @@ export const notebookPlugin: JupyterFrontEndPlugin<void> = {
       caption: trans.__(
         'Save the chosen agent session as a notebook and open it'
       ),
-      icon: notebookIcon,
+      icon: launchIcon,
       describedBy: { args: sessionArgs(trans) },
       isEnabled,
       execute: async args => {

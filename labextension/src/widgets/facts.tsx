@@ -40,6 +40,32 @@ export class SessionFacts extends ReactWidget {
   }
 }
 
+/** Why the session takes nothing new, below its cells. */
+export class SessionEnd extends ReactWidget {
+  constructor(
+    private readonly _model: ISessionModel,
+    private readonly _trans: TranslationBundle
+  ) {
+    super();
+    this.addClass('jp-AgentExecEnd');
+  }
+
+  protected render(): JSX.Element {
+    const model = this._model;
+    return (
+      <UseSignal signal={model.changed}>
+        {() =>
+          model.session?.status === 'closed' ? (
+            <div className="jp-AgentExecEnd-closed">
+              {closeReason(model.session.close_reason, this._trans)}
+            </div>
+          ) : null
+        }
+      </UseSignal>
+    );
+  }
+}
+
 interface IProps {
   model: ISessionModel;
   trans: TranslationBundle;
@@ -54,20 +80,16 @@ function Description({ model, trans }: IProps): JSX.Element | null {
   const kernel = session.kernel?.name ?? session.target.kernel_name;
   const facts = [
     agentText(session.agent),
-    trans.__('for %1', session.username),
     kernel,
     sessionWord(session, trans),
     trans.__('since %1', momentText(session.opened_at, Date.now()))
   ].filter(Boolean);
   return (
     <div className="jp-AgentExecFacts-description">
-      <h3>{sessionTitle(session, trans)}</h3>
-      <div>{facts.join(' · ')}</div>
-      {session.status === 'closed' && (
-        <div className="jp-AgentExecFacts-closed">
-          {closeReason(session.close_reason, trans)}
-        </div>
-      )}
+      <h4>{sessionTitle(session, trans)}</h4>
+      <div title={trans.__('On behalf of %1', session.username)}>
+        {facts.join(' · ')}
+      </div>
     </div>
   );
 }

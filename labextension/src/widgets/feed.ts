@@ -128,7 +128,7 @@ export class CellFeed extends Panel {
   }
 
   private _onFocus(target: Node): void {
-    const cell = this.cells.find(each => each.node.contains(target));
+    const cell = this.cells.find(each => each.node === target);
     if (cell) {
       this._tabStop = cell;
       this._keepTabStop();

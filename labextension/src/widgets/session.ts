@@ -5,7 +5,7 @@ import { Panel } from '@lumino/widgets';
 import { isFinal } from '../tokens';
 import type { IExecutionModel, ISessionModel } from '../tokens';
 import { CellWidget } from './cell';
-import { SessionFacts } from './facts';
+import { SessionEnd, SessionFacts } from './facts';
 import { CellFeed } from './feed';
 import type { Timeline } from './timeline';
 
@@ -31,6 +31,7 @@ export class SessionView extends Panel {
     );
     this.addWidget(new SessionFacts(_session, trans, onError));
     this.addWidget(this._feed);
+    this.addWidget(new SessionEnd(_session, trans));
     _session.changed.connect(this._onChanged, this);
     this._onChanged();
   }

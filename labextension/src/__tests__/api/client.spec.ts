@@ -17,9 +17,7 @@ function server(...answers: (IAnswer | Error)[]) {
   }[] = [];
   const fetch = async (request: Request) => {
     asked.push({
-      url: request.url
-        .replace(/^.*\/api\/agent-exec\//, '')
-        .replace(/[?&]\d{13}$/, ''),
+      url: request.url.replace(/^.*\/api\/agent-exec\//, ''),
       init: request,
       lastEventId: request.headers.get('Last-Event-ID')
     });

@@ -1,0 +1,158 @@
+"""Opening a session: what is asked is checked and filled in, and a record begun. All or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
+from typing import Protocol, TypeVar
+
+import msgspec
+from ulid import ULID
+
+from ..access.scopes import Caller
+from ..errors import InvalidRequest
+from ..journal.history import History
+from ..kernels.scratch import ScratchKernel, ScratchKernels, Spec
+from ..models import Limits, OpenSession
+from ..records import Opened, Payload, SessionRecord, timestamp
+from ..types import SessionId
+from .bounds import Bounds, Settings
+from .session import LiveSession, Publish
+
+T = TypeVar("T")
+
+
+class Folders(Protocol):
+    """What is asked of the contents manager."""
+
+    async def is_folder(self, path: str) -> bool:
+        """Tell whether a contents path is a folder in which a kernel may start."""
+
+
+class Opener:
+    """Opens sessions."""
+
+    def __init__(
+        self,
+        history: History,
+        kernels: ScratchKernels,
+        folders: Folders,
+        settings: Settings,
+        *,
+        publish: Publish,
+        disk: Executor,
+        log: logging.Logger,
+    ) -> None:
+        self._history = history
+        self._kernels = kernels
+        self._folders = folders
+        self._settings = settings
+        self._publish = publish
+        self._disk = disk
+        self._log = log
+
+    async def spec(self, asked: OpenSession) -> Spec:
+        """Return what the kernel is to be started with; InvalidRequest if that may not be."""
+        target = asked.target
+        cwd = (target.cwd or "").strip("/")
+        if not await self._folders.is_folder(cwd):
+            raise InvalidRequest(
+                f"target.cwd: there is no folder {cwd!r} under the server's root.",
+                field="target.cwd",
+            )
+        refused = sorted(set(target.env) - self._settings.allowed_env)
+        if refused:
+            raise InvalidRequest(
+                f"target.env: {', '.join(refused)} may not be set on this server.",
+                field="target.env",
+                allowed=sorted(self._settings.allowed_env),
+            )
+        return self._kernels.spec(target.kernel_name, cwd, target.env)
+
+    def bounds(self, limits: Limits) -> Bounds:
+        """Fill in what a session did not say; refuse what is over the server's own limits."""
+        self._settings.check_timeout(limits.timeout, "limits.timeout")
+        self._settings.check_output(limits.max_output_bytes, "limits.max_output_bytes")
+        said = {name: value for name, value in msgspec.structs.asdict(limits).items() if value}
+        default = self._settings.bounds
+        if limits.restart_if_interrupt_ignored is not None:
+            said["restart_if_interrupt_ignored"] = limits.restart_if_interrupt_ignored
+        return Bounds(**{name: said.get(name, getattr(default, name)) for name in _BOUNDS})
+
+    async def open(
+        self, asked: OpenSession, caller: Caller, bounds: Bounds, spec: Spec
+    ) -> tuple[LiveSession, ScratchKernel]:
+        """Take a kernel that has not run anything, and record the session that it is for.
+
+        Raises
+        ------
+        KernelUnavailable, HistoryUnavailable
+            Nothing was opened.
+        """
+        if not self._history.available:
+            await self._in_disk_thread(self._history.check)
+        kernel = await self._kernels.take(spec)
+        try:
+            return await self._record(asked, caller, bounds, spec), kernel
+        except BaseException:
+            await kernel.shut_down()
+            raise
+
+    async def _record(
+        self, asked: OpenSession, caller: Caller, bounds: Bounds, spec: Spec
+    ) -> LiveSession:
+        """Have the session on disk."""
+        source = None if asked.init_source is None else Payload.of(asked.init_source.encode())
+        entry = Opened(
+            at=timestamp(),
+            by=caller.by(),
+            session_id=SessionId(f"s_{ULID()}"),
+            agent=asked.agent,
+            target=asked.target,
+            title=asked.title,
+            client_id=asked.client_id,
+            limits=asked.limits,
+            username=caller.username,
+            access=caller.access,
+            init_source=None if source is None else source.digest,
+        )
+        payloads = [] if source is None else [source]
+        journal = await self._in_disk_thread(partial(self._history.open_session, entry, payloads))
+        record = SessionRecord(
+            id=entry.session_id,
+            agent=entry.agent,
+            target=entry.target,
+            title=entry.title,
+            client_id=entry.client_id,
+            limits=entry.limits,
+            status="open",
+            close_reason=None,
+            username=entry.username,
+            access=entry.access,
+            kernel=None,
+            executions=0,
+            opened_at=entry.at,
+            last_activity_at=entry.at,
+            closed_at=None,
+            chain=journal.head,
+        )
+        return LiveSession(
+            record,
+            journal,
+            self._kernels,
+            spec,
+            bounds=bounds,
+            init_source=asked.init_source,
+            publish=self._publish,
+            disk=self._disk,
+            log=self._log,
+        )
+
+    async def _in_disk_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._disk, call)
+
+
+_BOUNDS = tuple(Bounds.__dataclass_fields__)

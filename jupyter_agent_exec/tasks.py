@@ -1,0 +1,46 @@
+"""Tasks with an owner: kept while they go on, waited for when it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+
+class Tasks:
+    """The tasks of one owner. A task that fails is logged, not lost."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
+        """Start a task."""
+        task = asyncio.get_running_loop().create_task(coroutine, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    async def end(self, timeout: float | None = None) -> None:
+        """Wait for all tasks, also those that they start, but not for the one that asks.
+
+        Parameters
+        ----------
+        timeout
+            Seconds after which those that still go on are cancelled; None to wait for ever.
+        """
+        me = asyncio.current_task()
+        late = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        while others := self._tasks - {me}:
+            left = None if late is None else late - asyncio.get_running_loop().time()
+            if left is not None and left <= 0:
+                self._log.error("Still going on: %s", ", ".join(t.get_name() for t in others))
+                for task in others:
+                    task.cancel()
+                left = None
+            await asyncio.wait(others, timeout=left)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log.error("%s failed", task.get_name(), exc_info=error)

@@ -1,0 +1,59 @@
+/**
+ * Environment:
+ *
+ * - CHROMIUM_PATH: the browser; without it, the one that `playwright install
+ *   chromium` has installed.
+ * - AGENT_EXEC_UI_PORT: the server's port; without it, a free one.
+ * - UPDATE_SCREENSHOTS: when set, the screenshots in docs/images are written.
+ */
+const { execFileSync } = require('node:child_process');
+const galata = require('@jupyterlab/galata/lib/playwright-config');
+
+/** A port that nobody listens on. */
+function freePort() {
+  const program =
+    "const s = require('node:net').createServer().listen(0, '127.0.0.1', () => " +
+    '{ console.log(s.address().port); s.close(); });';
+  return execFileSync(process.execPath, ['-e', program]).toString().trim();
+}
+
+// Workers read this file too, and find the port of the main process.
+process.env.AGENT_EXEC_UI_PORT ??= freePort();
+const baseURL = `http://127.0.0.1:${process.env.AGENT_EXEC_UI_PORT}`;
+
+module.exports = {
+  ...galata,
+  testDir: 'tests',
+  reporter: [['list']],
+  forbidOnly: Boolean(process.env.CI),
+  fullyParallel: false,
+  workers: 1,
+  retries: 0,
+  use: {
+    ...galata.use,
+    baseURL,
+    viewport: { width: 1280, height: 900 },
+    trace: 'off',
+    screenshot: 'only-on-failure',
+    video: 'off',
+    launchOptions: {
+      executablePath: process.env.CHROMIUM_PATH || undefined,
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync'
+      ]
+    }
+  },
+  webServer: {
+    command: 'jupyter lab --config jupyter_server_test_config.py',
+    url: `${baseURL}/lab`,
+    timeout: 120_000,
+    reuseExistingServer: false,
+    gracefulShutdown: { signal: 'SIGTERM', timeout: 20_000 }
+  }
+};

@@ -1,0 +1,360 @@
+import { expect } from '@jupyterlab/galata';
+import { test } from './panel';
+
+/** What the buttons are called. */
+const REFRESH = 'Ask the server again for all that is shown';
+const INTERRUPT = 'Interrupt what runs in the chosen agent session';
+const OPEN = 'Save the chosen agent session as a notebook and open it';
+const DOWNLOAD = 'Download the chosen agent session as a notebook';
+
+// This is the first test: later ones leave sessions in the history.
+test('the panel says what it is for while no agent was here', async ({
+  panel
+}) => {
+  await panel.open();
+  await expect(panel.region).toContainText('No agent has worked here yet');
+  await expect(panel.region).toContainText('jupyter agent-exec run');
+  await expect(panel.button(INTERRUPT)).toBeDisabled();
+});
+
+test('a session appears as it is opened, with its cells as they run', async ({
+  panel,
+  newAgent
+}) => {
+  await panel.open();
+  const agent = await newAgent('Sales by region');
+  const session = panel.session('Sales by region');
+  await expect(session).toContainText('analyst');
+  await expect(session).toHaveAttribute('aria-selected', 'true');
+  await agent.run('x = 20 + 1\nprint("answer:", x * 2)');
+  const cell = panel.cell(1);
+  await expect(cell).toContainText('Done');
+  await expect(cell).toContainText('analyst');
+  await expect(cell.locator('time')).toBeVisible();
+  await expect(cell).toContainText('x = 20 + 1');
+  await expect(cell.locator('pre code span').first()).toBeVisible();
+  await expect(cell).toContainText('answer: 42');
+  await expect(session).toContainText('1 cell');
+});
+
+test('a running cell streams its outputs, and a click interrupts it', async ({
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Endless');
+  await panel.open();
+  await panel.session('Endless').click();
+  const { id } = await agent.begin(
+    'import time\nn = 0\nwhile True:\n    n += 1\n    print("round", n, flush=True)\n    time.sleep(0.05)'
+  );
+  const cell = panel.cell(1);
+  await expect(cell).toContainText('Running');
+  await expect(cell).toContainText('round 1');
+  await expect(cell).toContainText(/round \d\d/);
+  await expect(cell).toContainText(/\d+ s/);
+  await panel.button(INTERRUPT).click();
+  await expect(cell).toContainText('Interrupted');
+  await expect(cell).toContainText('KeyboardInterrupt');
+  expect(await agent.status(id)).toBe('interrupted');
+  await expect(panel.button(INTERRUPT)).toBeDisabled();
+});
+
+test('an error shows its traceback, an image its picture', async ({
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Rich');
+  await panel.open();
+  await panel.session('Rich').click();
+  await agent.run('{}["missing"]');
+  await agent.run(
+    'import base64\nfrom IPython.display import Image\n' +
+      'Image(base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="))'
+  );
+  await agent.run(
+    'from IPython.display import HTML\nHTML("<table><tr><td>cell of a table</td></tr></table>")'
+  );
+  await expect(panel.cell(1)).toContainText('Error');
+  await expect(panel.cell(1)).toContainText("KeyError: 'missing'");
+  await expect(panel.cell(2).getByRole('img')).toBeVisible();
+  await expect(panel.cell(3).getByRole('cell')).toHaveText('cell of a table');
+});
+
+test('outputs are not trusted', async ({ page, panel, newAgent }) => {
+  const agent = await newAgent('Untrusted');
+  await panel.open();
+  await panel.session('Untrusted').click();
+  await agent.run(
+    'from IPython.display import HTML, Javascript, SVG, display\n' +
+      'display(HTML("<b>kept</b><script>window.fired = 1</script>"))\n' +
+      'display(HTML("<img src=x onerror=\'window.fired = 2\'>"))\n' +
+      'display(Javascript("window.fired = 3"))\n' +
+      'display(SVG("<svg xmlns=\'http://www.w3.org/2000/svg\' onload=\'window.fired = 4\'></svg>"))\n' +
+      'display(HTML("<a href=\'javascript:window.fired = 5\'>link</a>"))\n' +
+      'print("end")'
+  );
+  const cell = panel.cell(1);
+  await expect(cell.locator('b', { hasText: 'kept' })).toBeVisible();
+  await expect(cell).toContainText('end');
+  await cell.getByText('link', { exact: true }).click();
+  await expect(cell.locator('script, [onerror], [onload]')).toHaveCount(0);
+  expect(await page.evaluate(() => 'fired' in window)).toBe(false);
+});
+
+test('long outputs are cut, and what the server left out is said', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Long');
+  await panel.open();
+  await panel.session('Long').click();
+  await agent.run('for i in range(1000):\n    print("line", i)');
+  const long = panel.cell(1);
+  await expect(long).toContainText('960 lines hidden');
+  await expect(long).not.toContainText('line 500\n');
+  await long.getByRole('button', { name: /Show all/ }).click();
+  await expect(long).toContainText('line 500\n');
+  await long.getByRole('button', { name: 'Show less' }).click();
+  await expect(long).toContainText('960 lines hidden');
+
+  await agent.run('for i in range(30000):\n    print("many", i)');
+  const capped = panel.cell(2);
+  await expect(capped).toContainText(/\d+ kB left out, [\d,.]+ lines/);
+  await capped.getByRole('button', { name: 'Read the whole text' }).click();
+  const text = page.getByLabel('Whole text of the cell');
+  await expect(text).toContainText('many 0\n');
+  const more = page.getByRole('button', { name: 'Show more' });
+  while (await more.isVisible()) {
+    await more.click();
+    await expect(page.getByText('Loading…', { exact: true })).toBeHidden();
+  }
+  await expect(text).toContainText('many 29999\n');
+});
+
+test('a long session shows its newest cells, and earlier ones when asked', async ({
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Fifty');
+  for (let n = 1; n <= 25; n++) {
+    await agent.run(`${n}`);
+  }
+  await panel.open();
+  await panel.session('Fifty').click();
+  await expect(panel.cells).toHaveCount(20);
+  await expect(panel.cell(25)).toBeInViewport();
+  await panel.button('Show earlier cells').click();
+  await expect(panel.cells).toHaveCount(25);
+  await expect(panel.cell(1)).toContainText('Done');
+  await expect(panel.button('Show earlier cells')).toHaveCount(0);
+});
+
+test('a closed session says why', async ({ panel, newAgent }) => {
+  const agent = await newAgent('Brief');
+  await panel.open();
+  await panel.session('Brief').click();
+  await expect(panel.region).toContainText('Nothing has run in this session');
+  await agent.run('"its only cell"');
+  await agent.close();
+  await expect(panel.session('Brief')).toContainText('Closed');
+  await expect(panel.cell(1)).toContainText('its only cell');
+  await expect(panel.region).toContainText(
+    'Closed: the agent or a person ended this session.'
+  );
+});
+
+test('a session is downloaded and opened as a notebook', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Kept: a/b');
+  await agent.run('6 * 7');
+  await panel.open();
+  await panel.session('Kept').click();
+  await expect(panel.cell(1)).toContainText('42');
+
+  const downloading = page.waitForEvent('download');
+  await panel.button(DOWNLOAD).click();
+  const download = await downloading;
+  expect(download.suggestedFilename()).toBe('Agent session Kept a b.ipynb');
+  const chunks: Buffer[] = [];
+  for await (const chunk of await download.createReadStream()) {
+    chunks.push(chunk as Buffer);
+  }
+  const notebook = JSON.parse(Buffer.concat(chunks).toString());
+  expect(notebook.nbformat).toBe(4);
+  expect(notebook.cells).toHaveLength(1);
+
+  for (const name of [
+    'Agent session Kept a b.ipynb',
+    'Agent session Kept a b (2).ipynb'
+  ]) {
+    await panel.button(OPEN).click();
+    await expect(
+      page.getByRole('main').getByRole('tab', { name, exact: true })
+    ).toBeVisible();
+  }
+  const opened = page.getByRole('main').locator('.jp-NotebookPanel:visible');
+  await expect(opened).toContainText('6 * 7');
+  await expect(opened).toContainText('42');
+});
+
+test('the chosen session is there again after a reload', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const first = await newAgent('First of two');
+  await first.run('"the first"');
+  await newAgent('Second of two');
+  await panel.open();
+  await panel.session('First of two').click();
+  await expect(panel.cell(1)).toContainText('the first');
+  const saved = page.waitForResponse(
+    response =>
+      response.url().includes('/api/workspaces') &&
+      response.request().method() === 'PUT' &&
+      (response.request().postData() ?? '').includes(first.sessionId)
+  );
+  await page.activity.closeAll();
+  await saved;
+  await page.reload({ waitForIsReady: false });
+  await expect(panel.region).toBeVisible();
+  await expect(panel.session('First of two')).toHaveAttribute(
+    'aria-selected',
+    'true'
+  );
+  await expect(panel.cell(1)).toContainText('the first');
+});
+
+test('a server that cannot be reached is told, and then reached again', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('After the storm');
+  await agent.run('"calm"');
+  await page.route('**/api/agent-exec/**', route => route.abort());
+  await panel.open();
+  const alert = panel.region.getByRole('alert');
+  await expect(alert).toContainText('The server cannot be reached');
+  await page.unroute('**/api/agent-exec/**');
+  await alert.getByRole('button', { name: 'Try again' }).click();
+  await panel.session('After the storm').click();
+  await expect(panel.cell(1)).toContainText('calm');
+  await expect(alert).toHaveCount(0);
+});
+
+test('a server without the extension says how to enable it', async ({
+  page,
+  panel
+}) => {
+  await page.route('**/api/agent-exec/sessions?**', route =>
+    route.fulfill({ status: 404, body: 'Not Found' })
+  );
+  await panel.open();
+  await expect(panel.region.getByRole('alert')).toContainText(
+    'jupyter server extension enable jupyter_agent_exec'
+  );
+});
+
+test('an action that the server refuses says why', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  await newAgent('Refused');
+  await panel.open();
+  await panel.session('Refused').click();
+  await page.route('**/notebook**', route =>
+    route.fulfill({
+      status: 503,
+      json: {
+        message: 'The record cannot be read.',
+        reason: null,
+        code: 'history_unavailable',
+        detail: {}
+      }
+    })
+  );
+  await panel.button(DOWNLOAD).click();
+  await expect(
+    page.getByText('The server refused. The record cannot be read.')
+  ).toBeVisible();
+});
+
+test('everything can be reached with the keyboard', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const older = await newAgent('Older');
+  await older.run('"of the older"');
+  const newer = await newAgent('Newer');
+  await newer.run('for i in range(1000):\n    print("line", i)');
+  await newer.run('"last"');
+  await panel.open();
+  await panel.session('Newer').click();
+  await expect(panel.cells).toHaveCount(2);
+
+  await panel.button(REFRESH).focus();
+  await page.keyboard.press('Tab');
+  await expect(panel.session('Newer')).toBeFocused();
+  await page.keyboard.press('ArrowDown');
+  await expect(panel.session('Older')).toBeFocused();
+  await expect(panel.cell(1)).toContainText('of the older');
+  await page.keyboard.press('ArrowUp');
+  await expect(panel.session('Newer')).toBeFocused();
+  await expect(panel.cells).toHaveCount(2);
+
+  // From the list through the second title and its buttons to the cells.
+  const last = panel.cell(2);
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Tab');
+  await expect(panel.button(OPEN)).toBeFocused();
+  await page.keyboard.press('ArrowRight');
+  await expect(panel.button(DOWNLOAD)).toBeFocused();
+  await page.keyboard.press('Tab');
+  const showAll = panel.cell(1).getByRole('button', { name: /Show all/ });
+  await expect(showAll).toBeFocused();
+  await page.keyboard.press('Tab');
+  await expect(last).toBeFocused();
+  await page.keyboard.press('ArrowUp');
+  await expect(panel.cell(1)).toBeFocused();
+  await page.keyboard.press('Tab');
+  await expect(showAll).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(panel.cell(1)).toContainText('line 500\n');
+  await expect(last).toHaveAccessibleName(/\[2\] Done/);
+});
+
+test('those who listen hear that a cell has finished', async ({
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Heard');
+  await panel.open();
+  await panel.session('Heard').click();
+  await expect(panel.region).toContainText('Nothing has run in this session');
+  await agent.begin('import time; time.sleep(1)');
+  await expect(panel.region.getByRole('status')).toHaveText('Cell 1: Done');
+});
+
+test('the panel opens from the palette and the menu', async ({
+  page,
+  panel
+}) => {
+  await page.menu.clickMenuItem('View>Show Agent Activity');
+  await expect(panel.region).toBeVisible();
+  const described = await page.evaluate(async () => {
+    const { commands } = window.jupyterapp;
+    const ids = commands.listCommands().filter(id => id.startsWith('agent-exec:'));
+    const all = await Promise.all(ids.map(id => commands.describedBy(id)));
+    return all.filter(({ args }) => args !== null).length === ids.length
+      ? ids.length
+      : 0;
+  });
+  expect(described).toBe(6);
+});

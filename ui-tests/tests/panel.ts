@@ -1,0 +1,68 @@
+/** The panel as a person finds it: by roles, labels and words. */
+import { test as galata } from '@jupyterlab/galata';
+import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import type { Locator } from '@playwright/test';
+import { Agent } from './agent';
+
+/** "Agent activity". */
+export class Panel {
+  constructor(private readonly _page: IJupyterLabPageFixture) {}
+
+  /** Open it, as the tab at the side does. */
+  async open(): Promise<void> {
+    await this._page.getByRole('tab', { name: 'Agent activity' }).click();
+    await this.region.waitFor();
+  }
+
+  get region(): Locator {
+    return this._page.getByRole('region', { name: 'Agent activity' });
+  }
+
+  get sessions(): Locator {
+    return this.region.getByRole('option');
+  }
+
+  /** A session in the list. */
+  session(title: string): Locator {
+    return this.sessions.filter({ hasText: title });
+  }
+
+  get feed(): Locator {
+    return this.region.getByRole('feed');
+  }
+
+  get cells(): Locator {
+    return this.feed.getByRole('article');
+  }
+
+  /** The cell with a number, as counted by the session. */
+  cell(seq: number): Locator {
+    return this.feed.locator(`[aria-posinset="${seq}"]`);
+  }
+
+  /** A button in the panel. */
+  button(name: string | RegExp): Locator {
+    return this.region.getByRole('button', { name });
+  }
+}
+
+/** Tests with a panel, and agents that are closed when the test is over. */
+export const test = galata.extend<{
+  panel: Panel;
+  newAgent: (title: string, name?: string) => Promise<Agent>;
+}>({
+  panel: async ({ page }, use) => {
+    await use(new Panel(page));
+  },
+  newAgent: async ({ request, baseURL }, use) => {
+    const agents: Agent[] = [];
+    await use(async (title, name) => {
+      const agent = await Agent.open(request, baseURL ?? '', title, name);
+      agents.push(agent);
+      return agent;
+    });
+    for (const agent of agents) {
+      await agent.close();
+    }
+  }
+});

@@ -1,0 +1,94 @@
+/** The pictures in the documentation, and what they show. */
+import path from 'node:path';
+import { expect } from '@jupyterlab/galata';
+import type { Page } from '@playwright/test';
+import { test } from './panel';
+
+const IMAGES = path.join(__dirname, '..', '..', 'docs', 'images');
+
+/** Keep a picture of the page where the documentation wants it. */
+async function keep(page: Page, name: string): Promise<void> {
+  if (process.env.UPDATE_SCREENSHOTS) {
+    await page.screenshot({
+      path: path.join(IMAGES, `${name}.png`),
+      animations: 'disabled'
+    });
+  }
+}
+
+const STEPS = [
+  'import math\nvalues = [math.sin(x / 8) * x for x in range(100)]\nprint(f"{len(values)} values, {min(values):.1f} to {max(values):.1f}")',
+  'total = sum(valeus)',
+  `from IPython.display import HTML
+rows = "".join(
+    f"<tr><td>{x}</td><td>{values[x]:.2f}</td></tr>"
+    for x in range(0, 100, 25)
+)
+HTML(f"<table><tr><th>x</th><th>value</th></tr>{rows}</table>")`,
+  `# A picture without a library for plots: one grey column per value
+import struct, zlib
+from IPython.display import Image
+
+width, height = 300, 90
+low, high = min(values), max(values)
+heights = [
+    round((values[x // 3] - low) / (high - low) * (height - 1))
+    for x in range(width)
+]
+lines = b"".join(
+    b"\\0" + bytes(80 if h >= height - y else 235 for h in heights)
+    for y in range(height)
+)
+
+def chunk(kind, data):
+    body = kind + data
+    return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+Image(
+    b"\\x89PNG\\r\\n\\x1a\\n"
+    + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+    + chunk(b"IDAT", zlib.compress(lines))
+    + chunk(b"IEND", b"")
+)`
+];
+
+for (const theme of ['Light', 'Dark'] as const) {
+  test(`the panel is readable in the ${theme.toLowerCase()} theme`, async ({
+    page,
+    panel,
+    newAgent
+  }) => {
+    await page.setViewportSize({ width: 1280, height: 980 });
+    const title = `Sines and their sum, ${theme.toLowerCase()}`;
+    const agent = await newAgent(title);
+    for (const step of STEPS) {
+      await agent.run(step);
+    }
+    await agent.begin(
+      'import time\nfor step in range(600):\n    print("fitting, step", step, flush=True)\n    time.sleep(0.5)'
+    );
+    if (theme === 'Dark') {
+      await page.theme.setDarkTheme();
+    }
+    await panel.open();
+    await panel.session(title).click();
+    await panel
+      .button('Save the chosen agent session as a notebook and open it')
+      .click();
+    await expect(page.getByRole('main')).toContainText('valeus');
+    await page.sidebar.close('left');
+    await page.sidebar.setWidth(460, 'right');
+    await expect(panel.cell(5)).toContainText('fitting, step 2');
+    await expect(panel.cell(4).getByRole('img')).toBeVisible();
+    await expect(panel.cell(5)).toContainText(/Running\s*\d+ s/);
+    // Words are told from the ground by their theme's own colours.
+    const [colour, ground] = await panel.region.evaluate(node => {
+      const style = getComputedStyle(node);
+      return [style.color, style.backgroundColor].map(text =>
+        Number(/\d+/.exec(text)?.[0])
+      );
+    });
+    expect(theme === 'Dark' ? colour > ground : colour < ground).toBe(true);
+    await keep(page, `panel-${theme.toLowerCase()}`);
+  });
+}
