@@ -27,6 +27,10 @@ module.exports = {
   ],
   coverageDirectory: 'coverage',
   coverageReporters: ['text'],
+  coverageThreshold: {
+    './src/api/': { branches: 95, lines: 95 },
+    './src/model/': { branches: 95, lines: 95 }
+  },
   reporters: ['default'],
   testRegex: 'src/.*\\.spec\\.tsx?$',
   transform: {

@@ -23,12 +23,13 @@ export class Agent {
     request: APIRequestContext,
     baseURL: string,
     title: string,
-    name = 'analyst'
+    initSource: string | null = null
   ): Promise<Agent> {
     const response = await request.post(`${baseURL}/${API}/sessions`, {
       data: {
-        agent: { name, version: '1.2', model: 'any-model' },
-        title
+        agent: { name: 'analyst', version: '1.2', model: 'any-model' },
+        title,
+        init_source: initSource
       }
     });
     expect(response.status(), await response.text()).toBe(201);

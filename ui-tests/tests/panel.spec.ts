@@ -89,7 +89,7 @@ test('outputs are not trusted', async ({ page, panel, newAgent }) => {
       'display(HTML("<b>kept</b><script>window.fired = 1</script>"))\n' +
       'display(HTML("<img src=x onerror=\'window.fired = 2\'>"))\n' +
       'display(Javascript("window.fired = 3"))\n' +
-      'display(SVG("<svg xmlns=\'http://www.w3.org/2000/svg\' onload=\'window.fired = 4\'></svg>"))\n' +
+      "display(SVG(\"<svg xmlns='http://www.w3.org/2000/svg' onload='window.fired = 4'></svg>\"))\n" +
       'display(HTML("<a href=\'javascript:window.fired = 5\'>link</a>"))\n' +
       'print("end")'
   );
@@ -220,7 +220,7 @@ test('the chosen session is there again after a reload', async ({
   );
   await page.activity.closeAll();
   await saved;
-  await page.reload({ waitForIsReady: false });
+  await page.reload();
   await expect(panel.region).toBeVisible();
   await expect(panel.session('First of two')).toHaveAttribute(
     'aria-selected',
@@ -350,7 +350,9 @@ test('the panel opens from the palette and the menu', async ({
   await expect(panel.region).toBeVisible();
   const described = await page.evaluate(async () => {
     const { commands } = window.jupyterapp;
-    const ids = commands.listCommands().filter(id => id.startsWith('agent-exec:'));
+    const ids = commands
+      .listCommands()
+      .filter(id => id.startsWith('agent-exec:'));
     const all = await Promise.all(ids.map(id => commands.describedBy(id)));
     return all.filter(({ args }) => args !== null).length === ids.length
       ? ids.length

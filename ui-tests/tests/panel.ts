@@ -49,15 +49,15 @@ export class Panel {
 /** Tests with a panel, and agents that are closed when the test is over. */
 export const test = galata.extend<{
   panel: Panel;
-  newAgent: (title: string, name?: string) => Promise<Agent>;
+  newAgent: (title: string, initSource?: string) => Promise<Agent>;
 }>({
   panel: async ({ page }, use) => {
     await use(new Panel(page));
   },
   newAgent: async ({ request, baseURL }, use) => {
     const agents: Agent[] = [];
-    await use(async (title, name) => {
-      const agent = await Agent.open(request, baseURL ?? '', title, name);
+    await use(async (title, initSource) => {
+      const agent = await Agent.open(request, baseURL ?? '', title, initSource);
       agents.push(agent);
       return agent;
     });

@@ -16,8 +16,36 @@ async function keep(page: Page, name: string): Promise<void> {
   }
 }
 
+/** Draws columns without a library for plots. */
+const INIT = `import math, struct, zlib
+from IPython.display import Image
+
+def sketch(values, width=300, height=90):
+    low, high = min(values), max(values)
+    tops = [
+        round((values[x * len(values) // width] - low) / (high - low) * height)
+        for x in range(width)
+    ]
+    pixels = b"".join(
+        b"\\0" + bytes(90 if top >= height - y else 235 for top in tops)
+        for y in range(height)
+    )
+
+    def chunk(kind, data):
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return Image(
+        b"\\x89PNG\\r\\n\\x1a\\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(pixels))
+        + chunk(b"IEND", b"")
+    )`;
+
 const STEPS = [
-  'import math\nvalues = [math.sin(x / 8) * x for x in range(100)]\nprint(f"{len(values)} values, {min(values):.1f} to {max(values):.1f}")',
+  `values = [math.sin(x / 8) * x for x in range(100)]
+print(f"{len(values)} values, {min(values):.1f} to {max(values):.1f}")`,
   'total = sum(valeus)',
   `from IPython.display import HTML
 rows = "".join(
@@ -25,31 +53,7 @@ rows = "".join(
     for x in range(0, 100, 25)
 )
 HTML(f"<table><tr><th>x</th><th>value</th></tr>{rows}</table>")`,
-  `# A picture without a library for plots: one grey column per value
-import struct, zlib
-from IPython.display import Image
-
-width, height = 300, 90
-low, high = min(values), max(values)
-heights = [
-    round((values[x // 3] - low) / (high - low) * (height - 1))
-    for x in range(width)
-]
-lines = b"".join(
-    b"\\0" + bytes(80 if h >= height - y else 235 for h in heights)
-    for y in range(height)
-)
-
-def chunk(kind, data):
-    body = kind + data
-    return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
-
-Image(
-    b"\\x89PNG\\r\\n\\x1a\\n"
-    + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
-    + chunk(b"IDAT", zlib.compress(lines))
-    + chunk(b"IEND", b"")
-)`
+  'sketch(values)'
 ];
 
 for (const theme of ['Light', 'Dark'] as const) {
@@ -60,7 +64,7 @@ for (const theme of ['Light', 'Dark'] as const) {
   }) => {
     await page.setViewportSize({ width: 1280, height: 980 });
     const title = `Sines and their sum, ${theme.toLowerCase()}`;
-    const agent = await newAgent(title);
+    const agent = await newAgent(title, INIT);
     for (const step of STEPS) {
       await agent.run(step);
     }
@@ -78,9 +82,9 @@ for (const theme of ['Light', 'Dark'] as const) {
     await expect(page.getByRole('main')).toContainText('valeus');
     await page.sidebar.close('left');
     await page.sidebar.setWidth(460, 'right');
-    await expect(panel.cell(5)).toContainText('fitting, step 2');
-    await expect(panel.cell(4).getByRole('img')).toBeVisible();
-    await expect(panel.cell(5)).toContainText(/Running\s*\d+ s/);
+    await expect(panel.cell(6)).toContainText('fitting, step 2');
+    await expect(panel.cell(5).getByRole('img')).toBeVisible();
+    await expect(panel.cell(6)).toContainText(/Running\s*\d+ s/);
     // Words are told from the ground by their theme's own colours.
     const [colour, ground] = await panel.region.evaluate(node => {
       const style = getComputedStyle(node);

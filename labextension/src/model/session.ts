@@ -98,7 +98,9 @@ export class SessionModel implements ISessionModel {
 
   /** Take what the list of sessions knows of this one. */
   setSession(session: IAgentSession): void {
-    const behind = session.chain.length !== this._session?.chain.length;
+    const behind =
+      this._state.phase === 'error' ||
+      session.chain.length !== this._session?.chain.length;
     this._session = session;
     this._changed.emit();
     if (behind) {

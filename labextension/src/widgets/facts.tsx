@@ -2,6 +2,7 @@
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
+import { ApiError } from '../api/errors';
 import type { ISessionModel } from '../tokens';
 import { ErrorMessage, Message } from './message';
 import {
@@ -94,9 +95,17 @@ function Description({ model, trans }: IProps): JSX.Element | null {
   );
 }
 
+function isUnreachable(error: unknown): boolean {
+  return error instanceof ApiError && error.failure === 'unreachable';
+}
+
 function CellsState({ model, trans, onError }: IProps): JSX.Element | null {
   const { state, executions, hasEarlier, loadingEarlier } = model;
   if (state.phase === 'error') {
+    if (executions.length > 0 && isUnreachable(state.error)) {
+      // The list of sessions says so, and the cells can still be read.
+      return null;
+    }
     return (
       <ErrorMessage
         advice={describeError(state.error, trans)}

@@ -208,6 +208,17 @@ describe('ActivityModel', () => {
     expect(model.selected?.id).toBe('s_1');
   });
 
+  it('reads the cells again that could not be read', async () => {
+    const { server, model } = await open();
+    server.failure = new Error('down');
+    await model.refresh();
+    await settle();
+    expect(model.selected?.state).toMatchObject({ phase: 'error' });
+    server.failure = null;
+    await settle(120_000);
+    expect(model.selected?.state.phase).toBe('ready');
+  });
+
   it('shows that a session is not there any more', async () => {
     const { model } = await open(numbered(1), 's_gone', server => {
       server.listExecutions = async () => {
