@@ -92,7 +92,8 @@ def test_it_does_not_matter_where_a_text_is_cut_into_pieces() -> None:
     rng = random.Random(1)
     parts = [
         "word ", "\n", "\r", "\r\n", "\b", "\x1b[31m", "\x1b[0m", "\x1b[K", "\x1b[2K", "\0",
-        "é", "😀", "\x1b]8;;http://a/\x1b\\", "\x1b]0;t\x07", "\x1b", "[", "x" * 300, "\x1b(B", "\x0c",
+        "é", "😀", "\x1b]8;;http://a/\x1b\\", "\x1b]0;t\x07", "\x1b", "[", "x" * 300,
+        "\x1b(B", "\x0c",
     ]  # fmt: skip
     for _ in range(500):
         text = "".join(rng.choices(parts, k=rng.randrange(40)))

@@ -80,7 +80,6 @@ class Outputs:
         self._transcript: Transcript | None = None
         self._clear_before_next = False
         self._updates = DisplayUpdates(max_output_bytes)
-        self._cleared_at = 0
         self._start_over()
 
     def _start_over(self) -> None:
@@ -130,9 +129,8 @@ class Outputs:
     def changes_since(self, version: int) -> tuple[int, list[OutputChange]]:
         """Return the version now, and the steps to it for a reader who saw an earlier one."""
         steps: list[OutputChange] = []
-        if version < self._cleared_at or version > self.version:
-            if version:
-                steps.append(OutputChange(index=0, truncate=True))
+        if version > self.version:  # of something else
+            steps.append(OutputChange(index=0, truncate=True))
             version = 0
         steps += _changes(self._head, 0, version)
         start = len(self._head)
@@ -257,7 +255,7 @@ class Outputs:
         self._start_over()
         self._displays.replace(self._id, self._first, self._first, shown, {})
         self.version += 1
-        self._cleared_at = self._moved_at = self.version
+        self._moved_at = self.version
 
     def _add(self, item: Stream | Rich) -> None:
         """Append an output; `_charge` has to follow."""

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 -- sources read best on one line
 """Sources that are run as one notebook, through nbclient and through our own fold."""
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

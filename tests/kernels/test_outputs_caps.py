@@ -153,6 +153,14 @@ def test_a_large_display_is_left_out_alone() -> None:
     assert outputs.omitted == Omitted(bytes=5000, lines=0, outputs=1)
 
 
+def test_a_display_that_just_fits_is_kept() -> None:
+    outputs = outputs_of(1000)
+    say(outputs, "x" * 900)
+    show(outputs, "y" * 490)
+    assert outputs.outputs[-1]["data"] == {"text/plain": "y" * 490}
+    assert outputs.omitted == Omitted(bytes=400)
+
+
 def test_a_large_display_that_becomes_small_is_shown_and_no_more_omitted() -> None:
     outputs = outputs_of(1000)
     show(outputs, "x" * 5000, "d")
@@ -232,6 +240,9 @@ def test_displays_behind_the_cap_are_still_found() -> None:
     for _ in range(100):
         say(first, "x" * 99 + "\n")
     show(first, "in the tail", "tail")
+    gone = first.omitted.bytes
+    while first.omitted.bytes == gone:
+        say(first, "x" * 9 + "\n")
     second = Outputs(ExecutionId("x_2"), displays, max_output_bytes=1000, sink=None)
     for display_id in ("head", "tail"):
         update(second, "new", display_id)
