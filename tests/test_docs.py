@@ -1,0 +1,103 @@
+"""What the documents say of the code is so."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from traitlets import Bool, Float, Int
+
+from jupyter_agent_exec import errors
+from jupyter_agent_exec.access.handler import operations, status_of
+from jupyter_agent_exec.app import AgentExecApp
+from jupyter_agent_exec.openapi import OpenAPIHandler
+from jupyter_agent_exec.sessions.handlers import ROUTES
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
+ALL_ROUTES = [*ROUTES, ("/openapi.json", OpenAPIHandler)]
+
+
+def rows(document: str) -> dict[str, str]:
+    """Return the rows of a document's tables that begin with something in backticks."""
+    text = (ROOT / document).read_text()
+    return dict(re.findall(r"^\| `([^`]+)` \| (.*) \|$", text, re.MULTILINE))
+
+
+def test_the_readme_lists_every_trait_with_its_default() -> None:
+    told = {name: row.split(" | ")[0] for name, row in rows("README.md").items()}
+    traits = {
+        name: trait
+        for name, trait in AgentExecApp.class_own_traits(config=True).items()
+        if trait.this_class is AgentExecApp
+    }
+    assert set(told) == set(traits)
+    for name, trait in traits.items():
+        if isinstance(trait, Bool):
+            assert told[name] == str(trait.default_value), name
+        elif isinstance(trait, (Int, Float)):
+            assert told[name] == f"{trait.default_value:,}", name
+
+
+def test_every_route_is_described_with_what_its_query_may_hold() -> None:
+    told = {first: row for first, row in rows("docs/api.md").items() if "/" in first}
+    described = {
+        f"{verb.upper()} {path}": operation.query
+        for path, handler in ALL_ROUTES
+        for verb, operation in operations(handler).items()
+    }
+    assert set(told) == set(described)
+    for route, query in described.items():
+        for field in () if query is None else query.__struct_fields__:
+            assert f"{field}=" in told[route], route
+
+
+def test_every_refusal_is_described_with_its_status() -> None:
+    text = (ROOT / "docs/api.md").read_text()
+    told = {
+        (int(status), code)
+        for status, codes in re.findall(r"^\| (\d{3}) \| (.*) \|$", text, re.MULTILINE)
+        for code in re.findall(r"`(\w+)`", codes)
+    }
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type)
+        and issubclass(kind, errors.AgentExecError)
+        and kind is not errors.AgentExecError
+    ]
+    assert told == {(status_of(kind), kind.code) for kind in kinds}
+
+
+def test_every_dependency_says_why_it_is_there() -> None:
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = pyproject["project"]
+    hook = pyproject["tool"]["hatch"]["build"]["hooks"]["jupyter-builder"]
+    asked = [
+        *project["dependencies"],
+        *(item for extra in project["optional-dependencies"].values() for item in extra),
+        *pyproject["build-system"]["requires"],
+        *hook["dependencies"],
+    ]
+    assert set(rows("docs/dependencies.md")) == {re.split(r"[\[<>=]", item)[0] for item in asked}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text())
+    inside = [link for link in links if "://" not in link]
+    assert [link for link in inside if not (document.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_make_knows_the_words_that_are_told(document: Path) -> None:
+    words = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    told = re.findall(r"(?:^|`)make ((?:[a-z-]+ ?)+)", document.read_text(), re.MULTILINE)
+    assert {word for line in told for word in line.split()} <= words

@@ -1,0 +1,192 @@
+"""The wheel: what it holds, and that it works where it is installed, without Node."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from jupyter_agent_exec import __version__
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "jupyter_agent_exec"
+LAB = ROOT / "labextension"
+BUILT = PACKAGE / "labextension"
+
+# Packages are downloaded and JupyterLab is installed.
+pytestmark = pytest.mark.timeout(1200)
+
+
+def run(*command: str | Path, **given: object) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **given)  # type: ignore[call-overload]
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return str(done.stdout + done.stderr)
+
+
+def lab_sources() -> Iterator[Path]:
+    yield from (LAB / "package.json", LAB / "yarn.lock", LAB / "tsconfig.json")
+    for folder in ("src", "style", "schema"):
+        yield from (
+            path
+            for path in (LAB / folder).rglob("*")
+            if path.is_file() and "__tests__" not in path.parts
+        )
+
+
+@pytest.fixture(scope="module")
+def lab_extension() -> Path:
+    """The built lab extension; built now if its sources are newer."""
+    stamp = BUILT / "package.json"
+    newest = max(path.stat().st_mtime for path in lab_sources())
+    if not stamp.exists() or stamp.stat().st_mtime < newest:
+        if shutil.which("node") is None:
+            pytest.fail("The lab extension is not built, and there is no Node to build it.")
+        tools = Path(sys.executable).parent
+        env = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+        run(tools / "jlpm", "install", "--immutable", cwd=LAB, env=env)
+        run(tools / "jlpm", "build:prod", cwd=LAB, env=env)
+    return BUILT
+
+
+@pytest.fixture(scope="module")
+def wheel(lab_extension: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+class Environment:
+    """A virtual environment, and programs run in it with nothing else in reach."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin = folder / "venv" / "bin"
+        self.home = folder / "home"
+        self.home.mkdir()
+        venv.create(folder / "venv", with_pip=True)
+
+    def install(self, *what: str | Path) -> None:
+        run(self.bin / "python", "-m", "pip", "install", "--quiet", *what)
+
+    def jupyter(self, *arguments: str) -> str:
+        env = {"PATH": str(self.bin), "HOME": str(self.home), "LANG": "C.UTF-8"}
+        return run(self.bin / "jupyter", *arguments, env=env, cwd=self.home)
+
+
+@pytest.fixture(scope="module")
+def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment in which the wheel is installed, and what it asks for."""
+    environment = Environment(tmp_path_factory.mktemp("clean"))
+    environment.install(wheel)
+    return environment
+
+
+@pytest.fixture(scope="module")
+def clean_with_lab(clean: Environment) -> Environment:
+    clean.install("jupyterlab>=4.2,<5")
+    assert shutil.which("node", path=str(clean.bin)) is None
+    return clean
+
+
+def test_the_wheel_holds_all_that_is_needed_at_run_time(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    data = f"jupyter_agent_exec-{__version__}.data/data"
+    lab = f"{data}/share/jupyter/labextensions/jupyter-agent-exec"
+    assert {
+        f"{data}/etc/jupyter/jupyter_server_config.d/jupyter_agent_exec.json",
+        f"{lab}/install.json",
+        f"{lab}/package.json",
+        f"{lab}/schemas/jupyter-agent-exec/panel.json",
+        f"{lab}/static/style.js",
+        "jupyter_agent_exec/_version.py",
+        "jupyter_agent_exec/events/activity.v1.yaml",
+        "jupyter_agent_exec/journal/metadata.schema.json",
+        "jupyter_agent_exec/py.typed",
+    } <= names
+    assert any(re.fullmatch(rf"{lab}/static/remoteEntry\.\w+\.js", name) for name in names)
+
+
+def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        names = archive.namelist()
+    tops = {name.partition("/")[0] for name in names}
+    release = f"jupyter_agent_exec-{__version__}"
+    assert tops == {"jupyter_agent_exec", f"{release}.data", f"{release}.dist-info"}
+    strays = ("__pycache__", "/tests/", "__tests__", "node_modules", "jupyter_agent_exec/labext")
+    assert [name for name in names if any(stray in name for stray in strays)] == []
+
+
+def test_the_wheel_alone_runs_code(clean: Environment) -> None:
+    assert "verify" in clean.jupyter("agent-exec", "--help")
+    assert "42" in clean.jupyter("agent-exec", "run", "print(6 * 7)")
+    assert "Whole" in clean.jupyter("agent-exec", "verify")
+
+
+def test_installing_enables_the_server_extension(clean: Environment) -> None:
+    listed = _plain(clean.jupyter("server", "extension", "list"))
+    assert re.search(r"jupyter_agent_exec enabled", listed)
+    assert re.search(rf"jupyter_agent_exec {re.escape(__version__)} OK", listed)
+
+
+def test_installing_enables_the_lab_extension_without_node(clean_with_lab: Environment) -> None:
+    listed = _plain(clean_with_lab.jupyter("labextension", "list"))
+    assert re.search(rf"jupyter-agent-exec v{re.escape(__version__)} enabled OK", listed)
+
+
+def test_versions_agree(wheel: Path, lab_extension: Path) -> None:
+    told = {
+        "package.json": json.loads((LAB / "package.json").read_text())["version"],
+        "built": json.loads((lab_extension / "package.json").read_text())["version"],
+        "wheel": wheel.name.split("-")[1],
+        "installed": __version__,
+    }
+    assert set(told.values()) == {__version__}, told
+    assert __version__ in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("folder", ["labextension", "ui-tests"])
+@pytest.mark.parametrize("name", ["yarn.lock", ".yarnrc.yml"])
+def test_lock_files_name_no_place_to_download_from(folder: str, name: str) -> None:
+    text = (ROOT / folder / name).read_text()
+    assert re.findall(r".*(?:://|registry\.|registryServer|\.tgz).*", text, re.IGNORECASE) == []
+
+
+def test_what_is_imported_is_asked_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = {re.split(r"[<>=]", item)[0] for item in project["dependencies"]}
+    imported = {"pyzmq" if name == "zmq" else name for name in _imported()}
+    imported = {"python-ulid" if name == "ulid" else name for name in imported}
+    assert imported - asked == set()
+    assert asked - imported == {"ipykernel"}, "the kernel that is there by default"
+
+
+def _imported() -> set[str]:
+    """Return the packages that this one imports, at any depth of its code."""
+    found: set[str] = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                found.add(node.module.partition(".")[0])
+    return found - set(sys.stdlib_module_names) - {PACKAGE.name}
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\x1b\[\d+m", "", text)
