@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tornado.httpclient import HTTPClientError, HTTPResponse
+from asking import Agent
+from tornado.httpclient import HTTPResponse
 
 pytest_plugins = ["pytest_jupyter.jupyter_server"]
-
-NAMESPACE = "api/agent-exec"
 
 
 @pytest.fixture
@@ -38,70 +36,6 @@ def jp_server_config(
         },
         "AgentExecApp": {"history_dir": str(history_dir), **agent_exec_config},
     }
-
-
-class Answered:
-    """An answer, whatever its status."""
-
-    def __init__(self, response: HTTPResponse) -> None:
-        self.status = response.code
-        self.headers = response.headers
-        self.body = response.body or b""
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-class Agent:
-    """Asks the server's routes as an agent does, with the server's token."""
-
-    def __init__(self, fetch: Callable[..., Awaitable[HTTPResponse]]) -> None:
-        self._fetch = fetch
-
-    async def ask(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        query: dict[str, str] | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> Answered:
-        data: Any = body
-        if body is not None and not isinstance(body, (str, bytes)):
-            data = json.dumps(body)
-        if body is None and method == "POST":
-            data = "{}"
-        try:
-            response = await self._fetch(
-                *NAMESPACE.split("/"),
-                *path.strip("/").split("/"),
-                method=method,
-                body=data,
-                params=query or {},
-                headers=headers or {},
-                request_timeout=60,
-            )
-        except HTTPClientError as error:
-            assert error.response is not None
-            response = error.response
-        return Answered(response)
-
-    async def get(self, path: str, **query: Any) -> Answered:
-        return await self.ask("GET", path, query={k: str(v) for k, v in query.items()})
-
-    async def open(self, **asked: Any) -> dict[str, Any]:
-        answered = await self.ask("POST", "sessions", {"agent": {"name": "tester"}, **asked})
-        assert answered.status == 201, answered.body
-        return answered.json
-
-    async def run(self, session: dict[str, Any], source: str, **asked: Any) -> dict[str, Any]:
-        answered = await self.ask(
-            "POST", f"sessions/{session['id']}/executions", {"source": source, **asked}
-        )
-        assert answered.status in (201, 202), answered.body
-        return answered.json
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from conftest import Agent
+from asking import Agent
 
 LOOP = "print('before', flush=True)\nwhile True: pass"
 DEAF = """

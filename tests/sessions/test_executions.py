@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import Agent
+from asking import Agent
 
 
 async def test_the_first_execution_is_answered_with_its_cell(agent: Agent) -> None:
