@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 from jupyter_core.paths import jupyter_data_dir
@@ -31,6 +31,8 @@ class AgentExecApp(ExtensionApp):
     name = "jupyter_agent_exec"
     extension_url = "/"
     load_other_extensions = True
+    routes: ClassVar[tuple[Route, ...]] = (*ROUTES, ("/openapi.json", OpenAPIHandler))
+    """Paths under the namespace, and what answers there."""
 
     history_dir = Unicode(
         config=True,
@@ -165,17 +167,16 @@ class AgentExecApp(ExtensionApp):
     def initialize_handlers(self) -> None:
         """Add the routes; a verb that does not name its scope stops the extension here."""
         assert self.serverapp is not None
-        routes: list[Route] = [*ROUTES, ("/openapi.json", OpenAPIHandler)]
-        for _, handler in routes:
+        for _, handler in self.routes:
             check_verbs(handler)
         described = document(
-            routes,
+            self.routes,
             version=__version__,
             base_path=f"{self.serverapp.base_url}{NAMESPACE}",
             streamed=STREAMED,
         )
         common = {"body_limit": self.max_body_bytes}
-        for path, handler in routes:
+        for path, handler in self.routes:
             given: dict[str, Any] = {"manager": self.manager}
             if handler is OpenAPIHandler:
                 given = {"document": msgspec.json.encode(described)}
