@@ -1,0 +1,55 @@
+"""What anybody may send to every route, with whatever credential."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from asking import Answered
+from jupyter_server.auth import passwd
+
+from jupyter_agent_exec.access.handler import operations
+from jupyter_agent_exec.app import AgentExecApp
+
+PASSWORD = "a-password-of-the-tests"
+HASHED = passwd(PASSWORD)
+NOWHERE = {
+    "session_id": "s_01JD0000000000000000000000",
+    "execution_id": "x_01JD0000000000000000000000",
+    "digest": "0" * 64,
+}
+
+
+class Verb(NamedTuple):
+    """A verb of a route, and an address of it where nothing is."""
+
+    method: str
+    path: str
+
+    @property
+    def body(self) -> str | None:
+        """What changes nothing, whoever sends it."""
+        return '{"no_such_field": 1}' if self.method == "POST" else None
+
+    @property
+    def status(self) -> int:
+        """How it answers whoever may ask."""
+        if self.body is not None:
+            return 400
+        return 404 if any(id in self.path for id in NOWHERE.values()) else 200
+
+
+VERBS = [
+    Verb(verb.upper(), path.format(**NOWHERE).lstrip("/"))
+    for path, handler in AgentExecApp.routes
+    for verb in operations(handler)
+]
+
+Send = Callable[..., Awaitable[Answered]]
+
+
+class LoggedIn(NamedTuple):
+    """What a browser holds after its person has logged in."""
+
+    cookie: str
+    xsrf: str
