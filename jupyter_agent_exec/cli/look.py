@@ -64,14 +64,14 @@ def sessions(arguments: Namespace, console: Console) -> int:
 
 def show(arguments: Namespace, console: Console) -> int:
     """Show a session with its executions, or one execution."""
+    if not arguments.id.startswith(("s_", "x_")):
+        raise UsageError(f"An id begins with s_ (session) or x_ (execution): {arguments.id!r}.")
     folder = image_folder(arguments.images)
     with connected(arguments, console) as client:
         if arguments.id.startswith("x_"):
             _show_execution(client, arguments, console, folder)
-        elif arguments.id.startswith("s_"):
-            _show_session(client.session(arguments.id), arguments, console, folder)
         else:
-            raise UsageError(f"An id begins with s_ (session) or x_ (execution): {arguments.id!r}.")
+            _show_session(client.session(arguments.id), arguments, console, folder)
     return exit_codes.OK
 
 
@@ -109,18 +109,20 @@ def search(arguments: Namespace, console: Console) -> int:
 
 def export(arguments: Namespace, console: Console) -> int:
     """Write a session's notebook, and its journal if asked, to files."""
+    piped = arguments.output == "-"
+    notebook = _writable(arguments.output or f"{arguments.session}.ipynb")
+    journal = _writable(arguments.journal) if arguments.journal else None
+    written: dict[str, str] = {}
     with connected(arguments, console) as client:
         session = client.session(arguments.session)
-        if arguments.output == "-":
+        if piped:
             sys.stdout.buffer.write(msgspec.json.encode(session.export()) + b"\n")
-            written = {}
         else:
-            notebook = _writable(arguments.output or f"{session.id}.ipynb")
-            written = {"notebook": str(session.export(notebook))}
-        if arguments.journal is not None:
-            written["journal"] = str(session.journal(_writable(arguments.journal)))
+            written["notebook"] = str(session.export(notebook))
+        if journal is not None:
+            written["journal"] = str(session.journal(journal))
         chain = client.session(session.id).info.chain
-    if arguments.output == "-":
+    if piped:
         return exit_codes.OK
     if arguments.json:
         console.json({"session_id": session.id, "chain": chain, **written})

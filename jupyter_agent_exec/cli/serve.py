@@ -32,6 +32,8 @@ class OwnServer(ServerApp):
     def start_app(self) -> None:
         """Start, and say where."""
         super().start_app()
+        if "jupyter_agent_exec" not in self.extension_manager.extension_apps:
+            self.exit("The extension was not loaded; what is above says why.")
         _ready.write(json.dumps({"url": self.connection_url}) + "\n")
         _ready.close()
         threading.Thread(target=self._stop_when_let_go, name="let-go", daemon=True).start()

@@ -16,7 +16,7 @@ from .. import models
 from ..errors import AgentExecError
 from . import calls
 from .drivers import AsyncDriver
-from .errors import ClientError
+from .errors import ClientError, ServerUnreachable
 from .events import Event
 from .requests import execute_request, session_request
 from .result import Result
@@ -200,9 +200,12 @@ class AsyncSession:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # What went wrong in the block is what its reader needs to see.
-        with suppress(*((ClientError, AgentExecError) if error is not None else ())):
+        if error is None:
             await self.close()
+        elif not isinstance(error, ServerUnreachable):
+            # What went wrong in the block is what its reader needs to see.
+            with suppress(ClientError, AgentExecError):
+                await self.close()
 
     def __repr__(self) -> str:
         return f"<AsyncSession {self.id} of {self.info.agent.name!r}>"

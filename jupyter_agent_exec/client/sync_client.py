@@ -15,7 +15,7 @@ from .. import models
 from ..errors import AgentExecError
 from . import calls
 from .drivers import SyncDriver
-from .errors import ClientError
+from .errors import ClientError, ServerUnreachable
 from .events import Event
 from .requests import execute_request, session_request
 from .result import Result
@@ -292,9 +292,12 @@ class Session:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # What went wrong in the block is what its reader needs to see.
-        with suppress(*((ClientError, AgentExecError) if error is not None else ())):
+        if error is None:
             self.close()
+        elif not isinstance(error, ServerUnreachable):
+            # What went wrong in the block is what its reader needs to see.
+            with suppress(ClientError, AgentExecError):
+                self.close()
 
     def __repr__(self) -> str:
         return f"<Session {self.id} of {self.info.agent.name!r}>"

@@ -90,13 +90,6 @@ def test_a_session_is_exported_with_its_journal(cli: Cli, worked: Session) -> No
     assert len(json.loads(piped.stdout)["cells"]) == 3
 
 
-@pytest.mark.parametrize("output", ["no/such/folder.ipynb", "."])
-def test_an_export_that_cannot_be_written_is_exit_code_2(
-    cli: Cli, worked: Session, output: str
-) -> None:
-    assert cli("export", worked.id, "-o", output).returncode == 2
-
-
 def test_what_is_not_there_is_exit_code_4(cli: Cli) -> None:
     done = cli("show", "x_01M7YV88MGSFM8RRD49K1DXZ89")
     assert done.returncode == 4

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from command import Cli, ctrl_c
 from real_server import Gate
+
+from jupyter_agent_exec.cli import main
 
 PLOT = """
 import base64
@@ -15,6 +18,13 @@ data = base64.b64decode(
 )
 display(Image(data=data, format="png"))
 """
+
+
+def exit_code(words: list[str]) -> int | str | None:
+    try:
+        return main(words)
+    except SystemExit as exit_:
+        return exit_.code
 
 
 def test_a_string_is_run(cli: Cli) -> None:
@@ -127,17 +137,25 @@ def test_ctrl_c_cancels_the_execution_and_says_so(cli: Cli, gate: Gate) -> None:
         (["run", "1", "--url", "localhost:8888"], "http://host:port"),
         (["sessions", "--limit", "0"], "number from 1"),
         (["show", "y_1"], "s_"),
+        (["export", "s_1", "-o", "."], "folder"),
+        (["export", "s_1", "-o", "no/such/folder.ipynb"], "no folder"),
+        (["export", "s_1", "--journal", "taken/x"], "no folder"),
         (["fly"], "invalid choice"),
     ],
 )
-def test_a_command_line_without_sense_is_exit_code_2(cli: Cli, words: list[str], word: str) -> None:
-    (cli.folder / "taken").write_text("a file")
-    (cli.folder / "taken.ipynb").write_text("{}")
-    (cli.folder / "latin.py").write_bytes(b"# caf\xe9")
-    done = cli(*words)
-    assert done.returncode == 2
-    assert word in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_command_line_without_sense_is_exit_code_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    word: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("taken").write_text("a file")
+    Path("taken.ipynb").write_text("{}")
+    Path("latin.py").write_bytes(b"# caf\xe9")
+    assert exit_code(words) == 2
+    assert word in capsys.readouterr().err
 
 
 def test_a_refusal_is_exit_code_4(cli: Cli) -> None:
@@ -196,12 +214,28 @@ def test_what_needs_a_running_server_says_so(cli_alone: Cli, words: list[str]) -
 def test_a_server_that_cannot_start_shows_the_end_of_its_log(cli_alone: Cli) -> None:
     config = cli_alone.folder / "config" / "jupyter_server_config.py"
     config.parent.mkdir()
-    config.write_text(
-        "c.AgentExecApp.default_timeout = 'soon'\nraise SystemExit('no config today')"
-    )
+    config.write_text("raise SystemExit('no config today')")
     done = cli_alone("run", "1")
     assert done.returncode == 3
     assert "no config today" in done.stderr
+
+
+def test_an_extension_that_cannot_be_loaded_is_told_as_such(cli_alone: Cli) -> None:
+    (cli_alone.folder / "imagesize.py").write_text("raise ImportError('a broken package')")
+    path = os.pathsep.join([str(cli_alone.folder), cli_alone.environ["PYTHONPATH"]])
+    done = cli_alone("run", "1", PYTHONPATH=path)
+    assert done.returncode == 3
+    assert "a broken package" in done.stderr
+    assert "was not loaded" in done.stderr
+
+
+def test_a_server_that_was_started_is_not_found_by_others(cli_alone: Cli, gate: Gate) -> None:
+    process = cli_alone.start("run", gate.source)
+    gate.wait_until_it_runs()
+    status = cli_alone("status")
+    gate.let_it_go_on()
+    process.communicate(timeout=60)
+    assert (status.returncode, process.returncode) == (3, 0)
 
 
 def test_the_help_of_each_command_helps(cli_alone: Cli) -> None:

@@ -10,6 +10,8 @@ import pytest
 from command import Cli
 from real_server import environment
 
+from jupyter_agent_exec.cli import main
+
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -84,12 +86,18 @@ def test_a_missing_journal_is_exit_code_5(cli_alone: Cli, history: Path) -> None
         (["lonely.ipynb"], "--journal"),
     ],
 )
-def test_what_cannot_be_checked_is_exit_code_2(cli_alone: Cli, words: list[str], word: str) -> None:
+def test_what_cannot_be_checked_is_exit_code_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    word: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
     for name, session_id in (("strange", "../../etc"), ("lonely", "s_1")):
         metadata = {"agent_exec": {"events": [{"session_id": session_id}]}}
-        (cli_alone.folder / f"{name}.ipynb").write_text(json.dumps({"metadata": metadata}))
-    (cli_alone.folder / "foreign.ipynb").write_text('{"metadata": {}}')
-    done = cli_alone("verify", *words)
-    assert done.returncode == 2
-    assert word in done.stderr
-    assert "Traceback" not in done.stderr
+        Path(f"{name}.ipynb").write_text(json.dumps({"metadata": metadata}))
+    Path("foreign.ipynb").write_text('{"metadata": {}}')
+    assert main(["verify", *words]) == 2
+    assert word in capsys.readouterr().err

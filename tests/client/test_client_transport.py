@@ -1,0 +1,96 @@
+"""Both clients over a transport that answers in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx2
+import msgspec
+import pytest
+from wire import server_status, session
+
+from jupyter_agent_exec.client import AgentExecClient, AsyncAgentExecClient, CannotConnect
+
+URL = "http://127.0.0.1:8888/base"
+
+
+def answering(seen: list[httpx2.Request]) -> Callable[[httpx2.Request], httpx2.Response]:
+    """Open sessions, and break every connection that would close one."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        if request.url.path.endswith("/close"):
+            raise httpx2.ConnectError("gone")
+        if request.url.path.endswith("/status"):
+            return httpx2.Response(200, content=msgspec.json.encode(server_status()))
+        return httpx2.Response(201, content=msgspec.json.encode(session()))
+
+    return answer
+
+
+def fail_in_a_session(error: Exception | None) -> list[httpx2.Request]:
+    seen: list[httpx2.Request] = []
+    transport = httpx2.MockTransport(answering(seen))
+    with (
+        AgentExecClient(URL, "x", transport=transport) as client,
+        client.open_session("tester"),
+    ):
+        if error is not None:
+            raise error
+    return seen
+
+
+async def fail_in_an_awaited_session(error: Exception | None) -> None:
+    transport = httpx2.MockTransport(answering([]))
+    async with (
+        AsyncAgentExecClient(URL, "x", transport=transport) as client,
+        await client.open_session("tester"),
+    ):
+        if error is not None:
+            raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"), [(ZeroDivisionError(), ZeroDivisionError), (None, CannotConnect)]
+)
+def test_an_error_in_a_session_is_not_hidden_by_one_in_closing_it(
+    error: Exception | None, raised: type[Exception]
+) -> None:
+    with pytest.raises(raised):
+        fail_in_a_session(error)
+    with pytest.raises(raised):
+        asyncio.run(fail_in_an_awaited_session(error))
+
+
+def test_what_cannot_be_reached_is_not_asked_to_close() -> None:
+    seen: list[httpx2.Request] = []
+    client = AgentExecClient(URL, "x", transport=httpx2.MockTransport(answering(seen)))
+    session = client.open_session("tester")
+    lost = CannotConnect("gone")
+    session.__exit__(type(lost), lost, None)
+    assert [request.url.path for request in seen] == ["/base/api/agent-exec/sessions"]
+
+
+def test_a_request_carries_what_the_server_needs_and_no_more() -> None:
+    seen: list[httpx2.Request] = []
+    with AgentExecClient(URL, "sesame", transport=httpx2.MockTransport(answering(seen))) as client:
+        client.open_session("tester")
+        client.status()
+    post, get = ({name: request.headers[name] for name in request.headers} for request in seen)
+    assert post["authorization"] == get["authorization"] == "token sesame"
+    assert post["host"] == get["host"] == "127.0.0.1:8888"
+    assert post["content-type"] == "application/json"
+    assert int(post["content-length"]) == len(seen[0].content)
+    assert set(get) == {"authorization", "host", "accept"}
+
+
+def test_a_client_that_was_closed_connects_again() -> None:
+    seen: list[httpx2.Request] = []
+    client = AgentExecClient(URL, "x", transport=httpx2.MockTransport(answering(seen)))
+    assert client.address is None
+    client.status()
+    client.close()
+    client.close()
+    assert client.status().version == "0.1.0"
+    assert client.address == URL
