@@ -116,8 +116,10 @@ class ScratchKernel:
             if process is not self._process or getattr(process, "pid", None) != self._pid:
                 return Death("restarted", "Somebody restarted the kernel.")
             code = await process.poll() if process is not None else None
-            if code is not None:
+            if code is not None and not self._manager.shutting_down:
                 break
+        if self._manager.shutting_down:
+            return Death("shut_down", "Somebody shut the kernel down.")
         return Death("died", f"The kernel died: {_told(code)}.")
 
     def shows(self, execution_state: ExecutionState) -> None:

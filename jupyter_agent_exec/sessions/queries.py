@@ -62,7 +62,7 @@ class SearchQuery(Request, frozen=True, kw_only=True):
     since: str | None = None
     """RFC 3339; accepted at this time or later."""
     until: str | None = None
-    """RFC 3339; accepted before this time."""
+    """RFC 3339; accepted at this time or earlier; a date alone means its whole day."""
     has_image: bool | None = None
     after: str | None = None
     """`next_after` of the page before."""
