@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from access_asking import HASHED, PASSWORD, VERBS, LoggedIn, Send, Verb
 from asking import Answered
+from on_disk import recorded_sessions
 
 FOREIGN = "https://elsewhere.example"
 AGENT_TOKEN = "jaex_01JD_secret"
@@ -145,7 +146,7 @@ async def test_each_route_lets_in_whom_it_should_and_nobody_else(
             )
             wrong += faults(credential.name, verb, credential.expected(verb), answered)
     assert not wrong, "\n".join(wrong)
-    assert list((history_dir / "sessions").iterdir()) == []
+    assert recorded_sessions(history_dir) == []
     assert jp_serverapp.kernel_manager.list_kernel_ids() == []
 
 
