@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from ..client.events import OutputChanged, apply
 from ..client.mimebundle import joined
-from ..client.plain import settled
 from ..models import OutputChange
+from ..terminal import clean
 from ..types import RAW_IMAGE_TYPES, Output
 from .console import Console
 from .pictures import Protocol, sequence
@@ -88,7 +88,7 @@ class LiveView:
             self._console.text(text, name, overwriting=True)
             return
         lines, end, self._held = (self._held + text).rpartition("\n")
-        self._console.text(settled(lines) + end, name)
+        self._console.text(clean(lines) + end, name)
 
     def _rewind(self, name: str) -> None:
         """Go back to the start of the last line."""
@@ -98,7 +98,7 @@ class LiveView:
 
     def _end_line(self) -> None:
         if self._open_line is not None:
-            self._console.text(settled(self._held) + "\n", self._open_line[1])
+            self._console.text(clean(self._held) + "\n", self._open_line[1])
             self._open_line = None
             self._held = ""
 

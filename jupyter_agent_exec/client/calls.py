@@ -39,7 +39,7 @@ from .errors import (
     ServerUnreachable,
     UnexpectedAnswer,
 )
-from .events import Event, Finished, read_event
+from .events import Event, Finished, StatusChanged, read_event
 from .result import Result
 from .servers import URL_VARIABLE, Server
 from .sse import EventParser
@@ -202,6 +202,7 @@ def follow(execution_id: str) -> Feed[Event]:
     """Tell what happened to an execution since it was accepted, and what happens."""
     backoff = Backoff()
     last_id = ""
+    last_status: Event | None = None
     while True:
         try:
             yield from _open_stream(execution_id, last_id)
@@ -211,8 +212,11 @@ def follow(execution_id: str) -> Feed[Event]:
                 for message in parser.feed(chunk):
                     event = _event(message)
                     last_id = message.id
-                    if event is not None:
-                        yield Emit(event)
+                    if event is None or event == last_status:
+                        continue  # of a kind unknown here, or told again to whoever resumes
+                    if isinstance(event, StatusChanged):
+                        last_status = event
+                    yield Emit(event)
                     if isinstance(event, Finished):
                         return
             raise ConnectionLost("The server ended the stream before the execution had finished.")

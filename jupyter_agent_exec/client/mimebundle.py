@@ -9,8 +9,9 @@ from __future__ import annotations
 import html
 from typing import Any, Final
 
+from ..terminal import clean
 from ..types import RAW_IMAGE_TYPES, Output
-from .plain import plain, settled
+from .plain import plain
 
 _PRE: Final = '<pre style="margin: 0; white-space: pre-wrap">{}</pre>'
 _PRE_STDERR: Final = (
@@ -46,7 +47,7 @@ def _as_html(output: Output) -> str:
     kind = output["output_type"]
     if kind == "stream":
         frame = _PRE_STDERR if output["name"] == "stderr" else _PRE
-        return frame.format(html.escape(plain(settled(joined(output["text"])))))
+        return frame.format(html.escape(plain(clean(joined(output["text"])))))
     if kind == "error":
         lines = output["traceback"] or [f"{output['ename']}: {output['evalue']}"]
         return _PRE_STDERR.format(html.escape(plain("\n".join(lines))))

@@ -33,27 +33,14 @@ _SHOWN: Final[dict[int, str]] = {
 def plain(text: str) -> str:
     """Return `text` without escape sequences, its other control characters made visible.
 
-    Tabs and line ends stay; CR LF becomes a line end. Lone surrogates become U+FFFD.
+    Tabs and line ends stay; CR LF becomes a line end. A carriage return by itself is shown, not
+    obeyed, so that nothing is hidden by writing over it; `terminal.clean` obeys it. Lone surrogates
+    become U+FFFD.
     """
     text = _SEQUENCES.sub("", text).replace("\r\n", "\n").translate(_SHOWN)
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def settled(text: str) -> str:
-    """Return `text` as a terminal would have it in the end: carriage returns write over a line."""
-    if "\r" not in text:
-        return text
-    text = _SEQUENCES.sub("", text).replace("\r\n", "\n")
-    return "\n".join(map(_overwritten, text.split("\n")))
-
-
-def _overwritten(line: str) -> str:
-    shown = ""
-    for part in line.split("\r"):
-        shown = part + shown[len(part) :]
-    return shown
 
 
 def one_line(text: str, width: int) -> str:

@@ -16,6 +16,7 @@ from jupyter_agent_exec.client import (
     Finished,
     NoServerFound,
     OutputChanged,
+    StatusChanged,
     UnexpectedAnswer,
     calls,
 )
@@ -29,6 +30,7 @@ from jupyter_agent_exec.models import (
     OutputChange,
     SearchHit,
     SearchResults,
+    StatusChange,
 )
 
 RUN = Execute(source="1+1")
@@ -222,6 +224,20 @@ def test_a_stream_goes_on_after_its_last_event_when_it_breaks() -> None:
     assert script.emitted[1].change == change
     resumed = [dict(sent.headers).get(b"Last-Event-ID") for sent in script.sent[1:]]
     assert resumed == [None, b"1", b"1", b"2"]
+
+
+def test_a_status_that_is_told_again_after_a_break_is_told_once() -> None:
+    running = event("status", StatusChange(status="running"), 0)
+    script = Script(
+        reply(execution("running"), 202),
+        reply(b""),
+        event("status", StatusChange(status="queued"), 0) + running,
+        LOST,
+        reply(b""),
+        running + event("finished", execution(), 1),
+    )
+    script.run(calls.stream("s_1", RUN, None))
+    assert [type(each) for each in script.emitted] == [StatusChanged, StatusChanged, Finished]
 
 
 def test_a_stream_that_cannot_come_back_ends_with_an_error() -> None:

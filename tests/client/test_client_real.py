@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import struct
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import nbformat
 import pytest
 from cutting_proxy import CuttingProxy
-from real_server import Gate, RealServer
+from real_server import PROJECT, Gate, RealServer
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.client import (
@@ -89,6 +90,17 @@ def test_events_add_up_to_the_result(session: Session) -> None:
     assert result is not None
     assert outputs == result.outputs
     assert [output["output_type"] for output in outputs] == ["stream", "execute_result"]
+
+
+def test_the_example_in_the_docs_follows_an_execution(
+    session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (PROJECT / "docs" / "client.md").read_text(), re.S)
+    (example,) = (block for block in blocks if "session.stream(" in block)
+    names: dict[str, Any] = {"session": session}
+    exec(example, names)
+    assert capsys.readouterr().out.split()[-1] == "ok"
+    assert names["outputs"] == names["result"].outputs
 
 
 def test_output_is_told_while_the_code_runs(session: Session, gate: Gate) -> None:
