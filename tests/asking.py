@@ -24,6 +24,10 @@ class Answered:
         return json.loads(self.body)
 
 
+Send = Callable[..., Awaitable[Answered]]
+"""Sends a request with just the headers that are given, and takes any answer."""
+
+
 class Agent:
     """Asks the server's routes as an agent does, with the server's token."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
-from asking import Agent
+from asking import NAMESPACE, Agent, Answered, Send
 from tornado.httpclient import HTTPResponse
 
 pytest_plugins = ["pytest_jupyter.jupyter_server"]
@@ -41,3 +42,41 @@ def jp_server_config(
 @pytest.fixture
 def agent(jp_fetch: Callable[..., Awaitable[HTTPResponse]]) -> Agent:
     return Agent(jp_fetch)
+
+
+@pytest.fixture
+def send(jp_serverapp: Any, http_server_client: Any, jp_base_url: str) -> Send:
+    """Send a request with just the headers that are given, and take any answer."""
+
+    async def send(
+        method: str,
+        path: str,
+        *,
+        headers: dict[str, str] | None = None,
+        query: dict[str, str] | None = None,
+        body: str | None = None,
+    ) -> Answered:
+        url = f"{jp_base_url}{path}" + (f"?{urlencode(query)}" if query else "")
+        response: HTTPResponse = await http_server_client.fetch(
+            url,
+            method=method,
+            headers=headers or {},
+            body=body,
+            follow_redirects=False,
+            raise_error=False,
+            allow_nonstandard_methods=True,
+            request_timeout=20,
+        )
+        return Answered(response)
+
+    return send
+
+
+@pytest.fixture
+def ask(send: Send) -> Send:
+    """Send a request to a path of ours."""
+
+    async def ask(method: str, path: str, **named: Any) -> Answered:
+        return await send(method, f"{NAMESPACE}/{path}", **named)
+
+    return ask

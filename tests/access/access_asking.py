@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from asking import Answered
 from jupyter_server.auth import passwd
 
 from jupyter_agent_exec.access.handler import operations
@@ -44,8 +42,6 @@ VERBS = [
     for path, handler in AgentExecApp.routes
     for verb in operations(handler)
 ]
-
-Send = Callable[..., Awaitable[Answered]]
 
 
 class LoggedIn(NamedTuple):

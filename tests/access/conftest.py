@@ -1,54 +1,14 @@
-"""Requests as anybody may send them."""
+"""Logging in as a browser does."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from http.cookies import SimpleCookie
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from access_asking import LoggedIn, Send
-from asking import NAMESPACE, Answered
-from tornado.httpclient import HTTPResponse
-
-
-@pytest.fixture
-def send(jp_serverapp: Any, http_server_client: Any, jp_base_url: str) -> Send:
-    """Send a request with just the headers that are given, and take any answer."""
-
-    async def send(
-        method: str,
-        path: str,
-        *,
-        headers: dict[str, str] | None = None,
-        query: dict[str, str] | None = None,
-        body: str | None = None,
-    ) -> Answered:
-        url = f"{jp_base_url}{path}" + (f"?{urlencode(query)}" if query else "")
-        response: HTTPResponse = await http_server_client.fetch(
-            url,
-            method=method,
-            headers=headers or {},
-            body=body,
-            follow_redirects=False,
-            raise_error=False,
-            allow_nonstandard_methods=True,
-            request_timeout=20,
-        )
-        return Answered(response)
-
-    return send
-
-
-@pytest.fixture
-def ask(send: Send) -> Send:
-    """Send a request to a path of ours."""
-
-    async def ask(method: str, path: str, **named: Any) -> Answered:
-        return await send(method, f"{NAMESPACE}/{path}", **named)
-
-    return ask
+from access_asking import LoggedIn
+from asking import Answered, Send
 
 
 @pytest.fixture

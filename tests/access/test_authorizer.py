@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from access_asking import VERBS, Send
-from asking import Agent
+from access_asking import VERBS
+from asking import Agent, Send
 from jupyter_server.auth import Authorizer
 from on_disk import record_bytes, recorded_sessions
 from traitlets import List, Set

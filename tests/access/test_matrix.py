@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from access_asking import HASHED, PASSWORD, VERBS, LoggedIn, Send, Verb
-from asking import Answered
+from access_asking import HASHED, PASSWORD, VERBS, LoggedIn, Verb
+from asking import Answered, Send
 from on_disk import recorded_sessions
 
 FOREIGN = "https://elsewhere.example"

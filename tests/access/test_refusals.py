@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from access_asking import VERBS, Send
-from asking import NAMESPACE
+from access_asking import VERBS
+from asking import NAMESPACE, Send
 from tornado import web
 from tornado.simple_httpclient import HTTPStreamClosedError
 

@@ -1,0 +1,55 @@
+"""Bodies and queries become models, or errors that name the field as it was written."""
+
+from __future__ import annotations
+
+import pytest
+
+from jupyter_agent_exec.access.reading import Nothing, read_body, read_query
+from jupyter_agent_exec.errors import InvalidRequest, PayloadTooLarge
+from jupyter_agent_exec.models import CloseSession, Execute
+from jupyter_agent_exec.sessions.queries import SessionsQuery
+
+
+def test_an_empty_body_stands_for_an_empty_object() -> None:
+    assert read_body(b"", CloseSession, limit_bytes=0) == CloseSession()
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "said"),
+    [
+        (b'{"source": 1}', "source", "source: Expected `str`, got `int`"),
+        (b'{"source": "1", "x y": 1}', "x y", "unknown field `x y`"),
+        (b'{"source": "1", "wait": 1e999}', "wait", "Number out of range"),
+        (b'{"source": "1", "wait": -Infinity}', "wait", "not a finite number"),
+        (b'{"source": "\\udfff"}', "source", "lone surrogate"),
+        (b'{"a": {"b": [1, {"\\ud800": 1}]}}', "a", "unknown field"),
+        (b'{"source": "1", "wait": [NaN]}', "wait", "Expected `float | null`, got `array`"),
+        (b'{"source": "\\ud83d\\ude00", "wait": NaN}', "wait", "not a finite number"),
+        (b"nonsense", None, "not JSON"),
+        (b"[]", None, "Expected `object`, got `array`"),
+        ("\ufeff{}".encode(), None, "not strict JSON"),
+    ],
+)
+def test_what_a_body_may_not_hold_is_told(body: bytes, field: str | None, said: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        read_body(body, Execute, limit_bytes=1000)
+    assert refused.value.detail == {"field": field}
+    assert said in refused.value.message
+
+
+def test_a_body_is_measured_before_it_is_read() -> None:
+    with pytest.raises(PayloadTooLarge) as refused:
+        read_body(b"{" * 11, Execute, limit_bytes=10)
+    assert refused.value.detail == {"limit_bytes": 10}
+
+
+def test_of_an_argument_given_twice_the_last_counts() -> None:
+    said = read_query({"limit": [b"1", b"2"], "token": [b"not ours"]}, SessionsQuery)
+    assert said == SessionsQuery(limit=2)
+
+
+def test_a_route_that_reads_no_query_takes_none() -> None:
+    assert read_query({"token": [b"not ours"]}, Nothing) == Nothing()
+    with pytest.raises(InvalidRequest) as refused:
+        read_query({"q": [b""]}, Nothing)
+    assert refused.value.detail == {"field": "q"}
