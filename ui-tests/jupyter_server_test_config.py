@@ -1,6 +1,7 @@
 """The Jupyter server that the browser tests look at.
 
-Never use this elsewhere: it has no authentication, and gives the page access to JupyterLab's objects.
+Never use this elsewhere: it has no authentication, and gives the page access to JupyterLab's
+objects.
 """
 
 import atexit

@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from ..models import ExecutionError, Omitted, OutputChange
 from ..types import ExecutionId, ExecutionState, Output
+from .displays import Displays, DisplayUpdate
 from .drain import Drain
 from .messages import Message
-from .displays import Displays, DisplayUpdate
 from .outputs import Outputs, TextSink
 
 REPLY_IDLE_GRACE = 2.0

@@ -13,7 +13,10 @@ from asking import Agent
 PLOT = """
 import base64
 from IPython.display import display, SVG
-png = base64.b64decode('iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAIAAAA2iEnWAAAADklEQVR4nGNgYGBgQGYAAAAWAAGv2lPLAAAAAElFTkSuQmCC')
+png = base64.b64decode(
+    'iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAIAAAA2iEnWAAAADklEQVR4nGNgYGBgQGYAAAAWAAGv2lPLAAAAAElFTkSu'
+    'QmCC'
+)
 display({'image/png': png, 'text/plain': 'a plot'}, raw=True)
 """
 
