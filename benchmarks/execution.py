@@ -1,0 +1,67 @@
+"""`1+1`, one agent: how long it takes until the answer is there, against the bare kernel."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+from kernels import NotebookRunner, raw_kernel
+from measures import Goal, Measurement, Result, flat, interleaved, ratios, timed
+from servers import server
+
+NAME = "execution"
+SOURCE = "1+1"
+BLOCK = 10
+LINE = bytes(1023) + b"\n"
+
+
+def run(folder: Path, *, quick: bool) -> Result:
+    """Measure it; servers and files are in `folder`."""
+    with ExitStack() as stack:
+        raw = stack.enter_context(raw_kernel())
+        notebook = stack.enter_context(NotebookRunner())
+        client = stack.enter_context(stack.enter_context(server(folder)).client())
+        session = stack.enter_context(client.open_session(agent="benchmark"))
+        file = stack.enter_context((folder / "synced").open("ab", buffering=0))
+
+        def sync() -> None:
+            file.write(LINE)
+            os.fdatasync(file.fileno())
+
+        contenders = {
+            "raw": lambda: [timed(lambda: raw.run(SOURCE)) for _ in range(BLOCK)],
+            "nbclient": lambda: notebook.times(SOURCE, BLOCK),
+            "rest": lambda: [timed(lambda: session.run(SOURCE)) for _ in range(BLOCK)],
+            "get": lambda: [timed(client.status) for _ in range(BLOCK)],
+            "sync": lambda: [timed(sync) for _ in range(BLOCK)],
+        }
+        interleaved(3, contenders)  # to warm up
+        taken = interleaved(5 if quick else 100, contenders)
+    return Result(
+        name=NAME,
+        title="`1+1`, one agent",
+        how=(
+            f"Each contender has a kernel of its own, and they take turns, {BLOCK} executions at a "
+            "time. Raw: a blocking jupyter_client over ZMQ, from the request to reply and idle. "
+            "nbclient: `async_execute_cell` on a kernel it keeps. This server: `Session.run` of the "
+            "Python client on a kept connection, the record synced to disk. A ratio is of a "
+            "round's medians; shown are the median of the ratios, and p10 to p90."
+        ),
+        goals=[
+            Goal.of_median("this server ÷ raw ZMQ", "×", 1.25, ratios(taken["rest"], taken["raw"])),
+            Goal.of_median(
+                "this server ÷ nbclient", "×", 1.0, ratios(taken["rest"], taken["nbclient"])
+            ),
+        ],
+        measurements=[
+            Measurement.of_times(what, flat(taken[name]))
+            for what, name in (
+                ("raw ZMQ", "raw"),
+                ("nbclient", "nbclient"),
+                ("this server, by its Python client", "rest"),
+                ("a bare GET of `/status` on the same connection", "get"),
+                ("a line of 1 kB appended and synced (`fdatasync`)", "sync"),
+            )
+        ],
+    )

@@ -1,0 +1,139 @@
+"""Jupyter servers in processes of their own, on loopback, with folders of their own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from jupyter_agent_exec.client import AgentExecClient
+
+HERE = Path(__file__).parent
+START_SECONDS = 60.0
+POLL_SECONDS = 0.005
+
+
+def set_apart(folder: Path) -> None:
+    """Have this process, and all that it starts, use Jupyter folders in `folder` and no others."""
+    for name in [name for name in os.environ if name.startswith(("JUPYTER", "JPY_", "IPYTHON"))]:
+        del os.environ[name]
+    for name in ("config", "data", "runtime"):
+        os.environ[f"JUPYTER_{name.upper()}_DIR"] = str(folder / name)
+        (folder / name).mkdir()
+    os.environ["IPYTHONDIR"] = str(folder / "ipython")
+    paths = [str(HERE), str(HERE.parent), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs and has answered."""
+
+    url: str
+    token: str = field(repr=False)
+    pid: int
+    start_seconds: float
+    """From the start of its process to its first answer to ``GET /status``."""
+
+    def client(self) -> AgentExecClient:
+        """Return a client of its own connection."""
+        return AgentExecClient(self.url, self.token)
+
+    def http(self) -> httpx2.Client:
+        """Return a plain HTTP client, below the server's base URL, with a kept connection."""
+        return httpx2.Client(
+            base_url=self.url, headers={"Authorization": f"token {self.token}"}, timeout=60
+        )
+
+
+def answered(http: httpx2.Client, path: str, **parameters: Any) -> Any:
+    """Return the JSON that a GET under the extension's namespace answers."""
+    response = http.get(f"/api/agent-exec{path}", params=parameters)
+    response.raise_for_status()
+    return response.json()
+
+
+@contextmanager
+def server(folder: Path, *options: str, probe: bool = False) -> Iterator[Server]:
+    """Run a server whose history is in `folder`, which is made if need be.
+
+    Parameters
+    ----------
+    folder
+        For the history, the root and the log.
+    options
+        More of the command line.
+    probe
+        Load the extension that watches the event loop (`loop_probe`).
+    """
+    (folder / "root").mkdir(parents=True, exist_ok=True)
+    token, port = secrets.token_hex(16), _free_port()
+    extensions = {"jupyter_agent_exec": True, **({"loop_probe": True} if probe else {})}
+    log = folder / "server.log"
+    begin = time.perf_counter()
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "jupyter_server"),
+                f"--ServerApp.jpserver_extensions={extensions}",
+                "--ServerApp.ip=127.0.0.1",
+                f"--ServerApp.port={port}",
+                "--ServerApp.port_retries=0",
+                "--ServerApp.open_browser=False",
+                "--ServerApp.allow_root=True",
+                f"--ServerApp.root_dir={folder / 'root'}",
+                f"--IdentityProvider.token={token}",
+                f"--AgentExecApp.history_dir={folder / 'history'}",
+                *options,
+            ],
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # Ctrl-C is for us; we stop it below
+        )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _wait_until_it_answers(url, token, process, log)
+        yield Server(url, token, process.pid, time.perf_counter() - begin)
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_it_answers(
+    url: str, token: str, process: subprocess.Popen[bytes], log: Path
+) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    headers = {"Authorization": f"token {token}"}
+    with httpx2.Client(headers=headers, timeout=START_SECONDS) as http:
+        while True:
+            try:
+                http.get(f"{url}/api/agent-exec/status").raise_for_status()
+                return
+            except httpx2.ConnectError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    lines = log.read_text(errors="replace").splitlines()
+                    raise SystemExit(
+                        "\n".join(["The server did not start:", *lines[-30:]])
+                    ) from None
+                time.sleep(POLL_SECONDS)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
