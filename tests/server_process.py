@@ -1,0 +1,142 @@
+"""A Jupyter server in a process of its own that can be killed, and started again where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psutil
+from real_server import PROJECT, TOKEN, environment
+
+
+class ServerProcess:
+    """A server that listens.
+
+    Parameters
+    ----------
+    folder
+        Of Jupyter's folders and the served root; the history is in `history` there.
+    wrapper
+        A command that ends by executing the one it is given.
+    """
+
+    def __init__(self, folder: Path, *, wrapper: Sequence[str] = ()) -> None:
+        (folder / "root").mkdir(exist_ok=True)
+        self.process = subprocess.Popen(
+            [
+                *wrapper,
+                sys.executable,
+                str(PROJECT / "tests" / "announcing_server.py"),
+                "--ServerApp.jpserver_extensions={'jupyter_agent_exec': True}",
+                "--ServerApp.ip=127.0.0.1",
+                "--ServerApp.port=0",
+                "--ServerApp.open_browser=False",
+                "--ServerApp.allow_root=True",
+                f"--ServerApp.root_dir={folder / 'root'}",
+                f"--IdentityProvider.token={TOKEN}",
+                f"--AgentExecApp.history_dir={folder / 'history'}",
+            ],
+            env=environment(folder),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait(30)
+            raise RuntimeError("The server did not start; see its log above.")
+        self._http = httpx2.Client(
+            base_url=json.loads(line)["url"].partition("?")[0] + "api/agent-exec/",
+            headers={"Authorization": f"token {TOKEN}"},
+            timeout=60,
+            trust_env=False,
+        )
+
+    def ask(self, method: str, path: str, body: Any = None) -> httpx2.Response:
+        return self._http.request(method, path, json=body)
+
+    def get(self, path: str) -> Any:
+        answered = self.ask("GET", path)
+        assert answered.status_code == 200, answered.text
+        return answered.json()
+
+    def open(self) -> str:
+        answered = self.ask("POST", "sessions", {"agent": {"name": "tester"}})
+        assert answered.status_code == 201, answered.text
+        return str(answered.json()["id"])
+
+    def run(self, session: str, source: str, **asked: Any) -> httpx2.Response:
+        return self.ask("POST", f"sessions/{session}/executions", {"source": source, **asked})
+
+    def kill(self) -> None:
+        """Kill the server where it stands, and then the kernels that it leaves."""
+        self.process.send_signal(signal.SIGSTOP)  # so that no kernel is started after the look
+        kernels = psutil.Process(self.process.pid).children(recursive=True)
+        self.process.kill()
+        self._gone()
+        for kernel in kernels:
+            with_its_own_pid(kernel)
+        psutil.wait_procs(kernels, timeout=10)
+
+    def stop(self) -> None:
+        """Ask the server to stop, as an operator does."""
+        self.process.terminate()
+        self._gone()
+
+    def _gone(self) -> None:
+        self.process.wait(30)
+        self._http.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+def with_its_own_pid(kernel: psutil.Process) -> None:
+    """End a kernel, if it is not gone already."""
+    try:
+        kernel.kill()
+    except psutil.NoSuchProcess:
+        return
+
+
+@contextmanager
+def server_process(folder: Path, *, wrapper: Sequence[str] = ()) -> Iterator[ServerProcess]:
+    """Start a server, and stop it unless it was killed."""
+    server = ServerProcess(folder, wrapper=wrapper)
+    try:
+        yield server
+    finally:
+        if server.process.returncode is None:
+            server.stop()
+
+
+class Gate:
+    """A place in the code of a kernel at which it says that it is there, and waits to be let on."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._here, self._go = folder / f"{name}-here", folder / f"{name}-go"
+        os.mkfifo(self._here)
+        os.mkfifo(self._go)
+
+    @property
+    def here(self) -> str:
+        """Code that says that it is there."""
+        return f"open({str(self._here)!r}, 'w').close()\n"
+
+    @property
+    def wait(self) -> str:
+        """Code that waits."""
+        return f"open({str(self._go)!r}).read()\n"
+
+    def until_it_is_here(self) -> None:
+        self._here.read_text()
+
+    def let_it_on(self) -> None:
+        self._go.write_text("")
