@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 
 from ..client import ServerUnreachable, UnexpectedAnswer
@@ -42,8 +40,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.complain(f"{parser.prog}: interrupted")
         return exit_codes.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; so that closing it at exit does not complain again:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_codes.BROKEN_PIPE
     except OSError as error:
         console.complain(f"{parser.prog}: {error}")

@@ -59,7 +59,7 @@ def test_what_a_kernel_prints_cannot_control_the_terminal(cli: Cli) -> None:
         "import sys\nprint('a\\x1b]0;title\\x07b\\x9b2J')\nprint('\\x1b[8mhid', file=sys.stderr)"
     )
     done = cli("run", source, "-q")
-    assert done.stdout == "ab\\x9b2J\n"
+    assert done.stdout == "ab\ufffd2J\n"
     assert done.stderr == "hid\n"
 
 
@@ -218,6 +218,14 @@ def test_a_server_that_cannot_start_shows_the_end_of_its_log(cli_alone: Cli) -> 
     done = cli_alone("run", "1")
     assert done.returncode == 3
     assert "no config today" in done.stderr
+
+
+def test_what_a_starting_server_prints_is_not_taken_for_its_answer(cli_alone: Cli) -> None:
+    config = cli_alone.folder / "config" / "jupyter_server_config.py"
+    config.parent.mkdir()
+    config.write_text("print('{}')")
+    done = cli_alone("run", "6 * 7")
+    assert (done.returncode, done.stdout) == (0, "42\n")
 
 
 def test_an_extension_that_cannot_be_loaded_is_told_as_such(cli_alone: Cli) -> None:
