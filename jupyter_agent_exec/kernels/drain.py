@@ -15,10 +15,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import zmq
-from jupyter_client.session import Session
 from zmq.utils.monitor import recv_monitor_message
 
-from .messages import Message, Reader
+from .messages import Codec, Message
 
 T = TypeVar("T")
 
@@ -70,8 +69,7 @@ class Drain:
         self._log = log
         key = connection["key"]
         key = key.encode() if isinstance(key, str) else key
-        self._session = Session(key=key, signature_scheme=connection["signature_scheme"])
-        self._reader = Reader(key, connection["signature_scheme"])
+        self._codec = Codec(key, connection["signature_scheme"])
         self._context = zmq.Context()
         self._shell = self._connect(zmq.DEALER, connection, "shell_port")
         self._iopub = self._connect(zmq.SUB, connection, "iopub_port")
@@ -124,9 +122,7 @@ class Drain:
 
     def send(self, msg_type: str, content: dict[str, Any], *, msg_id: str) -> None:
         """Send a request on the shell channel; only from the drain's thread."""
-        message = self._session.msg(msg_type, content)
-        message["msg_id"] = message["header"]["msg_id"] = msg_id
-        self._session.send(self._shell, message)
+        self._shell.send_multipart(self._codec.request(msg_type, content, msg_id))
 
     def _work(self) -> None:
         poller = zmq.Poller()
@@ -173,7 +169,7 @@ class Drain:
                 frames = socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 return False
-            message = self._reader.read(frames)
+            message = self._codec.read(frames)
             if message is None:
                 self._log.warning("%s: message that cannot be read", self._thread.name)
                 continue

@@ -55,9 +55,9 @@ class Incarnations:
         """Why variables are gone, until an execution was told."""
 
     @property
-    def ready(self) -> bool:
-        """Whether there is a kernel that can be used at once."""
-        return self.current is not None and not self._is_dying() and not self._lock.locked()
+    def ready(self) -> ScratchKernel | None:
+        """The kernel, if it can be used at once."""
+        return None if self._is_dying() or self._lock.locked() else self.current
 
     def model(self) -> SessionKernel | None:
         """Return the kernel as it stands."""

@@ -112,7 +112,14 @@ class Lane:
     def take(self, source: str, *, by: By, **asked: Any) -> LiveExecution:
         """Take an execution on its way; its `accepted` tells when it is on disk."""
         execution = self._new_execution(source, by=by, **asked)
-        self._tasks.start(self._carry(execution), f"execution {execution.id}")
+        turn = self._turns.ask()
+        kernel = self.incarnations.ready
+        if turn.done() and kernel is not None:
+            sent = self._send(execution, kernel, accept=True)
+            carry = self._carry_at_once(execution, kernel, sent, turn)
+        else:
+            carry = self._carry(execution, turn)
+        self._tasks.start(carry, f"execution {execution.id}")
         return execution
 
     async def run_first(self, source: str, kernel: ScratchKernel, by: By) -> ExecutionRecord:
@@ -128,7 +135,7 @@ class Lane:
             body_sha256=None,
         )
         try:
-            await self._run(execution, kernel, accept=True)
+            await self._follow(execution, kernel, self._send(execution, kernel, accept=True))
         except HistoryUnavailable as error:
             self._forget(execution, error)
             raise
@@ -172,28 +179,43 @@ class Lane:
         self._stirred()
         return execution
 
-    async def _carry(self, execution: LiveExecution) -> None:
-        """Bring an execution from its acceptance to its end."""
-        turn = self._turns.ask()
+    async def _carry_at_once(
+        self,
+        execution: LiveExecution,
+        kernel: ScratchKernel,
+        sent: asyncio.Future[None],
+        turn: Turn,
+    ) -> None:
+        """Stay with an execution whose acceptance goes to disk together with its dispatch."""
         try:
-            at_once = turn.done() and self.incarnations.ready
-            if not at_once:
-                await self._accept(execution)
-                if not await self._wait_for(turn, execution):
-                    return
-            try:
-                kernel = await self.incarnations.fresh()
-            except AgentExecError as error:
-                self.give_up(execution, "cancelled", f"It was not run: {error.message}")
-                await self._finish_unrun(execution)
-                return
-            if execution.given_up.done():
-                await self._finish_unrun(execution)
-                return
-            await self._run(execution, kernel, accept=at_once)
+            await self._follow(execution, kernel, sent)
         except HistoryUnavailable as error:
             self._forget(execution, error)
         finally:
+            self._turns.leave(turn)
+            self._stirred()
+
+    async def _carry(self, execution: LiveExecution, turn: Turn) -> None:
+        """Bring an execution from its acceptance to its end."""
+        try:
+            await self._accept(execution)
+        except HistoryUnavailable as error:
+            self._turns.leave(turn)
+            self._forget(execution, error)
+            return
+        try:
+            if await self._wait_for(turn, execution):
+                kernel = await self.incarnations.fresh()
+                if not execution.given_up.done():
+                    await self._follow(
+                        execution, kernel, self._send(execution, kernel, accept=False)
+                    )
+        except AgentExecError as error:
+            self.running = None
+            self.give_up(execution, "cancelled", f"It was not run: {error.message}")
+        finally:
+            if execution.given_up.done():
+                await self._finish_unrun(execution)
             self._turns.leave(turn)
             self._stirred()
 
@@ -222,17 +244,16 @@ class Lane:
         if not turn.done() and not execution.given_up.done():
             reason = f"It did not get its turn within {execution.queue_timeout:g} seconds."
             self.give_up(execution, "timed_out", reason)
-        if execution.given_up.done():
-            await self._finish_unrun(execution)
-            return False
-        return True
+        return not execution.given_up.done()
 
     async def _finish_unrun(self, execution: LiveExecution) -> None:
         await self._loop.run_in_executor(self._disk, self.recorder.unrun, execution)
         await execution.finished
 
-    async def _run(self, execution: LiveExecution, kernel: ScratchKernel, *, accept: bool) -> None:
-        """Send an execution to the kernel and stay with it until it is recorded as finished."""
+    def _send(
+        self, execution: LiveExecution, kernel: ScratchKernel, *, accept: bool
+    ) -> asyncio.Future[None]:
+        """Hand an execution to the kernel's drain; what comes back tells when it was sent."""
         untold = None if execution.init else self.incarnations.untold
         execution.kernel = ExecutionKernel(
             id=kernel.id,
@@ -255,20 +276,20 @@ class Lane:
             changed=execution.tell if execution.watchers else None,
         )
         self.running = execution
+        kernel.connection.start(execution.run)
+        return sent
+
+    async def _follow(
+        self, execution: LiveExecution, kernel: ScratchKernel, sent: asyncio.Future[None]
+    ) -> None:
+        """Stay with an execution until it is recorded as finished and the kernel is free."""
         timer = self._loop.call_later(execution.timeout or 0, self._time_out, execution)
         try:
-            kernel.connection.start(execution.run)
             await sent
             if not execution.init:
                 self.incarnations.untold = None
             await execution.finished
             await kernel.connection.free()
-        except HistoryUnavailable as error:
-            if accept:
-                raise
-            self.running = None
-            self.give_up(execution, "cancelled", f"It was not run: {error.message}")
-            await self._finish_unrun(execution)
         finally:
             timer.cancel()
             self.running = None
