@@ -84,7 +84,7 @@ clean: ## remove all that make has made, the demo's output too
 	@touch $@
 
 .make/tools: .make/venv $(PROJECT)
-	$(INSTALL) '.[demo,lab,test,check]'
+	$(INSTALL) '.[demo,lab,test,bench,check]'
 	@touch $@ .make/demo
 
 .make/node:

@@ -89,6 +89,12 @@ def test_every_dependency_says_why_it_is_there() -> None:
     assert set(rows("docs/dependencies.md")) == {re.split(r"[\[<>=]", item)[0] for item in asked}
 
 
+def test_the_list_of_documents_lacks_none() -> None:
+    text = (ROOT / "docs/README.md").read_text()
+    written = {path.name for path in ROOT.glob("docs/*.md")} - {"README.md"}
+    assert {name for name in written if f"({name}" not in text} == set()
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(document: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text())
