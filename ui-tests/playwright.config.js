@@ -29,6 +29,8 @@ module.exports = {
   fullyParallel: false,
   workers: 1,
   retries: 0,
+  // Machines with few cores start kernels and pages slowly.
+  expect: { timeout: 20_000 },
   use: {
     ...galata.use,
     baseURL,

@@ -82,6 +82,7 @@ for (const theme of ['Light', 'Dark'] as const) {
     await expect(page.getByRole('main')).toContainText('valeus');
     await page.sidebar.close('left');
     await page.sidebar.setWidth(460, 'right');
+    await expect(panel.cell(1)).toContainText('Sets up the session.');
     await expect(panel.cell(6)).toContainText('fitting, step 2');
     await expect(panel.cell(5).getByRole('img')).toBeVisible();
     await expect(panel.cell(6)).toContainText(/Running\s*\d+ s/);

@@ -20,7 +20,7 @@ export const PAGE = 20;
 /** Cells kept while new ones come; whoever asks for earlier ones keeps more. */
 export const KEPT = 100;
 
-/** Pages read to catch up; who is further behind starts from the newest. */
+/** Pages of new cells read to catch up; beyond that, only the newest. */
 const PAGES_TO_CATCH_UP = 5;
 
 /** Milliseconds between two looks at the server while much happens. */
@@ -194,8 +194,12 @@ export class SessionModel implements ISessionModel {
 
   /** Read all after a number; false if that is too far behind. */
   private async _readFrom(start: number): Promise<boolean> {
+    const shown = this._executions.filter(
+      ({ execution }) => execution.seq > start
+    );
+    const pages = Math.ceil(shown.length / PAGE) + PAGES_TO_CATCH_UP;
     let after: number | null = start;
-    for (let page = 0; page < PAGES_TO_CATCH_UP; page++) {
+    for (let page = 0; page < pages; page++) {
       const list = await this._api.listExecutions(this.id, {
         after,
         limit: PAGE

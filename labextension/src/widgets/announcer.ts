@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { Coalescer } from '../model/coalescer';
 import type { IExecution } from '../tokens';
-import { statusWord } from './wording';
+import { cellName } from './wording';
 
 /** Milliseconds between two announcements. */
 const REST = 3000;
@@ -17,8 +17,7 @@ export function announcement(
     return null;
   }
   if (finished.length === 1) {
-    const [{ seq, status }] = finished;
-    return trans.__('Cell %1: %2', seq, statusWord(status, trans));
+    return cellName(finished[0], trans);
   }
   const failed = finished.filter(({ status }) => status !== 'ok').length;
   const count = finished.length;

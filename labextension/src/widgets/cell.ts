@@ -4,6 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Panel, Widget } from '@lumino/widgets';
 import { isFinal } from '../tokens';
 import type { Execute, IExecutionModel } from '../tokens';
+import { cellName } from './wording';
 import { CellHeader } from './cellheader';
 import type { Highlight } from './highlight';
 import { OutputsWidget } from './outputs';
@@ -22,14 +23,7 @@ export class CellWidget extends Panel {
     this.addWidget(this._header);
     this.addWidget(this._createSource());
     this.addWidget(outputs);
-    const id = model.execution.id;
-    this._header.prompt.id = `jp-agent-exec-prompt-${id}`;
-    this._header.label.id = `jp-agent-exec-status-${id}`;
     this.node.setAttribute('role', 'article');
-    this.node.setAttribute(
-      'aria-labelledby',
-      `${this._header.prompt.id} ${this._header.label.id}`
-    );
     this.node.setAttribute('aria-posinset', String(model.execution.seq));
     this.node.tabIndex = -1;
     model.changed.connect(this._onChanged, this);
@@ -63,6 +57,8 @@ export class CellWidget extends Panel {
 
   private _render(): void {
     const { execution } = this.model;
+    const { trans } = this._options;
+    this.node.setAttribute('aria-label', cellName(execution, trans));
     this.node.dataset.status = execution.status;
     this.node.setAttribute('aria-busy', String(execution.status === 'running'));
     this._header.render(execution, this._options.now());

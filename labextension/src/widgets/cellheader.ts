@@ -37,16 +37,6 @@ export class CellHeader extends Widget {
     this.node.append(line, this._notes);
   }
 
-  /** The element that names the cell. */
-  get label(): HTMLElement {
-    return this._status;
-  }
-
-  /** The element with the cell's number. */
-  get prompt(): HTMLElement {
-    return this._prompt;
-  }
-
   /** Show an execution. */
   render(execution: IExecution, now: number): void {
     const trans = this._trans;

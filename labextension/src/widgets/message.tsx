@@ -11,8 +11,10 @@ export function ErrorMessage(props: {
 }): JSX.Element {
   return (
     <div className="jp-AgentExec-message jp-mod-error" role="alert">
-      <errorIcon.react tag="span" className="jp-AgentExec-icon" />
-      <div className="jp-AgentExec-messageTitle">{props.advice.title}</div>
+      <div className="jp-AgentExec-messageTitle">
+        <errorIcon.react tag="span" className="jp-AgentExec-icon" />
+        {props.advice.title}
+      </div>
       <div>{props.advice.hint}</div>
       <button
         type="button"

@@ -124,6 +124,14 @@ function freshKernel(reason: string | null, trans: TranslationBundle): string {
   }
 }
 
+/** What a cell is called: the number in its session, and how it stands. */
+export function cellName(
+  { seq, status }: IExecution,
+  trans: TranslationBundle
+): string {
+  return trans.__('Cell %1: %2', seq, statusWord(status, trans));
+}
+
 /** What a session is called. */
 export function sessionTitle(
   session: IAgentSession,

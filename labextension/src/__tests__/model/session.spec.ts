@@ -129,6 +129,16 @@ describe('SessionModel', () => {
     expect(seqs()).toHaveLength(KEPT + PAGE);
   });
 
+  it('keeps earlier cells that were asked for when it reads all again', async () => {
+    const { model, seqs } = await open(numbered(9 * PAGE));
+    for (let page = 1; page < 9; page++) {
+      await model.loadEarlier();
+    }
+    model.requestSync(true);
+    await settle();
+    expect(seqs()).toHaveLength(9 * PAGE);
+  });
+
   it('starts from the newest when it is far behind', async () => {
     const { server, model, seqs } = await open(numbered(3));
     server.put(...numbered(500).slice(3));
