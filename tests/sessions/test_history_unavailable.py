@@ -1,0 +1,261 @@
+"""A record that cannot be written: nothing runs unrecorded, and what ran is recorded afterwards.
+
+The disks are real: a small one that is filled, one that is read-only, files that may not grow, and
+folders that are moved and deleted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from server_process import Gate, ServerProcess, server_process
+
+from jupyter_agent_exec.journal.verify import Outcome, verify_history
+
+OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
+MOUNT = 'mount -t tmpfs -o "$0" none "$1" && shift && exec "$@"'
+
+
+def mounting(options: str, folder: Path) -> tuple[str, ...]:
+    """Return what runs a command that alone sees a disk of its own at `folder`."""
+    return (*OWN_MOUNTS, "sh", "-c", MOUNT, options, str(folder))
+
+
+def as_seen_by(server: ServerProcess, path: Path) -> Path:
+    """Return where a path of the server's is for us."""
+    return Path(f"/proc/{server.process.pid}/root{path}")
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    folder = tmp_path / "history"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def can_mount(tmp_path: Path) -> None:
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    try:
+        tried = subprocess.run([*mounting("size=64k", folder), "true"], capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no unshare here")
+    if tried.returncode:
+        pytest.skip(f"no disk may be mounted here: {tried.stderr.decode().strip()}")
+
+
+@pytest.fixture
+def server(tmp_path: Path, history: Path) -> Iterator[ServerProcess]:
+    with server_process(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, history: Path, can_mount: None) -> Iterator[ServerProcess]:
+    """A server whose history has 4 MB."""
+    with server_process(tmp_path, wrapper=mounting("size=4m", history)) as server:
+        yield server
+
+
+def leaving(mark: Path) -> str:
+    """Return code that leaves a file behind, too long for the room in the last page of a file."""
+    return f"open({str(mark)!r}, 'w').close()  {'#' * 5000}"
+
+
+def is_unavailable(answered: httpx2.Response) -> bool:
+    told = answered.json()
+    return (answered.status_code, told.get("code")) == (503, "history_unavailable")
+
+
+def fill(folder: Path) -> Path:
+    """Write until no byte fits any more."""
+    filler = folder / "filler"
+    fd = os.open(filler, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        for size in (1 << 16, 1 << 12, 1):
+            try:
+                while True:
+                    os.write(fd, bytes(size))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+    finally:
+        os.close(fd)
+    return filler
+
+
+def refuses_to_run(server: ServerProcess, session: str, mark: Path) -> None:
+    """See that nothing runs, nothing is opened, and what is there can be looked at."""
+    before, kernels = server.get(f"sessions/{session}"), server.get("status")["kernels"]
+    assert is_unavailable(server.run(session, leaving(mark)))
+    after, status = server.get(f"sessions/{session}"), server.get("status")
+    assert (after["executions"], after["chain"]) == (before["executions"], before["chain"])
+    assert (status["history_available"], status["kernels"]) == (False, kernels)
+    assert not mark.exists()
+
+
+def runs_again(server: ServerProcess, session: str, history: Path) -> None:
+    """See that it goes on by itself, with numbers and a chain without a hole."""
+    done = server.run(session, "x + 1")
+    assert done.status_code == 201, done.text
+    execution = done.json()
+    assert execution["cell"]["outputs"][0]["data"]["text/plain"] == "2"
+    assert server.get("status")["history_available"] is True
+    listed = server.get(f"sessions/{session}/executions")["executions"]
+    assert [one["seq"] for one in listed] == list(range(1, len(listed) + 1))
+    report = verify_history(history)
+    assert report.outcome is Outcome.WHOLE, report.findings
+
+
+def test_nothing_runs_on_a_full_disk_and_what_ran_there_is_recorded_afterwards(
+    small_disk: ServerProcess, tmp_path: Path, history: Path
+) -> None:
+    server, disk = small_disk, as_seen_by(small_disk, history)
+    small, large = Gate(tmp_path, "small"), Gate(tmp_path, "large")
+    in_small, in_large = server.open(), server.open()
+    server.run(in_small, "x = 1")
+    ends_small = server.run(in_small, f"{small.here}{small.wait}print('s' * 5000)", wait=0).json()[
+        "id"
+    ]
+    ends_large = server.run(
+        in_large, f"{large.here}{large.wait}print('large' * 100_000)", wait=0
+    ).json()["id"]
+    small.until_it_is_here()
+    large.until_it_is_here()
+    filler = fill(disk)
+
+    queued = server.run(in_small, leaving(tmp_path / "queued"), wait=0)
+    assert is_unavailable(queued)
+    assert is_unavailable(server.ask("POST", "sessions", {"agent": {"name": "tester"}}))
+
+    small.let_it_on()
+    told = server.get(f"executions/{ends_small}?wait=30")
+    assert (told["status"], told["text"]) == ("ok", "s" * 5000 + "\n"), "the reserve has room"
+    large.let_it_on()
+    refuses_to_run(server, in_small, tmp_path / "ran")
+    listed = server.get(f"sessions/{in_small}/executions")["executions"]
+    assert [one["status"] for one in listed] == ["ok", "ok"], "the history can still be read"
+    still = server.get(f"executions/{ends_large}")
+    assert still["finished_at"] is None, "what is in memory only is not told as finished"
+
+    filler.unlink()
+    told = server.get(f"executions/{ends_large}?wait=60")
+    assert (told["status"], told["outputs_complete"]) == ("ok", True)
+    assert told["cell"]["outputs"][0]["text"] == "large" * 100_000 + "\n"
+    runs_again(server, in_small, disk)
+    assert not (tmp_path / "queued").exists()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_history_that_begins_read_only_is_told_and_taken_up_when_it_can_be_written(
+    tmp_path: Path, history: Path, can_mount: None
+) -> None:
+    with server_process(tmp_path, wrapper=mounting("size=4m,ro", history)) as server:
+        for _ in range(2):
+            assert is_unavailable(server.ask("POST", "sessions", {"agent": {"name": "tester"}}))
+        status = server.get("status")
+        assert (status["history_available"], status["kernels"]) == (False, 0)
+        assert server.get("sessions")["sessions"] == []
+        remount(server, "remount,rw", history)
+        session = server.open()
+        server.run(session, "x = 1")
+        runs_again(server, session, as_seen_by(server, history))
+
+
+def test_a_folder_that_is_covered_by_a_read_only_one_stops_what_is_new_until_it_is_back(
+    small_disk: ServerProcess, tmp_path: Path, history: Path
+) -> None:
+    session = small_disk.open()
+    small_disk.run(session, "x = 1")
+    remount(small_disk, "ro", history, "-t", "tmpfs", "none")
+    assert is_unavailable(small_disk.run(session, leaving(tmp_path / "ran")))
+    assert is_unavailable(small_disk.ask("POST", "sessions", {"agent": {"name": "tester"}}))
+    in_mounts_of(small_disk, "umount", str(history))
+    runs_again(small_disk, session, as_seen_by(small_disk, history))
+    assert not (tmp_path / "ran").exists()
+
+
+def remount(server: ServerProcess, options: str, folder: Path, *what: str) -> None:
+    in_mounts_of(server, "mount", "-o", options, *what, str(folder))
+
+
+def in_mounts_of(server: ServerProcess, *command: str) -> None:
+    entering = ("nsenter", "--preserve-credentials", "-U", "-m", "-t", str(server.process.pid))
+    subprocess.run([*entering, *command], check=True)
+
+
+def test_nothing_runs_when_its_record_may_not_grow(
+    server: ServerProcess, tmp_path: Path, history: Path
+) -> None:
+    session = server.open()
+    server.run(session, "x = 1")
+    journal = history / "sessions" / session / "journal.jsonl"
+    before = journal.read_bytes()
+    with files_up_to(server, len(before) + 10):
+        refuses_to_run(server, session, tmp_path / "ran")
+        assert journal.read_bytes() == before, "half a line was left"
+    runs_again(server, session, history)
+    assert not (tmp_path / "ran").exists()
+
+
+class files_up_to:  # noqa: N801 - read as a sentence where it is used
+    """Within it, a server's files may not grow beyond a size, as when there is no room."""
+
+    def __init__(self, server: ServerProcess, size: int) -> None:
+        self._pid, self._size = server.process.pid, size
+
+    def __enter__(self) -> None:
+        self._before = resource.prlimit(self._pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(self._pid, resource.RLIMIT_FSIZE, (self._size, self._before[1]))
+
+    def __exit__(self, *exc: object) -> None:
+        resource.prlimit(self._pid, resource.RLIMIT_FSIZE, self._before)
+
+
+def test_what_ran_while_the_folder_was_away_is_recorded_when_it_is_back(
+    server: ServerProcess, tmp_path: Path, history: Path
+) -> None:
+    gate = Gate(tmp_path, "away")
+    session, other = server.open(), server.open()
+    server.run(session, "x = 1")
+    runs = server.run(other, f"{gate.here}{gate.wait}print('went on')", wait=0).json()["id"]
+    waits = server.run(other, leaving(tmp_path / "waits"), wait=0).json()["id"]
+    gate.until_it_is_here()
+    away = history.rename(tmp_path / "away")
+
+    assert is_unavailable(server.run(session, leaving(tmp_path / "ran")))
+    gate.let_it_on()
+    still = server.get(f"executions/{runs}?wait=1")
+    assert still["finished_at"] is None
+
+    away.rename(history)
+    told = server.get(f"executions/{runs}?wait=60")
+    assert (told["status"], told["text"]) == ("ok", "went on\n")
+    waited = server.get(f"executions/{waits}?wait=60")
+    assert waited["finished_at"] is not None
+    assert (waited["status"] == "ok") == (tmp_path / "waits").exists()
+    runs_again(server, session, history)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_deleted_folder_ends_what_was_in_it_and_is_begun_anew(
+    server: ServerProcess, tmp_path: Path, history: Path
+) -> None:
+    session = server.open()
+    server.run(session, "x = 1")
+    shutil.rmtree(history)
+    assert is_unavailable(server.run(session, leaving(tmp_path / "ran")))
+    assert server.ask("POST", f"sessions/{session}/close").status_code in (200, 404)
+    fresh = server.open()
+    server.run(fresh, "x = 1")
+    runs_again(server, fresh, history)
+    assert not (tmp_path / "ran").exists()
