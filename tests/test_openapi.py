@@ -1,0 +1,186 @@
+"""The routes, the models and their description are one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from access_asking import VERBS
+from asking import NAMESPACE, Agent, Answered, Send
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+
+from jupyter_agent_exec._version import __version__
+from jupyter_agent_exec.access.handler import STATUSES, operations, status_of
+from jupyter_agent_exec.app import AgentExecApp
+from jupyter_agent_exec.errors import AgentExecError
+from jupyter_agent_exec.models import Problem
+from jupyter_agent_exec.openapi import document
+from jupyter_agent_exec.sessions.handlers import STREAMED
+
+PICTURE = """
+import base64
+from IPython.display import Image
+Image(data=base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+))
+"""
+
+
+@pytest.fixture(scope="module")
+def described() -> dict[str, Any]:
+    made = document(
+        AgentExecApp.routes, version=__version__, base_path="/api/agent-exec", streamed=STREAMED
+    )
+    return msgspec.json.decode(msgspec.json.encode(made))
+
+
+def every_operation(described: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (path, verb, operation)
+        for path, verbs in described["paths"].items()
+        for verb, operation in verbs.items()
+    ]
+
+
+def test_the_document_is_valid(described: dict[str, Any]) -> None:
+    validate(described)
+
+
+async def test_the_server_answers_with_the_document(
+    agent: Agent, described: dict[str, Any], jp_base_url: str
+) -> None:
+    answered = await agent.get("openapi.json")
+    assert answered.headers["Content-Type"] == "application/openapi+json"
+    assert answered.json["servers"] == [{"url": f"{jp_base_url}{NAMESPACE}"}]
+    assert answered.json == {**described, "servers": answered.json["servers"]}
+
+
+def test_each_verb_of_each_route_is_described_and_nothing_else(described: dict[str, Any]) -> None:
+    told = {(path, verb) for path, verb, _ in every_operation(described)}
+    routed = {(path, verb) for path, handler in AgentExecApp.routes for verb in operations(handler)}
+    assert told == routed
+    assert len(VERBS) == len(routed)
+
+
+def test_each_operation_says_what_it_needs_and_does(described: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for _, _, operation in every_operation(described)]
+    assert len(set(ids)) == len(ids)
+    for path, verb, operation in every_operation(described):
+        assert operation["summary"].endswith("."), path
+        assert operation["x-scope"] in ("history:read", "exec:scratch")
+        assert (operation["x-scope"] == "history:read") == (verb == "get")
+        named = [p["name"] for p in operation["parameters"] if p["in"] == "path"]
+        assert named == re.findall(r"{(\w+)}", path)
+        assert all(p["required"] for p in operation["parameters"] if p["in"] == "path")
+        assert ("requestBody" in operation) == (verb == "post")
+
+
+def test_each_refusal_is_listed_with_its_codes(described: dict[str, Any]) -> None:
+    classes = [AgentExecError]
+    for cls in classes:
+        classes += cls.__subclasses__()
+    listed = {str(status) for status in STATUSES.values()} | {"500"}
+    problem = {"$ref": "#/components/schemas/Problem"}
+    for path, _, operation in every_operation(described):
+        refusals = {s: r for s, r in operation["responses"].items() if int(s) >= 400}
+        assert set(refusals) == listed, path
+        for refusal in refusals.values():
+            assert refusal["content"]["application/json"]["schema"] == problem
+        for cls in classes[1:]:
+            assert cls in STATUSES or cls.__base__ in STATUSES
+            if cls in STATUSES:
+                assert cls.code in refusals[str(status_of(cls))]["description"]
+
+
+def test_bodies_are_needed_where_a_field_is(described: dict[str, Any]) -> None:
+    needed = {
+        path: operation["requestBody"]["required"]
+        for path, _, operation in every_operation(described)
+        if "requestBody" in operation
+    }
+    assert [path for path, required in needed.items() if required] == [
+        "/sessions",
+        "/sessions/{session_id}/executions",
+    ]
+
+
+def test_what_is_sent_is_closed_and_what_is_answered_may_grow(described: dict[str, Any]) -> None:
+    schemas = described["components"]["schemas"]
+    assert schemas["OpenSession"]["additionalProperties"] is False
+    assert schemas["Limits"]["additionalProperties"] is False
+    assert "additionalProperties" not in schemas["Execution"]
+
+
+class Conformance:
+    """Holds answers against what the document says of them."""
+
+    def __init__(self, described: dict[str, Any]) -> None:
+        self._described = described
+        self.seen: set[tuple[str, str]] = set()
+
+    def hold(self, method: str, path: str, answered: Answered) -> Answered:
+        """Check an answer of the route that `path` leads to."""
+        template, operation = next(
+            (template, verbs[method.lower()])
+            for template, verbs in self._described["paths"].items()
+            if re.fullmatch(re.sub(r"{\w+}", "[^/]+", template), f"/{path}")
+        )
+        response = operation["responses"][str(answered.status)]
+        content_type = answered.headers["Content-Type"].partition(";")[0]
+        content = response["content"].get(content_type) or response["content"]["*/*"]
+        if content_type == "application/json":
+            schema = {**content["schema"], "components": self._described["components"]}
+            Draft202012Validator(schema).validate(answered.json)
+        if answered.status < 400:
+            self.seen.add((template, method.lower()))
+        return answered
+
+
+async def test_answers_are_what_the_document_says(agent: Agent, described: dict[str, Any]) -> None:
+    conformance = Conformance(described)
+
+    async def ask(method: str, path: str, body: Any = None, **query: str) -> Answered:
+        return conformance.hold(method, path, await agent.ask(method, path, body, query=query))
+
+    session = await ask("POST", "sessions", {"agent": {"name": "a"}, "client_id": "c"})
+    again = await ask("POST", "sessions", {"agent": {"name": "a"}, "client_id": "c"})
+    assert (session.status, again.status) == (201, 200)
+    at = f"sessions/{session.json['id']}"
+    for source in ("print('x' * 20_000)", "1/0", PICTURE, "import os; os._exit(1)", "2"):
+        assert (await ask("POST", f"{at}/executions", {"source": source})).status == 201
+    loops = await ask("POST", f"{at}/executions", {"source": "while True: pass", "wait": 0})
+    assert loops.status == 202
+    execution = f"executions/{loops.json['id']}"
+    await ask("GET", execution)
+    await ask("POST", f"{execution}/cancel")
+    listed = (await ask("GET", f"{at}/executions")).json["executions"]
+    for one in listed:
+        await ask("GET", f"executions/{one['id']}")
+    printed, pictured = listed[0], listed[2]
+    await ask("GET", f"executions/{printed['id']}/text")
+    await ask("GET", f"executions/{printed['id']}/text", grep="x+")
+    await ask("GET", f"executions/{printed['id']}/stream")
+    await ask("GET", f"blobs/{pictured['images'][0]['url'].rpartition('/')[2]}")
+    await ask("POST", f"{at}/interrupt")
+    await ask("POST", f"{at}/restart")
+    for path in ("sessions", at, f"{at}/notebook", f"{at}/journal", "search", "status"):
+        await ask("GET", path)
+    await ask("GET", "openapi.json")
+    await ask("POST", f"{at}/close")
+    await ask("GET", at)
+    assert conformance.seen == {(path, verb) for path, verb, _ in every_operation(described)}
+
+
+async def test_refusals_are_what_the_document_says(
+    ask: Send, jp_auth_header: dict[str, str], described: dict[str, Any]
+) -> None:
+    conformance = Conformance(described)
+    for verb in VERBS:
+        for headers in ({}, jp_auth_header):
+            answered = await ask(verb.method, verb.path, headers=headers, body=verb.body)
+            conformance.hold(verb.method, verb.path, answered)
+            if answered.status >= 400:
+                msgspec.convert(answered.json, Problem)
