@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from ..models import Agent
-from .async_client import AsyncAgentExecClient, AsyncSession
+from .async_client import AsyncAgentExecClient
+from .async_session import AsyncSession
 from .errors import (
     CannotConnect,
     ClientError,
@@ -18,7 +19,8 @@ from .errors import (
 )
 from .events import Accepted, Event, Finished, OutputChanged, StatusChanged, apply
 from .result import Image, Result
-from .sync_client import AgentExecClient, Session
+from .sync_client import AgentExecClient
+from .sync_session import Session
 
 __all__ = [
     "Accepted",

@@ -32,7 +32,6 @@ from ..models import (
 from ..types import FINAL_STATUSES
 from .answers import check, read
 from .errors import (
-    CannotConnect,
     ClientError,
     ConnectionLost,
     NoServerFound,
@@ -41,9 +40,10 @@ from .errors import (
 )
 from .events import Event, Finished, StatusChanged, read_event
 from .result import Result
+from .retry import Backoff, persistently
 from .servers import URL_VARIABLE, Server
 from .sse import EventParser
-from .steps import Call, Connect, Emit, Feed, Pause, Reply, Send, receive, send
+from .steps import Call, Connect, Emit, Feed, Reply, Send, receive, send
 
 M = TypeVar("M")
 
@@ -58,9 +58,6 @@ ANSWER_SECONDS: Final = 30.0
 PROBE_SECONDS: Final = 5.0
 """How long a server that was found may take to say that it is there."""
 
-RECONNECT_SECONDS: Final = 30.0
-"""How long a broken connection is tried again before that is an error."""
-
 _execution = msgspec.json.Decoder(Execution)
 _executions = msgspec.json.Decoder(ExecutionList)
 _session = msgspec.json.Decoder(Session)
@@ -71,27 +68,6 @@ _matches = msgspec.json.Decoder(TextMatches)
 _status = msgspec.json.Decoder(ServerStatus)
 _anything: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 _encoder = msgspec.json.Encoder()
-
-
-class Backoff:
-    """How long to pause before the next try, and when to give up."""
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin anew: there was a connection."""
-        self._tries = 0
-        self._paused = 0.0
-
-    def after(self, error: ServerUnreachable) -> Pause:
-        """Return the pause that follows `error`, or raise it when it has been enough."""
-        if self._paused >= RECONNECT_SECONDS:
-            raise error
-        pause = min(0.05 * 2**self._tries, 2.0)
-        self._tries += 1
-        self._paused += pause
-        return Pause(pause)
 
 
 # -- the server ------------------------------------------------------------------------------------
@@ -143,7 +119,7 @@ def open_session(request: OpenSession) -> Call[Session]:
     """
     if request.client_id is None:
         request = msgspec.structs.replace(request, client_id=f"once-{uuid4().hex}")
-    reply = yield from _persistently(_post("/sessions", request, read_timeout=120.0))
+    reply = yield from persistently(_post("/sessions", request, read_timeout=120.0))
     return read(reply, _session)
 
 
@@ -167,7 +143,7 @@ def sessions() -> Feed[Session]:
 def close_session(session_id: str) -> Call[None]:
     """Close a session; that it is closed already is no error."""
     try:
-        check((yield from _persistently(_act(f"/sessions/{_segment(session_id)}/close"))))
+        check((yield from persistently(_act(f"/sessions/{_segment(session_id)}/close"))))
     except SessionClosed:
         return
 
@@ -249,7 +225,7 @@ def executions(session_id: str) -> Feed[Result]:
 
 def cancel(execution_id: str) -> Call[None]:
     """Take back an execution that waits, or interrupt it if it runs."""
-    check((yield from _persistently(_act(f"/executions/{_segment(execution_id)}/cancel"))))
+    check((yield from persistently(_act(f"/executions/{_segment(execution_id)}/cancel"))))
 
 
 def text(execution_id: str, offset: int, limit: int | None) -> Call[Text]:
@@ -304,7 +280,7 @@ def _execute(session_id: str, execute: Execute, key: str | None, wait: float) ->
         headers=((b"Idempotency-Key", _header_value(key or uuid4().hex)),),
         read_timeout=wait + ANSWER_SECONDS,
     )
-    return read((yield from _persistently(request)), _execution)
+    return read((yield from persistently(request)), _execution)
 
 
 def _finished(current: Execution) -> Call[Execution]:
@@ -330,39 +306,8 @@ def _event(message: Any) -> Event | None:
 
 
 def _get(path: str, decoder: msgspec.json.Decoder[M], read_timeout: float = 60.0) -> Call[M]:
-    reply = yield from _persistently(Send("GET", f"{API}{path}", read_timeout=read_timeout))
+    reply = yield from persistently(Send("GET", f"{API}{path}", read_timeout=read_timeout))
     return read(reply, decoder)
-
-
-def _persistently(request: Send) -> Call[Reply]:
-    """Send `request`, and again while its connection breaks.
-
-    That nobody listens is told at once the first time: it is a wrong address more often than a
-    server that comes back.
-    """
-    backoff: Backoff | None = None
-    while True:
-        try:
-            reply = yield from send(request)
-            if reply.status in (502, 503, 504):
-                _raise_if_lost(reply)
-        except CannotConnect as error:
-            if backoff is None:
-                raise
-            pause = backoff.after(error)
-        except ServerUnreachable as error:
-            backoff = backoff or Backoff()
-            pause = backoff.after(error)
-        else:
-            return reply
-        yield pause
-
-
-def _raise_if_lost(reply: Reply) -> None:
-    try:
-        check(reply)
-    except (AgentExecError, UnexpectedAnswer):
-        return
 
 
 def _post(

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from os import PathLike
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, overload
+from typing import overload
 
 import httpx2
 
 from .. import models
-from ..errors import AgentExecError
 from . import calls
 from .drivers import SyncDriver
-from .errors import ClientError, ServerUnreachable
 from .events import Event
-from .requests import execute_request, session_request
+from .requests import session_request
 from .result import Result
 from .servers import named, running
+from .sync_session import Session
 
 
 class AgentExecClient:
@@ -260,153 +255,3 @@ class AgentExecClient:
             "has_image": has_image,
         }
         return self._driver.feed(calls.search(q, limit, filters))
-
-
-class Session:
-    """An agent session; a context manager that closes it at the end.
-
-    Parameters
-    ----------
-    driver
-        The client's connection.
-    info
-        The session as the server answered it.
-    """
-
-    def __init__(self, driver: SyncDriver, info: models.Session) -> None:
-        self._driver = driver
-        self.info = info
-        """The session as it was when this object was made or the kernel restarted."""
-
-    @property
-    def id(self) -> str:
-        """The session's id."""
-        return self.info.id
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is None:
-            self.close()
-        elif not isinstance(error, ServerUnreachable):
-            # What went wrong in the block is what its reader needs to see.
-            with suppress(ClientError, AgentExecError):
-                self.close()
-
-    def __repr__(self) -> str:
-        return f"<Session {self.id} of {self.info.agent.name!r}>"
-
-    def run(
-        self,
-        source: str,
-        *,
-        timeout: float | None = None,
-        queue_timeout: float | None = None,
-        max_output_bytes: int | None = None,
-        idempotency_key: str | None = None,
-        raise_on_error: bool = False,
-    ) -> Result:
-        """Run `source` once and wait until it has finished, however long that takes.
-
-        A connection that breaks is made again, for half a minute, and what was sent is never run
-        twice.
-
-        Parameters
-        ----------
-        source
-            Code in the kernel's language.
-        timeout
-            Seconds it may run; the session's limit when None.
-        queue_timeout
-            Seconds it may wait for its turn; the session's limit when None.
-        max_output_bytes
-            UTF-8 bytes of output that are kept with its cell.
-        idempotency_key
-            The same key with the same source gets the same execution, however often it is asked.
-        raise_on_error
-            Raise unless the status is ``ok``.
-
-        Raises
-        ------
-        ExecutionFailed
-            `raise_on_error`, and the code did not run to its end; it carries the result.
-        AgentExecError
-            The server refuses; nothing was run.
-        ServerUnreachable
-            The connection broke and did not come back; what was accepted goes on.
-        """
-        request = execute_request(source, timeout, queue_timeout, max_output_bytes)
-        result = self._driver.run(calls.run(self.info.id, request, idempotency_key))
-        return result.raise_on_error() if raise_on_error else result
-
-    def stream(
-        self,
-        source: str,
-        *,
-        timeout: float | None = None,
-        queue_timeout: float | None = None,
-        max_output_bytes: int | None = None,
-        idempotency_key: str | None = None,
-    ) -> Iterator[Event]:
-        """Run `source` once and give its events as they happen; the last is `Finished`.
-
-        It is sent when the first event is asked for. Whoever stops listening does not stop the
-        execution. Parameters and errors are those of `run`.
-        """
-        request = execute_request(source, timeout, queue_timeout, max_output_bytes)
-        return self._driver.feed(calls.stream(self.id, request, idempotency_key))
-
-    def executions(self) -> Iterator[Result]:
-        """Give the session's executions in order."""
-        return self._driver.feed(calls.executions(self.id))
-
-    def interrupt(self) -> None:
-        """Interrupt what runs in the kernel."""
-        self._driver.run(calls.interrupt(self.id))
-
-    def restart(self) -> None:
-        """Get a fresh kernel; variables are gone."""
-        self.info = self._driver.run(calls.restart(self.id))
-
-    def close(self) -> None:
-        """Close the session and shut its kernel down. Its record stays."""
-        self._driver.run(calls.close_session(self.id))
-
-    @overload
-    def export(self, path: None = None) -> dict[str, Any]: ...
-
-    @overload
-    def export(self, path: str | PathLike[str]) -> Path: ...
-
-    def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any] | Path:
-        """Return the session as an nbformat 4.5 notebook, or write it to `path` and return that."""
-        if path is not None:
-            return self._download("notebook", path)
-        chunks = self._driver.feed(calls.download(self.id, "notebook"))
-        return calls.notebook(b"".join(chunks))
-
-    @overload
-    def journal(self, path: None = None) -> bytes: ...
-
-    @overload
-    def journal(self, path: str | PathLike[str]) -> Path: ...
-
-    def journal(self, path: str | PathLike[str] | None = None) -> bytes | Path:
-        """Return the raw record, or write it to `path` and return that."""
-        if path is not None:
-            return self._download("journal", path)
-        chunks = self._driver.feed(calls.download(self.id, "journal"))
-        return b"".join(chunks)
-
-    def _download(self, what: Literal["notebook", "journal"], path: str | PathLike[str]) -> Path:
-        target = Path(path)
-        chunks = self._driver.feed(calls.download(self.id, what))
-        with target.open("wb") as file:
-            file.writelines(chunks)
-        return target

@@ -21,6 +21,7 @@ from jupyter_agent_exec.client import (
     calls,
 )
 from jupyter_agent_exec.client.requests import execute_request
+from jupyter_agent_exec.client.retry import RECONNECT_SECONDS
 from jupyter_agent_exec.client.servers import Server
 from jupyter_agent_exec.models import (
     Agent,
@@ -109,7 +110,7 @@ def test_a_connection_that_stays_broken_is_an_error_after_a_bounded_time() -> No
     script = Script(*itertools.repeat(LOST, 40))
     with pytest.raises(ConnectionLost):
         script.run(calls.run("s_1", RUN, None))
-    assert calls.RECONNECT_SECONDS <= sum(script.pauses) <= calls.RECONNECT_SECONDS + 2
+    assert RECONNECT_SECONDS <= sum(script.pauses) <= RECONNECT_SECONDS + 2
 
 
 def test_a_wrong_address_is_told_at_once() -> None:
@@ -244,7 +245,7 @@ def test_a_stream_that_cannot_come_back_ends_with_an_error() -> None:
     script = Script(reply(execution("queued"), 202), *itertools.repeat(REFUSED, 40))
     with pytest.raises(CannotConnect):
         script.run(calls.stream("s_1", RUN, None))
-    assert sum(script.pauses) >= calls.RECONNECT_SECONDS
+    assert sum(script.pauses) >= RECONNECT_SECONDS
 
 
 def test_a_stream_of_something_unreadable_is_told_as_such() -> None:
