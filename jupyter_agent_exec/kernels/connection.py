@@ -68,6 +68,8 @@ class Run:
     sink: TextSink
     before: Callable[[], bool]
     """Done in the drain's thread before sending; nothing is sent if it returns False."""
+    sent: Callable[[], None]
+    """Done in the drain's thread after it was sent."""
     after: Callable[[Ended], None]
     """Done in the drain's thread when it has ended."""
     changed: Callable[[], None] | None = None
@@ -214,6 +216,7 @@ class KernelConnection:
             },
             msg_id=run.id,
         )
+        run.sent()
 
     def _take_iopub(self, message: Message) -> None:
         msg_type = message.header.msg_type

@@ -272,6 +272,7 @@ class Lane:
             max_output_bytes=execution.max_output_bytes,
             sink=execution.spill,
             before=partial(self._in_drain_dispatch, execution, accept, sent),
+            sent=partial(self._on_loop, self._sent, execution, sent),
             after=partial(self._ended, execution),
             changed=execution.tell if execution.watchers else None,
         )
@@ -313,12 +314,12 @@ class Lane:
         except HistoryUnavailable as error:
             self._on_loop(_settle, sent, error)
             return False
-        self._on_loop(self._sent, execution, sent, at)
+        execution.started_at = at
         return True
 
-    def _sent(self, execution: LiveExecution, sent: asyncio.Future[None], at: str) -> None:
+    def _sent(self, execution: LiveExecution, sent: asyncio.Future[None]) -> None:
         if not execution.finished.done():
-            execution.status, execution.started_at = "running", at
+            execution.status = "running"
         _settle(sent)
         _settle(execution.accepted)
         self._tell_of(execution)
