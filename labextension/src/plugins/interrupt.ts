@@ -12,8 +12,7 @@ import {
   isFinal,
   TRANSLATION_DOMAIN
 } from '../tokens';
-import { reporter } from './report';
-import { sessionArgs, sessionIdFrom, watchSelected } from './selected';
+import { sessionArgs, sessionCommand, watchSelected } from './selected';
 
 /** Whether an agent's code runs in the chosen session. */
 function isRunning(model: IActivityModel): boolean {
@@ -40,20 +39,16 @@ export const interruptPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const { commands } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    const report = reporter(trans);
     const command = CommandIDs.interrupt;
     commands.addCommand(command, {
+      ...sessionCommand(model, trans)(
+        id => model.api.interrupt(id),
+        () => isRunning(model)
+      ),
       label: trans.__('Interrupt Agent'),
       caption: trans.__('Interrupt what runs in the chosen agent session'),
       icon: stopIcon,
-      describedBy: { args: sessionArgs(trans) },
-      isEnabled: args => 'session_id' in args || isRunning(model),
-      execute: async args => {
-        const id = sessionIdFrom(args, model);
-        if (id !== null) {
-          await model.api.interrupt(id).catch(report);
-        }
-      }
+      describedBy: { args: sessionArgs(trans) }
     });
     watchSelected(model, () => commands.notifyCommandChanged(command));
     palette?.addItem({ command, category: trans.__('Agents') });

@@ -11,8 +11,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { downloadIcon, launchIcon } from '@jupyterlab/ui-components';
 import { freeName, notebookName } from '../model/notebook';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
-import { reporter } from './report';
-import { sessionArgs, sessionIdFrom, watchSelected } from './selected';
+import { sessionArgs, sessionCommand, watchSelected } from './selected';
 
 /** Milliseconds that a browser may take to begin a download. */
 const DOWNLOAD_GRACE = 60_000;
@@ -46,6 +45,18 @@ async function saveNotebook(
   return path;
 }
 
+/** Give a session's export to the browser to keep. */
+async function downloadNotebook(
+  model: IActivityModel,
+  sessionId: string
+): Promise<void> {
+  const [session, file] = await Promise.all([
+    model.api.getSession(sessionId),
+    model.api.getNotebook(sessionId)
+  ]);
+  download(file, `${notebookName(session)}.ipynb`);
+}
+
 /** The commands that export a session and open it as a notebook. */
 export const notebookPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:notebook',
@@ -63,60 +74,35 @@ export const notebookPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const { commands, serviceManager } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    const report = reporter(trans);
-    const isEnabled = (args: object) =>
-      'session_id' in args || model.selected !== null;
+    const common = sessionCommand(model, trans);
     commands.addCommand(CommandIDs.exportNotebook, {
+      ...common(id => downloadNotebook(model, id)),
       label: trans.__('Download Agent Session as Notebook'),
       caption: trans.__('Download the chosen agent session as a notebook'),
       icon: downloadIcon,
-      describedBy: { args: sessionArgs(trans) },
-      isEnabled,
-      execute: async args => {
-        const id = sessionIdFrom(args, model);
-        if (id === null) {
-          return;
-        }
-        try {
-          const [session, file] = await Promise.all([
-            model.api.getSession(id),
-            model.api.getNotebook(id)
-          ]);
-          download(file, `${notebookName(session)}.ipynb`);
-        } catch (error) {
-          report(error);
-        }
-      }
+      describedBy: { args: sessionArgs(trans) }
     });
     commands.addCommand(CommandIDs.openNotebook, {
+      ...common(async id => {
+        const folder = browser?.model.path ?? '';
+        const { contents } = serviceManager;
+        const path = await saveNotebook(model, contents, folder, id);
+        await commands.execute('docmanager:open', { path });
+      }),
       label: trans.__('Open Agent Session as Notebook'),
       caption: trans.__(
         'Save the chosen agent session as a notebook and open it'
       ),
       icon: launchIcon,
-      describedBy: { args: sessionArgs(trans) },
-      isEnabled,
-      execute: async args => {
-        const id = sessionIdFrom(args, model);
-        if (id === null) {
-          return;
-        }
-        const { contents } = serviceManager;
-        const folder = browser?.model.path ?? '';
-        try {
-          const path = await saveNotebook(model, contents, folder, id);
-          await commands.execute('docmanager:open', { path });
-        } catch (error) {
-          report(error);
-        }
-      }
-    });
-    watchSelected(model, () => {
-      commands.notifyCommandChanged(CommandIDs.exportNotebook);
-      commands.notifyCommandChanged(CommandIDs.openNotebook);
+      describedBy: { args: sessionArgs(trans) }
     });
     const category = trans.__('Agents');
-    palette?.addItem({ command: CommandIDs.exportNotebook, category });
-    palette?.addItem({ command: CommandIDs.openNotebook, category });
+    for (const command of [
+      CommandIDs.exportNotebook,
+      CommandIDs.openNotebook
+    ]) {
+      watchSelected(model, () => commands.notifyCommandChanged(command));
+      palette?.addItem({ command, category });
+    }
   }
 };
