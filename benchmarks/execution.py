@@ -42,10 +42,10 @@ def run(folder: Path, *, quick: bool) -> Result:
         name=NAME,
         title="`1+1`, one agent",
         how=(
-            f"Each contender has a kernel of its own, and they take turns, {BLOCK} executions at a "
-            "time. Raw: a blocking jupyter_client over ZMQ, from the request to reply and idle. "
-            "nbclient: `async_execute_cell` on a kernel it keeps. This server: `Session.run` of the "
-            "Python client on a kept connection, the record synced to disk. A ratio is of a "
+            f"Each contender has a kernel of its own, and they take turns, {BLOCK} executions at "
+            "a time. Raw: a blocking jupyter_client over ZMQ, from the request to reply and idle. "
+            "nbclient: `async_execute_cell` on a kernel it keeps. This server: `Session.run` of "
+            "the Python client on a kept connection, the record synced to disk. A ratio is of a "
             "round's medians; shown are the median of the ratios, and p10 to p90."
         ),
         goals=[

@@ -1,4 +1,4 @@
-"""A large history, written by the journal's own writer: the same lines that a server would write."""
+"""A large history, written by the journal's own writer: the lines that a server would write."""
 
 from __future__ import annotations
 
@@ -33,7 +33,20 @@ from jupyter_agent_exec.records import (
 from jupyter_agent_exec.types import ExecutionId, Output, SessionId
 
 AGENTS = ("analyst", "reviewer", "forecaster")
-WORDS = "region sales customer island penguin mass median total share month price volume".split()
+WORDS = [
+    "region",
+    "sales",
+    "customer",
+    "island",
+    "penguin",
+    "mass",
+    "median",
+    "total",
+    "share",
+    "month",
+    "price",
+    "volume",
+]
 RARE = "ornithorhynchus"
 """A word that one in 1,000 cells holds."""
 CELLS_PER_SESSION = 200
