@@ -208,7 +208,7 @@ class _Folders:
         try:
             hidden = await ensure_async(self._contents.is_hidden(path)) if path else False
             found: bool = await ensure_async(self._contents.dir_exists(path))
-        except web.HTTPError:
+        except (web.HTTPError, OSError):  # such as a name that is too long for the disk
             return False
         return found and not hidden
 

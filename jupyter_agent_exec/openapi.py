@@ -130,7 +130,8 @@ _REFUSALS = _refusals()
 
 def _content(answer: Any, schema_of: dict[Any, Any]) -> dict[str, Any]:
     if isinstance(answer, str):
-        return {"content": {answer: {"schema": {"type": "string"}}}}
+        kind = "object" if answer.endswith("+json") else "string"
+        return {"content": {answer: {"schema": {"type": kind}}}}
     if isinstance(answer, tuple):
         schema: dict[str, Any] = {"oneOf": [schema_of[model] for model in answer]}
     else:

@@ -131,7 +131,7 @@ class Conformance:
         response = operation["responses"][str(answered.status)]
         content_type = answered.headers["Content-Type"].partition(";")[0]
         content = response["content"].get(content_type) or response["content"]["*/*"]
-        if content_type == "application/json":
+        if content_type.endswith("json"):
             schema = {**content["schema"], "components": self._described["components"]}
             Draft202012Validator(schema).validate(answered.json)
         if answered.status < 400:
