@@ -25,6 +25,14 @@ T = TypeVar("T")
 NAME = "flood"
 LINE_BYTES = 100
 WRITE_LINES = 1000
+SOURCE = f"""
+import sys
+for n in range({{writes}}):
+    first = n * {WRITE_LINES}
+    lines = [f"{{{{i:0{LINE_BYTES - 1}d}}}}\\n" for i in range(first, first + {WRITE_LINES})]
+    _ = sys.stdout.write("".join(lines))
+"""
+FLUSHED = SOURCE + "    sys.stdout.flush()\n"
 SAMPLE_SECONDS = 0.02
 USUAL = 50
 MEGABYTE = 1_000_000
@@ -51,11 +59,8 @@ class Found:
 def run(folder: Path, *, quick: bool) -> Result:
     """Measure it; the server is in `folder`."""
     writes = 1000 if quick else 10_000
-    floods = 1 if quick else 5
-    source = (
-        f"import sys\nchunk = ('x' * {LINE_BYTES - 1} + '\\n') * {WRITE_LINES}\n"
-        f"for _ in range({writes}):\n    _ = sys.stdout.write(chunk)"
-    )
+    sources = [source.format(writes=writes) for source in (SOURCE, FLUSHED)]
+    sources *= 1 if quick else 3
     found = Found()
     with ExitStack() as stack:
         drain = stack.enter_context(closing(RawDrain(stack.enter_context(raw_kernel()))))
@@ -73,7 +78,7 @@ def run(folder: Path, *, quick: bool) -> Result:
 
         flooded.run("1+1")
         lags()
-        for _ in range(floods):
+        for source in sources:
             _raw_flood(drain, raw_other, source, found)
             found.usual_lags += lags()
             with _peak_memory(process) as growth:
@@ -81,7 +86,7 @@ def run(folder: Path, *, quick: bool) -> Result:
             found.growth.append(growth() / MEGABYTE)
             found.lags += lags()
             found.inexact += not _exact(answer, writes)
-    return _result(found, floods, writes)
+    return _result(found, len(sources), writes)
 
 
 def _flood(flooded: Session, other: Session, source: str, found: Found) -> Answer:
@@ -157,11 +162,13 @@ def _result(found: Found, floods: int, writes: int) -> Result:
         name=NAME,
         title=f"{size} of stdout under the default cap",
         how=(
-            f"{writes:,} writes of 100 kB, {floods} times. Meanwhile another session runs `1+1` "
+            f"{writes:,} writes of 100 kB, numbered lines, {floods} times: half of them leave it to "
+            "the kernel when to send, which makes few messages of some 50 MB; half of them flush "
+            "after each write, which makes many small ones. Meanwhile another session runs `1+1` "
             "again and again, the server's resident memory is looked at every 20 ms, and an "
-            "extension in the server measures every 5 ms how late the event loop is. In turns "
-            "with it the same without a server: a raw drain takes the flood while a bare "
-            "jupyter_client runs `1+1` in another kernel."
+            "extension in the server measures every 5 ms how late the event loop is. In turns with "
+            "it the same without a server: a raw drain takes the flood while a bare jupyter_client "
+            "runs `1+1` in another kernel."
         ),
         goals=[
             Goal(what=f"inexact counts, of {floods}", unit="", limit=0, value=found.inexact),

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any, NamedTuple
 
-import nbformat
 import zmq
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
 
 TIMEOUT = 600
 QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -128,7 +128,7 @@ class NotebookRunner:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("")])
+        notebook = new_notebook(cells=[new_code_cell("")])  # type: ignore[no-untyped-call]
         self._client = NotebookClient(notebook, kernel_name="python3")
         self._stack = AsyncExitStack()
 
@@ -148,7 +148,7 @@ class NotebookRunner:
     async def _times(self, source: str, count: int) -> list[float]:
         times = []
         for _ in range(count):
-            cell = nbformat.v4.new_code_cell(source)
+            cell = new_code_cell(source)  # type: ignore[no-untyped-call]
             begin = time.perf_counter()
             await self._client.async_execute_cell(cell, 0)
             times.append(time.perf_counter() - begin)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 from kernels import RawDrain, raw_kernel
 from measures import Goal, Measurement, Result, flat, interleaved, ratios, timed
 from servers import server
+
+from jupyter_agent_exec.client import Result as Answer
 
 NAME = "lines"
 LINES = 100_000
@@ -28,9 +31,7 @@ def run(folder: Path, *, quick: bool) -> Result:
             nonlocal incomplete
             results = []
             seconds = timed(lambda: results.append(session.run(SOURCE)))
-            outputs = results[0].cell["outputs"]
-            text = "".join("".join(output.get("text", "")) for output in outputs)
-            incomplete += text != EXPECTED or not results[0].execution.outputs_complete
+            incomplete += not _complete(results[0])
             return [seconds]
 
         def raw() -> list[float]:
@@ -63,3 +64,15 @@ def run(folder: Path, *, quick: bool) -> Result:
             Measurement.of("messages that the raw drain took", "", messages),
         ],
     )
+
+
+def _complete(answer: Answer) -> bool:
+    """Tell whether all lines are there, in order, and the answer says so; if not, say why not."""
+    text = "".join(output.get("text", "") for output in answer.cell["outputs"])
+    if answer.status == "ok" and answer.execution.outputs_complete and text == EXPECTED:
+        return True
+    print(
+        f"{answer.status}: {answer.execution.reason}; {text.count(chr(10)):,} lines of {LINES:,}",
+        file=sys.stderr,
+    )
+    return False

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 from measures import Goal, Measurement, Result
 
 from jupyter_agent_exec import __version__
@@ -40,7 +40,7 @@ meets all of it alike. Servers are processes of their own on loopback, records a
 
 ## Goals
 
-| what | goal | measured | spread (p10–p90) | |
+| what | goal | measured | spread (p10 to p90) | |
 | --- | ---: | ---: | ---: | --- |
 {goals}
 
@@ -54,7 +54,7 @@ SECTION = """\
 
 {how}
 
-| | n | median | p10–p90 | p95 | max |
+| | n | median | p10 to p90 | p95 | max |
 | --- | ---: | ---: | ---: | ---: | ---: |
 {measurements}
 """
@@ -128,7 +128,7 @@ def page(facts: dict[str, Any], results: Sequence[Result], *, quick: bool) -> st
 
 def _goal_row(result: Result, goal: Goal) -> str:
     spread = (
-        f"{_number(goal.low)}–{_number(goal.high)}"
+        f"{_number(goal.low)} to {_number(goal.high)}"
         if goal.low is not None and goal.high is not None
         else ""
     )
@@ -141,7 +141,7 @@ def _measurement_row(measurement: Measurement) -> str:
     found, unit = measurement.summary, measurement.unit
     return (
         f"| {measurement.what} | {found.count:,} | {_with_unit(found.median, unit)} "
-        f"| {_number(found.p10)}–{_number(found.p90)} | {_number(found.p95)} "
+        f"| {_number(found.p10)} to {_number(found.p90)} | {_number(found.p95)} "
         f"| {_number(found.max)} |"
     )
 
