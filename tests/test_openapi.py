@@ -15,6 +15,7 @@ from openapi_spec_validator import validate
 from jupyter_agent_exec._version import __version__
 from jupyter_agent_exec.access.handler import STATUSES, operations, status_of
 from jupyter_agent_exec.app import AgentExecApp
+from jupyter_agent_exec.client.sse import EventParser
 from jupyter_agent_exec.errors import AgentExecError
 from jupyter_agent_exec.models import Problem
 from jupyter_agent_exec.openapi import document
@@ -172,6 +173,32 @@ async def test_answers_are_what_the_document_says(agent: Agent, described: dict[
     await ask("POST", f"{at}/close")
     await ask("GET", at)
     assert conformance.seen == {(path, verb) for path, verb, _ in every_operation(described)}
+
+
+EVENTS = {
+    "accepted": "Execution",
+    "status": "StatusChange",
+    "output": "OutputChange",
+    "finished": "Execution",
+}
+
+
+async def test_events_of_a_stream_are_what_the_document_says(
+    agent: Agent, described: dict[str, Any]
+) -> None:
+    session = await agent.open()
+    source = "for n in range(3): print(n, flush=True)\nn"
+    asked = await agent.run(session, source, wait=0)
+    streamed = [await agent.get(f"executions/{asked['id']}/stream") for _ in range(2)]
+    for answered in streamed:  # as it ran, and as it had finished
+        messages = EventParser().feed(answered.body)
+        assert {"accepted", "output", "finished"} <= {message.event for message in messages}
+        for message in messages:
+            schema = {
+                "$ref": f"#/components/schemas/{EVENTS[message.event]}",
+                "components": described["components"],
+            }
+            Draft202012Validator(schema).validate(msgspec.json.decode(message.data))
 
 
 async def test_refusals_are_what_the_document_says(
