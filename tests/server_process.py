@@ -60,8 +60,10 @@ class ServerProcess:
             trust_env=False,
         )
 
-    def ask(self, method: str, path: str, body: Any = None) -> httpx2.Response:
-        return self._http.request(method, path, json=body)
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> httpx2.Response:
+        return self._http.request(method, path, json=body, headers=headers)
 
     def get(self, path: str) -> Any:
         answered = self.ask("GET", path)

@@ -133,6 +133,29 @@ def test_what_a_killed_server_had_accepted_is_found_with_its_end_and_ran_at_most
     assert verify_history(tmp_path / "history").outcome is Outcome.WHOLE
 
 
+def test_whoever_asks_again_with_the_same_key_gets_what_there_was_and_it_does_not_run_again(
+    tmp_path: Path,
+) -> None:
+    traces, gate = Traces(tmp_path), Gate(tmp_path, "keyed")
+    _, source = traces.source(gate.here + gate.wait)
+    key, body = {"Idempotency-Key": "step-1"}, {"source": source, "wait": 0}
+    with server_process(tmp_path) as server:
+        path = f"sessions/{server.open()}/executions"
+        first = server.ask("POST", path, body, headers=key)
+        gate.until_it_is_here()
+        server.kill()
+    with server_process(tmp_path) as server:
+        again = server.ask("POST", path, body, headers=key)
+        assert (first.status_code, again.status_code) == (202, 201)
+        assert again.json()["id"] == first.json()["id"]
+        assert again.json()["status"] == "lost"
+        other = server.ask("POST", path, {**body, "source": "1"}, headers=key)
+        assert (other.status_code, other.json()["code"]) == (422, "idempotency_conflict")
+        new = server.ask("POST", path, body, headers={"Idempotency-Key": "step-2"})
+        assert (new.status_code, new.json()["code"]) == (409, "session_closed")
+    assert len(traces.left()) == 1
+
+
 def check(server: ServerProcess, traces: Traces, history: Path) -> None:
     """Look at all that was accepted, by its answer or by its entry, through a new server."""
     left = traces.left()
