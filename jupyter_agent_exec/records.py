@@ -81,7 +81,13 @@ class By(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: Literal["person", "agent", "server"]
     """`agent`: an agent through a person's own credential, or with a token of its own."""
     username: str | None = None
+    display_name: str | None = None
     agent: str | None = None
+
+    @property
+    def named(self) -> str:
+        """How to call them in a sentence."""
+        return self.display_name or self.username or "the server"
 
 
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):

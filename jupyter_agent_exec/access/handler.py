@@ -165,7 +165,11 @@ class AgentExecHandler(JupyterHandler):
             ) from error
         if not self.check_origin():
             raise errors.Forbidden("Requests from pages of another origin are refused.")
-        self.caller = Caller(username=user.username, access="full")
+        self.caller = Caller(
+            username=user.username,
+            display_name=user.display_name or user.username,
+            access="full",
+        )
 
     @allow_unauthenticated
     async def options(self, *path: str) -> None:

@@ -22,9 +22,10 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Who asks."""
 
     username: str
+    display_name: str
     access: Literal["full"]
     """`full`: by a person's own credential."""
 
     def by(self) -> By:
         """Return the caller as entries name them."""
-        return By(kind="person", username=self.username)
+        return By(kind="person", username=self.username, display_name=self.display_name)

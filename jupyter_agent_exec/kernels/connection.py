@@ -80,6 +80,7 @@ class Run:
     _idle: bool = False
     _half_since: float | None = None
     _told: int = 0
+    _telling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,11 @@ class KernelConnection:
         if self.on_state is not None:
             self.on_state(state)
 
+    def _tell_changed(self, run: Run) -> None:
+        run._telling = False
+        if run.changed is not None:
+            run.changed()
+
     def _gone(self) -> None:
         if not self.disconnected.done():
             self.disconnected.set_result(None)
@@ -267,9 +273,8 @@ class KernelConnection:
     def _settled(self) -> float | None:
         now = time.monotonic()
         run = self._run
-        if run is not None and run.changed is not None and run.outputs.version != run._told:
-            run._told = run.outputs.version
-            self._on_loop(run.changed)
+        if run is not None and run.changed is not None:
+            self._tell_of_changes(run)
         due: list[float] = []
         if run is not None and (run._idle or run._reply is not None):
             run._half_since = run._half_since or now
@@ -284,6 +289,12 @@ class KernelConnection:
                 self._hand_on_late()
                 due.pop()
         return max(0.005, min(due) - now) if due else None
+
+    def _tell_of_changes(self, run: Run) -> None:
+        if not run._telling and run.outputs.version != run._told:
+            run._told = run.outputs.version
+            run._telling = True
+            self._on_loop(self._tell_changed, run)
 
     def _hand_on_late(self) -> None:
         late, self._late, self._late_since = self._late, {}, None

@@ -62,6 +62,11 @@ class LiveExecution:
         self.accepted, self.given_up = loop.create_future(), loop.create_future()
         self.finished = loop.create_future()
 
+    @property
+    def refused(self) -> bool:
+        """Whether its acceptance could not be recorded, so that it never was."""
+        return self.accepted.done() and self.accepted.exception() is not None
+
     def tell(self) -> None:
         """Wake whoever watches."""
         for event in self.watchers:

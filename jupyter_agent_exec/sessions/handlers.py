@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import islice
 
 import msgspec
@@ -181,27 +182,27 @@ class StreamHandler(SessionsBase):
     @requires("history:read", answers={200: "text/event-stream"}, headers=("Last-Event-ID",))
     async def get(self, execution_id: str) -> None:
         """Follow an execution; `Last-Event-ID` resumes."""
-        after = self.request.headers.get("Last-Event-ID")
-        watching = self.manager.watching(execution_id)
-        record = None if watching else await self.manager.execution(execution_id)
+        resumed = "Last-Event-ID" in self.request.headers
+        live = self.manager.watching(execution_id)
+        record = None if live else await self.manager.execution(execution_id)
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("Cache-Control", "no-store")
         self.set_header("X-Accel-Buffering", "no")
-        try:
-            if watching is not None:
-                async for event in follow(*watching, self.base_url, after=after):
+        with suppress(iostream.StreamClosedError):
+            if live is not None:
+                async for event in follow(*live, self.base_url, resumed=resumed):
                     await self.send_event(event)
-            else:
-                assert record is not None
-                for event in replay(record, self.base_url, resumed=after is not None):
+            elif record is not None:
+                for event in replay(record, self.base_url, resumed=resumed):
                     await self.send_event(event)
-        except iostream.StreamClosedError:
-            return
 
-    async def send_event(self, event: Event) -> None:
-        """Send one event."""
-        data = msgspec.json.encode(event.data)
-        self.write(f"event: {event.kind}\nid: {event.id}\ndata: ".encode() + data + b"\n\n")
+    async def send_event(self, event: Event | None) -> None:
+        """Send an event, or a comment that says that the stream goes on."""
+        if event is None:
+            self.write(b": nothing new\n\n")
+        else:
+            data = msgspec.json.encode(event.data)
+            self.write(f"event: {event.kind}\nid: {event.id}\ndata: ".encode() + data + b"\n\n")
         await self.flush()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, Protocol
 
@@ -141,17 +143,17 @@ class LiveSession:
             return version, []
         return execution.held_by.connection.changes(execution.run, version)
 
-    def watch(self, execution: LiveExecution) -> asyncio.Event:
-        """Return an event that is set whenever the execution changes; see `unwatch`."""
+    @contextmanager
+    def watching(self, execution: LiveExecution) -> Iterator[asyncio.Event]:
+        """Give an event that is set whenever the execution, or its outputs, changed."""
         event = asyncio.Event()
         execution.watchers.add(event)
         if execution.run is not None:
             execution.run.changed = execution.tell
-        return event
-
-    def unwatch(self, execution: LiveExecution, event: asyncio.Event) -> None:
-        """Watch no more."""
-        execution.watchers.discard(event)
+        try:
+            yield event
+        finally:
+            execution.watchers.discard(event)
 
     # -- do ----------------------------------------------------------------------------------------
 
@@ -205,12 +207,12 @@ class LiveSession:
         """Interrupt what runs; nothing happens if nothing does."""
         self._check_open()
         if self.running is not None:
-            reason = f"Interrupted by {by.username}."
+            reason = f"Interrupted by {by.named}."
             await self._lane.interrupt(self.running, ("interrupted", reason), "asked", by)
 
     async def cancel(self, execution: LiveExecution, by: By) -> None:
         """Take back an execution that waits, or interrupt it if it runs."""
-        reason = f"Cancelled by {by.username}."
+        reason = f"Cancelled by {by.named}."
         if execution is self.running:
             await self._lane.interrupt(execution, ("interrupted", reason), "cancelled", by)
         elif not execution.finished.done():
@@ -221,7 +223,7 @@ class LiveSession:
     async def restart(self, by: By) -> None:
         """Give the session a fresh kernel, and say so to the next execution."""
         self._check_open()
-        why = f"The kernel was restarted by {by.username}."
+        why = f"The kernel was restarted by {by.named}."
         await self._lane.end_kernel(Death("restarted", why), ("interrupted", why), by)
         await self._lane.incarnations.fresh()
         self._stirred()

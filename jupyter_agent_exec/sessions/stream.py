@@ -17,6 +17,9 @@ from .session import LiveSession
 MERGE_DELAY = 0.05
 """Seconds for which changes of outputs are gathered before they are sent."""
 
+HEARTBEAT = 15.0
+"""Seconds of silence after which something is sent, for whoever stands between and counts."""
+
 END = "end"
 """Id of the last event."""
 
@@ -48,23 +51,22 @@ def replay(record: ExecutionRecord, base_url: str, *, resumed: bool) -> list[Eve
 
 
 async def follow(
-    session: LiveSession, execution: LiveExecution, base_url: str, *, after: str | None
-) -> AsyncIterator[Event]:
-    """Yield the events of an execution until it has finished.
+    session: LiveSession, execution: LiveExecution, base_url: str, *, resumed: bool
+) -> AsyncIterator[Event | None]:
+    """Yield the events of an execution until it has finished, and None when nothing happens.
 
-    Parameters
-    ----------
-    after
-        Id of the last event that was seen; None to begin at the beginning.
+    Whoever resumes is given the outputs from the first on, after a change that drops those it has:
+    it may have been cut off in the middle of changes that belong together.
     """
-    version = int(after) if after is not None and after.isdigit() else 0
-    if after is None:
+    version = 0
+    if resumed:
+        yield Event("output", "0", OutputChange(index=0, truncate=True))
+    else:
         record = session.execution_record(execution)
         yield Event("accepted", "0", _without_outputs(record, base_url))
     told: StatusChange | None = None
-    changed = session.watch(execution)
-    try:
-        while True:
+    with session.watching(execution) as changed:
+        while not execution.refused:
             changed.clear()
             finished = execution.finished.done()
             status = StatusChange(status=execution.status, started_at=execution.started_at)
@@ -75,12 +77,15 @@ async def follow(
             for change in changes:
                 yield Event("output", str(version), change)
             if finished:
-                break
-            await changed.wait()
-            await asyncio.wait({execution.finished}, timeout=MERGE_DELAY)
-    finally:
-        session.unwatch(execution, changed)
-    yield Event("finished", END, answers.execution(session.execution_record(execution), base_url))
+                told_whole = answers.execution(execution.finished.result(), base_url)
+                yield Event("finished", END, told_whole)
+                return
+            try:
+                await asyncio.wait_for(changed.wait(), HEARTBEAT)
+            except asyncio.TimeoutError:
+                yield None
+            else:
+                await asyncio.wait({execution.finished}, timeout=MERGE_DELAY)
 
 
 def _without_outputs(record: ExecutionRecord, base_url: str) -> Execution:
