@@ -144,7 +144,7 @@ def test_nothing_runs_on_a_full_disk_and_what_ran_there_is_recorded_afterwards(
     refuses_to_run(server, in_small, tmp_path / "ran")
     listed = server.get(f"sessions/{in_small}/executions")["executions"]
     assert [one["status"] for one in listed] == ["ok", "ok"], "the history can still be read"
-    still = server.get(f"executions/{ends_large}")
+    still = server.get(f"executions/{ends_large}?wait=3")
     assert still["finished_at"] is None, "what is in memory only is not told as finished"
 
     filler.unlink()
@@ -254,7 +254,8 @@ def test_a_deleted_folder_ends_what_was_in_it_and_is_begun_anew(
     server.run(session, "x = 1")
     shutil.rmtree(history)
     assert is_unavailable(server.run(session, leaving(tmp_path / "ran")))
-    assert server.ask("POST", f"sessions/{session}/close").status_code in (200, 404)
+    closed = server.ask("POST", f"sessions/{session}/close", {})
+    assert (closed.status_code, closed.json()["code"]) == (404, "session_not_found")
     fresh = server.open()
     server.run(fresh, "x = 1")
     runs_again(server, fresh, history)
