@@ -11,7 +11,8 @@ from jupyter_core.paths import jupyter_data_dir
 from jupyter_core.utils import ensure_async
 from jupyter_server.extension.application import ExtensionApp
 from tornado import web
-from traitlets import Bool, Float, Int, List, Unicode, default
+from traitlets import Bool, Float, Int, List, TraitError, Unicode, default
+from traitlets.config import Config
 
 from ._version import __version__
 from .access.handler import NotFoundHandler, check_verbs
@@ -125,6 +126,17 @@ class AgentExecApp(ExtensionApp):
         help="""Seconds after which a scratch kernel that does nothing is shut down, and a warm one
         that nobody takes; 0: never. The session stays open and gets a fresh kernel when needed.""",
     )
+
+    def update_config(self, config: Config) -> None:
+        """Take configuration; a value that may not be stops the server's start with a sentence.
+
+        The server would only warn, and go on with the extension's defaults.
+        """
+        try:
+            super().update_config(config)
+        except TraitError as error:
+            self.log.critical("The configuration of %s is wrong: %s", self.name, error)
+            self.exit(1)
 
     def initialize_settings(self) -> None:
         """Make the objects and hand them to each other."""

@@ -29,9 +29,9 @@ def events(body: bytes) -> list[tuple[str, str, Any]]:
     return found
 
 
-def applied(steps: list[Any]) -> list[Any]:
+def applied(steps: list[Any], seen: list[Any] | None = None) -> list[Any]:
     """Apply the `output` events of a stream as a watcher would."""
-    outputs: list[Any] = []
+    outputs: list[Any] = seen or []
     for change in steps:
         if change.get("truncate"):
             del outputs[change["index"] :]
@@ -152,6 +152,23 @@ async def test_a_stream_can_be_resumed_and_read_again_after_the_end(agent: Agent
     assert [kind for kind, _, _ in streamed] == ["accepted", "output", "output", "finished"]
     resumed = await agent.ask("GET", path, headers={"Last-Event-ID": streamed[1][1]})
     assert [kind for kind, _, _ in events(resumed.body)] == ["finished"]
+
+
+async def test_whoever_resumes_a_running_stream_gets_all_outputs_again(agent: Agent) -> None:
+    session = await agent.open()
+    started = await agent.run(
+        session,
+        "import time\nprint('first', flush=True)\ntime.sleep(0.3)\nprint('last')",
+        wait=0,
+    )
+    path = f"executions/{started['id']}/stream"
+    resumed = events((await agent.ask("GET", path, headers={"Last-Event-ID": "7"})).body)
+    assert "accepted" not in [kind for kind, _, _ in resumed]
+    seen = [{"output_type": "stream", "name": "stdout", "text": "cut o"}]
+    for kind, _, data in resumed:
+        if kind == "output":
+            seen = applied([data], seen)
+    assert seen == resumed[-1][2]["cell"]["outputs"]
 
 
 async def test_an_exported_session_is_a_valid_notebook_with_all_its_cells(agent: Agent) -> None:
