@@ -163,9 +163,9 @@ def _result(found: Found, floods: int, writes: int) -> Result:
         title=f"{size} of stdout under the default cap",
         how=(
             f"{writes:,} writes of 100 kB, numbered lines, {floods} times: half of them leave it "
-            "to the kernel when to send, which makes few messages of some 50 MB; half of them flush "
-            "after each write, which makes many small ones. Meanwhile another session runs `1+1` "
-            "again and again, the server's resident memory is looked at every 20 ms, and an "
+            "to the kernel when to send, which makes few messages of some 50 MB; half of them "
+            "flush after each write, which makes many small ones. Meanwhile another session runs "
+            "`1+1` again and again, the server's resident memory is looked at every 20 ms, and an "
             "extension in the server measures every 5 ms how late the event loop is. In turns with "
             "it the same without a server: a raw drain takes the flood while a bare jupyter_client "
             "runs `1+1` in another kernel."
