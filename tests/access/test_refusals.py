@@ -190,3 +190,12 @@ async def test_an_answer_is_never_a_page(ask: Send, jp_auth_header: dict[str, st
         assert "default-src 'none'" in answered.headers["Content-Security-Policy"]
         assert answered.headers["X-Content-Type-Options"] == "nosniff"
         assert b"<html" not in answered.body.lower()
+
+
+async def test_only_whoever_is_let_in_counts_as_activity_of_the_server(
+    ask: Send, jp_auth_header: dict[str, str], jp_web_app: Any
+) -> None:
+    await ask("GET", "status")
+    assert "api_last_activity" not in jp_web_app.settings
+    await ask("GET", "status", headers=jp_auth_header)
+    assert jp_web_app.settings["api_last_activity"].tzinfo is not None
