@@ -1,8 +1,8 @@
 """Carry out the steps of a call: the one part that does I/O, once blocking and once awaiting.
 
-Both send through httpx2's transports rather than its clients: a request needs no redirects, no
-cookies (a token needs none, and Jupyter would hand one out) and no look at the environment, which
-cost as much again as sending it does.
+Both send through httpx2's transports rather than its clients: a request needs no redirects and no
+look at the environment, which cost as much again as sending it does. The cookie that Jupyter hands
+out is kept and shown again: without it, each request with a token is made by somebody new.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import lru_cache
+from http.cookies import SimpleCookie
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -39,15 +40,26 @@ class Address:
             (b"Host", self._url("").netloc),
             (b"Accept", b"application/json, text/event-stream"),
         ]
+        self._cookies: SimpleCookie = SimpleCookie()
+        self._cookie: list[tuple[bytes, bytes]] = []
         if server.token:
             self._headers.append((b"Authorization", b"token " + server.token.encode()))
+
+    def remember(self, response: httpx2.Response) -> None:
+        """Keep the cookies that come with an answer, and send them from now on."""
+        said = response.headers.get_list("set-cookie")
+        if said:
+            for line in said:
+                self._cookies.load(line)
+            shown = "; ".join(f"{name}={m.coded_value}" for name, m in self._cookies.items())
+            self._cookie = [(b"Cookie", shown.encode("latin-1"))]
 
     def request(self, step: Send) -> httpx2.Request:
         """Return what is sent for `step`.
 
         Headers are bytes and the body is a stream, so that httpx2 has nothing to work out.
         """
-        headers = [*self._headers, *step.headers]
+        headers = [*self._headers, *self._cookie, *step.headers]
         if step.body:
             headers.append((b"Content-Type", b"application/json"))
         if step.method == "POST":
@@ -189,6 +201,7 @@ class SyncDriver:
         assert self._address is not None
         try:
             response = self._transport.handle_request(self._address.request(step))
+            self._address.remember(response)
             try:
                 if step.streamed and response.is_success:
                     return response, Reply(response.status_code, b"")
@@ -323,6 +336,7 @@ class AsyncDriver:
         assert self._address is not None
         try:
             response = await self._transport.handle_async_request(self._address.request(step))
+            self._address.remember(response)
             try:
                 if step.streamed and response.is_success:
                     return response, Reply(response.status_code, b"")

@@ -339,3 +339,11 @@ def test_the_awaiting_client_survives_a_cut_connection(
         result = asyncio.run(use(proxy))
     assert result.text.strip() == "went on"
     assert [execution.id for execution in session.executions()] == [result.id]
+
+
+def test_a_client_is_the_same_person_from_call_to_call(client: AgentExecClient) -> None:
+    with client.open_session(agent="one") as first, client.open_session(agent="two") as second:
+        ids = {first.id, second.id}
+        names = [known.info.username for known in client.sessions() if known.id in ids]
+    assert len(names) == 2
+    assert len(set(names)) == 1
