@@ -6,13 +6,22 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from kernels import NotebookRunner, raw_kernel
+from kernels import HISTORY_IN_MEMORY, NotebookRunner, raw_kernel
 from measures import Goal, Measurement, Result, flat, interleaved, ratios, timed
 from servers import server
 
 NAME = "execution"
 SOURCE = "1+1"
 BLOCK = 10
+CONTENDERS = (
+    ("raw ZMQ", "raw"),
+    ("raw ZMQ, the kernel's own history in memory", "in memory"),
+    ("nbclient", "nbclient"),
+    ("this server, by its Python client", "rest"),
+    ("a bare GET of `/status` on the same connection", "get"),
+    ("a line of 1 kB appended and synced (`fdatasync`)", "sync"),
+)
+"""What each is called in the report."""
 LINE = bytes(1023) + b"\n"
 
 
@@ -20,6 +29,7 @@ def run(folder: Path, *, quick: bool) -> Result:
     """Measure it; servers and files are in `folder`."""
     with ExitStack() as stack:
         raw = stack.enter_context(raw_kernel())
+        in_memory = stack.enter_context(raw_kernel(HISTORY_IN_MEMORY))
         notebook = stack.enter_context(NotebookRunner())
         client = stack.enter_context(stack.enter_context(server(folder)).client())
         session = stack.enter_context(client.open_session(agent="benchmark"))
@@ -31,6 +41,7 @@ def run(folder: Path, *, quick: bool) -> Result:
 
         contenders = {
             "raw": lambda: [timed(lambda: raw.run(SOURCE)) for _ in range(BLOCK)],
+            "in memory": lambda: [timed(lambda: in_memory.run(SOURCE)) for _ in range(BLOCK)],
             "nbclient": lambda: notebook.times(SOURCE, BLOCK),
             "rest": lambda: [timed(lambda: session.run(SOURCE)) for _ in range(BLOCK)],
             "get": lambda: [timed(client.status) for _ in range(BLOCK)],
@@ -43,7 +54,9 @@ def run(folder: Path, *, quick: bool) -> Result:
         title="`1+1`, one agent",
         how=(
             f"Each contender has a kernel of its own, and they take turns, {BLOCK} executions at "
-            "a time. Raw: a blocking jupyter_client over ZMQ, from the request to reply and idle. "
+            "a time. Raw: a blocking jupyter_client over ZMQ, from the request to reply and idle; "
+            "once with a kernel as Jupyter starts it, which writes its inputs to IPython's own "
+            "history on disk, and once with one that does not, which is how nbclient starts its. "
             "nbclient: `async_execute_cell` on a kernel it keeps. This server: `Session.run` of "
             "the Python client on a kept connection, the record synced to disk. A ratio is of a "
             "round's medians; shown are the median of the ratios, and p10 to p90."
@@ -55,13 +68,11 @@ def run(folder: Path, *, quick: bool) -> Result:
             ),
         ],
         measurements=[
-            Measurement.of_times(what, flat(taken[name]))
-            for what, name in (
-                ("raw ZMQ", "raw"),
-                ("nbclient", "nbclient"),
-                ("this server, by its Python client", "rest"),
-                ("a bare GET of `/status` on the same connection", "get"),
-                ("a line of 1 kB appended and synced (`fdatasync`)", "sync"),
-            )
+            Measurement.of(
+                "this server ÷ raw ZMQ, the kernel's own history in memory",
+                "×",
+                ratios(taken["rest"], taken["in memory"]),
+            ),
+            *(Measurement.of_times(what, flat(taken[name])) for what, name in CONTENDERS),
         ],
     )

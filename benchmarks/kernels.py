@@ -19,6 +19,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 TIMEOUT = 600
 QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+HISTORY_IN_MEMORY = "--HistoryManager.hist_file=:memory:"
+"""IPython's own history of inputs not on disk, which is how nbclient starts kernels."""
 IDLE = b'{"execution_state": "idle"}'
 
 
@@ -49,10 +51,10 @@ class RawKernel:
 
 
 @contextmanager
-def raw_kernel() -> Iterator[RawKernel]:
-    """Start a kernel, and end it at the end."""
+def raw_kernel(*arguments: str) -> Iterator[RawKernel]:
+    """Start a kernel, with more arguments if need be, and end it at the end."""
     manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(**QUIET)
+    manager.start_kernel(extra_arguments=[*arguments], **QUIET)
     client = manager.blocking_client()
     try:
         client.start_channels()
