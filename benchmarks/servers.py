@@ -119,17 +119,16 @@ def _wait_until_it_answers(
     deadline = time.monotonic() + START_SECONDS
     headers = {"Authorization": f"token {token}"}
     with httpx2.Client(headers=headers, timeout=START_SECONDS) as http:
-        while True:
+        while process.poll() is None and time.monotonic() < deadline:
             try:
                 http.get(f"{url}/api/agent-exec/status").raise_for_status()
                 return
             except httpx2.ConnectError:
-                if process.poll() is not None or time.monotonic() > deadline:
-                    lines = log.read_text(errors="replace").splitlines()
-                    raise SystemExit(
-                        "\n".join(["The server did not start:", *lines[-30:]])
-                    ) from None
                 time.sleep(POLL_SECONDS)
+            except httpx2.HTTPStatusError:
+                break
+    lines = log.read_text(errors="replace").splitlines()
+    raise SystemExit("\n".join(["The server did not start as it should:", *lines[-30:]]))
 
 
 def _free_port() -> int:
