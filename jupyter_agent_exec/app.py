@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -24,6 +25,7 @@ from .sessions.answers import NAMESPACE
 from .sessions.bounds import Bounds, Settings
 from .sessions.handlers import ROUTES, STREAMED
 from .sessions.manager import AgentSessions
+from .sessions.opening import Opener
 
 
 class AgentExecApp(ExtensionApp):
@@ -144,36 +146,46 @@ class AgentExecApp(ExtensionApp):
         assert self.serverapp.event_logger is not None
         self.serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
-        self.manager = AgentSessions(
-            History(Path(self.history_dir), version=__version__, log=self.log),
-            ScratchKernels(
-                cast(ServerKernels, self.serverapp.kernel_manager),
-                pool_size=self.warm_kernels,
-                start_timeout=self.kernel_start_timeout,
-                idle_timeout=self.kernel_idle_timeout,
-                log=self.log,
-            ),
-            _Folders(self.serverapp.contents_manager),
-            Settings(
-                bounds=Bounds(
-                    timeout=self.default_timeout,
-                    queue_timeout=self.queue_timeout or None,
-                    max_output_bytes=self.max_output_bytes,
-                    max_text_bytes=self.max_text_bytes,
-                    max_queued=self.max_queued,
-                    interrupt_grace=self.interrupt_grace,
-                    restart_if_interrupt_ignored=self.restart_if_interrupt_ignored,
-                    idle_timeout=self.kernel_idle_timeout,
-                ),
-                max_timeout=self.max_timeout,
-                max_sessions=self.max_sessions,
-                allowed_env=frozenset(self.allowed_env),
-                default_wait=self.default_wait,
-                max_wait=self.max_wait,
-            ),
-            publish=self.activity.publish,
-            version=__version__,
+        history = History(Path(self.history_dir), version=__version__, log=self.log)
+        kernels = ScratchKernels(
+            cast(ServerKernels, self.serverapp.kernel_manager),
+            pool_size=self.warm_kernels,
+            start_timeout=self.kernel_start_timeout,
+            idle_timeout=self.kernel_idle_timeout,
             log=self.log,
+        )
+        settings = self._settings()
+        disk = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agent-exec-disk")
+        opener = Opener(
+            history,
+            kernels,
+            _Folders(self.serverapp.contents_manager),
+            settings,
+            publish=self.activity.publish,
+            disk=disk,
+            log=self.log,
+        )
+        self.manager = AgentSessions(
+            history, kernels, opener, settings, version=__version__, disk=disk
+        )
+
+    def _settings(self) -> Settings:
+        return Settings(
+            bounds=Bounds(
+                timeout=self.default_timeout,
+                queue_timeout=self.queue_timeout or None,
+                max_output_bytes=self.max_output_bytes,
+                max_text_bytes=self.max_text_bytes,
+                max_queued=self.max_queued,
+                interrupt_grace=self.interrupt_grace,
+                restart_if_interrupt_ignored=self.restart_if_interrupt_ignored,
+                idle_timeout=self.kernel_idle_timeout,
+            ),
+            max_timeout=self.max_timeout,
+            max_sessions=self.max_sessions,
+            allowed_env=frozenset(self.allowed_env),
+            default_wait=self.default_wait,
+            max_wait=self.max_wait,
         )
 
     def initialize_handlers(self) -> None:

@@ -48,9 +48,10 @@ class Agent(Request, frozen=True, kw_only=True):
     model: Name | None = None
 
 
-class ScratchTarget(Request, frozen=True, kw_only=True, tag="scratch", tag_field="kind"):
+class ScratchTarget(Request, frozen=True, kw_only=True):
     """A kernel of the session's own."""
 
+    kind: Literal["scratch"]
     kernel_name: Name | None = None
     """A kernelspec; null is the server's default."""
     cwd: Annotated[str, Meta(max_length=4096)] | None = None
@@ -80,7 +81,7 @@ class OpenSession(Request, frozen=True, kw_only=True):
     """Open an agent session."""
 
     agent: Agent
-    target: Target = field(default_factory=ScratchTarget)
+    target: Target = ScratchTarget(kind="scratch")
     title: Annotated[str, Meta(max_length=500)] | None = None
     client_id: Name | None = None
     """One open session per client: the same id with the same target gets the same session."""

@@ -33,7 +33,6 @@ from .types import (
     Output,
     RestartReason,
     SessionId,
-    SessionStatus,
     Status,
 )
 
@@ -270,28 +269,6 @@ class SessionClosed(Entry, frozen=True, kw_only=True, tag="session_closed"):
 
 
 LedgerEntry = LedgerOpened | SessionOpened | SessionClosed
-
-
-class SessionRecord(Struct, frozen=True, kw_only=True):
-    """A session as its journal tells it."""
-
-    id: SessionId
-    agent: Agent
-    target: Target
-    title: str | None
-    client_id: str | None
-    limits: Limits
-    status: SessionStatus
-    close_reason: CloseReason | None
-    username: str
-    access: Literal["full"]
-    kernel: SessionKernel | None
-    """The kernel last started for it, if it has not ended."""
-    executions: int
-    opened_at: str
-    last_activity_at: str
-    closed_at: str | None
-    chain: Chain
 
 
 class ExecutionRecord(Struct, frozen=True, kw_only=True):

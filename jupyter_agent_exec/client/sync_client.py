@@ -137,7 +137,9 @@ class AgentExecClient:
         """
         request = session_request(
             agent,
-            models.ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {})),
+            models.ScratchTarget(
+                kind="scratch", kernel_name=kernel_name, cwd=cwd, env=dict(env or {})
+            ),
             models.Limits(
                 timeout=timeout,
                 max_output_bytes=max_output_bytes,

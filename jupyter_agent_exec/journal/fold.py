@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..models import Chain, ExecutionError, Omitted
+from ..models import Chain, ExecutionError, Omitted, Session
 from ..records import (
     Accepted,
     BlobRef,
@@ -21,7 +21,6 @@ from ..records import (
     KernelStarted,
     LateOutput,
     Opened,
-    SessionRecord,
 )
 from ..types import Digest, ExecutionId, Output, Status
 from .blobs import unpack_outputs
@@ -34,12 +33,12 @@ PARTS_OF_EXECUTIONS: Final = (Accepted, Dispatched, Finished, LateOutput, Displa
 """Entries that say something of an execution's cell; all others are events of the session."""
 
 
-def session_after(record: SessionRecord | None, line: Line) -> SessionRecord | None:
+def session_after(record: Session | None, line: Line) -> Session | None:
     """Return a session's record after one more line; None as long as it has not been opened."""
     entry = line.entry
     head = Chain(head=line.hash, length=entry.n + 1)
     if isinstance(entry, Opened):
-        return _opened(entry, head)
+        return opened(entry, head)
     if record is None:
         return None
     if isinstance(entry, KernelStarted):
@@ -57,8 +56,9 @@ def session_after(record: SessionRecord | None, line: Line) -> SessionRecord | N
     return replace(record, last_activity_at=entry.at, chain=head)
 
 
-def _opened(entry: Opened, head: Chain) -> SessionRecord:
-    return SessionRecord(
+def opened(entry: Opened, head: Chain) -> Session:
+    """Return a session of which only the first entry is written."""
+    return Session(
         id=entry.session_id,
         agent=entry.agent,
         target=entry.target,
@@ -99,7 +99,7 @@ def status_after(status: Status | None, entry: JournalEntry) -> Status | None:
 
 
 def execution_record(
-    session: SessionRecord, lines: Sequence[Line], read_blob: ReadBlob
+    session: Session, lines: Sequence[Line], read_blob: ReadBlob
 ) -> ExecutionRecord | None:
     """Return what an execution's lines, in order, add up to; None without its `accepted`.
 

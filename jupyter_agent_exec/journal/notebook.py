@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ..models import Omitted
-from ..records import ExecutionRecord, KernelStarted, SessionRecord, digest_of
+from ..models import Omitted, Session
+from ..records import ExecutionRecord, KernelStarted, digest_of
 from ..types import JSON, ExecutionId
 from .blobs import BlobStore
 from .fold import PARTS_OF_EXECUTIONS, execution_record, executions_of, session_after
@@ -69,7 +69,7 @@ def cell(record: ExecutionRecord) -> dict[str, Any]:
 
 
 def notebook_chunks(
-    session: SessionRecord,
+    session: Session,
     executions: Iterable[ExecutionRecord],
     *,
     events: Sequence[Mapping[str, JSON]] = (),
@@ -111,7 +111,7 @@ def journal_notebook(path: Path, blobs: BlobStore) -> Iterator[str]:
     OSError
         If the journal cannot be read.
     """
-    session: SessionRecord | None = None
+    session: Session | None = None
     started: KernelStarted | None = None
     places: dict[ExecutionId, list[Range]] = {}
     events: list[dict[str, JSON]] = []
@@ -163,7 +163,7 @@ _encode = json.JSONEncoder(
 
 def _executions(
     path: Path,
-    session: SessionRecord,
+    session: Session,
     places: Mapping[ExecutionId, Sequence[Range]],
     blobs: BlobStore,
 ) -> Iterator[ExecutionRecord]:
@@ -175,7 +175,7 @@ def _executions(
 
 
 def _metadata(
-    session: SessionRecord,
+    session: Session,
     events: Sequence[Mapping[str, JSON]],
     started: KernelStarted | None,
 ) -> dict[str, Any]:

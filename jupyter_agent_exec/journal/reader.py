@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from ..errors import BlobNotFound, ExecutionNotFound, HistoryUnavailable, SessionNotFound
-from ..models import SearchHit, SearchResults
-from ..records import ExecutionRecord, SessionRecord
+from ..models import SearchHit, SearchResults, Session
+from ..records import ExecutionRecord
 from ..types import Digest, ExecutionId, SessionId, SessionStatus, Status
 from . import query
 from .blobs import BlobStore
@@ -21,7 +21,7 @@ from .notebook import journal_notebook
 from .reading import Range, lines_at
 from .tables import parse_ranges
 
-Place = tuple[SessionRecord, list[Range]]
+Place = tuple[Session, list[Range]]
 
 
 class HistoryReader:
@@ -47,7 +47,7 @@ class HistoryReader:
         """Whether the index is complete."""
         return self._index.ready
 
-    def session(self, session_id: str) -> SessionRecord:
+    def session(self, session_id: str) -> Session:
         """Return a session.
 
         Raises
@@ -65,7 +65,7 @@ class HistoryReader:
         agent: str | None = None,
         after: str | None = None,
         limit: int = 50,
-    ) -> tuple[list[SessionRecord], SessionId | None]:
+    ) -> tuple[list[Session], SessionId | None]:
         """Return sessions, the newest first, and where to go on, or None at the end.
 
         Parameters
@@ -98,7 +98,7 @@ class HistoryReader:
         rows = self._index.ask(
             lambda connection: connection.execute(sql, (*values, limit + 1)).fetchall()
         )
-        records = [msgspec.json.decode(row[0], type=SessionRecord) for row in rows[:limit]]
+        records = [msgspec.json.decode(row[0], type=Session) for row in rows[:limit]]
         return records, records[-1].id if len(rows) > limit else None
 
     def execution(self, execution_id: str) -> ExecutionRecord:
@@ -163,7 +163,7 @@ class HistoryReader:
             f" ORDER BY seq {order} LIMIT ?"
         )
 
-        def find(connection: sqlite3.Connection) -> tuple[SessionRecord, list[str], int]:
+        def find(connection: sqlite3.Connection) -> tuple[Session, list[str], int]:
             session = _session(connection, checked)
             rows = connection.execute(sql, (checked, seq, limit)).fetchall()
             (last,) = connection.execute(
@@ -289,7 +289,7 @@ class HistoryReader:
         return journal_notebook(path, self._blobs(SessionId(session_id)))
 
     def _records(
-        self, session: SessionRecord, places: Sequence[Sequence[Range]]
+        self, session: Session, places: Sequence[Sequence[Range]]
     ) -> list[ExecutionRecord]:
         store = self._blobs(session.id)
         try:
@@ -312,8 +312,8 @@ class HistoryReader:
         return BlobStore(self._session_folder(session_id) / "blobs")
 
 
-def _session(connection: sqlite3.Connection, session_id: SessionId) -> SessionRecord:
+def _session(connection: sqlite3.Connection, session_id: SessionId) -> Session:
     row = connection.execute("SELECT record FROM sessions WHERE id = ?", (session_id,)).fetchone()
     if row is None or row[0] is None:
         raise SessionNotFound("There is no such session.", session_id=session_id)
-    return msgspec.json.decode(row[0], type=SessionRecord)
+    return msgspec.json.decode(row[0], type=Session)

@@ -15,15 +15,8 @@ from typing import Final
 
 import msgspec
 
-from ..records import (
-    Accepted,
-    BlobRef,
-    DisplayUpdated,
-    ExecutionRecord,
-    Finished,
-    LateOutput,
-    SessionRecord,
-)
+from ..models import Session
+from ..records import Accepted, BlobRef, DisplayUpdated, ExecutionRecord, Finished, LateOutput
 from ..text import transcript
 from ..types import IMAGE_TYPES, Digest, ExecutionId, SessionId
 from .blobs import BlobStore
@@ -162,20 +155,18 @@ def parse_ranges(ranges: str) -> list[Range]:
     return [Range(*pair) for pair in json.loads(ranges)]
 
 
-def _known(
-    connection: sqlite3.Connection, session_id: SessionId
-) -> tuple[int, SessionRecord | None]:
+def _known(connection: sqlite3.Connection, session_id: SessionId) -> tuple[int, Session | None]:
     row = connection.execute(
         "SELECT size, record FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
     if row is None:
         return 0, None
-    record = None if row[1] is None else msgspec.json.decode(row[1], type=SessionRecord)
+    record = None if row[1] is None else msgspec.json.decode(row[1], type=Session)
     return row[0], record
 
 
 def _put_session(
-    connection: sqlite3.Connection, session_id: SessionId, record: SessionRecord | None, size: int
+    connection: sqlite3.Connection, session_id: SessionId, record: Session | None, size: int
 ) -> None:
     columns: tuple[str | bytes | None, ...] = (None, None, None)
     if record is not None:
@@ -188,7 +179,7 @@ def _put_session(
 
 def _put_execution(
     connection: sqlite3.Connection,
-    session: SessionRecord,
+    session: Session,
     execution_id: ExecutionId,
     new: Sequence[Line],
     journal_fd: int,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from ..journal.notebook import cell
-from ..models import Execution, Image, Session
-from ..records import ExecutionRecord, SessionRecord, digest_of
+from ..models import Execution, Image
+from ..records import ExecutionRecord, digest_of
 from ..text import images, model_text, transcript
 from ..types import FINAL_STATUSES
 
@@ -19,28 +19,6 @@ _NOTES = {
     "cancelled": "The execution was cancelled before it ran.",
     "lost": "The server died while the execution ran; what it did is not known.",
 }
-
-
-def session(record: SessionRecord) -> Session:
-    """Answer with a session."""
-    return Session(
-        id=record.id,
-        agent=record.agent,
-        target=record.target,
-        title=record.title,
-        client_id=record.client_id,
-        limits=record.limits,
-        status=record.status,
-        close_reason=record.close_reason,
-        username=record.username,
-        access=record.access,
-        kernel=record.kernel,
-        executions=record.executions,
-        opened_at=record.opened_at,
-        last_activity_at=record.last_activity_at,
-        closed_at=record.closed_at,
-        chain=record.chain,
-    )
 
 
 def execution(record: ExecutionRecord, base_url: str) -> Execution:

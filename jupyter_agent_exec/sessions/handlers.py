@@ -69,8 +69,7 @@ class SessionsHandler(SessionsBase):
     @requires("history:read", query=SessionsQuery, answers={200: SessionList})
     async def get(self, query: SessionsQuery) -> None:
         """List sessions, the newest first."""
-        records, next_after = await self.manager.sessions(query)
-        sessions = [answers.session(record) for record in records]
+        sessions, next_after = await self.manager.sessions(query)
         self.answer(SessionList(sessions=sessions, next_after=next_after))
 
     @web.authenticated
@@ -79,7 +78,7 @@ class SessionsHandler(SessionsBase):
         """Open a session; 200 with the one that its client has open."""
         record, new = await self.manager.open(body, self.caller)
         location = f"{self.base_url}{answers.NAMESPACE}/sessions/{record.id}"
-        self.answer(answers.session(record), 201 if new else 200, location=location)
+        self.answer(record, 201 if new else 200, location=location)
 
 
 class SessionHandler(SessionsBase):
@@ -89,7 +88,7 @@ class SessionHandler(SessionsBase):
     @requires("history:read", answers={200: Session})
     async def get(self, session_id: str) -> None:
         """Look at a session."""
-        self.answer(answers.session(await self.manager.session(session_id)))
+        self.answer(await self.manager.session(session_id))
 
 
 class CloseHandler(SessionsBase):
@@ -99,7 +98,7 @@ class CloseHandler(SessionsBase):
     @requires("exec:scratch", body=CloseSession, answers={200: Session})
     async def post(self, session_id: str, body: CloseSession) -> None:
         """Close a session: what runs is interrupted, its kernel is shut down."""
-        self.answer(answers.session(await self.manager.close(session_id, self.caller)))
+        self.answer(await self.manager.close(session_id, self.caller))
 
 
 class InterruptHandler(SessionsBase):
@@ -109,7 +108,7 @@ class InterruptHandler(SessionsBase):
     @requires("exec:scratch", body=InterruptKernel, answers={200: Session})
     async def post(self, session_id: str, body: InterruptKernel) -> None:
         """Interrupt what runs in a session's kernel."""
-        self.answer(answers.session(await self.manager.interrupt(session_id, self.caller)))
+        self.answer(await self.manager.interrupt(session_id, self.caller))
 
 
 class RestartHandler(SessionsBase):
@@ -119,7 +118,7 @@ class RestartHandler(SessionsBase):
     @requires("exec:scratch", body=RestartKernel, answers={200: Session})
     async def post(self, session_id: str, body: RestartKernel) -> None:
         """Give a session a fresh kernel; its variables are gone."""
-        self.answer(answers.session(await self.manager.restart(session_id, self.caller)))
+        self.answer(await self.manager.restart(session_id, self.caller))
 
 
 class ExecutionsHandler(SessionsBase):

@@ -20,17 +20,8 @@ from ..journal.session import SessionJournal
 from ..kernels.connection import Ended, Run
 from ..kernels.scratch import Death, ScratchKernel, ScratchKernels, Spec
 from ..kernels.turns import Turn, Turns
-from ..models import ExecutionKernel
-from ..records import (
-    By,
-    Dispatched,
-    Entry,
-    ExecutionRecord,
-    Interrupted,
-    Payload,
-    SessionRecord,
-    timestamp,
-)
+from ..models import ExecutionKernel, Session
+from ..records import By, Dispatched, Entry, ExecutionRecord, Interrupted, Payload, timestamp
 from ..tasks import Tasks
 from ..types import ExecutionId, Status
 from .bounds import Bounds
@@ -62,7 +53,7 @@ class Lane:
 
     def __init__(
         self,
-        session: SessionRecord,
+        session: Session,
         journal: SessionJournal,
         kernels: ScratchKernels,
         spec: Spec,

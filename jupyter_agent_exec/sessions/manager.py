@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
-import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -26,21 +25,16 @@ from ..errors import (
 )
 from ..journal.history import History
 from ..kernels.scratch import ScratchKernels, Spec
-from ..models import Execute, OpenSession, SearchResults, ServerStatus, Text, TextMatches
+from ..models import Execute, OpenSession, SearchResults, ServerStatus, Session, Text, TextMatches
 from ..ranges import grep, read_range
-from ..records import (
-    By,
-    ExecutionRecord,
-    SessionRecord,
-    digest_of,
-)
+from ..records import By, ExecutionRecord, digest_of
 from ..text import transcript
 from ..types import Digest, ExecutionId, SessionId
 from .bounds import Bounds, Settings
 from .execution import LiveExecution
-from .opening import Folders, Opener
+from .opening import Opener
 from .queries import SearchQuery, SessionsQuery
-from .session import LiveSession, Publish
+from .session import LiveSession
 
 T = TypeVar("T")
 
@@ -66,21 +60,18 @@ class AgentSessions:
         self,
         history: History,
         kernels: ScratchKernels,
-        folders: Folders,
+        opener: Opener,
         settings: Settings,
         *,
-        publish: Publish,
         version: str,
-        log: logging.Logger,
+        disk: Executor,
     ) -> None:
         self._history = history
         self._kernels = kernels
+        self._opener = opener
         self._settings = settings
         self._version = version
-        self._disk = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agent-exec-disk")
-        self._opener = Opener(
-            history, kernels, folders, settings, publish=publish, disk=self._disk, log=log
-        )
+        self._disk = disk
         self._open: dict[SessionId, LiveSession] = {}
         self._opening = 0
         self._by_client: dict[str, LiveSession] = {}
@@ -110,7 +101,7 @@ class AgentSessions:
 
     # -- sessions ----------------------------------------------------------------------------------
 
-    async def open(self, asked: OpenSession, caller: Caller) -> tuple[SessionRecord, bool]:
+    async def open(self, asked: OpenSession, caller: Caller) -> tuple[Session, bool]:
         """Open a session; return it, and whether it is new.
 
         Raises
@@ -139,12 +130,12 @@ class AgentSessions:
             self._by_client[asked.client_id] = session
             return session.record(), True
 
-    async def session(self, id: str) -> SessionRecord:
+    async def session(self, id: str) -> Session:
         """Return a session; SessionNotFound if there is none."""
         live = self._open.get(SessionId(id))
         return live.record() if live is not None else await self._read(self._history.session, id)
 
-    async def sessions(self, query: SessionsQuery) -> tuple[list[SessionRecord], SessionId | None]:
+    async def sessions(self, query: SessionsQuery) -> tuple[list[Session], SessionId | None]:
         """Return sessions, the newest first, and where to go on."""
         records, next_after = await self._read(
             self._history.sessions,
@@ -155,7 +146,7 @@ class AgentSessions:
         )
         return [self._as_it_stands(record) for record in records], next_after
 
-    async def close(self, id: str, caller: Caller) -> SessionRecord:
+    async def close(self, id: str, caller: Caller) -> Session:
         """Close a session; one that is closed stays as it is."""
         live = self._open.get(SessionId(id))
         if live is not None:
@@ -163,13 +154,13 @@ class AgentSessions:
             self._forget(live)
         return await self._read(self._history.session, id)
 
-    async def interrupt(self, id: str, caller: Caller) -> SessionRecord:
+    async def interrupt(self, id: str, caller: Caller) -> Session:
         """Interrupt what runs in a session's kernel."""
         live = await self._live_session(id)
         await live.interrupt(caller.by())
         return live.record()
 
-    async def restart(self, id: str, caller: Caller) -> SessionRecord:
+    async def restart(self, id: str, caller: Caller) -> Session:
         """Give a session a fresh kernel."""
         live = await self._live_session(id)
         await live.restart(caller.by())
@@ -403,7 +394,7 @@ class AgentSessions:
             )
         return live
 
-    def _as_it_stands(self, record: SessionRecord) -> SessionRecord:
+    def _as_it_stands(self, record: Session) -> Session:
         live = self._open.get(record.id)
         return record if live is None else live.record()
 

@@ -14,10 +14,11 @@ from ulid import ULID
 
 from ..access.scopes import Caller
 from ..errors import InvalidRequest
+from ..journal.fold import opened
 from ..journal.history import History
 from ..kernels.scratch import ScratchKernel, ScratchKernels, Spec
 from ..models import Limits, OpenSession
-from ..records import Opened, Payload, SessionRecord, timestamp
+from ..records import Opened, Payload, timestamp
 from ..types import SessionId
 from .bounds import Bounds, Settings
 from .session import LiveSession, Publish
@@ -121,26 +122,8 @@ class Opener:
         )
         payloads = [] if source is None else [source]
         journal = await self._in_disk_thread(partial(self._history.open_session, entry, payloads))
-        record = SessionRecord(
-            id=entry.session_id,
-            agent=entry.agent,
-            target=entry.target,
-            title=entry.title,
-            client_id=entry.client_id,
-            limits=entry.limits,
-            status="open",
-            close_reason=None,
-            username=entry.username,
-            access=entry.access,
-            kernel=None,
-            executions=0,
-            opened_at=entry.at,
-            last_activity_at=entry.at,
-            closed_at=None,
-            chain=journal.head,
-        )
         return LiveSession(
-            record,
+            opened(entry, journal.head),
             journal,
             self._kernels,
             spec,

@@ -21,8 +21,8 @@ from ..errors import (
 )
 from ..journal.session import SessionJournal
 from ..kernels.scratch import Death, ScratchKernel, ScratchKernels, Spec
-from ..models import OutputChange
-from ..records import By, Closed, ExecutionRecord, SessionRecord, timestamp
+from ..models import OutputChange, Session
+from ..records import By, Closed, ExecutionRecord, timestamp
 from ..tasks import Tasks
 from ..types import CloseReason, Digest, ExecutionId, Output, SessionId
 from .bounds import Bounds
@@ -52,7 +52,7 @@ class LiveSession:
 
     def __init__(
         self,
-        record: SessionRecord,
+        record: Session,
         journal: SessionJournal,
         kernels: ScratchKernels,
         spec: Spec,
@@ -114,7 +114,7 @@ class LiveSession:
         """How many executions wait for their turn."""
         return self._lane.queued
 
-    def record(self) -> SessionRecord:
+    def record(self) -> Session:
         """Return the session as it stands."""
         return replace(
             self._record,

@@ -61,7 +61,7 @@ def session(session_id: str = "s_1") -> models.Session:
     return models.Session(
         id=SessionId(session_id),
         agent=models.Agent(name="tester"),
-        target=models.ScratchTarget(),
+        target=models.ScratchTarget(kind="scratch"),
         title=None,
         client_id=None,
         limits=models.Limits(),

@@ -77,6 +77,7 @@ OPENINGS: list[tuple[dict[str, Any], str]] = [
     (opening(init_source=1), "init_source"),
     (opening(target="scratch"), "target"),
     (opening(target={"kind": "cluster"}), "target.kind"),
+    (opening(target={"cwd": "work"}), "target.kind"),
     (scratch(kernel_name=""), "target.kernel_name"),
     (scratch(foo=1), "target.foo"),
     (scratch(env={"A": 1}), "target.env"),
