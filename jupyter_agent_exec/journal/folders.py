@@ -1,9 +1,14 @@
-"""Folders that only their owner may enter, and that survive a power failure."""
+"""Folders that only their owner may enter, and files that survive a power failure."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
+
+sync_data: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
+"""Make what was written to a file durable; macOS has no call for the data alone."""
 
 
 def make_folder(path: Path) -> None:

@@ -18,6 +18,7 @@ from ..models import Chain
 from ..records import Entry, Payload
 from ..types import Digest
 from . import chain
+from .folders import sync_data
 
 _EMPTY: Final = Chain(head=Digest(chain.GENESIS), length=0)
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
@@ -73,7 +74,7 @@ class Journal:
             size, head = _find_end(fd, total)
             if size < total:
                 os.ftruncate(fd, size)
-                os.fdatasync(fd)
+                sync_data(fd)
         except BaseException:
             os.close(fd)
             raise
@@ -168,7 +169,7 @@ class Journal:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self._fd, rest) :]
-        os.fdatasync(self._fd)
+        sync_data(self._fd)
 
     def _cut_back(self) -> None:
         try:

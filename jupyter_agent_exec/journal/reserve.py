@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -39,7 +40,8 @@ class Reserve:
         with self._lock:
             fd = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
             try:
-                os.posix_fallocate(fd, 0, RESERVE_BYTES)
+                if os.write(fd, bytes(RESERVE_BYTES)) < RESERVE_BYTES:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             except OSError:
                 os.unlink(self._path)
                 raise

@@ -30,6 +30,9 @@ REPLY_IDLE_GRACE = 2.0
 LATE_OUTPUT_DELAY = 0.25
 """Seconds for which late output is gathered before it is handed on."""
 
+PIECE_LENGTH = 1 << 20
+"""Characters of a stream's text that are folded at a time."""
+
 HELLO_DELAY = 0.5
 HELLO_AGAIN_DELAY = 0.05
 """Seconds after which a kernel that is starting is asked again; sooner once it has answered and
@@ -230,20 +233,33 @@ class KernelConnection:
         mine = run is not None and message.parent.msg_id == run.id
         if msg_type == "status":
             state = message.content.get("execution_state")
-            self._take_state(state)
+            changed = self._take_state(state)
             if mine and state == "idle":
                 assert run is not None
                 run._idle = True
                 self._end_if_both(run)
+            if changed:  # told last: the loop's thread should not compete with the record
+                self._on_loop(self._tell_state, self.execution_state)
         elif mine:
             assert run is not None
-            with self._lock:
-                run.outputs.feed(msg_type, message.content)
+            self._feed(run, msg_type, message.content)
         elif message.parent.msg_id.startswith("x_"):
             self._take_late(ExecutionId(message.parent.msg_id), msg_type, message.content)
         if not self._heard_iopub:
             self._heard_iopub = True
             self._greeted()
+
+    def _feed(self, run: Run, msg_type: str, content: dict[str, Any]) -> None:
+        """Fold a message into a run's outputs; a long text in pieces, so that nobody waits long."""
+        text = content.get("text") if msg_type == "stream" else None
+        if not isinstance(text, str) or len(text) <= PIECE_LENGTH:
+            with self._lock:
+                run.outputs.feed(msg_type, content)
+            return
+        for start in range(0, len(text), PIECE_LENGTH):
+            piece = {**content, "text": text[start : start + PIECE_LENGTH]}
+            with self._lock:
+                run.outputs.feed(msg_type, piece)
 
     def _take_shell(self, message: Message) -> None:
         if message.header.msg_type == "kernel_info_reply":
@@ -257,10 +273,11 @@ class KernelConnection:
         if self.kernel_info and self._heard_iopub and not self._ready.done():
             self._on_loop(lambda: None if self._ready.done() else self._ready.set_result(None))
 
-    def _take_state(self, state: object) -> None:
-        if state in ("starting", "idle", "busy") and state != self.execution_state:
-            self.execution_state = state
-            self._on_loop(self._tell_state, self.execution_state)
+    def _take_state(self, state: object) -> bool:
+        if state not in ("starting", "idle", "busy") or state == self.execution_state:
+            return False
+        self.execution_state = state
+        return True
 
     def _take_late(self, id: ExecutionId, msg_type: str, content: dict[str, Any]) -> None:
         late = self._late.get(id)

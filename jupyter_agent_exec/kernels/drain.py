@@ -170,10 +170,12 @@ class Drain:
             except zmq.Again:
                 return False
             message = self._codec.read(frames)
+            del frames  # they may be large, and so is what is made of them
             if message is None:
                 self._log.warning("%s: message that cannot be read", self._thread.name)
                 continue
             self._guard(deliver, message)
+            del message
         return True
 
     def _guard(self, call: Callable[..., T], *args: Any) -> T | None:

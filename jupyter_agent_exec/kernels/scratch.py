@@ -27,6 +27,15 @@ EXIT_DELAYS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 moment before the process has ended, and nothing portable tells when it has without reaping it."""
 
 
+IPYKERNEL_ARGUMENTS = [
+    # What agents run stays out of the person's own IPython history, as with nbclient.
+    "--HistoryManager.hist_file=:memory:",
+    # ipykernel waits half a millisecond before each reply, for frontends that take the reply for
+    # the end of the output. Here a run ends with reply and idle, and idle follows all output.
+    "--Kernel._execute_sleep=0",
+]
+
+
 class ServerKernels(Protocol):
     """What is asked of the server's kernel manager (jupyter_server's AsyncMappingKernelManager)."""
 
@@ -37,7 +46,9 @@ class ServerKernels(Protocol):
     def __contains__(self, kernel_id: str) -> bool:
         """Tell whether a kernel is in its list."""
 
-    def start_kernel(self, *, kernel_name: str, path: str, env: dict[str, str]) -> Awaitable[str]:
+    def start_kernel(
+        self, *, kernel_name: str, path: str, env: dict[str, str], extra_arguments: list[str]
+    ) -> Awaitable[str]:
         """Start a kernel in the folder of a contents path; return its id."""
 
     def get_kernel(self, kernel_id: str) -> Any:
@@ -271,12 +282,19 @@ class ScratchKernels:
     def _end_later(self, kernel: ScratchKernel) -> None:
         self._ending.start(kernel.shut_down(), f"end kernel {kernel.id}")
 
+    def _arguments(self, kernel_name: str) -> list[str]:
+        argv = self._kernels.kernel_spec_manager.get_kernel_spec(kernel_name).argv
+        return IPYKERNEL_ARGUMENTS if any("ipykernel" in argument for argument in argv) else []
+
     async def _start(self, spec: Spec) -> ScratchKernel:
         kernel_id = ""
         connection: KernelConnection | None = None
         try:
             kernel_id = await self._kernels.start_kernel(
-                kernel_name=spec.kernel_name, path=spec.cwd, env={**os.environ, **dict(spec.env)}
+                kernel_name=spec.kernel_name,
+                path=spec.cwd,
+                env={**os.environ, **dict(spec.env)},
+                extra_arguments=self._arguments(spec.kernel_name),
             )
             manager = self._kernels.get_kernel(kernel_id)
             # Its state is told from our own drain: one reader of IOPub on the loop less. And its

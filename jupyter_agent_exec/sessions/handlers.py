@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
+from typing import Any
 
 import msgspec
 from tornado import iostream, web
@@ -37,6 +38,9 @@ from .queries import ExecutionsQuery, SearchQuery, SessionsQuery, TextQuery, Wai
 from .stream import Event, follow, replay
 
 CHUNK_BYTES = 1 << 20
+LARGE_BYTES = 1 << 18
+"""Of outputs, from which on an answer is made in a thread and sent in pieces."""
+
 MAX_KEY_LENGTH = 200
 
 
@@ -45,14 +49,30 @@ class SessionsBase(AgentExecHandler):
 
     manager: AgentSessions
 
-    def answer_execution(self, record: ExecutionRecord, *, asked: bool = False) -> None:
+    async def answer_execution(self, record: ExecutionRecord, *, asked: bool = False) -> None:
         """Answer with an execution: 201 or 202 to whoever asked for it to be run."""
-        finished = record.status in FINAL_STATUSES
-        status, location = 200, None
         if asked:
-            status = 201 if finished else 202
+            self.set_status(201 if record.status in FINAL_STATUSES else 202)
             location = f"{self.base_url}{answers.NAMESPACE}/executions/{record.id}"
-        self.answer(answers.execution(record, self.base_url), status, location=location)
+            self.set_header("Location", location)
+        await self.answer_large([record], lambda told: told[0])
+
+    async def answer_large(
+        self, records: Sequence[ExecutionRecord], whole: Callable[[list[Execution]], Any]
+    ) -> None:
+        """Answer with what `whole` makes of executions, without holding up the loop."""
+
+        def encode() -> bytes:
+            told = [answers.execution(record, self.base_url) for record in records]
+            return msgspec.json.encode(whole(told))
+
+        if sum(output_size(record) for record in records) <= LARGE_BYTES:
+            self.write(encode())
+            return
+        body = await self.manager.in_thread(encode)
+        await self.send_pieces(
+            body[start : start + CHUNK_BYTES] for start in range(0, len(body), CHUNK_BYTES)
+        )
 
     async def send_pieces(self, pieces: Iterable[bytes]) -> None:
         """Send what comes piece by piece from something that blocks."""
@@ -133,8 +153,9 @@ class ExecutionsHandler(SessionsBase):
         records, next_after = await self.manager.executions(
             session_id, after=query.after, before=query.before, limit=query.limit
         )
-        executions = [answers.execution(record, self.base_url) for record in records]
-        self.answer(ExecutionList(executions=executions, next_after=next_after))
+        await self.answer_large(
+            records, lambda told: ExecutionList(executions=told, next_after=next_after)
+        )
 
     @web.authenticated
     @requires(
@@ -151,7 +172,7 @@ class ExecutionsHandler(SessionsBase):
                 f"Idempotency-Key: 1 to {MAX_KEY_LENGTH} characters.", field="Idempotency-Key"
             )
         record = await self.manager.execute(session_id, body, self.caller, key)
-        self.answer_execution(record, asked=True)
+        await self.answer_execution(record, asked=True)
 
 
 class ExecutionHandler(SessionsBase):
@@ -161,7 +182,7 @@ class ExecutionHandler(SessionsBase):
     @requires("history:read", query=WaitQuery, answers={200: Execution})
     async def get(self, execution_id: str, query: WaitQuery) -> None:
         """Look at an execution, any number of times."""
-        self.answer_execution(await self.manager.execution(execution_id, query.wait))
+        await self.answer_execution(await self.manager.execution(execution_id, query.wait))
 
 
 class CancelHandler(SessionsBase):
@@ -171,7 +192,7 @@ class CancelHandler(SessionsBase):
     @requires("exec:scratch", body=Cancel, answers={200: Execution})
     async def post(self, execution_id: str, body: Cancel) -> None:
         """Take back an execution that waits, or interrupt it if it runs."""
-        self.answer_execution(await self.manager.cancel(execution_id, self.caller))
+        await self.answer_execution(await self.manager.cancel(execution_id, self.caller))
 
 
 class StreamHandler(SessionsBase):
@@ -289,6 +310,15 @@ def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:
     iterator = iter(pieces)
     while batch := "".join(islice(iterator, 200)):
         yield batch.encode()
+
+
+def output_size(record: ExecutionRecord) -> int:
+    """Return about how many characters of text and data an execution's outputs hold."""
+    size = 0
+    for output in record.outputs:
+        values = (output.get("text"), *output.get("data", {}).values())
+        size += sum(len(value) for value in values if isinstance(value, str))
+    return size
 
 
 STREAMED = (Execution, StatusChange, OutputChange)

@@ -77,8 +77,9 @@ async def follow(
             for change in changes:
                 yield Event("output", str(version), change)
             if finished:
-                told_whole = answers.execution(execution.finished.result(), base_url)
-                yield Event("finished", END, told_whole)
+                record = execution.finished.result()
+                whole = await asyncio.to_thread(answers.execution, record, base_url)
+                yield Event("finished", END, whole)
                 return
             try:
                 await asyncio.wait_for(changed.wait(), HEARTBEAT)

@@ -42,6 +42,14 @@ async def two_kernels(server: ServerApp) -> bool:
     return len(await kernel_ids(server)) == 2
 
 
+async def test_what_agents_run_stays_out_of_the_persons_own_history(agent: Agent) -> None:
+    session = await agent.open()
+    done = await agent.run(session, "get_ipython().history_manager.hist_file")
+    assert done["text"].strip() == "':memory:'"
+    again = await agent.run(session, "%history")
+    assert "hist_file" in again["text"]
+
+
 async def test_a_kernel_elsewhere_is_not_taken_from_the_warm_ones(
     agent: Agent, jp_serverapp: ServerApp, jp_root_dir: Path
 ) -> None:
@@ -92,6 +100,11 @@ async def test_a_kernel_that_somebody_else_shut_down_is_told_and_replaced(
 ) -> None:
     session = await agent.open()
     await jp_serverapp.kernel_manager.shutdown_kernel(session["kernel"]["id"], now=True)
+
+    async def noticed() -> bool:
+        return (await agent.get(f"sessions/{session['id']}")).json["kernel"] is None
+
+    await until(noticed)
     after = await agent.run(session, "1")
     assert after["status"] == "ok"
     assert (after["kernel"]["restarted"], after["kernel"]["reason"]) == (True, "shut_down")
