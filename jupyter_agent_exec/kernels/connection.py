@@ -30,9 +30,6 @@ REPLY_IDLE_GRACE = 2.0
 LATE_OUTPUT_DELAY = 0.25
 """Seconds for which late output is gathered before it is handed on."""
 
-PIECE_LENGTH = 1 << 20
-"""Characters of a stream's text that are folded at a time."""
-
 HELLO_DELAY = 0.5
 HELLO_AGAIN_DELAY = 0.05
 """Seconds after which a kernel that is starting is asked again; sooner once it has answered and
@@ -242,24 +239,12 @@ class KernelConnection:
                 self._on_loop(self._tell_state, self.execution_state)
         elif mine:
             assert run is not None
-            self._feed(run, msg_type, message.content)
+            self._feed(run.outputs, message)
         elif message.parent.msg_id.startswith("x_"):
-            self._take_late(ExecutionId(message.parent.msg_id), msg_type, message.content)
+            self._feed(self._late_outputs(ExecutionId(message.parent.msg_id)), message)
         if not self._heard_iopub:
             self._heard_iopub = True
             self._greeted()
-
-    def _feed(self, run: Run, msg_type: str, content: dict[str, Any]) -> None:
-        """Fold a message into a run's outputs; a long text in pieces, so that nobody waits long."""
-        text = content.get("text") if msg_type == "stream" else None
-        if not isinstance(text, str) or len(text) <= PIECE_LENGTH:
-            with self._lock:
-                run.outputs.feed(msg_type, content)
-            return
-        for start in range(0, len(text), PIECE_LENGTH):
-            piece = {**content, "text": text[start : start + PIECE_LENGTH]}
-            with self._lock:
-                run.outputs.feed(msg_type, piece)
 
     def _take_shell(self, message: Message) -> None:
         if message.header.msg_type == "kernel_info_reply":
@@ -279,13 +264,21 @@ class KernelConnection:
         self.execution_state = state
         return True
 
-    def _take_late(self, id: ExecutionId, msg_type: str, content: dict[str, Any]) -> None:
-        late = self._late.get(id)
-        if late is None:
-            late = self._late[id] = Outputs(
+    def _feed(self, outputs: Outputs, message: Message) -> None:
+        if message.pieces is None:
+            with self._lock:
+                outputs.feed(message.header.msg_type, message.content)
+            return
+        for piece in message.pieces:
+            with self._lock:
+                outputs.feed(message.header.msg_type, {**message.content, "text": piece})
+
+    def _late_outputs(self, id: ExecutionId) -> Outputs:
+        if id not in self._late:
+            self._late[id] = Outputs(
                 id, self._displays, max_output_bytes=LATE_OUTPUT_BYTES, sink=None
             )
-        late.feed(msg_type, content)
+        return self._late[id]
 
     def _settled(self) -> float | None:
         now = time.monotonic()

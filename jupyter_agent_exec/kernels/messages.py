@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -16,6 +17,13 @@ import msgspec
 
 DELIMITER = b"<IDS|MSG>"
 PROTOCOL_VERSION = "5.4"
+
+LONG_BYTES = 4 << 20
+PIECE_BYTES = 1 << 20
+"""A stream's content above the first is decoded in pieces of about the second: in one piece, 50 MB
+would keep all other threads waiting for 100 ms."""
+
+_STREAM = re.compile(rb'\{"name": ?"(?P<name>\w+)", ?"text": ?"')
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -32,6 +40,8 @@ class Message(msgspec.Struct, frozen=True):
     header: Header
     parent: Header
     content: dict[str, Any]
+    pieces: Iterator[str] | None = None
+    """The text of a very long stream, decoded piece by piece, which `content` lacks then."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -77,7 +87,11 @@ class Codec:
         if not hmac.compare_digest(self._sign((header, parent, metadata, content)), signature):
             return None
         try:
-            return Message(_decode_header(header), _decode_header(parent), _content(content))
+            about = _decode_header(header), _decode_header(parent)
+            if len(content) > LONG_BYTES and (stream := _STREAM.match(content)) is not None:
+                name = stream["name"].decode()
+                return Message(*about, {"name": name}, _pieces(content, stream.end()))
+            return Message(*about, _content(content))
         except (msgspec.MsgspecError, ValueError):
             return None
 
@@ -99,3 +113,30 @@ def _content(data: bytes) -> dict[str, Any]:
         if not isinstance(content, dict):
             raise ValueError("content is not an object") from None
         return content
+
+
+def _pieces(content: bytes, start: int) -> Iterator[str]:
+    """Yield the text of a stream's content, which begins at `start`, cut after line ends."""
+    end = len(content) - len(b'"}')
+    told = 0
+    while start < end:
+        cut = _line_end(content, start, min(start + PIECE_BYTES, end)) or end
+        try:
+            piece = msgspec.json.decode(b'"%b"' % content[start:cut], type=str)
+        except (msgspec.MsgspecError, UnicodeDecodeError):  # it is not as plain as it looked
+            yield str(_content(content)["text"])[told:]
+            return
+        yield piece
+        told += len(piece)
+        start = cut
+
+
+def _line_end(content: bytes, start: int, limit: int) -> int | None:
+    """Return where the last escaped line end before `limit` is over; None if there is none."""
+    found = content.rfind(b"\\n", start, limit)
+    while found != -1:
+        backslashes = len(content[start:found]) - len(content[start:found].rstrip(b"\\"))
+        if backslashes % 2 == 0:
+            return found + 2
+        found = content.rfind(b"\\n", start, found)
+    return None
