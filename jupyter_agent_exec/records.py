@@ -212,13 +212,6 @@ class Interrupted(Entry, frozen=True, kw_only=True, tag="interrupted"):
     reason: Literal["asked", "cancelled", "timed_out", "closing"]
 
 
-class Refused(Entry, frozen=True, kw_only=True, tag="refused"):
-    """A request to run something in this session was refused; nothing was run."""
-
-    code: str
-    message: str
-
-
 class Recovered(Entry, frozen=True, kw_only=True, tag="recovered"):
     """The server that wrote this journal died; another took it up."""
 
@@ -242,7 +235,6 @@ JournalEntry = (
     | LateOutput
     | DisplayUpdated
     | Interrupted
-    | Refused
     | Recovered
     | Closed
 )

@@ -27,7 +27,7 @@ from recorded import (
 
 from jupyter_agent_exec.journal.notebook import cell, notebook_chunks
 from jupyter_agent_exec.models import Omitted
-from jupyter_agent_exec.records import Interrupted, LateOutput, Refused
+from jupyter_agent_exec.records import Interrupted, LateOutput
 
 SCHEMA = json.loads(
     files("jupyter_agent_exec.journal").joinpath("metadata.schema.json").read_text("utf-8")
@@ -76,7 +76,6 @@ def test_a_session_is_a_valid_notebook_with_its_record(history, session):
     ]
     plotted = run(session, 2, "plot()\n", outputs)
     session.append([Interrupted(at=AT, by=BY, execution_id=plotted, reason="asked")])
-    session.append([Refused(at=AT, by=BY, code="too_many_requests", message="No.")])
     session.close(closed())
     document = exported(history, session.session_id)
     first, second = document["cells"]
@@ -104,7 +103,6 @@ def test_a_session_is_a_valid_notebook_with_its_record(history, session):
         "opened",
         "kernel_started",
         "interrupted",
-        "refused",
         "closed",
     ]
     assert about["events"][-1]["hash"] == session.head.head
