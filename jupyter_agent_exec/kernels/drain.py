@@ -24,6 +24,10 @@ T = TypeVar("T")
 BATCH = 100
 """Messages read from one socket before the other, and commands, are looked at."""
 
+LARGE_BYTES = 1 << 20
+"""Of a frame, from which on it is read where ZMQ put it: a copy of 50 MB keeps all threads
+waiting."""
+
 RECONNECT_MILLISECONDS = 20
 """How soon a connection to a kernel that is still starting is tried again."""
 
@@ -166,11 +170,12 @@ class Drain:
         """Deliver what can be read now, up to a batch; return whether there may be more."""
         for _ in range(BATCH):
             try:
-                frames = socket.recv_multipart(zmq.NOBLOCK)
+                parts = socket.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return False
+            frames = [part.bytes if len(part) < LARGE_BYTES else part.buffer for part in parts]
             message = self._codec.read(frames)
-            del frames  # they may be large, and so is what is made of them
+            del parts, frames  # they may be large, and so is what is made of them
             if message is None:
                 self._log.warning("%s: message that cannot be read", self._thread.name)
                 continue

@@ -11,9 +11,12 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
+
+Frame: TypeAlias = bytes | memoryview
+"""A part of a message; a large one is not copied out of ZMQ's own memory."""
 
 DELIMITER = b"<IDS|MSG>"
 PROTOCOL_VERSION = "5.4"
@@ -77,14 +80,15 @@ class Codec:
         parts = [_encode(header), b"{}", b"{}", _encode(content)]
         return [DELIMITER, self._sign(parts), *parts]
 
-    def read(self, frames: Sequence[bytes]) -> Message | None:
+    def read(self, frames: Sequence[Frame]) -> Message | None:
         """Decode one message; None if it is malformed or not signed with our key."""
         try:
             start = frames.index(DELIMITER) + 1
             signature, header, parent, metadata, content = frames[start : start + 5]
         except ValueError:
             return None
-        if not hmac.compare_digest(self._sign((header, parent, metadata, content)), signature):
+        told = self._sign((header, parent, metadata, content))
+        if not hmac.compare_digest(told, bytes(signature)):
             return None
         try:
             about = _decode_header(header), _decode_header(parent)
@@ -95,7 +99,7 @@ class Codec:
         except (msgspec.MsgspecError, ValueError):
             return None
 
-    def _sign(self, parts: Iterable[bytes]) -> bytes:
+    def _sign(self, parts: Iterable[Frame]) -> bytes:
         if self._auth is None:
             return b""
         auth = self._auth.copy()
@@ -104,39 +108,43 @@ class Codec:
         return auth.hexdigest().encode()
 
 
-def _content(data: bytes) -> dict[str, Any]:
+def _content(data: Frame) -> dict[str, Any]:
     """Decode JSON; where it is not strict (NaN, lone surrogates), as Python's own module does."""
     try:
         return _decode_content(data)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        content = json.loads(data.decode(errors="replace"))
+        content = json.loads(bytes(data).decode(errors="replace"))
         if not isinstance(content, dict):
             raise ValueError("content is not an object") from None
         return content
 
 
-def _pieces(content: bytes, start: int) -> Iterator[str]:
+def _pieces(content: Frame, start: int) -> Iterator[str]:
     """Yield the text of a stream's content, which begins at `start`, cut after line ends."""
     end = len(content) - len(b'"}')
     told = 0
     while start < end:
-        cut = _line_end(content, start, min(start + PIECE_BYTES, end)) or end
+        data = bytes(content[start : min(start + PIECE_BYTES, end)])
+        if start + PIECE_BYTES < end:
+            data = data[: _line_end(data)] or bytes(content[start:end])
         try:
-            piece = msgspec.json.decode(b'"%b"' % content[start:cut], type=str)
+            piece = msgspec.json.decode(b'"%b"' % data, type=str)
         except (msgspec.MsgspecError, UnicodeDecodeError):  # it is not as plain as it looked
             yield str(_content(content)["text"])[told:]
             return
         yield piece
         told += len(piece)
-        start = cut
+        start += len(data)
 
 
-def _line_end(content: bytes, start: int, limit: int) -> int | None:
-    """Return where the last escaped line end before `limit` is over; None if there is none."""
-    found = content.rfind(b"\\n", start, limit)
+def _line_end(data: bytes) -> int:
+    """Return where the last escaped line end is over; 0 if there is none."""
+    found = data.rfind(b"\\n")
     while found != -1:
-        backslashes = len(content[start:found]) - len(content[start:found].rstrip(b"\\"))
-        if backslashes % 2 == 0:
+        first = found
+        while data[first - 1 : first] == b"\\":
+            first -= 1
+        if (found - first) % 2 == 0:  # no backslash before it takes it for itself
             return found + 2
-        found = content.rfind(b"\\n", start, found)
-    return None
+        found = data.rfind(b"\\n", 0, found)
+    return 0
