@@ -89,6 +89,10 @@ class By(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.display_name or self.username or "the server"
 
 
+SERVER = By(kind="server")
+"""The server itself, which nobody asked."""
+
+
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
     """Base of all entries."""
 

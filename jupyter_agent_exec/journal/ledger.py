@@ -14,13 +14,11 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ..models import Chain
-from ..records import By, LedgerEntry, LedgerOpened, SessionClosed, SessionOpened, timestamp
+from ..records import SERVER, By, LedgerEntry, LedgerOpened, SessionClosed, SessionOpened, timestamp
 from ..types import SessionId
 from .folders import sync_folder
 from .journal import Journal
 from .reading import ledger_entries
-
-SERVER = By(kind="server")
 
 
 def ledger_paths(folder: Path) -> list[Path]:

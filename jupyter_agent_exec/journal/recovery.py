@@ -8,6 +8,7 @@ from pathlib import Path
 from ..errors import HistoryUnavailable
 from ..models import Chain
 from ..records import (
+    SERVER,
     Accepted,
     Closed,
     Dispatched,
@@ -21,7 +22,7 @@ from ..records import (
 from ..types import ExecutionId, SessionId
 from .blobs import BlobStore
 from .journal import Journal
-from .ledger import SERVER, Ledger, ledger_paths, sessions_in
+from .ledger import Ledger, ledger_paths, sessions_in
 from .reading import lines
 
 _CANCELLED = "The server died before this was sent to a kernel; it was not run."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..journal.spill import TextSpill
 from ..kernels.connection import Ended, Run
 from ..models import Agent, Chain, ExecutionKernel, Omitted
-from ..records import Accepted, By, ExecutionRecord, digest_of
+from ..records import Accepted, By, ExecutionRecord, Payload
 from ..types import Digest, ExecutionId, Output, SessionId, Status
 
 if TYPE_CHECKING:
@@ -72,14 +72,15 @@ class LiveExecution:
         for event in self.watchers:
             event.set()
 
-    def entry(self) -> Accepted:
-        """Return the journal entry of its acceptance."""
-        return Accepted(
+    def acceptance(self) -> tuple[Accepted, Payload]:
+        """Return the journal entry of its acceptance, and the source that it names."""
+        source = Payload.of(self.source.encode())
+        entry = Accepted(
             at=self.accepted_at,
             by=self.by,
             execution_id=self.id,
             seq=self.seq,
-            source=digest_of(self.source.encode()),
+            source=source.digest,
             timeout=self.timeout,
             queue_timeout=self.queue_timeout,
             max_output_bytes=self.max_output_bytes,
@@ -87,6 +88,7 @@ class LiveExecution:
             idempotency_key=self.idempotency_key,
             body_sha256=self.body_sha256,
         )
+        return entry, source
 
     def verdict(self, ended: Ended) -> tuple[Status, str | None]:
         """Return the final status of a run that ended, and the reason to tell.

@@ -8,10 +8,8 @@ from collections.abc import Awaitable, Callable
 from ..errors import AgentExecError
 from ..kernels.scratch import Death, ScratchKernel, ScratchKernels, Spec
 from ..models import SessionKernel
-from ..records import By, Entry, KernelEnded, KernelStarted, timestamp
+from ..records import SERVER, By, Entry, KernelEnded, KernelStarted, timestamp
 from ..types import RestartReason
-
-SERVER = By(kind="server")
 
 
 class Incarnations:

@@ -21,13 +21,21 @@ from ..kernels.connection import Ended, Run
 from ..kernels.scratch import Death, ScratchKernel, ScratchKernels, Spec
 from ..kernels.turns import Turn, Turns
 from ..models import ExecutionKernel, Session
-from ..records import By, Dispatched, Entry, ExecutionRecord, Interrupted, Payload, timestamp
+from ..records import (
+    SERVER,
+    By,
+    Dispatched,
+    Entry,
+    ExecutionRecord,
+    Interrupted,
+    timestamp,
+)
 from ..tasks import Tasks
 from ..types import ExecutionId, Status
 from .bounds import Bounds
 from .execution import LiveExecution
 from .incarnations import Incarnations
-from .recorder import SERVER, Recorder
+from .recorder import Recorder
 
 
 class Lane:
@@ -212,8 +220,8 @@ class Lane:
 
     async def _accept(self, execution: LiveExecution) -> None:
         """Have it on disk before anybody is told."""
-        payload = Payload.of(execution.source.encode())
-        await self._write(partial(self._journal.append, [execution.entry()], [payload]))
+        entry, source = execution.acceptance()
+        await self._write(partial(self._journal.append, [entry], [source]))
         _settle(execution.accepted)
         self._tell_of(execution)
 
@@ -298,8 +306,9 @@ class Lane:
         ]
         payloads = []
         if accept:
-            entries.insert(0, execution.entry())
-            payloads.append(Payload.of(execution.source.encode()))
+            entry, source = execution.acceptance()
+            entries.insert(0, entry)
+            payloads.append(source)
         try:
             self._journal.append(entries, payloads)
         except HistoryUnavailable as error:

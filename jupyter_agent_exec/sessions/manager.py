@@ -27,7 +27,7 @@ from ..journal.history import History
 from ..kernels.scratch import ScratchKernels, Spec
 from ..models import Execute, OpenSession, SearchResults, ServerStatus, Session, Text, TextMatches
 from ..ranges import grep, read_range
-from ..records import By, ExecutionRecord, digest_of
+from ..records import SERVER, ExecutionRecord, digest_of
 from ..text import transcript
 from ..types import Digest, ExecutionId, SessionId
 from .bounds import Bounds, Settings
@@ -83,20 +83,19 @@ class AgentSessions:
     def start(self) -> None:
         """Begin to take up the history; what needs it waits for that. Idempotent."""
         if self._started is None:
-            self._started = asyncio.create_task(self._in_disk_thread(self._history.start))
+            self._started = asyncio.create_task(self.in_thread(self._history.start))
 
     async def stop(self) -> None:
         """Take nothing new, end what runs, and return when that is recorded. Idempotent."""
         if self._stopping:
             return
         self._stopping = True
-        by = By(kind="server")
         sessions = list(self._open.values())
-        await asyncio.gather(*(session.close("server_stopped", by) for session in sessions))
+        await asyncio.gather(*(session.close("server_stopped", SERVER) for session in sessions))
         await self._kernels.stop()
         if self._started is not None:
             await self._started
-        await self._in_disk_thread(self._history.stop)
+        await self.in_thread(self._history.stop)
         self._disk.shutdown()
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -208,7 +207,7 @@ class AgentSessions:
 
     async def execution(self, id: str, wait: float | None = 0) -> ExecutionRecord:
         """Return an execution, after it has finished or `wait` seconds are over."""
-        found = self._find(id)
+        found = self.watching(id)
         if found is None:
             return await self._read(self._history.execution, id)
         session, execution = found
@@ -239,7 +238,7 @@ class AgentSessions:
         ------
         ExecutionNotFound, AlreadyFinished
         """
-        found = self._find(id)
+        found = self.watching(id)
         if found is None:
             record = await self._read(self._history.execution, id)
             raise AlreadyFinished(
@@ -252,14 +251,18 @@ class AgentSessions:
 
     def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
         """Return an execution that is not finished yet, with its session; None if it is."""
-        return self._find(id)
+        for session in self._open.values():
+            execution = session.live(ExecutionId(id))
+            if execution is not None:
+                return session, execution
+        return None
 
     # -- the history -------------------------------------------------------------------------------
 
     async def text(self, id: str, offset: int, limit: int) -> Text:
         """Return a range of an execution's whole text."""
         record = await self.execution(id)
-        return await self._in_disk_thread(partial(self._in_text, record, read_range, offset, limit))
+        return await self.in_thread(partial(self._in_text, record, read_range, offset, limit))
 
     async def grep(self, id: str, pattern: str, offset: int, limit: int) -> TextMatches:
         """Return the lines of an execution's whole text that match."""
@@ -268,7 +271,7 @@ class AgentSessions:
         def search(file: BinaryIO, offset: int, limit: int, omitted_bytes: int) -> TextMatches:
             return grep(file, pattern, offset, limit, omitted_bytes)
 
-        return await self._in_disk_thread(partial(self._in_text, record, search, offset, limit))
+        return await self.in_thread(partial(self._in_text, record, search, offset, limit))
 
     async def search(self, query: SearchQuery) -> SearchResults:
         """Return executions that match, the newest first."""
@@ -314,7 +317,7 @@ class AgentSessions:
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """Do something that blocks on the disk."""
-        return await self._in_disk_thread(call)
+        return await asyncio.get_running_loop().run_in_executor(self._disk, call)
 
     # -- helpers -----------------------------------------------------------------------------------
 
@@ -335,7 +338,7 @@ class AgentSessions:
         try:
             await session.open(kernel)
         except AgentExecError:
-            await session.close("init_failed", By(kind="server"))
+            await session.close("init_failed", SERVER)
             self._forget(session)
             raise
         return session
@@ -374,13 +377,6 @@ class AgentSessions:
         if known.accepted is not None:
             await asyncio.shield(known.accepted)
         return known.id
-
-    def _find(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
-        for session in self._open.values():
-            execution = session.live(ExecutionId(id))
-            if execution is not None:
-                return session, execution
-        return None
 
     async def _live_session(self, id: str) -> LiveSession:
         await self._begun()
@@ -424,7 +420,4 @@ class AgentSessions:
 
     async def _read(self, read: Callable[..., T], *args: Any, **named: Any) -> T:
         await self._begun()
-        return await self._in_disk_thread(partial(read, *args, **named))
-
-    async def _in_disk_thread(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._disk, call)
+        return await self.in_thread(partial(read, *args, **named))

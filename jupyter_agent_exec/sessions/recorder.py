@@ -19,7 +19,7 @@ from ..journal.session import SessionJournal
 from ..kernels.connection import Ended, Late
 from ..kernels.displays import DisplayUpdate
 from ..records import (
-    By,
+    SERVER,
     DisplayUpdated,
     Entry,
     ExecutionRecord,
@@ -30,8 +30,6 @@ from ..records import (
 )
 from ..types import ExecutionId
 from .execution import LiveExecution
-
-SERVER = By(kind="server")
 
 RETRY_DELAY = 1.0
 """Seconds after which a write that the disk refused is tried again."""

@@ -22,13 +22,12 @@ from ..errors import (
 from ..journal.session import SessionJournal
 from ..kernels.scratch import Death, ScratchKernel, ScratchKernels, Spec
 from ..models import OutputChange, Session
-from ..records import By, Closed, ExecutionRecord, timestamp
+from ..records import SERVER, By, Closed, ExecutionRecord, timestamp
 from ..tasks import Tasks
 from ..types import CloseReason, Digest, ExecutionId, Output, SessionId
 from .bounds import Bounds
 from .execution import LiveExecution
 from .lane import Lane
-from .recorder import SERVER
 
 END_TIMEOUT = 5.0
 """Seconds beyond the interrupt's grace time to wait, when a session closes, for its record."""
