@@ -91,7 +91,7 @@ def _session(history: History, n: int, size: int) -> SessionId:
             by=by,
             session_id=session_id,
             agent=Agent(name=agent),
-            target=ScratchTarget(kind="scratch"),
+            target=ScratchTarget(),
             title=f"{words.choice(WORDS)} by {words.choice(WORDS)}",
             client_id=None,
             limits=Limits(),

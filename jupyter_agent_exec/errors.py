@@ -12,9 +12,15 @@
     ├── NotFound                not_found
     │   ├── SessionNotFound     session_not_found
     │   ├── ExecutionNotFound   execution_not_found
-    │   └── BlobNotFound        blob_not_found
+    │   ├── BlobNotFound        blob_not_found
+    │   ├── KernelNotFound      kernel_not_found      no kernel with this id runs
+    │   ├── NotebookNotFound    notebook_not_found    no notebook at this path
+    │   └── CellNotFound        cell_not_found        the notebook has no such cell
     ├── SessionClosed           session_closed        the session takes nothing new
     ├── AlreadyFinished         already_finished      nothing left to cancel
+    ├── KernelNotOwned          kernel_not_owned      an agent may not restart it
+    ├── DocumentChanged         document_changed      not as it was read; nothing done
+    ├── DocumentUnwritable      document_unwritable   no cell can be written there
     ├── PayloadTooLarge         payload_too_large
     ├── TooManyRequests         too_many_requests     a limit on sessions, kernels or the queue
     ├── InitFailed              init_failed           the session's init_source did not run
@@ -98,6 +104,24 @@ class BlobNotFound(NotFound):
     code = "blob_not_found"
 
 
+class KernelNotFound(NotFound):
+    """No kernel with this id runs on this server."""
+
+    code = "kernel_not_found"
+
+
+class NotebookNotFound(NotFound):
+    """No notebook at this contents path, or none that can be read."""
+
+    code = "notebook_not_found"
+
+
+class CellNotFound(NotFound):
+    """The notebook has no cell with this id; ``detail["cell_ids"]`` lists those that it has."""
+
+    code = "cell_not_found"
+
+
 class KernelSpecNotFound(InvalidRequest):
     """No kernelspec of this name is installed; ``detail["allowed"]`` lists those that are."""
 
@@ -120,6 +144,24 @@ class AlreadyFinished(AgentExecError):
     """The execution has a final status; there is nothing to cancel."""
 
     code = "already_finished"
+
+
+class KernelNotOwned(AgentExecError):
+    """The kernel is a person's: an agent may not restart it."""
+
+    code = "kernel_not_owned"
+
+
+class DocumentChanged(AgentExecError):
+    """The notebook, or a cell, is not as it was when it was read; ``detail`` has what it is now."""
+
+    code = "document_changed"
+
+
+class DocumentUnwritable(AgentExecError):
+    """A file that is read-only, of an unknown format, or not a valid notebook."""
+
+    code = "document_unwritable"
 
 
 class PayloadTooLarge(AgentExecError):

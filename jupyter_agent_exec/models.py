@@ -12,18 +12,24 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from .types import (
+    CellId,
+    CellType,
     Digest,
     ExecutionId,
     ExecutionState,
     Output,
+    RecordPeople,
     RestartReason,
     SessionId,
     SessionStatus,
     Status,
+    Via,
 )
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
+ContentsPath = Annotated[str, Meta(min_length=1, max_length=4096)]
+Sha256 = Annotated[Digest, Meta(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,10 +54,9 @@ class Agent(Request, frozen=True, kw_only=True):
     model: Name | None = None
 
 
-class ScratchTarget(Request, frozen=True, kw_only=True):
+class ScratchTarget(Request, frozen=True, kw_only=True, tag_field="kind", tag="scratch"):
     """A kernel of the session's own."""
 
-    kind: Literal["scratch"]
     kernel_name: Name | None = None
     """A kernelspec; null is the server's default."""
     cwd: Annotated[str, Meta(max_length=4096)] | None = None
@@ -60,8 +65,36 @@ class ScratchTarget(Request, frozen=True, kw_only=True):
     """Environment variables of the kernel; the server has a list of the names that it allows."""
 
 
-Target = ScratchTarget
+class NotebookTarget(Request, frozen=True, kw_only=True, tag_field="kind", tag="notebook"):
+    """A person's notebook, and the kernel it has."""
+
+    path: ContentsPath
+    """Contents path, as it is when the session opens; renames are followed."""
+    kernel_name: Name | None = None
+    """The kernelspec to start if the notebook has no kernel; null is what the notebook says."""
+    create: bool = False
+    """Make an empty notebook if there is none."""
+
+
+class KernelTarget(Request, frozen=True, kw_only=True, tag_field="kind", tag="kernel"):
+    """A kernel that runs, without a document."""
+
+    kernel_id: Name
+
+
+Target = ScratchTarget | NotebookTarget | KernelTarget
 """Where a session's code runs; `kind` tells which."""
+
+
+class Placement(Request, frozen=True, kw_only=True):
+    """Where in the notebook an execution's cell goes: one of `after`, `before` and `cell`."""
+
+    after: CellId | None = None
+    before: CellId | None = None
+    cell: CellId | None = None
+    """Run the cell that is there; its source is the default."""
+    source_sha256: Sha256 | None = None
+    """Of the source that `cell` must still have."""
 
 
 class Limits(Request, frozen=True, kw_only=True):
@@ -81,7 +114,7 @@ class OpenSession(Request, frozen=True, kw_only=True):
     """Open an agent session."""
 
     agent: Agent
-    target: Target = ScratchTarget(kind="scratch")
+    target: Target = ScratchTarget()
     title: Annotated[str, Meta(max_length=500)] | None = None
     client_id: Name | None = None
     """One open session per client: the same id with the same target gets the same session."""
@@ -93,12 +126,15 @@ class OpenSession(Request, frozen=True, kw_only=True):
 class Execute(Request, frozen=True, kw_only=True):
     """Run a source once."""
 
-    source: str
+    source: str | None = None
+    """May be left out only if `placement` names the cell to run."""
     timeout: Seconds | None = None
     queue_timeout: Seconds | None = None
     max_output_bytes: Annotated[int, Meta(ge=1000)] | None = None
     wait: Annotated[float, Meta(ge=0, le=3600)] | None = None
     """Seconds to hold the answer until the execution finishes; null is the server's default."""
+    placement: Placement | Literal["end", "none"] = "end"
+    """Where its cell goes, if the session's target is a notebook."""
 
 
 class CloseSession(Request, frozen=True, kw_only=True):
@@ -115,6 +151,82 @@ class InterruptKernel(Request, frozen=True, kw_only=True):
 
 class RestartKernel(Request, frozen=True, kw_only=True):
     """Give the session a fresh kernel."""
+
+
+class AcceptOutputs(Request, frozen=True, kw_only=True):
+    """Bring an execution's original outputs into the notebook, and trust its cell."""
+
+
+class DiscardOutputs(Request, frozen=True, kw_only=True):
+    """Take an execution's outputs out of the notebook; the record keeps them."""
+
+
+class CellPart(Request, frozen=True, kw_only=True):
+    """A piece of a cell that is split."""
+
+    cell_type: CellType
+    source: str
+
+
+class InsertCell(Request, frozen=True, kw_only=True, tag_field="op", tag="insert"):
+    """Add a cell: after or before another, or at the end."""
+
+    cell_type: CellType
+    source: str
+    after: CellId | None = None
+    before: CellId | None = None
+
+
+class ReplaceCell(Request, frozen=True, kw_only=True, tag_field="op", tag="replace"):
+    """Give a cell another source, or another type."""
+
+    cell_id: CellId
+    source: str
+    cell_type: CellType | None = None
+    source_sha256: Sha256 | None = None
+    """Of the source that it must still have."""
+
+
+class MoveCell(Request, frozen=True, kw_only=True, tag_field="op", tag="move"):
+    """Move a cell: after or before another, or to the end."""
+
+    cell_id: CellId
+    after: CellId | None = None
+    before: CellId | None = None
+
+
+class DeleteCell(Request, frozen=True, kw_only=True, tag_field="op", tag="delete"):
+    """Take a cell out."""
+
+    cell_id: CellId
+    source_sha256: Sha256 | None = None
+
+
+class SplitCell(Request, frozen=True, kw_only=True, tag_field="op", tag="split"):
+    """Put several cells in the place of one; the first keeps its id."""
+
+    cell_id: CellId
+    parts: Annotated[list[CellPart], Meta(min_length=1, max_length=100)]
+    source_sha256: Sha256 | None = None
+
+
+class ClearOutputs(Request, frozen=True, kw_only=True, tag_field="op", tag="clear_outputs"):
+    """Clear a code cell's outputs, or those of all cells."""
+
+    cell_id: CellId | None = None
+
+
+Edit = InsertCell | ReplaceCell | MoveCell | DeleteCell | SplitCell | ClearOutputs
+
+
+class EditNotebook(Request, frozen=True, kw_only=True):
+    """Change a notebook's cells: all of the edits, in order, or none."""
+
+    session_id: SessionId
+    """An open session whose target is this notebook; its journal takes the edits."""
+    edits: Annotated[list[Edit], Meta(min_length=1, max_length=1000)]
+    hash: Sha256 | None = None
+    """Of the notebook, as it was read: refused if its cells have changed since."""
 
 
 # -- answered --------------------------------------------------------------------------------------
@@ -163,6 +275,10 @@ class Session(Answer, frozen=True, kw_only=True):
     """The person on whose behalf the agent works."""
     access: Literal["full"]
     """By what right it asks: `full` is a person's own credential."""
+    path: str | None
+    """Contents path of the notebook now; null if the target is none."""
+    record_people: RecordPeople
+    """What is recorded of what people run in the kernel."""
     kernel: SessionKernel | None
     executions: int
     """How many were accepted."""
@@ -193,6 +309,36 @@ class ExecutionError(Answer, frozen=True, kw_only=True):
     ename: str
     evalue: str
     traceback: list[str]
+
+
+class Document(Answer, frozen=True, kw_only=True):
+    """What became of an execution's cell in a notebook."""
+
+    path: str
+    """Contents path of the notebook."""
+    cell_id: CellId | None
+    """Null if there is no cell."""
+    via: Via | None
+    """How the notebook was reached last; null before."""
+    status: Literal["writing", "written", "not_written"]
+    """`writing`: what is there is on its way, or will grow."""
+    outputs: Literal["inert", "held", "accepted", "discarded"]
+    """What of the outputs is in the notebook: an inert copy of all; one that holds back what is
+    active; the originals, which a person accepted; none, since a person discarded them."""
+    reason: str | None
+    """A sentence: why the cell was not written."""
+
+
+class WaitingFor(Answer, frozen=True, kw_only=True):
+    """Behind whom an execution waits for its turn."""
+
+    who: Literal["agent", "person", "kernel"]
+    """`person`: anybody who is not an agent of ours; `kernel`: it starts, or is being reached."""
+    agent: str | None
+    """Name of the agent."""
+    execution_id: ExecutionId | None
+    since: str | None
+    """When what runs began."""
 
 
 class Omitted(Answer, frozen=True, kw_only=True):
@@ -242,7 +388,10 @@ class Execution(Answer, frozen=True, kw_only=True):
     omitted: Omitted
     interrupt_ignored: bool
     """Whether the code went on after the interrupt and the grace time."""
-    document: None
+    waiting_for: WaitingFor | None
+    """Null unless it waits behind something."""
+    document: Document | None
+    """Null if the session's target is not a notebook."""
     chain: Chain
 
 
@@ -260,6 +409,73 @@ class ExecutionList(Answer, frozen=True, kw_only=True):
     executions: list[Execution]
     next_after: int | None
     """Pass as `after` for the next page; null at the end."""
+
+
+class NotebookCell(Answer, frozen=True, kw_only=True):
+    """A cell as it is in a notebook now."""
+
+    id: CellId | None
+    """Null in a notebook older than nbformat 4.5."""
+    index: int
+    cell_type: str
+    source: str
+    source_sha256: Digest
+    execution_count: int | None
+    text: str
+    """Its outputs, as a language model should read them."""
+    execution_id: ExecutionId | None
+    """Of the agent's execution that it shows."""
+    agent: str | None
+
+
+class NotebookCells(Answer, frozen=True, kw_only=True):
+    """A notebook as it is now, unsaved edits included."""
+
+    path: str
+    hash: Digest
+    """Of ids, types and sources of all cells, in order."""
+    via: Via
+    cells: list[NotebookCell]
+
+
+class NotebookEdited(Answer, frozen=True, kw_only=True):
+    """What became of edits."""
+
+    path: str
+    hash: Digest
+    """Of the notebook after them."""
+    via: Via
+    cell_ids: list[list[CellId]]
+    """For each edit, the cells that it added or changed."""
+    chain: Chain
+
+
+class OpenNotebook(Answer, frozen=True, kw_only=True):
+    """A notebook that has a kernel, or is open in a tab or a live document."""
+
+    path: str
+    via: Via
+    kernel: NotebookKernel | None
+    tabs: int
+    """How many JupyterLab tabs are known to show it."""
+    unsaved: bool | None
+    """Whether a tab has changes that are not on disk; null if nobody knows."""
+    session_ids: list[SessionId]
+    """Open agent sessions on it."""
+
+
+class NotebookKernel(Answer, frozen=True, kw_only=True):
+    """The kernel of a notebook."""
+
+    id: str
+    name: str
+    execution_state: str
+
+
+class OpenNotebookList(Answer, frozen=True, kw_only=True):
+    """Notebooks in use, by path."""
+
+    notebooks: list[OpenNotebook]
 
 
 class SearchHit(Answer, frozen=True, kw_only=True):
@@ -367,3 +583,4 @@ class StatusChange(Answer, frozen=True, kw_only=True):
     status: Status
     execution_count: int | None = None
     started_at: str | None = None
+    waiting_for: WaitingFor | None = None

@@ -19,21 +19,26 @@ from msgspec import Struct
 from .models import (
     Agent,
     Chain,
+    Document,
     ExecutionError,
     ExecutionKernel,
     Limits,
     Omitted,
+    Placement,
     SessionKernel,
     Target,
+    WaitingFor,
 )
 from .types import (
     CloseReason,
     Digest,
     ExecutionId,
     Output,
+    RecordPeople,
     RestartReason,
     SessionId,
     Status,
+    Via,
 )
 
 
@@ -114,6 +119,7 @@ class Opened(Entry, frozen=True, kw_only=True, tag="opened"):
     username: str
     access: Literal["full"] = "full"
     init_source: Digest | None = None
+    record_people: RecordPeople = "off"
 
 
 class KernelStarted(Entry, frozen=True, kw_only=True, tag="kernel_started"):
@@ -151,6 +157,8 @@ class Accepted(Entry, frozen=True, kw_only=True, tag="accepted"):
     idempotency_key: str | None = None
     body_sha256: Digest | None = None
     """Digest of the request body that came with `idempotency_key`."""
+    placement: Placement | Literal["end", "none"] | None = None
+    """Where its cell goes; null if the session's target is not a notebook."""
 
 
 class Dispatched(Entry, frozen=True, kw_only=True, tag="dispatched"):
@@ -216,6 +224,53 @@ class Interrupted(Entry, frozen=True, kw_only=True, tag="interrupted"):
     reason: Literal["asked", "cancelled", "timed_out", "closing"]
 
 
+class PersonRan(Entry, frozen=True, kw_only=True, tag="person_ran"):
+    """A person ran something in the kernel; as far as the kernel told, so it may not be all."""
+
+    kernel_id: str
+    msg_id: str
+    """Of the person's `execute_request`."""
+    source: Digest
+    execution_count: int | None
+    status: Literal["ok", "error"] | None = None
+    """Null if only the source is recorded, or its end was not seen."""
+    outputs: Digest | None = None
+    blobs: tuple[BlobRef, ...] = ()
+    omitted: Omitted = Omitted()
+
+
+class NotebookCreated(Entry, frozen=True, kw_only=True, tag="notebook_created"):
+    """There was no notebook at the session's path, so an empty one was made."""
+
+    path: str
+
+
+class NotebookMoved(Entry, frozen=True, kw_only=True, tag="notebook_moved"):
+    """The session's notebook has another path."""
+
+    path: str
+    before: str
+
+
+class CellWritten(Entry, frozen=True, kw_only=True, tag="cell_written"):
+    """What became of an execution's cell in the notebook."""
+
+    execution_id: ExecutionId
+    document: Document
+
+
+class NotebookEdited(Entry, frozen=True, kw_only=True, tag="notebook_edited"):
+    """The agent changed cells of the notebook."""
+
+    path: str
+    via: Via
+    before: Digest
+    """JSON: ``{"order": [cell id, …], "cells": {cell id: {"cell_type", "source"}}}`` with the
+    cells that the edits touch, as they were; `order` is of the whole notebook."""
+    after: Digest
+    """The same, as they are since."""
+
+
 class Recovered(Entry, frozen=True, kw_only=True, tag="recovered"):
     """The server that wrote this journal died; another took it up."""
 
@@ -239,6 +294,11 @@ JournalEntry = (
     | LateOutput
     | DisplayUpdated
     | Interrupted
+    | PersonRan
+    | NotebookCreated
+    | NotebookMoved
+    | CellWritten
+    | NotebookEdited
     | Recovered
     | Closed
 )
@@ -298,5 +358,7 @@ class ExecutionRecord(Struct, frozen=True, kw_only=True):
     omitted_text_bytes: int
     entry_hash: Digest | None
     """Hash of the journal line with its `finished` entry."""
+    document: Document | None = None
+    waiting_for: WaitingFor | None = None
     chain: Chain
     """The journal's head when this was read."""

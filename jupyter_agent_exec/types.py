@@ -13,6 +13,9 @@ ExecutionId = NewType("ExecutionId", str)
 Digest = NewType("Digest", str)
 """SHA-256 of a payload's bytes, 64 lower-case hexadecimal characters."""
 
+CellId = NewType("CellId", str)
+"""Of a cell in a notebook, as nbformat 4.5 has it."""
+
 JSON: TypeAlias = Any
 """What ``json.loads`` may return."""
 
@@ -43,9 +46,21 @@ SessionStatus: TypeAlias = Literal["open", "closed"]
 ExecutionState: TypeAlias = Literal["starting", "idle", "busy", "dead"]
 """A kernel's state, as Jupyter names it."""
 
-RestartReason: TypeAlias = Literal["died", "restarted", "interrupt_ignored", "culled", "shut_down"]
+RestartReason: TypeAlias = Literal[
+    "died", "restarted", "interrupt_ignored", "culled", "shut_down", "changed"
+]
 """Why a session's variables are gone: its kernel died, somebody restarted it, it was replaced
-because it ignored an interrupt, it was culled when idle, or somebody else shut it down."""
+because it ignored an interrupt, it was culled when idle, somebody else shut it down, or gave the
+notebook another kernel."""
+
+Via: TypeAlias = Literal["collaboration", "tab", "contents"]
+"""How a notebook was reached: collaboration's live document, a JupyterLab tab that has it open, or
+the contents manager."""
+
+CellType: TypeAlias = Literal["code", "markdown", "raw"]
+
+RecordPeople: TypeAlias = Literal["off", "source", "outputs"]
+"""What is recorded of what people run in a kernel that an agent session is attached to."""
 
 CloseReason: TypeAlias = Literal["closed", "init_failed", "server_stopped", "server_died"]
 

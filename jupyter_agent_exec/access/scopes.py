@@ -8,11 +8,17 @@ from msgspec import Struct
 
 from ..records import By
 
-Scope: TypeAlias = Literal["exec:scratch", "history:read"]
-"""What a verb needs: to run code in a scratch kernel, or to read the history."""
+Scope: TypeAlias = Literal[
+    "exec:scratch", "exec:notebook", "read:notebook", "edit:notebook", "history:read"
+]
+"""What a verb needs: to run code in a scratch kernel, or in one that somebody else uses; to read or
+to change notebooks; to read the history."""
 
 PERMISSIONS: Final[dict[Scope, tuple[str, str]]] = {
     "exec:scratch": ("execute", "kernels"),
+    "exec:notebook": ("execute", "kernels"),
+    "read:notebook": ("read", "contents"),
+    "edit:notebook": ("write", "contents"),
     "history:read": ("read", "kernels"),
 }
 """Action and resource that Jupyter's Authorizer is asked about when a person comes."""

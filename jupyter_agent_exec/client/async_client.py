@@ -81,9 +81,7 @@ class AsyncAgentExecClient:
         """Open a session, as `AgentExecClient.open_session` does."""
         request = session_request(
             agent,
-            models.ScratchTarget(
-                kind="scratch", kernel_name=kernel_name, cwd=cwd, env=dict(env or {})
-            ),
+            models.ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {})),
             models.Limits(
                 timeout=timeout,
                 max_output_bytes=max_output_bytes,

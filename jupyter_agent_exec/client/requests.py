@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from ..errors import InvalidRequest
-from ..models import Agent, Execute, Limits, OpenSession, ScratchTarget
+from ..models import Agent, Execute, Limits, OpenSession, Target
 
 
 def session_request(
     agent: str | Agent,
-    target: ScratchTarget,
+    target: Target,
     limits: Limits,
     *,
     title: str | None,

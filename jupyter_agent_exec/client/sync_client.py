@@ -137,9 +137,7 @@ class AgentExecClient:
         """
         request = session_request(
             agent,
-            models.ScratchTarget(
-                kind="scratch", kernel_name=kernel_name, cwd=cwd, env=dict(env or {})
-            ),
+            models.ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {})),
             models.Limits(
                 timeout=timeout,
                 max_output_bytes=max_output_bytes,

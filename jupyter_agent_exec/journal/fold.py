@@ -7,10 +7,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..models import Chain, ExecutionError, Omitted, Session
+from ..models import Chain, Document, ExecutionError, NotebookTarget, Omitted, Session
 from ..records import (
     Accepted,
     BlobRef,
+    CellWritten,
     Closed,
     Dispatched,
     DisplayUpdated,
@@ -20,6 +21,7 @@ from ..records import (
     KernelEnded,
     KernelStarted,
     LateOutput,
+    NotebookMoved,
     Opened,
 )
 from ..types import Digest, ExecutionId, Output, Status
@@ -29,7 +31,14 @@ from .reading import Line
 ReadBlob = Callable[[Digest], bytes | None]
 """Gives a payload's bytes, or None if it is gone."""
 
-PARTS_OF_EXECUTIONS: Final = (Accepted, Dispatched, Finished, LateOutput, DisplayUpdated)
+PARTS_OF_EXECUTIONS: Final = (
+    Accepted,
+    Dispatched,
+    Finished,
+    LateOutput,
+    DisplayUpdated,
+    CellWritten,
+)
 """Entries that say something of an execution's cell; all others are events of the session."""
 
 
@@ -49,6 +58,8 @@ def session_after(record: Session | None, line: Line) -> Session | None:
             record = replace(record, kernel=None)
     elif isinstance(entry, Accepted):
         record = replace(record, executions=record.executions + 1)
+    elif isinstance(entry, NotebookMoved):
+        record = replace(record, path=entry.path)
     elif isinstance(entry, Closed):
         record = replace(
             record, status="closed", close_reason=entry.reason, closed_at=entry.at, kernel=None
@@ -69,6 +80,8 @@ def opened(entry: Opened, head: Chain) -> Session:
         close_reason=None,
         username=entry.username,
         access=entry.access,
+        path=entry.target.path if isinstance(entry.target, NotebookTarget) else None,
+        record_people=entry.record_people,
         kernel=None,
         executions=0,
         opened_at=entry.at,
@@ -80,7 +93,7 @@ def opened(entry: Opened, head: Chain) -> Session:
 
 def executions_of(entry: JournalEntry) -> tuple[ExecutionId, ...]:
     """Return which executions' records an entry is part of."""
-    if isinstance(entry, (Accepted, Dispatched, Finished, LateOutput)):
+    if isinstance(entry, (Accepted, Dispatched, Finished, LateOutput, CellWritten)):
         return (entry.execution_id,)
     if isinstance(entry, DisplayUpdated):
         return tuple(dict.fromkeys(target.execution_id for target in entry.targets))
@@ -111,6 +124,7 @@ def execution_record(
     finished: Finished | None = None
     entry_hash: Digest | None = None
     status: Status | None = None
+    document: Document | None = None
     for line in lines:
         entry = line.entry
         status = status_after(status, entry)
@@ -120,6 +134,8 @@ def execution_record(
             dispatched = entry
         elif isinstance(entry, Finished):
             finished, entry_hash = entry, line.hash
+        elif isinstance(entry, CellWritten):
+            document = entry.document
     if accepted is None or status is None:
         return None
     folded = _Outputs(accepted.execution_id, lines, read_blob)
@@ -157,6 +173,7 @@ def execution_record(
         text_bytes=done.text_bytes,
         omitted_text_bytes=done.omitted_text_bytes,
         entry_hash=entry_hash,
+        document=document,
         chain=session.chain,
     )
 

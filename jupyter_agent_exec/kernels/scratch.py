@@ -19,8 +19,9 @@ from jupyter_client.kernelspec import NoSuchKernel
 
 from ..errors import KernelSpecNotFound, KernelUnavailable
 from ..tasks import Tasks
-from ..types import ExecutionState, RestartReason
+from ..types import ExecutionState
 from .connection import KernelConnection
+from .kernel import Death
 
 EXIT_DELAYS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 """Seconds between looks for the exit code of a kernel whose connection is gone: sockets close a
@@ -72,13 +73,6 @@ class Spec(NamedTuple):
     """Contents path of a folder that exists."""
     env: tuple[tuple[str, str], ...]
     """Environment variables beyond the server's own, sorted by name."""
-
-
-class Death(NamedTuple):
-    """How a kernel ended."""
-
-    reason: RestartReason
-    message: str
 
 
 class ScratchKernel:

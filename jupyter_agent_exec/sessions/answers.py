@@ -55,7 +55,8 @@ def execution(record: ExecutionRecord, base_url: str) -> Execution:
         outputs_complete=record.outputs_complete,
         omitted=record.omitted,
         interrupt_ignored=record.interrupt_ignored,
-        document=None,
+        waiting_for=record.waiting_for,
+        document=record.document,
         chain=record.chain,
     )
 

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from ..errors import AgentExecError
-from ..kernels.scratch import Death, ScratchKernel, ScratchKernels, Spec
+from ..kernels.kernel import Death
+from ..kernels.scratch import ScratchKernel, ScratchKernels, Spec
 from ..models import SessionKernel
 from ..records import SERVER, By, Entry, KernelEnded, KernelStarted, timestamp
 from ..types import RestartReason

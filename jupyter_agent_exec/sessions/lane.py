@@ -18,7 +18,8 @@ from ulid import ULID
 from ..errors import AgentExecError, HistoryUnavailable
 from ..journal.session import SessionJournal
 from ..kernels.connection import Ended, Run
-from ..kernels.scratch import Death, ScratchKernel, ScratchKernels, Spec
+from ..kernels.kernel import Death
+from ..kernels.scratch import ScratchKernel, ScratchKernels, Spec
 from ..kernels.turns import Turn, Turns
 from ..models import ExecutionKernel, Session
 from ..records import (

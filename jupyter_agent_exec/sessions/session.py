@@ -20,7 +20,8 @@ from ..errors import (
     TooManyRequests,
 )
 from ..journal.session import SessionJournal
-from ..kernels.scratch import Death, ScratchKernel, ScratchKernels, Spec
+from ..kernels.kernel import Death
+from ..kernels.scratch import ScratchKernel, ScratchKernels, Spec
 from ..models import OutputChange, Session
 from ..records import SERVER, By, Closed, ExecutionRecord, timestamp
 from ..tasks import Tasks

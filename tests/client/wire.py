@@ -51,6 +51,7 @@ def execution(status: str = "ok", **changes: Any) -> models.Execution:
         outputs_complete=True,
         omitted=models.Omitted(),
         interrupt_ignored=False,
+        waiting_for=None,
         document=None,
         chain=CHAIN,
     )
@@ -61,7 +62,7 @@ def session(session_id: str = "s_1") -> models.Session:
     return models.Session(
         id=SessionId(session_id),
         agent=models.Agent(name="tester"),
-        target=models.ScratchTarget(kind="scratch"),
+        target=models.ScratchTarget(),
         title=None,
         client_id=None,
         limits=models.Limits(),
@@ -69,6 +70,8 @@ def session(session_id: str = "s_1") -> models.Session:
         close_reason=None,
         username="ada",
         access="full",
+        path=None,
+        record_people="off",
         kernel=None,
         executions=0,
         opened_at="2026-01-01T00:00:00.000Z",

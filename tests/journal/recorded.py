@@ -45,7 +45,7 @@ def opened(*, agent: str = "analyst", title: str | None = "Sales", at: str = AT)
         by=BY,
         session_id=new_session_id(),
         agent=Agent(name=agent),
-        target=ScratchTarget(kind="scratch"),
+        target=ScratchTarget(),
         title=title,
         client_id=None,
         limits=Limits(),

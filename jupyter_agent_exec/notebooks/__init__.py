@@ -1,0 +1,1 @@
+"""The person's documents: reached, read, changed, with nothing of theirs spoiled."""
