@@ -18,6 +18,7 @@
     │   └── CellNotFound        cell_not_found        the notebook has no such cell
     ├── SessionClosed           session_closed        the session takes nothing new
     ├── AlreadyFinished         already_finished      nothing left to cancel
+    ├── NotFinished             not_finished          its outputs may still change
     ├── KernelNotOwned          kernel_not_owned      an agent may not restart it
     ├── DocumentChanged         document_changed      not as it was read; nothing done
     ├── DocumentUnwritable      document_unwritable   no cell can be written there
@@ -144,6 +145,12 @@ class AlreadyFinished(AgentExecError):
     """The execution has a final status; there is nothing to cancel."""
 
     code = "already_finished"
+
+
+class NotFinished(AgentExecError):
+    """The execution waits or runs; its outputs cannot be decided on before it has finished."""
+
+    code = "not_finished"
 
 
 class KernelNotOwned(AgentExecError):

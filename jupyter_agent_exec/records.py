@@ -259,6 +259,18 @@ class CellWritten(Entry, frozen=True, kw_only=True, tag="cell_written"):
     document: Document
 
 
+class OutputsAccepted(Entry, frozen=True, kw_only=True, tag="outputs_accepted"):
+    """A person accepted an execution's outputs: the originals belong in the notebook."""
+
+    execution_id: ExecutionId
+
+
+class OutputsDiscarded(Entry, frozen=True, kw_only=True, tag="outputs_discarded"):
+    """A person discarded an execution's outputs: none of them belongs in the notebook."""
+
+    execution_id: ExecutionId
+
+
 class NotebookEdited(Entry, frozen=True, kw_only=True, tag="notebook_edited"):
     """The agent changed cells of the notebook."""
 
@@ -279,7 +291,7 @@ class Recovered(Entry, frozen=True, kw_only=True, tag="recovered"):
 
 
 class Closed(Entry, frozen=True, kw_only=True, tag="closed"):
-    """The session's last entry."""
+    """The session's end. What may follow is only what people decide about it afterwards."""
 
     reason: CloseReason
 
@@ -298,6 +310,8 @@ JournalEntry = (
     | NotebookCreated
     | NotebookMoved
     | CellWritten
+    | OutputsAccepted
+    | OutputsDiscarded
     | NotebookEdited
     | Recovered
     | Closed
@@ -324,7 +338,14 @@ class SessionClosed(Entry, frozen=True, kw_only=True, tag="session_closed"):
     chain: Chain
 
 
-LedgerEntry = LedgerOpened | SessionOpened | SessionClosed
+class SessionAmended(Entry, frozen=True, kw_only=True, tag="session_amended"):
+    """A person decided something about a closed session, and its journal says so after its end."""
+
+    session_id: SessionId
+    chain: Chain
+
+
+LedgerEntry = LedgerOpened | SessionOpened | SessionClosed | SessionAmended
 
 
 class ExecutionRecord(Struct, frozen=True, kw_only=True):

@@ -44,6 +44,7 @@ STATUSES: Final[dict[type[errors.AgentExecError], int]] = {
     errors.MethodNotAllowed: 405,
     errors.SessionClosed: 409,
     errors.AlreadyFinished: 409,
+    errors.NotFinished: 409,
     errors.KernelNotOwned: 409,
     errors.DocumentChanged: 409,
     errors.DocumentUnwritable: 409,

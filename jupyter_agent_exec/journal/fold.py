@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
@@ -23,6 +23,8 @@ from ..records import (
     LateOutput,
     NotebookMoved,
     Opened,
+    OutputsAccepted,
+    OutputsDiscarded,
 )
 from ..types import Digest, ExecutionId, Output, Status
 from .blobs import unpack_outputs
@@ -38,6 +40,8 @@ PARTS_OF_EXECUTIONS: Final = (
     LateOutput,
     DisplayUpdated,
     CellWritten,
+    OutputsAccepted,
+    OutputsDiscarded,
 )
 """Entries that say something of an execution's cell; all others are events of the session."""
 
@@ -93,11 +97,9 @@ def opened(entry: Opened, head: Chain) -> Session:
 
 def executions_of(entry: JournalEntry) -> tuple[ExecutionId, ...]:
     """Return which executions' records an entry is part of."""
-    if isinstance(entry, (Accepted, Dispatched, Finished, LateOutput, CellWritten)):
-        return (entry.execution_id,)
     if isinstance(entry, DisplayUpdated):
         return tuple(dict.fromkeys(target.execution_id for target in entry.targets))
-    return ()
+    return (entry.execution_id,) if isinstance(entry, PARTS_OF_EXECUTIONS) else ()
 
 
 def status_after(status: Status | None, entry: JournalEntry) -> Status | None:
@@ -125,6 +127,7 @@ def execution_record(
     entry_hash: Digest | None = None
     status: Status | None = None
     document: Document | None = None
+    decided: Literal["accepted", "discarded"] | None = None
     for line in lines:
         entry = line.entry
         status = status_after(status, entry)
@@ -136,6 +139,10 @@ def execution_record(
             finished, entry_hash = entry, line.hash
         elif isinstance(entry, CellWritten):
             document = entry.document
+        elif isinstance(entry, (OutputsAccepted, OutputsDiscarded)):
+            decided = "accepted" if isinstance(entry, OutputsAccepted) else "discarded"
+    if document is not None and decided is not None:
+        document = replace(document, outputs=decided)
     if accepted is None or status is None:
         return None
     folded = _Outputs(accepted.execution_id, lines, read_blob)
