@@ -22,6 +22,7 @@ from ..tasks import Tasks
 from ..types import ExecutionState
 from .connection import KernelConnection
 from .kernel import Death
+from .turns import Turns
 
 EXIT_DELAYS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 """Seconds between looks for the exit code of a kernel whose connection is gone: sockets close a
@@ -78,6 +79,8 @@ class Spec(NamedTuple):
 class ScratchKernel:
     """A running scratch kernel and the connection to it."""
 
+    owned = True
+
     def __init__(
         self,
         kernels: ServerKernels,
@@ -86,8 +89,9 @@ class ScratchKernel:
         spec: Spec,
     ) -> None:
         self.id = connection.kernel_id
-        self.spec = spec
+        self.name = spec.kernel_name
         self.connection = connection
+        self.turns = Turns()
         self._kernels = kernels
         self._manager = manager
         self._process = manager.provisioner
@@ -134,8 +138,8 @@ class ScratchKernel:
             now = datetime.now(timezone.utc)
             self._manager.last_activity = self._kernels.last_kernel_activity = now
 
-    async def shut_down(self) -> None:
-        """End it; nothing happens if it has ended already."""
+    async def let_go(self) -> None:
+        """Shut it down; nothing happens if it has ended already."""
         await self.connection.close()
         if self.id in self._kernels:
             await self._kernels.shutdown_kernel(self.id, now=True)
@@ -156,6 +160,18 @@ def _told(code: int | None) -> str:
         "SIGABRT": " (abort)",
     }.get(name, "")
     return f"its process was ended by {name}{hint}"
+
+
+class ScratchSource:
+    """One session's scratch kernels: each is started with the same."""
+
+    def __init__(self, kernels: ScratchKernels, spec: Spec) -> None:
+        self._kernels = kernels
+        self._spec = spec
+
+    async def take(self) -> ScratchKernel:
+        """Return a kernel that has not run anything."""
+        return await self._kernels.take(self._spec)
 
 
 class ScratchKernels:
@@ -274,7 +290,7 @@ class ScratchKernels:
             self._end_later(self._warm.popleft())
 
     def _end_later(self, kernel: ScratchKernel) -> None:
-        self._ending.start(kernel.shut_down(), f"end kernel {kernel.id}")
+        self._ending.start(kernel.let_go(), f"end kernel {kernel.id}")
 
     def _arguments(self, kernel_name: str) -> list[str]:
         argv = self._kernels.kernel_spec_manager.get_kernel_spec(kernel_name).argv

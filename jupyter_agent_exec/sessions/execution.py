@@ -13,7 +13,7 @@ from ..records import Accepted, By, ExecutionRecord, Payload
 from ..types import Digest, ExecutionId, Output, SessionId, Status
 
 if TYPE_CHECKING:
-    from ..kernels.scratch import ScratchKernel
+    from ..kernels.kernel import Kernel
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class LiveExecution:
     status: Status = "queued"
     kernel: ExecutionKernel | None = None
     started_at: str | None = None
-    held_by: ScratchKernel | None = None
+    held_by: Kernel | None = None
     """The kernel in which it runs."""
     run: Run | None = None
     spill: TextSpill | None = None

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from ..errors import AgentExecError
-from ..kernels.kernel import Death
-from ..kernels.scratch import ScratchKernel, ScratchKernels, Spec
+from ..kernels.kernel import Death, Kernel, KernelSource
 from ..models import SessionKernel
 from ..records import SERVER, By, Entry, KernelEnded, KernelStarted, timestamp
 from ..types import RestartReason
@@ -30,16 +29,14 @@ class Incarnations:
 
     def __init__(
         self,
-        kernels: ScratchKernels,
-        spec: Spec,
+        kernels: KernelSource,
         *,
         write: Callable[[Entry], Awaitable[None]],
         note: Callable[[Entry], Awaitable[None]],
-        born: Callable[[ScratchKernel], Awaitable[None]],
-        died: Callable[[ScratchKernel, Death], Awaitable[None]],
+        born: Callable[[Kernel], Awaitable[None]],
+        died: Callable[[Kernel, Death], Awaitable[None]],
     ) -> None:
         self._kernels = kernels
-        self._spec = spec
         self._write = write
         self._note = note
         self._born = born
@@ -47,14 +44,14 @@ class Incarnations:
         self._lock = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
         self._gone: RestartReason | None = None
-        self.current: ScratchKernel | None = None
+        self.current: Kernel | None = None
         self.number = 0
         """Which life this is; 1 for the first."""
         self.untold: RestartReason | None = None
         """Why variables are gone, until an execution was told."""
 
     @property
-    def ready(self) -> ScratchKernel | None:
+    def ready(self) -> Kernel | None:
         """The kernel, if it can be used at once."""
         return None if self._is_dying() or self._lock.locked() else self.current
 
@@ -64,17 +61,17 @@ class Incarnations:
             return None
         return SessionKernel(
             id=self.current.id,
-            name=self.current.spec.kernel_name,
+            name=self.current.name,
             execution_state=self.current.connection.execution_state,
             incarnation=self.number,
         )
 
-    async def begin(self, kernel: ScratchKernel) -> None:
+    async def begin(self, kernel: Kernel) -> None:
         """Take a kernel that has not run anything as the first."""
         async with self._lock:
             await self._adopt(kernel)
 
-    async def fresh(self) -> ScratchKernel:
+    async def fresh(self) -> Kernel:
         """Return the kernel, a new one if there is none.
 
         Raises
@@ -85,12 +82,12 @@ class Incarnations:
             if self._watch is not None and self._is_dying():
                 await asyncio.wait({self._watch})  # until it is told how the kernel ended
             if self.current is None:
-                await self._adopt(await self._kernels.take(self._spec))
+                await self._adopt(await self._kernels.take())
             assert self.current is not None
             return self.current
 
-    async def end(self, death: Death, by: By) -> ScratchKernel | None:
-        """Let go of the kernel, which the caller still has to shut down; None if there is none."""
+    async def end(self, death: Death, by: By) -> Kernel | None:
+        """Hold the kernel no more and return it, for the caller to let go; None if there is none."""
         kernel = self.current
         if kernel is None:
             return None
@@ -110,7 +107,7 @@ class Incarnations:
         )
         return kernel
 
-    async def _adopt(self, kernel: ScratchKernel) -> None:
+    async def _adopt(self, kernel: Kernel) -> None:
         self.number += 1
         self.current = kernel
         model = self.model()
@@ -129,7 +126,7 @@ class Incarnations:
         except BaseException:
             self.number -= 1
             self.current = None
-            await kernel.shut_down()
+            await kernel.let_go()
             raise
         self.untold = self._gone
         self._watch = asyncio.create_task(self._watch_over(kernel), name=f"death of {kernel.id}")
@@ -137,13 +134,13 @@ class Incarnations:
             await self._born(kernel)
         except AgentExecError as error:
             await self.end(Death("shut_down", error.message), SERVER)
-            await kernel.shut_down()
+            await kernel.let_go()
             raise
 
     def _is_dying(self) -> bool:
         return self.current is not None and self.current.connection.disconnected.done()
 
-    async def _watch_over(self, kernel: ScratchKernel) -> None:
+    async def _watch_over(self, kernel: Kernel) -> None:
         death = await kernel.death()
         if kernel is self.current:
             await self._died(kernel, death)

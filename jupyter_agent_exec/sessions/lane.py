@@ -18,8 +18,7 @@ from ulid import ULID
 from ..errors import AgentExecError, HistoryUnavailable
 from ..journal.session import SessionJournal
 from ..kernels.connection import Ended, Run
-from ..kernels.kernel import Death
-from ..kernels.scratch import ScratchKernel, ScratchKernels, Spec
+from ..kernels.kernel import Death, Kernel, KernelSource
 from ..kernels.turns import Turn, Turns
 from ..models import ExecutionKernel, Session
 from ..records import (
@@ -64,12 +63,11 @@ class Lane:
         self,
         session: Session,
         journal: SessionJournal,
-        kernels: ScratchKernels,
-        spec: Spec,
+        kernels: KernelSource,
         *,
         bounds: Bounds,
-        born: Callable[[ScratchKernel], Awaitable[None]],
-        died: Callable[[ScratchKernel, Death], Awaitable[None]],
+        born: Callable[[Kernel], Awaitable[None]],
+        died: Callable[[Kernel, Death], Awaitable[None]],
         changed: Callable[[ExecutionId, LiveExecution | None], None],
         kernel_changed: Callable[[], None],
         stirred: Callable[[], None],
@@ -87,7 +85,7 @@ class Lane:
         self._disk = disk
         self._log = log
         self._loop = asyncio.get_running_loop()
-        self._turns = Turns()
+        self._queue = Turns()
         self.recorder = Recorder(
             journal,
             finished=self._finished,
@@ -96,7 +94,7 @@ class Lane:
             log=log,
         )
         self.incarnations = Incarnations(
-            kernels, spec, write=self.write, note=self.note, born=born, died=died
+            kernels, write=self.write, note=self.note, born=born, died=died
         )
         self.accepted = 0
         """How many executions were accepted; the last one's `seq`."""
@@ -107,22 +105,23 @@ class Lane:
     @property
     def queued(self) -> int:
         """How many executions wait for their turn."""
-        return len(self._turns)
+        return len(self._queue)
 
     def take(self, source: str, *, by: By, **asked: Any) -> LiveExecution:
         """Take an execution on its way; its `accepted` tells when it is on disk."""
         execution = self._new_execution(source, by=by, **asked)
-        turn = self._turns.ask()
+        place = self._queue.ask()
         kernel = self.incarnations.ready
-        if turn.done() and kernel is not None:
+        if place.done() and kernel is not None and kernel.turns.free:
+            turn = kernel.turns.ask()
             sent = self._send(execution, kernel, accept=True)
-            carry = self._carry_at_once(execution, kernel, sent, turn)
+            carry = self._carry_at_once(execution, kernel, sent, place, turn)
         else:
-            carry = self._carry(execution, turn)
+            carry = self._carry(execution, place)
         self._tasks.start(carry, f"execution {execution.id}")
         return execution
 
-    async def run_first(self, source: str, kernel: ScratchKernel, by: By) -> ExecutionRecord:
+    async def run_first(self, source: str, kernel: Kernel, by: By) -> ExecutionRecord:
         """Run a session's init source in a kernel that nothing else has run in."""
         execution = self._new_execution(
             source,
@@ -157,7 +156,7 @@ class Lane:
             running.ending = running.ending or ending
         kernel.connection.abandon(death.message)
         self._kernel_changed()
-        self._tasks.start(kernel.shut_down(), f"shut down {kernel.id}")
+        self._tasks.start(kernel.let_go(), f"let go of {kernel.id}")
 
     def _new_execution(
         self, source: str, *, by: By, init: bool = False, **asked: Any
@@ -182,8 +181,9 @@ class Lane:
     async def _carry_at_once(
         self,
         execution: LiveExecution,
-        kernel: ScratchKernel,
+        kernel: Kernel,
         sent: asyncio.Future[None],
+        place: Turn,
         turn: Turn,
     ) -> None:
         """Stay with an execution whose acceptance goes to disk together with its dispatch."""
@@ -192,32 +192,38 @@ class Lane:
         except HistoryUnavailable as error:
             self._forget(execution, error)
         finally:
-            self._turns.leave(turn)
+            kernel.turns.leave(turn)
+            self._queue.leave(place)
             self._stirred()
 
-    async def _carry(self, execution: LiveExecution, turn: Turn) -> None:
+    async def _carry(self, execution: LiveExecution, place: Turn) -> None:
         """Bring an execution from its acceptance to its end."""
         try:
             await self._accept(execution)
         except HistoryUnavailable as error:
-            self._turns.leave(turn)
+            self._queue.leave(place)
             self._forget(execution, error)
             return
         try:
-            if await self._wait_for(turn, execution):
-                kernel = await self.incarnations.fresh()
-                if not execution.given_up.done():
-                    await self._follow(
-                        execution, kernel, self._send(execution, kernel, accept=False)
-                    )
+            if await self._wait_for(place, execution):
+                await self._carry_in(execution, await self.incarnations.fresh())
         except AgentExecError as error:
             self.running = None
             self.give_up(execution, "cancelled", f"It was not run: {error.message}")
         finally:
             if execution.given_up.done():
                 await self._finish_unrun(execution)
-            self._turns.leave(turn)
+            self._queue.leave(place)
             self._stirred()
+
+    async def _carry_in(self, execution: LiveExecution, kernel: Kernel) -> None:
+        """Bring an execution through a kernel that others may be using."""
+        turn = kernel.turns.ask()
+        try:
+            if await self._wait_for(turn, execution):
+                await self._follow(execution, kernel, self._send(execution, kernel, accept=False))
+        finally:
+            kernel.turns.leave(turn)
 
     async def _accept(self, execution: LiveExecution) -> None:
         """Have it on disk before anybody is told."""
@@ -251,13 +257,13 @@ class Lane:
         await execution.finished
 
     def _send(
-        self, execution: LiveExecution, kernel: ScratchKernel, *, accept: bool
+        self, execution: LiveExecution, kernel: Kernel, *, accept: bool
     ) -> asyncio.Future[None]:
         """Hand an execution to the kernel's drain; what comes back tells when it was sent."""
         untold = None if execution.init else self.incarnations.untold
         execution.kernel = ExecutionKernel(
             id=kernel.id,
-            name=kernel.spec.kernel_name,
+            name=kernel.name,
             incarnation=self.incarnations.number,
             restarted=untold is not None,
             reason=untold,
@@ -281,7 +287,7 @@ class Lane:
         return sent
 
     async def _follow(
-        self, execution: LiveExecution, kernel: ScratchKernel, sent: asyncio.Future[None]
+        self, execution: LiveExecution, kernel: Kernel, sent: asyncio.Future[None]
     ) -> None:
         """Stay with an execution until it is recorded as finished and the kernel is free."""
         timer = self._loop.call_later(execution.timeout or 0, self._time_out, execution)
@@ -385,7 +391,7 @@ class Lane:
             await kernel.interrupt()
             self._tasks.start(self._look_after(execution, kernel), f"interrupt {execution.id}")
 
-    async def _look_after(self, execution: LiveExecution, kernel: ScratchKernel) -> None:
+    async def _look_after(self, execution: LiveExecution, kernel: Kernel) -> None:
         """Say so if an interrupt is ignored, and do what the limits say then."""
         await asyncio.wait({execution.finished}, timeout=self._bounds.interrupt_grace)
         if execution.finished.done() or kernel is not self.incarnations.current:

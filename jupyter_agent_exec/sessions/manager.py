@@ -24,7 +24,8 @@ from ..errors import (
     TooManyRequests,
 )
 from ..journal.history import History
-from ..kernels.scratch import ScratchKernels, Spec
+from ..kernels.kernel import KernelSource
+from ..kernels.scratch import ScratchKernels
 from ..models import Execute, OpenSession, SearchResults, ServerStatus, Session, Text, TextMatches
 from ..ranges import grep, read_range
 from ..records import SERVER, ExecutionRecord, digest_of
@@ -111,9 +112,9 @@ class AgentSessions:
         """
         await self._begun()
         bounds = self._opener.bounds(asked.limits)
-        spec = await self._opener.spec(asked)
+        source = await self._opener.source(asked)
         if asked.client_id is None:
-            return (await self._new_session(asked, caller, bounds, spec)).record(), True
+            return (await self._new_session(asked, caller, bounds, source)).record(), True
         lock = self._client_locks.setdefault(asked.client_id, asyncio.Lock())
         async with lock:
             known = self._by_client.get(asked.client_id)
@@ -125,7 +126,7 @@ class AgentSessions:
                         session_id=known.id,
                     )
                 return known.record(), False
-            session = await self._new_session(asked, caller, bounds, spec)
+            session = await self._new_session(asked, caller, bounds, source)
             self._by_client[asked.client_id] = session
             return session.record(), True
 
@@ -183,6 +184,8 @@ class AgentSessions:
         HistoryUnavailable
             Nothing was run.
         """
+        if asked.source is None:
+            raise InvalidRequest("source: what is to be run?", field="source")
         wait = self._wait(asked.wait)
         self._settings.check_timeout(asked.timeout, "timeout")
         self._settings.check_output(asked.max_output_bytes, "max_output_bytes")
@@ -322,7 +325,7 @@ class AgentSessions:
     # -- helpers -----------------------------------------------------------------------------------
 
     async def _new_session(
-        self, asked: OpenSession, caller: Caller, bounds: Bounds, spec: Spec
+        self, asked: OpenSession, caller: Caller, bounds: Bounds, source: KernelSource
     ) -> LiveSession:
         if len(self._open) + self._opening >= self._settings.max_sessions:
             raise TooManyRequests(
@@ -331,7 +334,7 @@ class AgentSessions:
             )
         self._opening += 1
         try:
-            session, kernel = await self._opener.open(asked, caller, bounds, spec)
+            session, kernel = await self._opener.open(asked, caller, bounds, source)
             self._open[session.id] = session
         finally:
             self._opening -= 1

@@ -16,8 +16,9 @@ from ..access.scopes import Caller
 from ..errors import InvalidRequest
 from ..journal.fold import opened
 from ..journal.history import History
-from ..kernels.scratch import ScratchKernel, ScratchKernels, Spec
-from ..models import Limits, OpenSession
+from ..kernels.kernel import Kernel, KernelSource
+from ..kernels.scratch import ScratchKernels, ScratchSource
+from ..models import Limits, OpenSession, ScratchTarget
 from ..records import Opened, Payload, timestamp
 from ..types import SessionId
 from .bounds import Bounds, Settings
@@ -55,9 +56,13 @@ class Opener:
         self._disk = disk
         self._log = log
 
-    async def spec(self, asked: OpenSession) -> Spec:
-        """Return what the kernel is to be started with; InvalidRequest if that may not be."""
-        target = asked.target
+    async def source(self, asked: OpenSession) -> KernelSource:
+        """Return where the session's kernels will come from; InvalidRequest if that may not be."""
+        if not isinstance(asked.target, ScratchTarget):
+            raise InvalidRequest("target.kind: this server has scratch kernels.", field="target")
+        return await self._scratch(asked.target)
+
+    async def _scratch(self, target: ScratchTarget) -> ScratchSource:
         cwd = (target.cwd or "").strip("/")
         if not await self._folders.is_folder(cwd):
             raise InvalidRequest(
@@ -71,7 +76,8 @@ class Opener:
                 field="target.env",
                 allowed=sorted(self._settings.allowed_env),
             )
-        return self._kernels.spec(target.kernel_name, cwd, target.env)
+        spec = self._kernels.spec(target.kernel_name, cwd, target.env)
+        return ScratchSource(self._kernels, spec)
 
     def bounds(self, limits: Limits) -> Bounds:
         """Fill in what a session did not say; refuse what is over the server's own limits."""
@@ -84,9 +90,9 @@ class Opener:
         return Bounds(**{name: said.get(name, getattr(default, name)) for name in _BOUNDS})
 
     async def open(
-        self, asked: OpenSession, caller: Caller, bounds: Bounds, spec: Spec
-    ) -> tuple[LiveSession, ScratchKernel]:
-        """Take a kernel that has not run anything, and record the session that it is for.
+        self, asked: OpenSession, caller: Caller, bounds: Bounds, kernels: KernelSource
+    ) -> tuple[LiveSession, Kernel]:
+        """Take the kernel, and record the session that it is for.
 
         Raises
         ------
@@ -95,15 +101,15 @@ class Opener:
         """
         if not self._history.available:
             await self._in_disk_thread(self._history.check)
-        kernel = await self._kernels.take(spec)
+        kernel = await kernels.take()
         try:
-            return await self._record(asked, caller, bounds, spec), kernel
+            return await self._record(asked, caller, bounds, kernels), kernel
         except BaseException:
-            await kernel.shut_down()
+            await kernel.let_go()
             raise
 
     async def _record(
-        self, asked: OpenSession, caller: Caller, bounds: Bounds, spec: Spec
+        self, asked: OpenSession, caller: Caller, bounds: Bounds, kernels: KernelSource
     ) -> LiveSession:
         """Have the session on disk."""
         source = None if asked.init_source is None else Payload.of(asked.init_source.encode())
@@ -125,8 +131,7 @@ class Opener:
         return LiveSession(
             opened(entry, journal.head),
             journal,
-            self._kernels,
-            spec,
+            kernels,
             bounds=bounds,
             init_source=asked.init_source,
             publish=self._publish,

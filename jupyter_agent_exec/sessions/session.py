@@ -20,8 +20,7 @@ from ..errors import (
     TooManyRequests,
 )
 from ..journal.session import SessionJournal
-from ..kernels.kernel import Death
-from ..kernels.scratch import ScratchKernel, ScratchKernels, Spec
+from ..kernels.kernel import Death, Kernel, KernelSource
 from ..models import OutputChange, Session
 from ..records import SERVER, By, Closed, ExecutionRecord, timestamp
 from ..tasks import Tasks
@@ -48,14 +47,13 @@ class Publish(Protocol):
 
 
 class LiveSession:
-    """An open agent session with a scratch kernel."""
+    """An open agent session."""
 
     def __init__(
         self,
         record: Session,
         journal: SessionJournal,
-        kernels: ScratchKernels,
-        spec: Spec,
+        kernels: KernelSource,
         *,
         bounds: Bounds,
         init_source: str | None,
@@ -80,7 +78,6 @@ class LiveSession:
             record,
             journal,
             kernels,
-            spec,
             bounds=bounds,
             born=self._born,
             died=self._died,
@@ -157,7 +154,7 @@ class LiveSession:
 
     # -- do ----------------------------------------------------------------------------------------
 
-    async def open(self, kernel: ScratchKernel) -> None:
+    async def open(self, kernel: Kernel) -> None:
         """Begin with a kernel that has not run anything; run the init source.
 
         Raises
@@ -256,7 +253,7 @@ class LiveSession:
 
     # -- what happens ------------------------------------------------------------------------------
 
-    async def _born(self, kernel: ScratchKernel) -> None:
+    async def _born(self, kernel: Kernel) -> None:
         """Run the init source in a kernel that has not run anything."""
         self._publish("kernel", self)
         kernel.connection.on_late = self._lane.recorder.late
@@ -272,7 +269,7 @@ class LiveSession:
                 reason=record.reason,
             )
 
-    async def _died(self, kernel: ScratchKernel, death: Death) -> None:
+    async def _died(self, kernel: Kernel, death: Death) -> None:
         """Take note that the kernel ended by itself, or by somebody else's doing."""
         self._log.warning("%s: %s", self.id, death.message)
         await self._lane.end_kernel(death, ("kernel_died", death.message), SERVER)
