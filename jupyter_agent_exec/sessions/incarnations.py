@@ -87,7 +87,7 @@ class Incarnations:
             return self.current
 
     async def end(self, death: Death, by: By) -> Kernel | None:
-        """Hold the kernel no more and return it, for the caller to let go; None if there is none."""
+        """Hold the kernel no more; return it for the caller to let go, None if there is none."""
         kernel = self.current
         if kernel is None:
             return None
