@@ -1,10 +1,11 @@
-"""The Jupyter server that the browser tests look at.
+"""The Jupyter servers that the browser tests look at: without and with collaboration.
 
 Never use this elsewhere: it has no authentication, and gives the page access to JupyterLab's
 objects.
 """
 
 import atexit
+import json
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,17 +13,44 @@ from tempfile import TemporaryDirectory
 from jupyterlab.galata import configure_jupyter_server
 
 c = get_config()  # noqa: F821
+collaboration = os.environ["AGENT_EXEC_UI_COLLABORATION"] == "on"
 folder = TemporaryDirectory(prefix="agent-exec-ui-")
 atexit.register(folder.cleanup)
 root = Path(folder.name)
 (root / "served").mkdir()
-os.environ.setdefault("JUPYTERLAB_GALATA_ROOT_DIR", str(root / "served"))
+os.environ["JUPYTERLAB_GALATA_ROOT_DIR"] = str(root / "served")
 configure_jupyter_server(c)
 
 c.ServerApp.ip = "127.0.0.1"
 c.ServerApp.port = int(os.environ["AGENT_EXEC_UI_PORT"])
 c.ServerApp.allow_root = hasattr(os, "geteuid") and os.geteuid() == 0
 c.LabApp.workspaces_dir = str(root / "workspaces")
+c.LabApp.user_settings_dir = str(root / "settings")
 c.AgentExecApp.history_dir = str(root / "history")
 # Small, so that a test can reach it.
 c.AgentExecApp.max_output_bytes = 100_000
+
+c.ServerApp.jpserver_extensions = {
+    "jupyter_server_fileid": collaboration,
+    "jupyter_server_ydoc": collaboration,
+}
+if collaboration:
+    c.BaseFileIdManager.db_path = str(root / "file_ids.db")
+    c.SQLiteYStore.db_path = str(root / "updates.db")
+    c.YDocExtension.session_store_path = str(root / "collaboration_sessions.json")
+else:
+    # It has core plugins switched off in favour of its own: the whole of it has to be off, and then
+    # they are on again. `YDocExtension.disable_rtc` would leave its file browser in the page.
+    app_settings = root / "app" / "settings"
+    app_settings.mkdir(parents=True)
+    c.LabApp.app_settings_dir = str(app_settings)
+    (app_settings / "page_config.json").write_text(
+        json.dumps(
+            {
+                "disabledExtensions": [
+                    "@jupyter/collaboration-extension",
+                    "@jupyter/docprovider-extension",
+                ]
+            }
+        )
+    )

@@ -3,7 +3,8 @@
  *
  * - CHROMIUM_PATH: the browser; without it, the one that `playwright install
  *   chromium` has installed.
- * - AGENT_EXEC_UI_PORT: the server's port; without it, a free one.
+ * - AGENT_EXEC_UI_PORT_PLAIN, AGENT_EXEC_UI_PORT_COLLABORATION: the servers'
+ *   ports; without them, free ones.
  * - UPDATE_SCREENSHOTS: when set, the screenshots in docs/images are written.
  */
 const { execFileSync } = require('node:child_process');
@@ -17,9 +18,32 @@ function freePort() {
   return execFileSync(process.execPath, ['-e', program]).toString().trim();
 }
 
-// Workers read this file too, and find the port of the main process.
-process.env.AGENT_EXEC_UI_PORT ??= freePort();
-const baseURL = `http://127.0.0.1:${process.env.AGENT_EXEC_UI_PORT}`;
+/** The address of a server that a project of tests looks at. */
+function address(project) {
+  // Workers read this file too, and find the port of the main process.
+  const variable = `AGENT_EXEC_UI_PORT_${project.toUpperCase()}`;
+  process.env[variable] ??= freePort();
+  return `http://127.0.0.1:${process.env[variable]}`;
+}
+
+/** How to start the server for a project. */
+function server(project, collaboration) {
+  const url = address(project);
+  return {
+    command: 'jupyter lab --config jupyter_server_test_config.py',
+    url: `${url}/lab`,
+    env: {
+      ...process.env,
+      AGENT_EXEC_UI_PORT: new URL(url).port,
+      AGENT_EXEC_UI_COLLABORATION: collaboration
+    },
+    timeout: 120_000,
+    reuseExistingServer: false,
+    gracefulShutdown: { signal: 'SIGTERM', timeout: 20_000 }
+  };
+}
+
+const COLLABORATION = /collab.*\.spec\.ts$/;
 
 module.exports = {
   ...galata,
@@ -33,7 +57,6 @@ module.exports = {
   expect: { timeout: 20_000 },
   use: {
     ...galata.use,
-    baseURL,
     viewport: { width: 1280, height: 900 },
     trace: 'off',
     screenshot: 'only-on-failure',
@@ -51,11 +74,17 @@ module.exports = {
       ]
     }
   },
-  webServer: {
-    command: 'jupyter lab --config jupyter_server_test_config.py',
-    url: `${baseURL}/lab`,
-    timeout: 120_000,
-    reuseExistingServer: false,
-    gracefulShutdown: { signal: 'SIGTERM', timeout: 20_000 }
-  }
+  projects: [
+    {
+      name: 'plain',
+      testIgnore: COLLABORATION,
+      use: { baseURL: address('plain') }
+    },
+    {
+      name: 'collaboration',
+      testMatch: COLLABORATION,
+      use: { baseURL: address('collaboration') }
+    }
+  ],
+  webServer: [server('plain', 'off'), server('collaboration', 'on')]
 };
