@@ -5,7 +5,17 @@
 
 from __future__ import annotations
 
-from ..models import Agent
+from ..models import (
+    Agent,
+    CellPart,
+    ClearOutputs,
+    DeleteCell,
+    InsertCell,
+    MoveCell,
+    Placement,
+    ReplaceCell,
+    SplitCell,
+)
 from .async_client import AsyncAgentExecClient
 from .async_session import AsyncSession
 from .errors import (
@@ -29,17 +39,25 @@ __all__ = [
     "AsyncAgentExecClient",
     "AsyncSession",
     "CannotConnect",
+    "CellPart",
+    "ClearOutputs",
     "ClientError",
     "ConnectionLost",
+    "DeleteCell",
     "Event",
     "ExecutionFailed",
     "Finished",
     "Image",
+    "InsertCell",
+    "MoveCell",
     "NoServerFound",
     "OutputChanged",
+    "Placement",
+    "ReplaceCell",
     "Result",
     "ServerUnreachable",
     "Session",
+    "SplitCell",
     "StatusChanged",
     "UnexpectedAnswer",
     "apply",

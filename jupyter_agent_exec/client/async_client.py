@@ -8,11 +8,11 @@ from typing import overload
 import httpx2
 
 from .. import models
-from . import calls
+from . import calls, notebook_calls
 from .async_session import AsyncSession
 from .drivers import AsyncDriver
 from .events import Event
-from .requests import session_request
+from .requests import session_request, session_target
 from .result import Result
 from .servers import named, running
 
@@ -68,6 +68,9 @@ class AsyncAgentExecClient:
         self,
         agent: str | models.Agent = "python-client",
         *,
+        notebook: str | None = None,
+        create: bool = False,
+        kernel_id: str | None = None,
         kernel_name: str | None = None,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
@@ -81,7 +84,14 @@ class AsyncAgentExecClient:
         """Open a session, as `AgentExecClient.open_session` does."""
         request = session_request(
             agent,
-            models.ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {})),
+            session_target(
+                notebook=notebook,
+                kernel_id=kernel_id,
+                kernel_name=kernel_name,
+                create=create,
+                cwd=cwd,
+                env=env,
+            ),
             models.Limits(
                 timeout=timeout,
                 max_output_bytes=max_output_bytes,
@@ -139,6 +149,14 @@ class AsyncAgentExecClient:
         if grep is not None:
             return await self._driver.run(calls.grep(execution_id, grep, offset))
         return await self._driver.run(calls.text(execution_id, offset, limit))
+
+    async def notebooks(self) -> list[models.OpenNotebook]:
+        """List the notebooks in use, as `AgentExecClient.notebooks` does."""
+        return await self._driver.run(notebook_calls.notebooks())
+
+    async def cells(self, path: str) -> models.NotebookCells:
+        """Read the notebook at a contents path, as `AgentExecClient.cells` does."""
+        return await self._driver.run(notebook_calls.cells(path))
 
     def search(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
@@ -13,11 +13,11 @@ import anyio
 
 from .. import models
 from ..errors import AgentExecError
-from . import calls
+from . import calls, notebook_calls
 from .drivers import AsyncDriver
 from .errors import ClientError, ServerUnreachable
 from .events import Event
-from .requests import execute_request
+from .requests import Place, cell_of, execute_request
 from .result import Result
 
 
@@ -63,8 +63,9 @@ class AsyncSession:
 
     async def run(
         self,
-        source: str,
+        source: str | None,
         *,
+        placement: Place = "end",
         timeout: float | None = None,  # noqa: ASYNC109 - the server keeps it
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
@@ -75,22 +76,55 @@ class AsyncSession:
 
         Cancelling the task ends the waiting, not the execution.
         """
-        request = execute_request(source, timeout, queue_timeout, max_output_bytes)
+        request = execute_request(source, timeout, queue_timeout, max_output_bytes, placement)
         result = await self._driver.run(calls.run(self.info.id, request, idempotency_key))
         return result.raise_on_error() if raise_on_error else result
 
+    async def run_cell(
+        self,
+        cell_id: str,
+        *,
+        source_sha256: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the server keeps it
+        queue_timeout: float | None = None,
+        max_output_bytes: int | None = None,
+        idempotency_key: str | None = None,
+        raise_on_error: bool = False,
+    ) -> Result:
+        """Run a cell of the session's notebook where it stands, as `Session.run_cell` does."""
+        return await self.run(
+            None,
+            placement=cell_of(cell_id, source_sha256),
+            timeout=timeout,
+            queue_timeout=queue_timeout,
+            max_output_bytes=max_output_bytes,
+            idempotency_key=idempotency_key,
+            raise_on_error=raise_on_error,
+        )
+
     def stream(
         self,
-        source: str,
+        source: str | None,
         *,
+        placement: Place = "end",
         timeout: float | None = None,
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncIterator[Event]:
         """Run `source` once and give its events, as `Session.stream` does."""
-        request = execute_request(source, timeout, queue_timeout, max_output_bytes)
+        request = execute_request(source, timeout, queue_timeout, max_output_bytes, placement)
         return self._driver.feed(calls.stream(self.id, request, idempotency_key))
+
+    async def cells(self) -> models.NotebookCells:
+        """Read the session's notebook as it is now, unsaved edits included."""
+        return await self._driver.run(notebook_calls.session_cells(self.id))
+
+    async def edit(
+        self, edits: Sequence[models.Edit], *, hash: str | None = None
+    ) -> models.NotebookEdited:
+        """Change the cells of the session's notebook, as `Session.edit` does."""
+        return await self._driver.run(notebook_calls.edit(self.id, edits, hash))
 
     def executions(self) -> AsyncIterator[Result]:
         """Give the session's executions in order."""
@@ -105,7 +139,7 @@ class AsyncSession:
         self.info = await self._driver.run(calls.restart(self.id))
 
     async def close(self) -> None:
-        """Close the session and shut its kernel down. Its record stays."""
+        """Close the session and shut its scratch kernel down. A person's stays, and the record."""
         await self._driver.run(calls.close_session(self.id))
 
     @overload

@@ -8,8 +8,7 @@ runs twice, and nothing that would do its work a second time.
 from __future__ import annotations
 
 import math
-from typing import Any, Final, Literal, TypeVar
-from urllib.parse import quote, urlencode
+from typing import Any, Final, Literal
 from uuid import uuid4
 
 import msgspec
@@ -20,7 +19,6 @@ from ..models import (
     Execution,
     ExecutionList,
     OpenSession,
-    Request,
     SearchHit,
     SearchResults,
     ServerStatus,
@@ -41,13 +39,10 @@ from .errors import (
 from .events import Event, Finished, StatusChanged, read_event
 from .result import Result
 from .retry import Backoff, persistently
+from .routes import API, act, get, segment, send_model, with_query
 from .servers import URL_VARIABLE, Server
 from .sse import EventParser
 from .steps import Call, Connect, Emit, Feed, Reply, Send, receive, send
-
-M = TypeVar("M")
-
-API: Final = "/api/agent-exec"
 
 WAIT_SECONDS: Final = 30.0
 """How long one request waits for an execution; then another one does."""
@@ -67,7 +62,6 @@ _text = msgspec.json.Decoder(Text)
 _matches = msgspec.json.Decoder(TextMatches)
 _status = msgspec.json.Decoder(ServerStatus)
 _anything: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
-_encoder = msgspec.json.Encoder()
 
 
 # -- the server ------------------------------------------------------------------------------------
@@ -106,7 +100,7 @@ def _nobody(reasons: list[str]) -> NoServerFound:
 
 def status() -> Call[ServerStatus]:
     """Ask how the extension is doing."""
-    return (yield from _get("/status", _status))
+    return (yield from get("/status", _status))
 
 
 # -- sessions --------------------------------------------------------------------------------------
@@ -119,20 +113,20 @@ def open_session(request: OpenSession) -> Call[Session]:
     """
     if request.client_id is None:
         request = msgspec.structs.replace(request, client_id=f"once-{uuid4().hex}")
-    reply = yield from persistently(_post("/sessions", request, read_timeout=120.0))
+    reply = yield from persistently(send_model("POST", "/sessions", request, read_timeout=120.0))
     return read(reply, _session)
 
 
 def session(session_id: str) -> Call[Session]:
     """Look at a session."""
-    return (yield from _get(f"/sessions/{_segment(session_id)}", _session))
+    return (yield from get(f"/sessions/{segment(session_id)}", _session))
 
 
 def sessions() -> Feed[Session]:
     """List all sessions, the newest first."""
     after: str | None = None
     while True:
-        page = yield from _get(_with("/sessions", after=after), _sessions)
+        page = yield from get(with_query("/sessions", after=after), _sessions)
         for each in page.sessions:
             yield Emit(each)
         after = page.next_after
@@ -143,19 +137,19 @@ def sessions() -> Feed[Session]:
 def close_session(session_id: str) -> Call[None]:
     """Close a session; that it is closed already is no error."""
     try:
-        check((yield from persistently(_act(f"/sessions/{_segment(session_id)}/close"))))
+        check((yield from persistently(act(f"/sessions/{segment(session_id)}/close"))))
     except SessionClosed:
         return
 
 
 def interrupt(session_id: str) -> Call[None]:
     """Interrupt what runs in a session's kernel."""
-    check((yield from send(_act(f"/sessions/{_segment(session_id)}/interrupt"))))
+    check((yield from send(act(f"/sessions/{segment(session_id)}/interrupt"))))
 
 
 def restart(session_id: str) -> Call[Session]:
     """Give a session a fresh kernel and look at the session."""
-    check((yield from send(_act(f"/sessions/{_segment(session_id)}/restart"))))
+    check((yield from send(act(f"/sessions/{segment(session_id)}/restart"))))
     return (yield from session(session_id))
 
 
@@ -202,7 +196,7 @@ def follow(execution_id: str) -> Feed[Event]:
 
 def execution(execution_id: str) -> Call[Result]:
     """Look at an execution."""
-    return Result((yield from _get(f"/executions/{_segment(execution_id)}", _execution)))
+    return Result((yield from get(f"/executions/{segment(execution_id)}", _execution)))
 
 
 def wait(execution_id: str) -> Call[Result]:
@@ -214,8 +208,8 @@ def executions(session_id: str) -> Feed[Result]:
     """List a session's executions in order."""
     after: int | None = None
     while True:
-        path = _with(f"/sessions/{_segment(session_id)}/executions", after=after)
-        page = yield from _get(path, _executions)
+        path = with_query(f"/sessions/{segment(session_id)}/executions", after=after)
+        page = yield from get(path, _executions)
         for each in page.executions:
             yield Emit(Result(each))
         after = page.next_after
@@ -225,19 +219,19 @@ def executions(session_id: str) -> Feed[Result]:
 
 def cancel(execution_id: str) -> Call[None]:
     """Take back an execution that waits, or interrupt it if it runs."""
-    check((yield from persistently(_act(f"/executions/{_segment(execution_id)}/cancel"))))
+    check((yield from persistently(act(f"/executions/{segment(execution_id)}/cancel"))))
 
 
 def text(execution_id: str, offset: int, limit: int | None) -> Call[Text]:
     """Read a range of an execution's whole text."""
-    path = f"/executions/{_segment(execution_id)}/text"
-    return (yield from _get(_with(path, offset=offset, limit=limit), _text))
+    path = f"/executions/{segment(execution_id)}/text"
+    return (yield from get(with_query(path, offset=offset, limit=limit), _text))
 
 
 def grep(execution_id: str, pattern: str, offset: int) -> Call[TextMatches]:
     """Find the lines of an execution's whole text that match."""
-    path = f"/executions/{_segment(execution_id)}/text"
-    return (yield from _get(_with(path, grep=pattern, offset=offset), _matches))
+    path = f"/executions/{segment(execution_id)}/text"
+    return (yield from get(with_query(path, grep=pattern, offset=offset), _matches))
 
 
 def search(q: str, limit: int | None, filters: dict[str, str | bool | None]) -> Feed[SearchHit]:
@@ -246,8 +240,8 @@ def search(q: str, limit: int | None, filters: dict[str, str | bool | None]) -> 
     left = math.inf if limit is None else limit
     while left > 0:
         page_size = None if left == math.inf else min(int(left), 100)
-        path = _with("/search", q=q, after=after, limit=page_size, **filters)
-        page = yield from _get(path, _hits)
+        path = with_query("/search", q=q, after=after, limit=page_size, **filters)
+        page = yield from get(path, _hits)
         for hit in page.hits[: None if left == math.inf else int(left)]:
             yield Emit(hit)
         left -= len(page.hits)
@@ -258,7 +252,7 @@ def search(q: str, limit: int | None, filters: dict[str, str | bool | None]) -> 
 
 def download(session_id: str, what: Literal["notebook", "journal"]) -> Feed[bytes]:
     """Tell a session's notebook or journal, piece by piece."""
-    path = f"/sessions/{_segment(session_id)}/{what}"
+    path = f"/sessions/{segment(session_id)}/{what}"
     reply = yield from send(Send("GET", f"{API}{path}", streamed=True))
     check(reply)
     while chunk := (yield from receive()):
@@ -274,8 +268,9 @@ def notebook(content: bytes) -> dict[str, Any]:
 
 
 def _execute(session_id: str, execute: Execute, key: str | None, wait: float) -> Call[Execution]:
-    request = _post(
-        f"/sessions/{_segment(session_id)}/executions",
+    request = send_model(
+        "POST",
+        f"/sessions/{segment(session_id)}/executions",
         msgspec.structs.replace(execute, wait=wait),
         headers=((b"Idempotency-Key", _header_value(key or uuid4().hex)),),
         read_timeout=wait + ANSWER_SECONDS,
@@ -286,13 +281,13 @@ def _execute(session_id: str, execute: Execute, key: str | None, wait: float) ->
 def _finished(current: Execution) -> Call[Execution]:
     path = f"/executions/{current.id}?wait={WAIT_SECONDS:g}"
     while current.status not in FINAL_STATUSES:
-        current = yield from _get(path, _execution, read_timeout=WAIT_SECONDS + ANSWER_SECONDS)
+        current = yield from get(path, _execution, read_timeout=WAIT_SECONDS + ANSWER_SECONDS)
     return current
 
 
 def _open_stream(execution_id: str, last_id: str) -> Call[None]:
     headers = ((b"Last-Event-ID", last_id.encode()),) if last_id else ()
-    path = f"{API}/executions/{_segment(execution_id)}/stream"
+    path = f"{API}/executions/{segment(execution_id)}/stream"
     check((yield from send(Send("GET", path, headers=headers, streamed=True))))
 
 
@@ -305,45 +300,7 @@ def _event(message: Any) -> Event | None:
         ) from error
 
 
-def _get(path: str, decoder: msgspec.json.Decoder[M], read_timeout: float = 60.0) -> Call[M]:
-    reply = yield from persistently(Send("GET", f"{API}{path}", read_timeout=read_timeout))
-    return read(reply, decoder)
-
-
-def _post(
-    path: str,
-    body: Request,
-    headers: tuple[tuple[bytes, bytes], ...] = (),
-    read_timeout: float = 60.0,
-) -> Send:
-    try:
-        encoded = _encoder.encode(body)
-    except UnicodeEncodeError as error:
-        raise InvalidRequest(
-            "Text with a lone surrogate cannot be sent: it has no UTF-8 form.",
-            position=error.start,
-        ) from error
-    return Send("POST", f"{API}{path}", encoded, headers, read_timeout)
-
-
-def _act(path: str) -> Send:
-    return Send("POST", f"{API}{path}", b"{}")
-
-
 def _header_value(key: str) -> bytes:
     if not key.isprintable() or not key.isascii():
         raise InvalidRequest("An idempotency key is printable ASCII.", field="Idempotency-Key")
     return key.encode()
-
-
-def _segment(value: str) -> str:
-    return quote(value, safe="")
-
-
-def _with(path: str, **query: str | float | None) -> str:
-    told = {
-        name: ("true" if value else "false") if isinstance(value, bool) else value
-        for name, value in query.items()
-        if value is not None
-    }
-    return f"{path}?{urlencode(told)}" if told else path

@@ -62,7 +62,7 @@ class Address:
         headers = [*self._headers, *self._cookie, *step.headers]
         if step.body:
             headers.append((b"Content-Type", b"application/json"))
-        if step.method == "POST":
+        if step.method != "GET":
             headers.append((b"Content-Length", b"%d" % len(step.body)))
         timeout = {
             "connect": CONNECT_SECONDS,

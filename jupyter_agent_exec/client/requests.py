@@ -3,9 +3,46 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 from ..errors import InvalidRequest
-from ..models import Agent, Execute, Limits, OpenSession, Target
+from ..models import (
+    Agent,
+    Execute,
+    KernelTarget,
+    Limits,
+    NotebookTarget,
+    OpenSession,
+    Placement,
+    ScratchTarget,
+    Target,
+)
+from ..types import CellId, Digest
+
+Place: TypeAlias = Placement | Literal["end", "none"]
+"""Where in its notebook an execution's cell goes."""
+
+
+def session_target(
+    *,
+    notebook: str | None,
+    kernel_id: str | None,
+    kernel_name: str | None,
+    create: bool,
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+) -> Target:
+    """Return where a session's code runs: in a notebook, in a kernel that runs, else in scratch."""
+    if notebook is not None:
+        _require_none("notebook", kernel_id=kernel_id, cwd=cwd, env=env or None)
+        return NotebookTarget(path=notebook, kernel_name=kernel_name, create=create)
+    if create:
+        raise InvalidRequest("create=True needs the path of a notebook=.", field="create")
+    if kernel_id is not None:
+        _require_none("kernel_id", kernel_name=kernel_name, cwd=cwd, env=env or None)
+        return KernelTarget(kernel_id=kernel_id)
+    return ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {}))
 
 
 def session_request(
@@ -30,12 +67,13 @@ def session_request(
 
 
 def execute_request(
-    source: str,
+    source: str | None,
     timeout: float | None,
     queue_timeout: float | None,
     max_output_bytes: int | None,
+    placement: Place = "end",
 ) -> Execute:
-    """Return the request that runs `source`."""
+    """Return the request that runs `source`, or that of the cell that `placement` names."""
     _require_finite("timeout", timeout)
     _require_finite("queue_timeout", queue_timeout)
     return Execute(
@@ -43,7 +81,23 @@ def execute_request(
         timeout=timeout,
         queue_timeout=queue_timeout,
         max_output_bytes=max_output_bytes,
+        placement=placement,
     )
+
+
+def cell_of(cell_id: str, source_sha256: str | None) -> Placement:
+    """Return the place of the cell that is there, if it still has that source."""
+    return Placement(
+        cell=CellId(cell_id),
+        source_sha256=None if source_sha256 is None else Digest(source_sha256),
+    )
+
+
+def _require_none(given: str, **others: object) -> None:
+    """Refuse what does not go with `given`, whose kernel is there already or is the notebook's."""
+    for field, value in others.items():
+        if value is not None:
+            raise InvalidRequest(f"{given}= and {field}= exclude each other.", field=field)
 
 
 def _require_finite(field: str, seconds: float | None) -> None:

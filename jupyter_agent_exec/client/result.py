@@ -7,12 +7,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..models import Execution, ExecutionError
+from ..models import Document, Execution, ExecutionError, WaitingFor
 from ..models import Image as ImageModel
 from ..types import FINAL_STATUSES, Output, Status
 from .errors import ExecutionFailed
 from .mimebundle import joined, mimebundle
 from .plain import plain
+from .wording import waiting
 
 _SUFFIXES = {"image/svg+xml": ".svg", "image/jpeg": ".jpg"}
 
@@ -134,6 +135,16 @@ class Result:
         return [Image(model, self.outputs) for model in self.execution.images]
 
     @property
+    def document(self) -> Document | None:
+        """What became of its cell in the session's notebook; None if there is no notebook."""
+        return self.execution.document
+
+    @property
+    def waiting_for(self) -> WaitingFor | None:
+        """Behind whom it waits for its turn; None unless it waits."""
+        return self.execution.waiting_for
+
+    @property
     def summary(self) -> str:
         """One line: the status and, if it is not ok, why."""
         execution = self.execution
@@ -144,6 +155,8 @@ class Result:
             line += f": {execution.error.ename}: {execution.error.evalue}"
         elif execution.reason is not None:
             line += f": {execution.reason}"
+        elif execution.waiting_for is not None:
+            line += f": {waiting(execution.waiting_for)}"
         return " ".join(plain(line).split())
 
     def raise_on_error(self) -> Result:

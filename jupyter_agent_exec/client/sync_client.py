@@ -8,10 +8,10 @@ from typing import overload
 import httpx2
 
 from .. import models
-from . import calls
+from . import calls, notebook_calls
 from .drivers import SyncDriver
 from .events import Event
-from .requests import session_request
+from .requests import session_request, session_target
 from .result import Result
 from .servers import named, running
 from .sync_session import Session
@@ -93,6 +93,9 @@ class AgentExecClient:
         self,
         agent: str | models.Agent = "python-client",
         *,
+        notebook: str | None = None,
+        create: bool = False,
+        kernel_id: str | None = None,
         kernel_name: str | None = None,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
@@ -103,18 +106,26 @@ class AgentExecClient:
         restart_if_interrupt_ignored: bool | None = None,
         init_source: str | None = None,
     ) -> Session:
-        """Open a session with a scratch kernel of its own.
+        """Open a session: in a notebook, in a kernel that runs, else in a scratch kernel.
 
         Parameters
         ----------
         agent
             Who asks: a name, or an Agent with version and model too.
+        notebook
+            Contents path of a person's notebook: code runs in its kernel, cells go into it.
+        create
+            Make an empty notebook if there is none.
+        kernel_id
+            Of a kernel that runs, such as a console's: code runs in it, without a document.
         kernel_name
-            A kernelspec; the server's default when None.
+            A kernelspec, to start for a scratch kernel, or for a notebook without a kernel; the
+            server's default, or what the notebook says, when None.
         cwd
-            Contents path of the folder in which the kernel starts; the server's root when None.
+            Contents path of the folder in which a scratch kernel starts; the server's root when
+            None.
         env
-            Environment variables of the kernel; the server has a list of the names it allows.
+            Environment variables of a scratch kernel; the server has a list of the names it allows.
         title
             What the session is for, in words.
         client_id
@@ -130,6 +141,8 @@ class AgentExecClient:
 
         Raises
         ------
+        InvalidRequest
+            What is given does not go together, such as `notebook` and `kernel_id`.
         AgentExecError
             The server refuses; see `jupyter_agent_exec.errors`.
         ServerUnreachable
@@ -137,7 +150,14 @@ class AgentExecClient:
         """
         request = session_request(
             agent,
-            models.ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {})),
+            session_target(
+                notebook=notebook,
+                kernel_id=kernel_id,
+                kernel_name=kernel_name,
+                create=create,
+                cwd=cwd,
+                env=env,
+            ),
             models.Limits(
                 timeout=timeout,
                 max_output_bytes=max_output_bytes,
@@ -212,6 +232,20 @@ class AgentExecClient:
         if grep is not None:
             return self._driver.run(calls.grep(execution_id, grep, offset))
         return self._driver.run(calls.text(execution_id, offset, limit))
+
+    def notebooks(self) -> list[models.OpenNotebook]:
+        """List the notebooks that have a kernel, or are open in a tab or a live document."""
+        return self._driver.run(notebook_calls.notebooks())
+
+    def cells(self, path: str) -> models.NotebookCells:
+        """Read the notebook at a contents path as it is now, unsaved edits included.
+
+        Raises
+        ------
+        NotebookNotFound
+            There is none.
+        """
+        return self._driver.run(notebook_calls.cells(path))
 
     def search(
         self,

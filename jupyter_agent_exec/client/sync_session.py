@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
@@ -11,11 +11,11 @@ from typing import Any, Literal, overload
 
 from .. import models
 from ..errors import AgentExecError
-from . import calls
+from . import calls, notebook_calls
 from .drivers import SyncDriver
 from .errors import ClientError, ServerUnreachable
 from .events import Event
-from .requests import execute_request
+from .requests import Place, cell_of, execute_request
 from .result import Result
 
 
@@ -61,8 +61,9 @@ class Session:
 
     def run(
         self,
-        source: str,
+        source: str | None,
         *,
+        placement: Place = "end",
         timeout: float | None = None,
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
@@ -77,7 +78,10 @@ class Session:
         Parameters
         ----------
         source
-            Code in the kernel's language.
+            Code in the kernel's language; None for that of the cell which `placement` names.
+        placement
+            Where in its notebook the cell goes: ``"end"``, ``"none"``, or a `Placement` after or
+            before a cell, or in place of one. It means nothing where there is no notebook.
         timeout
             Seconds it may run; the session's limit when None.
         queue_timeout
@@ -98,14 +102,54 @@ class Session:
         ServerUnreachable
             The connection broke and did not come back; what was accepted goes on.
         """
-        request = execute_request(source, timeout, queue_timeout, max_output_bytes)
+        request = execute_request(source, timeout, queue_timeout, max_output_bytes, placement)
         result = self._driver.run(calls.run(self.info.id, request, idempotency_key))
         return result.raise_on_error() if raise_on_error else result
 
+    def run_cell(
+        self,
+        cell_id: str,
+        *,
+        source_sha256: str | None = None,
+        timeout: float | None = None,
+        queue_timeout: float | None = None,
+        max_output_bytes: int | None = None,
+        idempotency_key: str | None = None,
+        raise_on_error: bool = False,
+    ) -> Result:
+        """Run a cell of the session's notebook where it stands, as a person would.
+
+        Parameters
+        ----------
+        cell_id
+            The cell, as `cells` tells it.
+        source_sha256
+            Of the source that was read: refused if the cell has another by now.
+        timeout, queue_timeout, max_output_bytes, idempotency_key, raise_on_error
+            As for `run`.
+
+        Raises
+        ------
+        CellNotFound
+            There is no such cell; ``detail["cell_ids"]`` has those that there are.
+        DocumentChanged
+            Somebody changed its source meanwhile; ``detail`` has what it is now.
+        """
+        return self.run(
+            None,
+            placement=cell_of(cell_id, source_sha256),
+            timeout=timeout,
+            queue_timeout=queue_timeout,
+            max_output_bytes=max_output_bytes,
+            idempotency_key=idempotency_key,
+            raise_on_error=raise_on_error,
+        )
+
     def stream(
         self,
-        source: str,
+        source: str | None,
         *,
+        placement: Place = "end",
         timeout: float | None = None,
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
@@ -116,8 +160,37 @@ class Session:
         It is sent when the first event is asked for. Whoever stops listening does not stop the
         execution. Parameters and errors are those of `run`.
         """
-        request = execute_request(source, timeout, queue_timeout, max_output_bytes)
+        request = execute_request(source, timeout, queue_timeout, max_output_bytes, placement)
         return self._driver.feed(calls.stream(self.id, request, idempotency_key))
+
+    def cells(self) -> models.NotebookCells:
+        """Read the session's notebook as it is now, unsaved edits included."""
+        return self._driver.run(notebook_calls.session_cells(self.id))
+
+    def edit(
+        self, edits: Sequence[models.Edit], *, hash: str | None = None
+    ) -> models.NotebookEdited:
+        """Change the cells of the session's notebook: all of the edits, in order, or none.
+
+        If the connection breaks they are not sent again; `cells` tells whether they were made.
+
+        Parameters
+        ----------
+        edits
+            `InsertCell`, `ReplaceCell`, `MoveCell`, `DeleteCell`, `SplitCell`, `ClearOutputs`.
+        hash
+            Of the notebook, as `cells` told it: refused if its cells have changed since.
+
+        Raises
+        ------
+        DocumentChanged
+            The notebook or a cell is not as it was when it was read; ``detail`` has what it is now.
+        CellNotFound
+            An edit names a cell that is not there.
+        DocumentUnwritable
+            A read-only file, or one that is not a notebook of a known format.
+        """
+        return self._driver.run(notebook_calls.edit(self.id, edits, hash))
 
     def executions(self) -> Iterator[Result]:
         """Give the session's executions in order."""
@@ -128,11 +201,17 @@ class Session:
         self._driver.run(calls.interrupt(self.id))
 
     def restart(self) -> None:
-        """Get a fresh kernel; variables are gone."""
+        """Get a fresh kernel; variables are gone.
+
+        Raises
+        ------
+        KernelNotOwned
+            It is a person's kernel: only they restart it.
+        """
         self.info = self._driver.run(calls.restart(self.id))
 
     def close(self) -> None:
-        """Close the session and shut its kernel down. Its record stays."""
+        """Close the session and shut its scratch kernel down. A person's stays, and the record."""
         self._driver.run(calls.close_session(self.id))
 
     @overload

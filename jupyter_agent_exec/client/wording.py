@@ -1,0 +1,37 @@
+"""Where an execution stands, in words for people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..models import Document, WaitingFor
+from ..types import Via
+
+_THROUGH: Final[dict[Via, str]] = {
+    "collaboration": "through the live document",
+    "tab": "through a JupyterLab tab",
+    "contents": "through the file",
+}
+
+
+def waiting(behind: WaitingFor) -> str:
+    """Return behind whom an execution waits, as the end of a sentence about it."""
+    if behind.who == "kernel":
+        return "waits for the kernel"
+    since = "" if behind.since is None else f", which began at {behind.since[11:19]} UTC"
+    if behind.who == "agent":
+        return f"waits behind an execution of {behind.agent or 'another agent'}{since}"
+    return f"waits behind a cell that somebody runs{since}"
+
+
+def placed(document: Document) -> str:
+    """Return what became of an execution's cell in a notebook."""
+    if document.status == "not_written":
+        return f"no cell in {document.path}: {document.reason or 'it was not written'}"
+    through = "" if document.via is None else f" {_THROUGH[document.via]}"
+    if document.status == "writing":
+        return f"on its way into {document.path}{through}"
+    cell = f"cell {document.cell_id} in {document.path}{through}"
+    if document.outputs == "held":
+        return f"{cell}, active outputs held back until a person accepts them"
+    return cell if document.outputs == "inert" else f"{cell}, outputs {document.outputs}"
