@@ -1,0 +1,104 @@
+"""The client that blocks and the one that awaits ask the same of a notebook, in the same words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx2
+import msgspec
+from wire import CHAIN, DIGEST, execution, session
+
+from jupyter_agent_exec import models
+from jupyter_agent_exec.client import (
+    AgentExecClient,
+    AsyncAgentExecClient,
+    ClearOutputs,
+    Placement,
+)
+from jupyter_agent_exec.types import CellId
+
+URL = "http://127.0.0.1:8888/base"
+PATH = "work/sales.ipynb"
+AFTER = Placement(after=CellId("c1"))
+
+
+def answers(request: httpx2.Request) -> bytes:
+    """Return the answer to each route that has to do with notebooks."""
+    path = request.url.path
+    if path.endswith("/notebooks"):
+        return msgspec.json.encode(models.OpenNotebookList(notebooks=[]))
+    if path.endswith("/executions"):
+        return msgspec.json.encode(execution())
+    if request.method == "PATCH":
+        edited = models.NotebookEdited(path=PATH, hash=DIGEST, via="tab", cell_ids=[], chain=CHAIN)
+        return msgspec.json.encode(edited)
+    if path.endswith("/cells"):
+        cells = models.NotebookCells(path=PATH, hash=DIGEST, via="tab", cells=[])
+        return msgspec.json.encode(cells)
+    return msgspec.json.encode(msgspec.structs.replace(session(), path=PATH))
+
+
+def keeping(seen: list[tuple[str, str, bytes, str]]) -> Callable[[httpx2.Request], httpx2.Response]:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        body = request.read()
+        length = request.headers.get("Content-Length", "")
+        seen.append((request.method, request.url.path, body, length))
+        return httpx2.Response(200, content=answers(request))
+
+    return answer
+
+
+def ask(transport: httpx2.MockTransport) -> None:
+    with AgentExecClient(URL, "x", transport=transport) as client:
+        session = client.open_session(
+            "a", notebook=PATH, create=True, kernel_name="ir", client_id="c"
+        )
+        session.run("1", placement=AFTER, idempotency_key="k")
+        session.run_cell("c1", source_sha256=DIGEST, timeout=5, idempotency_key="k")
+        session.edit([ClearOutputs()], hash=session.cells().hash)
+        client.cells(PATH)
+        client.notebooks()
+        client.open_session("a", kernel_id="k1", client_id="c")
+
+
+async def ask_awaiting(transport: httpx2.MockTransport) -> None:
+    async with AsyncAgentExecClient(URL, "x", transport=transport) as client:
+        session = await client.open_session(
+            "a", notebook=PATH, create=True, kernel_name="ir", client_id="c"
+        )
+        await session.run("1", placement=AFTER, idempotency_key="k")
+        await session.run_cell("c1", source_sha256=DIGEST, timeout=5, idempotency_key="k")
+        await session.edit([ClearOutputs()], hash=(await session.cells()).hash)
+        await client.cells(PATH)
+        await client.notebooks()
+        await client.open_session("a", kernel_id="k1", client_id="c")
+
+
+def test_both_clients_ask_the_same_of_a_notebook() -> None:
+    blocking: list[tuple[str, str, bytes, str]] = []
+    awaiting: list[tuple[str, str, bytes, str]] = []
+    ask(httpx2.MockTransport(keeping(blocking)))
+    asyncio.run(ask_awaiting(httpx2.MockTransport(keeping(awaiting))))
+    assert blocking == awaiting
+    assert [
+        (method, path.removeprefix("/base/api/agent-exec")) for method, path, *_ in awaiting
+    ] == [
+        ("POST", "/sessions"),
+        ("POST", "/sessions/s_1/executions"),
+        ("POST", "/sessions/s_1/executions"),
+        ("GET", "/sessions/s_1"),
+        ("GET", f"/notebooks/{PATH}/cells"),
+        ("GET", "/sessions/s_1"),
+        ("PATCH", f"/notebooks/{PATH}/cells"),
+        ("GET", f"/notebooks/{PATH}/cells"),
+        ("GET", "/notebooks"),
+        ("POST", "/sessions"),
+    ]
+
+
+def test_whatever_has_a_body_says_how_long_it_is() -> None:
+    seen: list[tuple[str, str, bytes, str]] = []
+    ask(httpx2.MockTransport(keeping(seen)))
+    for method, _, body, length in seen:
+        assert length == ("" if method == "GET" else str(len(body)))
