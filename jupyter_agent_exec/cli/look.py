@@ -9,8 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from .. import models
 from ..client import AgentExecClient, Result, Session
 from ..client.plain import one_line, size
+from ..client.wording import placed
 from . import exit_codes
 from .connection import connected
 from .console import Console
@@ -54,11 +56,14 @@ def sessions(arguments: Namespace, console: Console) -> int:
             str(info.executions),
             _time(info.last_activity_at),
             one_line(info.agent.name, 24),
+            one_line(_target(info), 40),
             info.title or "",
         )
         for info in listed
     ]
-    console.table(("SESSION", "STATUS", "RAN", "LAST ACTIVITY", "AGENT", "TITLE"), rows, 60)
+    console.table(
+        ("SESSION", "STATUS", "RAN", "LAST ACTIVITY", "AGENT", "RUNS IN", "TITLE"), rows, 60
+    )
     return exit_codes.OK
 
 
@@ -144,6 +149,7 @@ def _show_session(
         info = session.info
         console.line(f"{info.id}  {info.status}  {one_line(info.title or '', 80)}".rstrip())
         console.line(f"agent {info.agent.name}, for {info.username}, since {_time(info.opened_at)}")
+        console.line(f"runs in {_target(info)}{_opened_as(info)}")
         for result in results:
             console.line()
             _describe(result, console)
@@ -183,6 +189,22 @@ def _describe(result: Result, console: Console) -> None:
         console.line(f"  | {line}")
     if execution.text:
         console.text(execution.text.rstrip("\n") + "\n")
+    if execution.document is not None:
+        console.line(f"  {placed(execution.document)}")
+
+
+def _target(info: models.Session) -> str:
+    if isinstance(info.target, models.KernelTarget):
+        return f"kernel {info.target.kernel_id}"
+    if isinstance(info.target, models.NotebookTarget):
+        return info.path or info.target.path
+    return "scratch"
+
+
+def _opened_as(info: models.Session) -> str:
+    if not isinstance(info.target, models.NotebookTarget) or info.path in (None, info.target.path):
+        return ""
+    return f", opened as {info.target.path}"
 
 
 def _time(at: str) -> str:

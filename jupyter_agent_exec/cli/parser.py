@@ -9,7 +9,7 @@ from typing import Any
 from .._version import __version__
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
 from ..types import FINAL_STATUSES
-from . import check, look, run
+from . import check, look, notebooks, run
 
 _DESCRIPTION = """\
 Run code as an agent does, and look at what agents ran.
@@ -20,7 +20,8 @@ exported as a notebook."""
 _EPILOG = f"""\
 Commands talk to the newest Jupyter server of yours that runs here and has the extension; to
 another with --url, or with {URL_VARIABLE} and {TOKEN_VARIABLE}. When none
-runs, a server is started for the time of the command. `verify` needs none.
+runs, a server is started for the time of the command; not where a person's notebook or kernel is
+asked for, which live in a server that runs. `verify` needs none.
 
 exit codes: 0 ok, 1 the code raised an error, 2 usage, 3 no server or no connection, 4 the server
 refused, 5 interrupted, cancelled or rejected, 6 timed out, 7 the kernel or the server died,
@@ -33,6 +34,10 @@ examples:
   generate | jupyter agent-exec run - --json
   jupyter agent-exec run 'x = 2' --keep          says the session's id
   jupyter agent-exec run 'x * 2' --session s_01…
+  jupyter agent-exec run 'df.head()' --notebook work/sales.ipynb
+  jupyter agent-exec run --notebook work/sales.ipynb --cell 5f1c2a…
+
+In a person's notebook or kernel, code waits while theirs runs, and standard error says so.
 
 Ctrl-C cancels the execution (exit code 130); a second one leaves it alone."""
 
@@ -61,6 +66,7 @@ def make_parser() -> ArgumentParser:
     _add_sessions(commands)
     _add_show(commands)
     _add_search(commands)
+    _add_notebooks(commands)
     _add_export(commands)
     _add_verify(commands)
     _add(commands, "status", look.status, "say how the server is doing")
@@ -76,7 +82,11 @@ def _add_run(commands: Any) -> None:
         epilog=_RUN_EPILOG,
     )
     parser.add_argument(
-        "source", metavar="SOURCE", help="code, a file with code, or - for standard input"
+        "source",
+        metavar="SOURCE",
+        nargs="?",
+        help="code, a file with code, or - for standard input; with --cell that of the cell when "
+        "left out",
     )
     parser.add_argument(
         "-c", "--code", action="store_true", help="SOURCE is code, even if a file is named so"
@@ -85,12 +95,30 @@ def _add_run(commands: Any) -> None:
     parser.add_argument(
         "--images", metavar="DIR", help="save the images into this folder, made if need be"
     )
-    where = parser.add_argument_group("where it runs")
-    where.add_argument("--session", metavar="ID", help="go on in this session rather than open one")
+    _add_where(parser)
+    _add_placement(parser)
+
+
+def _add_where(parser: ArgumentParser) -> None:
+    where = parser.add_argument_group("where it runs", "a scratch kernel, unless another is named")
+    target = where.add_mutually_exclusive_group()
+    target.add_argument(
+        "--session", metavar="ID", help="go on in this session rather than open one"
+    )
+    target.add_argument(
+        "--notebook",
+        metavar="PATH",
+        help="in this notebook and its kernel; from the server's root, as `notebooks` lists them",
+    )
+    target.add_argument("--kernel", metavar="ID", help="in this kernel, without a document")
     where.add_argument(
         "--keep", action="store_true", help="leave the session open afterwards, with its variables"
     )
-    where.add_argument("--kernel", metavar="NAME", help="kernelspec of the session's kernel")
+    where.add_argument(
+        "--kernel-name",
+        metavar="NAME",
+        help="kernelspec of a scratch kernel, or of a notebook that has no kernel yet",
+    )
     where.add_argument("--cwd", metavar="PATH", help="folder of the kernel, from the server's root")
     where.add_argument(
         "--env",
@@ -103,6 +131,18 @@ def _add_run(commands: Any) -> None:
         "--agent", metavar="NAME", default="command-line", help="who asks (%(default)s)"
     )
     where.add_argument("--title", metavar="TEXT", help="what the session is for")
+
+
+def _add_placement(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("where its cell goes", "to the notebook's end by default")
+    group.add_argument(
+        "--create", action="store_true", help="make an empty notebook if there is none"
+    )
+    placement = group.add_mutually_exclusive_group()
+    placement.add_argument("--after", metavar="CELL", help="after the cell with this id")
+    placement.add_argument("--before", metavar="CELL", help="before the cell with this id")
+    placement.add_argument("--cell", metavar="CELL", help="run the cell with this id where it is")
+    placement.add_argument("--no-cell", action="store_true", help="into the record only")
 
 
 def _add_sessions(commands: Any) -> None:
@@ -138,6 +178,19 @@ def _add_search(commands: Any) -> None:
     parser.add_argument("--until", metavar="TIME", help="only before then")
     parser.add_argument("--has-image", action="store_true", help="only with an image")
     _add_limit(parser, 20)
+
+
+def _add_notebooks(commands: Any) -> None:
+    _add(
+        commands,
+        "notebooks",
+        notebooks.notebooks,
+        "list notebooks that are open or have a kernel, and which agents are in them",
+    )
+    parser = _add(commands, "cells", notebooks.cells, "show a notebook's cells as they are now")
+    parser.add_argument(
+        "path", metavar="PATH", help="the notebook, from the server's root, as `notebooks` lists it"
+    )
 
 
 def _add_export(commands: Any) -> None:

@@ -10,30 +10,45 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from ..client import Accepted, AgentExecClient, Finished, OutputChanged, Result, Session
+from ..client import (
+    Accepted,
+    AgentExecClient,
+    Finished,
+    OutputChanged,
+    Placement,
+    Result,
+    Session,
+    StatusChanged,
+)
 from ..client.plain import size
+from ..client.requests import Place
+from ..client.wording import placed, waiting
 from ..errors import AlreadyFinished
+from ..models import WaitingFor
 from . import exit_codes
 from .connection import connected
 from .console import Console
 from .live import LiveView
 from .pictures import Protocol, protocol_of
-from .usage import image_folder, read_environment, read_source
+from .usage import check_where, image_folder, read_environment, read_source
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the source that is asked for and return the exit code."""
-    source = read_source(arguments.source, is_code=arguments.code)
+    check_where(arguments)
+    source = _source(arguments)
     env = read_environment(arguments.env)
     folder = image_folder(arguments.images)
-    # A session outlives no server that is started for this command alone.
-    may_start = not arguments.keep and arguments.session is None
+    # A session outlives no server that is started for this command alone, and what a person has
+    # open is not in it.
+    named = (arguments.session, arguments.notebook, arguments.kernel)
+    may_start = not arguments.keep and named == (None, None, None)
     with (
         connected(arguments, console, may_start=may_start) as client,
         _session(client, arguments, env) as session,
     ):
         running = _Running(client, console, LiveView(console, _pictures(arguments, console)))
-        result = running.finish(session, source, arguments.timeout, live=not arguments.json)
+        result = running.finish(session, source, arguments, live=not arguments.json)
         if arguments.json:
             console.json(result.execution)
         if folder is not None:
@@ -51,16 +66,22 @@ class _Running:
         self._view = view
         self._execution_id: str | None = None
         self._asked_to_stop = False
+        self._behind: WaitingFor | None = None
         self.cancelled = False
 
-    def finish(self, session: Session, source: str, timeout: float | None, *, live: bool) -> Result:
+    def finish(
+        self, session: Session, source: str | None, arguments: Namespace, *, live: bool
+    ) -> Result:
         """Run `source`, show its outputs if `live`, and return what it came to."""
         result: Result | None = None
+        events = session.stream(source, placement=_place(arguments), timeout=arguments.timeout)
         with self._ctrl_c():
             try:
-                for event in session.stream(source, timeout=timeout):
+                for event in events:
                     if isinstance(event, Accepted):
-                        self._accepted(event.result.id)
+                        self._accepted(event.result)
+                    elif isinstance(event, StatusChanged):
+                        self._waits(event.change.waiting_for)
                     elif isinstance(event, Finished):
                         result = event.result
                     elif isinstance(event, OutputChanged) and live:
@@ -75,10 +96,16 @@ class _Running:
             self._view.finish(result.outputs)
         return result
 
-    def _accepted(self, execution_id: str) -> None:
-        self._execution_id = execution_id
+    def _accepted(self, result: Result) -> None:
+        self._execution_id = result.id
         if self._asked_to_stop:
             raise KeyboardInterrupt
+        self._waits(result.waiting_for)
+
+    def _waits(self, behind: WaitingFor | None) -> None:
+        if behind is not None and behind != self._behind:
+            self._console.note(waiting(behind))
+        self._behind = behind
 
     def _cancel(self, execution_id: str) -> Result:
         self.cancelled = True
@@ -112,7 +139,10 @@ def _session(
         return
     session = client.open_session(
         arguments.agent,
-        kernel_name=arguments.kernel,
+        notebook=arguments.notebook,
+        create=arguments.create,
+        kernel_id=arguments.kernel,
+        kernel_name=arguments.kernel_name,
         cwd=arguments.cwd,
         env=env,
         title=arguments.title,
@@ -122,6 +152,21 @@ def _session(
         return
     with session:
         yield session
+
+
+def _source(arguments: Namespace) -> str | None:
+    if arguments.source is None:
+        return None
+    return read_source(arguments.source, is_code=arguments.code)
+
+
+def _place(arguments: Namespace) -> Place:
+    if arguments.no_cell:
+        return "none"
+    after, before, cell = arguments.after, arguments.before, arguments.cell
+    if (after, before, cell) == (None, None, None):
+        return "end"
+    return Placement(after=after, before=before, cell=cell)
 
 
 def _pictures(arguments: Namespace, console: Console) -> Protocol | None:
@@ -144,6 +189,8 @@ def _summary(result: Result, session: Session, arguments: Namespace, folder: Pat
     parts = [result.summary, result.id]
     if arguments.keep:
         parts.append(f"session {session.id} stays open")
+    if result.document is not None and not arguments.no_cell:
+        parts.append(placed(result.document))
     omitted = result.execution.omitted
     if omitted.bytes or omitted.outputs:
         parts.append(f"{size(omitted.bytes)} of output left out")

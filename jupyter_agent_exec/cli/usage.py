@@ -3,12 +3,49 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
 class UsageError(Exception):
     """The command line, or what it names, makes no sense."""
+
+
+def check_where(arguments: Namespace) -> None:
+    """Refuse what does not go together about where code runs and where its cell goes.
+
+    Raises
+    ------
+    UsageError
+        It does not; the message names the options.
+    """
+    if arguments.source is None and arguments.cell is None:
+        raise UsageError("SOURCE is missing; only with --cell it may be.")
+    kernel = {"--kernel-name": arguments.kernel_name}
+    scratch = {"--cwd": arguments.cwd, "--env": arguments.env or None}
+    placement = {
+        "--after": arguments.after,
+        "--before": arguments.before,
+        "--cell": arguments.cell,
+        "--no-cell": arguments.no_cell or None,
+    }
+    if arguments.session is not None:
+        _refuse({**kernel, **scratch, "--title": arguments.title}, "is for a new session")
+    elif arguments.notebook is not None:
+        _refuse(scratch, "is not for a notebook")
+    else:
+        _refuse(placement, "needs --notebook, or the --session of one")
+    if arguments.kernel is not None:
+        _refuse({**kernel, **scratch}, "is not for a kernel that runs already")
+    if arguments.notebook is None:
+        _refuse({"--create": arguments.create or None}, "needs --notebook")
+
+
+def _refuse(options: Mapping[str, object], why: str) -> None:
+    for option, value in options.items():
+        if value is not None:
+            raise UsageError(f"{option} {why}.")
 
 
 def read_source(word: str, *, is_code: bool) -> str:
@@ -27,7 +64,8 @@ def read_source(word: str, *, is_code: bool) -> str:
     if _is_file(path):
         if path.suffix == ".ipynb":
             raise UsageError(
-                f"{word} is a notebook, not source code. Run it with `jupyter execute`."
+                f"{word} is a notebook, not source code. Run it with `jupyter execute`, or one of "
+                "its cells with --notebook and --cell."
             )
         try:
             return _decoded(path.read_bytes(), word)

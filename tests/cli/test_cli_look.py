@@ -45,7 +45,7 @@ def test_sessions_are_listed_newest_first(cli: Cli, worked: Session) -> None:
     head, first = cli("sessions", "-n", "1").stdout.splitlines()
     assert head.split()[0] == "SESSION"
     assert first.startswith(f"{worked.id}  closed  3")
-    assert first.endswith("surveyor  Quokkas of Rottnest")
+    assert first.endswith("surveyor  scratch  Quokkas of Rottnest")
 
 
 def test_a_session_is_shown_with_what_it_ran(cli: Cli, worked: Session) -> None:

@@ -127,6 +127,18 @@ def test_ctrl_c_cancels_the_execution_and_says_so(cli: Cli, gate: Gate) -> None:
     ("words", "word"),
     [
         (["run"], "SOURCE"),
+        (["run", "--notebook", "a.ipynb"], "SOURCE is missing"),
+        (["run", "1", "--after", "c1"], "--after needs --notebook"),
+        (["run", "--cell", "c1"], "--cell needs --notebook"),
+        (["run", "1", "--kernel", "k", "--no-cell"], "--no-cell needs --notebook"),
+        (["run", "1", "--session", "s_1", "--create"], "--create needs --notebook"),
+        (["run", "1", "--session", "s_1", "--title", "x"], "--title is for a new session"),
+        (["run", "1", "--session", "s_1", "--notebook", "a.ipynb"], "not allowed with"),
+        (["run", "1", "--notebook", "a.ipynb", "--kernel", "k"], "not allowed with"),
+        (["run", "1", "--notebook", "a.ipynb", "--after", "a", "--cell", "b"], "not allowed with"),
+        (["run", "1", "--notebook", "a.ipynb", "--cwd", "work"], "--cwd is not for a notebook"),
+        (["run", "1", "--notebook", "a.ipynb", "--env", "A=b"], "--env is not for a notebook"),
+        (["run", "1", "--kernel", "k", "--kernel-name", "ir"], "--kernel-name is not for a kernel"),
         (["run", "missing.py"], "no file missing.py"),
         (["run", "1", "--timeout", "-3"], "number of seconds"),
         (["run", "1", "--timeout", "inf"], "number of seconds"),
@@ -159,7 +171,7 @@ def test_a_command_line_without_sense_is_exit_code_2(
 
 
 def test_a_refusal_is_exit_code_4(cli: Cli) -> None:
-    done = cli("run", "1", "--kernel", "no-such-kernel")
+    done = cli("run", "1", "--kernel-name", "no-such-kernel")
     assert done.returncode == 4
     assert "no-such-kernel" in done.stderr
 
@@ -204,7 +216,17 @@ def test_a_ctrl_c_also_ends_the_server_that_was_started(cli_alone: Cli, gate: Ga
     assert cli_alone("verify").returncode == 0
 
 
-@pytest.mark.parametrize("words", [["run", "1", "--keep"], ["status"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "1", "--keep"],
+        ["run", "1", "--notebook", "a.ipynb"],
+        ["run", "1", "--kernel", "k"],
+        ["notebooks"],
+        ["cells", "a.ipynb"],
+        ["status"],
+    ],
+)
 def test_what_needs_a_running_server_says_so(cli_alone: Cli, words: list[str]) -> None:
     done = cli_alone(*words)
     assert done.returncode == 3
@@ -248,6 +270,7 @@ def test_a_server_that_was_started_is_not_found_by_others(cli_alone: Cli, gate: 
 
 def test_the_help_of_each_command_helps(cli_alone: Cli) -> None:
     done = cli_alone("--help")
-    for command in ("run", "sessions", "show", "search", "export", "verify", "status"):
+    commands = ("run", "sessions", "show", "search", "notebooks", "cells", "export", "verify")
+    for command in (*commands, "status"):
         assert command in done.stdout
         assert cli_alone(command, "--help").returncode == 0
