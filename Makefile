@@ -59,8 +59,8 @@ check-python: .make/tools ## ruff, mypy, import-linter, codespell
 check-lab: .make/node_modules ## stylelint, prettier, eslint
 	cd labextension && jlpm lint:check
 
-bench: .make/tools ## measure how fast it is
-	python benchmarks/run.py
+bench: .make/lab .make/ui-tests ## measure how fast it is; a browser is installed if there is none
+	browser="$$(scripts/browser)" && CHROMIUM_PATH="$$browser" python benchmarks/run.py
 
 build: .make/lab ## a wheel and a source distribution, in dist/
 	rm -rf dist

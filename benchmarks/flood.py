@@ -65,7 +65,7 @@ def run(folder: Path, *, quick: bool) -> Result:
     with ExitStack() as stack:
         drain = stack.enter_context(closing(RawDrain(stack.enter_context(raw_kernel()))))
         raw_other = stack.enter_context(raw_kernel())
-        running = stack.enter_context(server(folder, probe=True))
+        running = stack.enter_context(server(folder, extensions={"loop_probe": True}))
         lag = stack.enter_context(running.http())
         client = stack.enter_context(running.client())
         flooded = stack.enter_context(client.open_session(agent="flood"))

@@ -19,12 +19,15 @@ import execution
 import flood
 import history
 import lines
+import notebooks
 import opening
 import report
 from measures import Result
 from servers import set_apart
 
-BENCHMARKS = {module.NAME: module.run for module in (execution, opening, lines, flood, history)}
+BENCHMARKS = {
+    module.NAME: module.run for module in (execution, opening, notebooks, lines, flood, history)
+}
 DOCS = Path(__file__).parent.parent / "docs"
 
 

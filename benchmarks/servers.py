@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,7 +64,9 @@ def answered(http: httpx2.Client, path: str, **parameters: Any) -> Any:
 
 
 @contextmanager
-def server(folder: Path, *options: str, probe: bool = False) -> Iterator[Server]:
+def server(
+    folder: Path, *options: str, extensions: Mapping[str, bool] | None = None
+) -> Iterator[Server]:
     """Run a server whose history is in `folder`, which is made if need be.
 
     Parameters
@@ -73,19 +75,19 @@ def server(folder: Path, *options: str, probe: bool = False) -> Iterator[Server]
         For the history, the root and the log.
     options
         More of the command line.
-    probe
-        Load the extension that watches the event loop (`loop_probe`).
+    extensions
+        What else the server loads, or does not, by name.
     """
     (folder / "root").mkdir(parents=True, exist_ok=True)
     token, port = secrets.token_hex(16), _free_port()
-    extensions = {"jupyter_agent_exec": True, **({"loop_probe": True} if probe else {})}
+    loaded = {"jupyter_agent_exec": True, **(extensions or {})}
     log = folder / "server.log"
     begin = time.perf_counter()
     with log.open("ab") as output:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "jupyter_server"),
-                f"--ServerApp.jpserver_extensions={extensions}",
+                f"--ServerApp.jpserver_extensions={loaded}",
                 "--ServerApp.ip=127.0.0.1",
                 f"--ServerApp.port={port}",
                 "--ServerApp.port_retries=0",
