@@ -1,0 +1,361 @@
+"""One execution's cell in a notebook, brought to what it should be by whichever way leads there.
+
+What is kept is how the cell should be, not what was sent. A way that was used before is sent what
+changed since; any other is sent the cell as a whole. So a tab that reloads, closes or opens while
+the execution goes on costs no cell twice, and none is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from msgspec import Struct
+
+from ..errors import DocumentChanged, DocumentUnwritable, NotebookNotFound
+from ..models import Document, OutputChange
+from ..types import CellId, Via
+from .applying import id_of, joined
+from .changes import (
+    Change,
+    Expected,
+    Moved,
+    Notebook,
+    Position,
+    PutCell,
+    SetCell,
+    SetOutputs,
+    SetSource,
+    Unreachable,
+    Way,
+)
+from .inert_copy import InertCopy
+
+MERGE_DELAY = 0.1
+"""Seconds for which changes are gathered before they are sent."""
+
+RENAME_LOOKS = 10
+"""How often to look, so many seconds apart, for a notebook that is not where it was."""
+
+GONE = "The cell is not in the notebook any more, or is no code cell."
+BROKEN_OFF = "Writing the cell was broken off."
+
+
+class Documents(Protocol):
+    """Knows how to reach notebooks; each call raises NotebookNotFound if there is no way."""
+
+    async def reach(self, path: str) -> Way:
+        """Return the best way to the notebook at a contents path now."""
+
+    async def read(self, path: str) -> tuple[Way, Notebook]:
+        """Return the notebook, by the first way that works."""
+
+    async def apply(self, path: str, changes: Sequence[Change], expected: Expected) -> Via:
+        """Make changes by the first way that works; they may be made twice."""
+
+
+class NewCell(NamedTuple):
+    """A cell that is not in the notebook yet."""
+
+    source: str
+    at: Position
+
+
+class OldCell(NamedTuple):
+    """A cell of the notebook, which is run."""
+
+    before: str
+    """Its source when that was looked at."""
+    source: str | None
+    """What its source becomes; None if it stays."""
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """How an execution stands."""
+
+    agent_exec: dict[str, Any]
+    """The cell's `metadata.agent_exec`, but for what became of its outputs."""
+    execution_count: int | None
+    ended: bool
+    """Whether this is how it stays."""
+
+
+Changes = Callable[[int], tuple[int, list[OutputChange]]]
+"""Returns the version of the outputs, and how they changed since another; 0 is none."""
+
+
+class CellWriter:
+    """Keeps one cell as its execution stands; at most one write is under way.
+
+    Parameters
+    ----------
+    path
+        Returns the notebook's contents path as it is now.
+    standing
+        How the execution stands; `show` tells when it stands otherwise.
+    changes
+        Of the execution's outputs; `stir` tells when there are any.
+    turn
+        Done when the cell may be put: whichever goes before it has been.
+    merge_delay
+        Seconds between two writes.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        cell_id: CellId,
+        cell: NewCell | OldCell,
+        *,
+        path: Callable[[], str],
+        standing: Standing,
+        changes: Changes,
+        turn: asyncio.Future[None] | None = None,
+        merge_delay: float = MERGE_DELAY,
+    ) -> None:
+        self._documents = documents
+        self._cell = cell
+        self._path = path
+        self._standing = standing
+        self._changes = changes
+        self._turn = turn
+        self._merge_delay = merge_delay
+        self._copy = InertCopy()
+        self._version = 0
+        self._way: Way | None = None  # which has all but what changed since
+        self._told: SetCell | None = None
+        self._via: Via | None = None
+        self._uncertain = False
+        self._gone = False
+        self._missing = False
+        self._problem: str | None = None
+        self._stirred = asyncio.Event()
+        self._stirred.set()
+        loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = loop.create_future()
+        self.cell_id = cell_id
+        self.again_at: Position | None = None
+        """Where the cell goes if it has been put and is lost; None is where it went."""
+        self.reached: asyncio.Future[None] = loop.create_future()
+        """Done when it is known whether, and by which way, the notebook can be reached."""
+        self.placed: asyncio.Future[None] = loop.create_future()
+        """Done when the cell has been put, or could not be."""
+        self.written: asyncio.Future[Document] = loop.create_future()
+        """Done when the cell shows how its execution ended, or never will."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether the way that was used last takes outputs as they come."""
+        return self._via not in (None, "contents")
+
+    def document(self) -> Document:
+        """Return what has become of the cell."""
+        if self.written.done():
+            return self.written.result()
+        return self._document(final=False)
+
+    def show(self, standing: Standing) -> None:
+        """Show how the execution stands now."""
+        self._standing = standing
+        if standing.ended:
+            _settle(self._ended)
+        self.stir()
+
+    def stir(self) -> None:
+        """Have the cell brought up to date soon."""
+        self._stirred.set()
+
+    async def keep(self) -> None:
+        """Keep the cell up to date until its execution has ended and the cell shows it."""
+        try:
+            if self._turn is not None:
+                await asyncio.wait({self._turn})
+            while not self.written.done():
+                await self._stirred.wait()
+                self._stirred.clear()
+                if self._standing.ended:
+                    await self._finish()
+                else:
+                    await self._flush(ended=False)
+                    _settle(self.placed)
+                    await asyncio.wait({self._ended}, timeout=self._merge_delay)
+        finally:
+            for future in (self.reached, self.placed):
+                _settle(future)
+            if not self.written.done():
+                self._problem = self._problem or BROKEN_OFF
+                self.written.set_result(self._document(final=True))
+
+    # -- write -------------------------------------------------------------------------------------
+
+    async def _finish(self) -> None:
+        """Write how the execution ended; look again for a notebook that may just be renamed."""
+        for _ in range(RENAME_LOOKS):
+            await self._flush(ended=True)
+            if not self._missing:
+                break
+            await asyncio.sleep(self._merge_delay)
+        self.written.set_result(self._document(final=True))
+
+    async def _flush(self, *, ended: bool) -> None:
+        """Bring the cell up to date, if that is possible and worth it now."""
+        if self._gone:
+            return
+        try:
+            way = await self._documents.reach(self._path())
+            if ended or way.streams or self._via != way.via:
+                await self._bring(way)
+            self._problem, self._missing = None, False
+        except Moved:
+            self._gone, self._problem = True, GONE
+        except DocumentChanged as error:
+            self._gone, self._problem = True, error.message
+        except (NotebookNotFound, DocumentUnwritable) as error:
+            self._way, self._problem = None, error.message
+            self._missing = isinstance(error, NotebookNotFound)
+        finally:
+            _settle(self.reached)
+
+    async def _bring(self, way: Way) -> None:
+        """Bring the cell up to date by this way, or, if that breaks off, by any.
+
+        Raises
+        ------
+        Moved
+            It is gone.
+        DocumentChanged
+            Its source is a person's now.
+        NotebookNotFound, DocumentUnwritable
+        """
+        whole = way != self._way or not way.streams
+        try:
+            await self._send(way, whole=whole)
+        except Unreachable:
+            self._uncertain = True
+        except Moved:
+            await self._keep_source()
+            await self._send_whole(put=False)
+        else:
+            return
+        try:
+            await self._send_whole(put=True)
+        except Moved:
+            await self._keep_source()
+            await self._send_whole(put=False)
+
+    async def _send(self, way: Way, *, whole: bool) -> None:
+        """Send by one way what it has not seen."""
+        seen, self._way = self._told, None
+        self._via = way.via
+        _settle(self.reached)
+        steps = self._take()
+        told = self._tell()
+        if whole:
+            await way.apply(self._all(told, put=True), self._expected())
+        else:
+            changes: list[Change] = [] if told == seen else [told]
+            if steps:
+                changes.append(SetOutputs(cell_id=self.cell_id, changes=steps))
+            if changes:
+                await way.apply(changes, Expected())
+        self._way = way
+        self._sent(told)
+
+    async def _send_whole(self, *, put: bool) -> None:
+        """Send the cell as a whole by whichever way works."""
+        self._way = None
+        self._take()
+        told = self._tell()
+        changes = self._all(told, put=put)
+        self._via = await self._documents.apply(self._path(), changes, self._expected())
+        self._sent(told)
+
+    async def _keep_source(self) -> None:
+        """Give up replacing the cell's source if that was done before.
+
+        Raises
+        ------
+        Moved
+            The cell is gone.
+        DocumentChanged
+            It was not, and the source is a person's now.
+        """
+        if isinstance(self._cell, NewCell) or self._cell.source is None:
+            return
+        _, notebook = await self._documents.read(self._path())
+        cell = next((cell for cell in notebook.cells if id_of(cell) == self.cell_id), None)
+        if cell is None:
+            raise Moved(GONE)
+        if not self._uncertain and joined(cell["source"]) != self._cell.source:
+            raise DocumentChanged("The cell's source was changed before it could be replaced.")
+        self._cell = self._cell._replace(source=None)
+
+    # -- what is written ---------------------------------------------------------------------------
+
+    def _take(self) -> list[OutputChange]:
+        """Take the outputs' changes into the copy."""
+        self._version, steps = self._changes(self._version)
+        return self._copy.feed(steps)
+
+    def _tell(self) -> SetCell:
+        return SetCell(
+            cell_id=self.cell_id,
+            agent_exec={**self._standing.agent_exec, "outputs": self._what()},
+            execution_count=self._standing.execution_count,
+            execution_state="idle" if self._standing.ended else "running",
+            trusted=True,
+        )
+
+    def _what(self) -> Literal["inert", "held"]:
+        return "held" if self._copy.held else "inert"
+
+    def _all(self, told: SetCell, *, put: bool) -> list[Change]:
+        """Return what makes any cell, or none, this one."""
+        changes: list[Change] = []
+        if isinstance(self._cell, OldCell):
+            if self._cell.source is not None:
+                changes.append(SetSource(cell_id=self.cell_id, source=self._cell.source))
+        elif put:
+            changes.append(PutCell(cell=_code_cell(self.cell_id, self._cell), at=self._cell.at))
+        return [*changes, told, SetOutputs(cell_id=self.cell_id, changes=self._copy.whole())]
+
+    def _expected(self) -> Expected:
+        if isinstance(self._cell, NewCell) or self._cell.source is None:
+            return Expected()
+        return Expected(cells={self.cell_id: ("code", self._cell.before)})
+
+    def _sent(self, told: SetCell) -> None:
+        self._told = told
+        if isinstance(self._cell, OldCell):
+            self._cell = self._cell._replace(source=None)
+        elif self.again_at is not None:
+            self._cell = self._cell._replace(at=self.again_at)
+
+    def _document(self, *, final: bool) -> Document:
+        missing = self._problem is not None
+        written: Literal["writing", "written"] = "written" if final else "writing"
+        return Document(
+            path=self._path(),
+            cell_id=None if missing else self.cell_id,
+            via=self._via,
+            status="not_written" if missing else written,
+            outputs=self._what(),
+            reason=self._problem,
+        )
+
+
+def _code_cell(id: CellId, cell: NewCell) -> dict[str, Any]:
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": id,
+        "metadata": {},
+        "outputs": [],
+        "source": cell.source,
+    }
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

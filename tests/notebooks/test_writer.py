@@ -1,0 +1,361 @@
+"""One cell, kept as its execution stands, by ways that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from ways import DictWay, Switch, code, notebook
+
+from jupyter_agent_exec.errors import DocumentUnwritable, NotebookNotFound
+from jupyter_agent_exec.models import OutputChange
+from jupyter_agent_exec.notebooks.changes import Position, SetOutputs, Unreachable
+from jupyter_agent_exec.notebooks.document import Notebooks
+from jupyter_agent_exec.notebooks.writer import CellWriter, NewCell, OldCell, Standing
+
+RUNNING = Standing(agent_exec={"status": "running"}, execution_count=None, ended=False)
+OK = Standing(agent_exec={"status": "ok"}, execution_count=7, ended=True)
+SCRIPT = {
+    "output_type": "display_data",
+    "data": {"application/javascript": "alert(1)"},
+    "metadata": {},
+}
+
+
+class Printing:
+    """The outputs of an execution that prints."""
+
+    def __init__(self) -> None:
+        self.steps: list[OutputChange] = []
+
+    def changes(self, version: int) -> tuple[int, list[OutputChange]]:
+        return len(self.steps), self.steps[version:]
+
+    def prints(self, text: str) -> None:
+        if self.steps:
+            self.steps.append(OutputChange(index=0, append=text))
+        else:
+            output = {"output_type": "stream", "name": "stdout", "text": text}
+            self.steps.append(OutputChange(index=0, output=output))
+
+
+class Kept:
+    """A writer at work."""
+
+    def __init__(self, *reaches: Any, cell: NewCell | OldCell | None = None) -> None:
+        self.path = "a.ipynb"
+        self.printing = Printing()
+        self.writer = CellWriter(
+            Notebooks(reaches),
+            "x",
+            cell or NewCell("print()", Position()),
+            path=lambda: self.path,
+            standing=RUNNING,
+            changes=self.printing.changes,
+            merge_delay=0,
+        )
+
+    async def prints(self, text: str) -> None:
+        """Print, and wait until all is written that was."""
+        self.printing.prints(text)
+        self.writer.stir()
+        await self.rest()
+
+    async def rest(self) -> None:
+        for _ in range(30):
+            await asyncio.sleep(0)
+
+    async def ends(self) -> Any:
+        self.writer.show(OK)
+        return await asyncio.wait_for(self.writer.written, 10)
+
+
+@asynccontextmanager
+async def kept(*reaches: Any, cell: NewCell | OldCell | None = None) -> AsyncIterator[Kept]:
+    it = Kept(*reaches, cell=cell)
+    task = asyncio.create_task(it.writer.keep())
+    await it.rest()
+    yield it
+    task.cancel()
+    await asyncio.wait({task})
+
+
+def text(way: DictWay) -> str:
+    return "".join(output["text"] for output in way.cells["x"]["outputs"])
+
+
+async def test_the_cell_appears_grows_and_ends():
+    tab = DictWay(notebook(code("a")))
+    async with kept(tab) as it:
+        assert tab.order == ["a", "x"]
+        assert tab.cells["x"]["metadata"]["agent_exec"] == {"status": "running", "outputs": "inert"}
+        assert it.writer.document().status == "writing"
+        await it.prints("1\n")
+        await it.prints("2\n")
+        assert text(tab) == "1\n2\n"
+        document = await it.ends()
+    assert tab.cells["x"]["execution_count"] == 7
+    assert tab.cells["x"]["metadata"] == {
+        "agent_exec": {"status": "ok", "outputs": "inert"},
+        "trusted": True,
+    }
+    assert (document.status, document.via, document.outputs) == ("written", "tab", "inert")
+    assert (document.path, document.cell_id, document.reason) == ("a.ipynb", "x", None)
+
+
+async def test_only_what_is_new_is_sent():
+    tab = DictWay(notebook())
+    async with kept(tab) as it:
+        await it.prints("1\n")
+        await it.prints("2\n")
+        await it.prints("3\n")
+    sent = [change.changes for changes in tab.applied[2:] for change in changes]
+    assert sent == [[OutputChange(index=0, append="2\n")], [OutputChange(index=0, append="3\n")]]
+
+
+async def test_one_write_at_a_time_and_what_comes_meanwhile_is_merged():
+    tab = DictWay(notebook())
+    tab.acknowledged = asyncio.Event()
+    async with kept(tab) as it:
+        for number in range(50):
+            await it.prints(f"{number}\n")
+        assert len(tab.applied) == 1
+        tab.acknowledged.set()
+        await it.ends()
+    assert tab.most_under_way == 1
+    assert len(tab.applied) <= 3
+    assert text(tab) == "".join(f"{number}\n" for number in range(50))
+
+
+async def test_a_tab_that_reloads_gets_the_cell_again_and_whole():
+    old = DictWay(notebook(code("a")))
+    switch = Switch(old)
+    async with kept(switch) as it:
+        await it.prints("1\n")
+        switch.way = new = DictWay(notebook(code("a")))
+        await it.prints("2\n")
+        assert text(new) == "1\n2\n"
+        await it.prints("3\n")
+        await it.ends()
+    assert text(new) == "1\n2\n3\n"
+    assert text(old) == "1\n"
+
+
+@pytest.mark.parametrize("made", [True, False], ids=["made", "not made"])
+async def test_a_tab_that_closes_in_the_middle_leaves_it_to_the_file(made: bool):
+    file = DictWay(notebook(code("a")), via="contents", streams=False)
+    tab = DictWay(file.content)
+    switch = Switch(tab)
+    async with kept(switch, file) as it:
+        await it.prints("1\n")
+        file.content = tab.content  # it was saved
+
+        def close() -> None:
+            switch.way = None
+            if not made:
+                raise Unreachable("The tab was closed.")
+
+        tab.before, tab.breaks_after = close, made
+        await it.prints("2\n")
+        document = await it.ends()
+    assert text(file) == "1\n2\n"
+    assert file.order == ["a", "x"]
+    assert document.via == "contents"
+
+
+async def test_a_tab_that_fails_but_stays_is_passed_over():
+    file = DictWay(notebook(), via="contents", streams=False)
+    tab = DictWay(notebook())
+
+    def fail() -> None:
+        tab.before = fail
+        raise Unreachable("It does not answer.")
+
+    fail_first = fail
+    tab.before = fail_first
+    async with kept(tab, file) as it:
+        await it.prints("1\n")
+        await it.ends()
+    assert text(file) == "1\n"
+
+
+async def test_a_notebook_that_is_opened_meanwhile_streams_from_then_on():
+    file = DictWay(notebook(), via="contents", streams=False)
+    switch = Switch(None)
+    async with kept(switch, file) as it:
+        await it.prints("1\n")
+        switch.way = tab = DictWay(file.content)
+        await it.prints("2\n")
+        assert text(tab) == "1\n2\n"
+        document = await it.ends()
+    assert tab.order == ["x"]
+    assert document.via == "tab"
+
+
+async def test_the_file_is_written_when_accepted_and_when_finished():
+    file = DictWay(notebook(), via="contents", streams=False)
+    async with kept(file) as it:
+        await it.prints("1\n")
+        await it.prints("2\n")
+        assert len(file.applied) == 1
+        assert file.cells["x"]["metadata"]["agent_exec"]["status"] == "running"
+        await it.ends()
+    assert len(file.applied) == 2
+    assert text(file) == "1\n2\n"
+
+
+async def test_an_end_that_comes_with_the_beginning_is_written_once():
+    file = DictWay(notebook(), via="contents", streams=False)
+    it = Kept(file)
+    it.writer.show(OK)
+    await it.writer.keep()
+    assert len(file.applied) == 1
+    assert file.cells["x"]["execution_count"] == 7
+
+
+async def test_outputs_that_a_person_cleared_come_back_with_the_next():
+    tab = DictWay(notebook())
+    async with kept(tab) as it:
+        await it.prints("1\n")
+        tab.content = notebook({**tab.cells["x"], "outputs": []})
+        await it.prints("2\n")
+        assert text(tab) == "1\n2\n"
+
+
+async def test_a_cell_that_a_person_deleted_stays_deleted():
+    tab = DictWay(notebook(code("a")))
+    async with kept(tab) as it:
+        await it.prints("1\n")
+        tab.content = notebook(code("a"))
+        await it.prints("2\n")
+        document = await it.ends()
+    assert tab.order == ["a"]
+    assert (document.status, document.cell_id) == ("not_written", None)
+    assert "not in the notebook any more" in document.reason
+
+
+async def test_what_is_active_is_held_and_said_to_be():
+    tab = DictWay(notebook())
+    async with kept(tab) as it:
+        it.printing.steps.append(OutputChange(index=0, output=SCRIPT))
+        it.writer.stir()
+        await it.rest()
+        assert tab.cells["x"]["metadata"]["agent_exec"]["outputs"] == "held"
+        assert (await it.ends()).outputs == "held"
+    assert "application/javascript" not in tab.cells["x"]["outputs"][0]["data"]
+
+
+async def test_a_notebook_that_cannot_be_written_is_told_and_tried_again_at_the_end():
+    file = DictWay(notebook(), via="contents", streams=False)
+
+    def refuse() -> None:
+        raise DocumentUnwritable("a.ipynb is read-only.")
+
+    file.before = refuse
+    async with kept(file) as it:
+        told = it.writer.document()
+        assert (told.status, told.reason) == ("not_written", "a.ipynb is read-only.")
+        await it.prints("1\n")
+        assert file.attempts == 1
+        assert (await it.ends()).status == "written"
+    assert text(file) == "1\n"
+
+
+async def test_a_notebook_that_is_renamed_is_followed():
+    tab = DictWay(notebook())
+    switch = Switch(tab)
+    async with kept(switch) as it:
+        switch.error = NotebookNotFound("No notebook.")
+        it.writer.show(OK)
+        await asyncio.sleep(0)
+        it.path, switch.error = "b.ipynb", None
+        document = await asyncio.wait_for(it.writer.written, 10)
+    assert (document.status, document.path) == ("written", "b.ipynb")
+
+
+async def test_a_notebook_that_vanished_is_told():
+    switch = Switch(None)
+    async with kept(switch) as it:
+        document = await it.ends()
+    assert (document.status, document.via) == ("not_written", None)
+    assert "a.ipynb" in document.reason
+
+
+async def test_a_cell_that_is_run_keeps_its_id_and_place_and_loses_what_it_had():
+    old = [{"output_type": "stream", "name": "stdout", "text": "old"}]
+    tab = DictWay(notebook(code("x", "1", old, agent_exec={"status": "error"}), code("b")))
+    async with kept(tab, cell=OldCell("1", None)) as it:
+        await it.prints("new")
+        await it.ends()
+    assert tab.order == ["x", "b"]
+    assert text(tab) == "new"
+    assert tab.cells["x"]["source"] == "1"
+    assert tab.cells["x"]["metadata"]["agent_exec"]["status"] == "ok"
+
+
+async def test_a_source_that_is_given_replaces_that_of_the_cell():
+    tab = DictWay(notebook(code("x", "1")))
+    async with kept(tab, cell=OldCell("1", "2")) as it:
+        tab.content = notebook({**tab.cells["x"], "source": "a person's"})
+        await it.ends()
+    assert tab.cells["x"]["source"] == "a person's"
+    assert tab.applied[0][0].source == "2"
+
+
+async def test_a_source_that_a_person_changed_first_is_left_alone():
+    tab = DictWay(notebook(code("x", "a person's")))
+    async with kept(tab, cell=OldCell("1", "2")) as it:
+        document = await it.ends()
+    assert tab.content == notebook(code("x", "a person's"))
+    assert document.status == "not_written"
+    assert "source was changed" in document.reason
+
+
+async def test_a_source_whose_replacement_was_not_acknowledged_is_not_taken_for_a_persons():
+    tab = DictWay(notebook(code("x", "1")))
+    tab.breaks_after = True
+    async with kept(tab, cell=OldCell("1", "2")) as it:
+        document = await it.ends()
+    assert tab.cells["x"]["source"] == "2"
+    assert document.status == "written"
+
+
+async def test_cells_at_the_end_keep_their_order_also_when_they_are_put_again():
+    switch = Switch(DictWay(notebook()))
+    first, second = Kept(switch), Kept(switch)
+    second.writer.cell_id = "y"
+    first.writer.again_at = Position(before="y")
+    second.writer.again_at = Position(after="x")
+    tasks = [asyncio.create_task(kept.writer.keep()) for kept in (first, second)]
+    await first.rest()
+    switch.way = new = DictWay(notebook())
+    await second.prints("2")
+    await first.prints("1")
+    assert new.order == ["x", "y"]
+    await asyncio.gather(first.ends(), second.ends(), *tasks)
+
+
+async def test_whole_outputs_are_sent_only_to_a_way_that_has_none():
+    tab = DictWay(notebook())
+    async with kept(tab) as it:
+        await it.prints("1\n")
+        await it.ends()
+    wholes = [
+        change
+        for changes in tab.applied
+        for change in changes
+        if isinstance(change, SetOutputs) and change.changes[0].truncate is True
+    ]
+    assert len(wholes) == 1
+
+
+async def test_a_writer_that_is_broken_off_leaves_nothing_half_told():
+    tab = DictWay(notebook())
+    async with kept(tab) as it:
+        pass
+    document = it.writer.document()
+    assert (document.status, document.reason) == ("not_written", "Writing the cell was broken off.")
+    assert it.writer.placed.done()
