@@ -1,0 +1,274 @@
+"""What of an execution's outputs may enter a notebook before a person has accepted them. Pure.
+
+The cell of the copy is flagged trusted, so that the notebook's own trust stays what it is. So
+JupyterLab sanitises nothing of it: what can run, load or cover something is taken out here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import nh3
+
+from ..types import RAW_IMAGE_TYPES, Output
+
+MAX_HTML_LENGTH: Final = 500_000
+"""Characters of HTML from which on it is held: beyond, sanitising would hold up the server."""
+
+_MAX_ENTITIES: Final = 20_000
+_MAX_EFFORT: Final = 2_000_000
+_AS_THEY_ARE: Final = ("text/plain", *RAW_IMAGE_TYPES)
+_ALIGN: Final = {"left", "right", "center"}
+_STYLES: Final = {f"text-align: {where};" for where in _ALIGN}
+_CELL: Final = {"align": _ALIGN, "valign": {"top", "middle", "bottom"}, "style": _STYLES}
+_ROW: Final = {"style": _STYLES}
+_TABLE_TAGS: Final = "table caption colgroup col thead tbody tfoot tr th td"
+_TEXT_TAGS: Final = (
+    "a abbr b blockquote br cite code dd del details dfn div dl dt em h1 h2 h3 h4 h5 h6 hr i img "
+    "ins kbd li mark ol p pre q s samp small span strong sub summary sup tt u ul var wbr"
+)
+_TAGS: Final = frozenset(f"{_TABLE_TAGS} {_TEXT_TAGS}".split())
+_FORMATTING: Final = frozenset(
+    {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"}
+    | {"u"}
+)
+"""What a parser opens again behind an end tag that closed it too early."""
+_VOID: Final = frozenset({"br", "hr", "img", "col", "wbr"})
+_ATTRIBUTES: Final = {
+    "a": {"href", "title"},
+    "abbr": {"title"},
+    "img": {"src", "alt", "width", "height"},
+    "ol": {"start"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan"},
+}
+_VALUES: Final[dict[str, dict[str, set[str]]]] = {
+    "table": {"border": {"0", "1"}},
+    "tr": _ROW,
+    "th": {**_CELL, "scope": {"col", "row", "colgroup", "rowgroup"}},
+    "td": _CELL,
+}
+_GONE_WITH_CONTENT: Final = {
+    *("embed", "iframe", "math", "noembed", "noframes", "noscript", "object", "plaintext"),
+    *("script", "select", "style", "svg", "template", "textarea", "title", "xmp"),
+}
+_LINK: Final = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
+_IMAGE: Final = re.compile(rf"data:(?:{'|'.join(RAW_IMAGE_TYPES)});base64,[A-Za-z0-9+/=\s]*")
+_NUMBER: Final = re.compile(r"\d{1,4}")
+
+_TAG: Final = re.compile(r"<(/?)([a-zA-Z][^\s/<>]*)([^<>]*)")
+_KEPT_ATTRIBUTE: Final = re.compile(
+    r"""\s+(?:
+      (?:border|colspan|rowspan|halign|align|valign|scope|title|alt|width|height|start)="[^"]*"
+    | class="dataframe" | target="_blank" | rel="noopener\ noreferrer"
+    | style="text-align:\s*(?:left|right|center);?"
+    | href="(?:https?|mailto):[^"]*"
+    | src="data:image/(?!svg)[^"]*"
+    ) | \s*/?$""",
+    re.VERBOSE,
+)
+"""What sanitising takes from a tag without anybody missing it, or leaves."""
+_PANDAS_STYLE: Final = re.compile(
+    r"(?:\s*\.dataframe [a-z:\- ]+\{\s*(?:vertical|text)-align: [a-z]+;\s*\})*\s*"
+)
+_STAND_IN: Final = re.compile(r"\s*<[^<>\n]*>\s*")
+"""Text that is only the name of an object."""
+
+
+def inert(outputs: Sequence[Output]) -> tuple[list[Output], bool]:
+    """Return a copy of outputs in which nothing is active, and whether something was held back.
+
+    Text, raster images and JSON stay as they are. HTML is sanitised. Markdown and LaTeX, which may
+    bring HTML of their own, become text. Of all else, only what comes beside it is left; if nothing
+    does, a text says what is held. An inert copy is its own inert copy.
+    """
+    copies, held = [], False
+    for output in outputs:
+        copy, less = _inert(output)
+        copies.append(copy)
+        held = held or less
+    return copies, held
+
+
+def _inert(output: Output) -> tuple[Output, bool]:
+    match output.get("output_type"):
+        case "stream":
+            kept = {key: output[key] for key in ("output_type", "name", "text")}
+            return kept, False
+        case "error":
+            kept = {key: output[key] for key in ("output_type", "ename", "evalue", "traceback")}
+            return kept, False
+        case "display_data" | "execute_result":
+            data, held = _inert_data(output.get("data", {}))
+            kept = {"output_type": output["output_type"], "data": data}
+            kept["metadata"] = _inert_metadata(output.get("metadata", {}), data)
+            if output["output_type"] == "execute_result":
+                kept["execution_count"] = output.get("execution_count")
+            return kept, held
+        case kind:
+            note = _held_note([f"an output of type {kind}"])
+            return {"output_type": "display_data", "data": note, "metadata": {}}, True
+
+
+def _inert_data(data: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    kept: dict[str, Any] = {}
+    held: list[str] = []
+    for mimetype, value in data.items():
+        text = value if isinstance(value, str) else _lines(value)
+        if mimetype == "application/json" or (text is not None and mimetype in _AS_THEY_ARE):
+            kept[mimetype] = value
+        elif text is not None and mimetype == "text/html":
+            html, whole = sanitised(text)
+            if html is not None:
+                kept[mimetype] = html
+            if not whole:
+                held.append(mimetype)
+        else:
+            held.append(mimetype)
+    source = _markup_source(data)
+    if source is not None and _says_nothing(kept):
+        kept["text/plain"] = source
+    if held and not kept:
+        kept = _held_note(held)
+    return kept, bool(held)
+
+
+def _lines(value: Any) -> str | None:
+    """Return a multi-line string as one; None if it is none."""
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "".join(value)
+    return None
+
+
+def _markup_source(data: dict[str, Any]) -> str | None:
+    for mimetype in ("text/markdown", "text/latex"):
+        value = data.get(mimetype)
+        text = value if isinstance(value, str) else _lines(value)
+        if text is not None:
+            return text
+    return None
+
+
+def _says_nothing(kept: dict[str, Any]) -> bool:
+    """Whether there is nothing but the name of an object."""
+    plain = kept.get("text/plain", "<>")
+    return kept.keys() <= {"text/plain"} and _STAND_IN.fullmatch(str(plain)) is not None
+
+
+def _held_note(held: Sequence[str]) -> dict[str, Any]:
+    named = ", ".join(what[:100] for what in held[:10])
+    verb = "is" if len(held) == 1 else "are"
+    return {"text/plain": f"[{named} {verb} held back until somebody accepts the outputs]"}
+
+
+def _inert_metadata(metadata: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """Return what tells the size of images, and how JSON is unfolded."""
+    kept: dict[str, Any] = {}
+    for mimetype in data:
+        told = metadata.get(mimetype)
+        if not isinstance(told, dict):
+            continue
+        if mimetype in RAW_IMAGE_TYPES:
+            allowed = {key: told[key] for key in ("width", "height") if _is_size(told.get(key))}
+            if told.get("needs_background") in ("light", "dark"):
+                allowed["needs_background"] = told["needs_background"]
+        elif mimetype == "application/json":
+            allowed = (
+                {"expanded": told["expanded"]} if told.get("expanded") in (True, False) else {}
+            )
+        else:
+            continue
+        kept[mimetype] = allowed
+    return kept
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 100_000
+
+
+# -- HTML ------------------------------------------------------------------------------------------
+
+
+def _attribute(tag: str, name: str, value: str) -> str | None:
+    """Return the value of an attribute that is allowed, or None."""
+    if name == "href":
+        return value if _LINK.match(value) else None
+    if name == "src":
+        return value if _IMAGE.fullmatch(value) else None
+    if name in ("width", "height", "colspan", "rowspan", "start"):
+        return value if _NUMBER.fullmatch(value) else None
+    return value
+
+
+_CLEANER: Final = nh3.Cleaner(
+    tags=set(_TAGS),
+    clean_content_tags=_GONE_WITH_CONTENT,
+    attributes=_ATTRIBUTES,
+    tag_attribute_values=_VALUES,
+    set_tag_attribute_values={"a": {"target": "_blank"}},
+    attribute_filter=_attribute,
+    allowed_classes={"table": {"dataframe"}},
+    generic_attribute_prefixes=set(),
+    link_rel="noopener noreferrer",
+    url_schemes={"http", "https", "mailto", "data"},
+    url_relative="deny",
+)
+
+
+def sanitised(html: str) -> tuple[str | None, bool]:
+    """Return HTML with nothing in it that is active, and whether it is all that there was.
+
+    None if nothing is left to be seen, or it cannot be sanitised in a bounded time.
+    """
+    if len(html) > MAX_HTML_LENGTH or html.count("&") > _MAX_ENTITIES:
+        return None, False
+    html = _without_pandas_style(html)
+    whole, effort = _survey(html)
+    if effort > _MAX_EFFORT:
+        return None, False
+    cleaned = _CLEANER.clean(html)
+    for _ in range(3):
+        again = _CLEANER.clean(cleaned)
+        if again == cleaned:
+            return (cleaned if _is_seen(cleaned) else None), whole
+        cleaned = again
+    return None, False  # what changes with each parsing may become anything in a browser
+
+
+def _without_pandas_style(html: str) -> str:
+    """Return HTML without the style that pandas puts before a table; JupyterLab has its own."""
+    before, opened, rest = html.partition("<style scoped>")
+    style, closed, after = rest.partition("</style>")
+    if opened and closed and len(style) < 1000 and _PANDAS_STYLE.fullmatch(style):
+        return before + after
+    return html
+
+
+def _survey(html: str) -> tuple[bool, int]:
+    """Tell whether sanitising takes nothing away, and what it may cost, in steps of a parser.
+
+    For each tag a parser may walk up all open elements, and open all formatting again that was
+    closed too early. A tag counts as open until its end tag follows at its own level.
+    """
+    whole, count, deepest, formatting, most = True, 0, 0, 0, 0
+    opened: list[str] = []
+    for found in _TAG.finditer(html):
+        closing, tag, attributes = found[1], found[2].lower(), found[3]
+        count += 1
+        if tag not in _TAGS or (attributes and _KEPT_ATTRIBUTE.sub("", attributes)):
+            whole = False
+        if not closing and tag not in _VOID:
+            opened.append(tag)
+            formatting += tag in _FORMATTING
+            most = max(most, formatting)
+            deepest = max(deepest, len(opened))
+        elif closing and opened and opened[-1] == tag:
+            opened.pop()
+            formatting -= tag in _FORMATTING
+    return whole, count * (deepest + 8 * most)
+
+
+def _is_seen(html: str) -> bool:
+    return bool(re.sub(r"<[^<>]*>", "", html).strip()) or "<img " in html

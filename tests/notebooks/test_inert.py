@@ -1,0 +1,345 @@
+"""What of an output may enter a notebook unreviewed: nothing that runs, loads or covers."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from jupyter_agent_exec.notebooks.inert import MAX_HTML_LENGTH, inert, sanitised
+from jupyter_agent_exec.types import Output
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    "<SCRIPT SRC=https://evil.example/x.js></SCRIPT>",
+    "<scr<script>ipt>alert(1)</scr</script>ipt>",
+    "<img src=x onerror=alert(1)>",
+    "<img src='x' ONERROR='alert(1)'>",
+    '<img src="data:image/png;base64,AA==" onload="alert(1)">',
+    "<img/src=x/onerror=alert(1)>",
+    '<img src="https://evil.example/track.png">',
+    '<img src="//evil.example/track.png">',
+    '<img srcset="https://evil.example/a.png 1x" src="/files/secret.png">',
+    '<img src="data:image/svg+xml;base64,PHN2Zy8+">',
+    '<img src="data:text/html,<script>alert(1)</script>">',
+    '<img src="javascript:alert(1)">',
+    "<svg onload=alert(1)>",
+    "<svg><script>alert(1)</script></svg>",
+    "<svg><animate onbegin=alert(1) attributeName=x dur=1s>",
+    '<svg><a xlink:href="javascript:alert(1)"><text y=20>x</text></a></svg>',
+    "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>",
+    '<math href="javascript:alert(1)">x</math>',
+    '<iframe src="javascript:alert(1)"></iframe>',
+    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+    '<object data="data:text/html,<script>alert(1)</script>"></object>',
+    "<embed src=javascript:alert(1)>",
+    '<a href="javascript:alert(1)">x</a>',
+    '<a href=" java\tscript:alert(1)">x</a>',
+    '<a href="JaVaScRiPt&colon;alert(1)">x</a>',
+    '<a href="&#106;avascript:alert(1)">x</a>',
+    '<a href="data:text/html,<script>alert(1)</script>">x</a>',
+    '<a href="vbscript:msgbox(1)">x</a>',
+    '<a href="/api/contents/x" target="_self" rel="opener">x</a>',
+    '<form action="https://evil.example"><input name=p autofocus onfocus=alert(1)></form>',
+    "<button formaction=javascript:alert(1)>x</button>",
+    "<input type=image src=x onerror=alert(1)>",
+    "<details open ontoggle=alert(1)>x</details>",
+    "<video><source onerror=alert(1)></video>",
+    "<audio src=x onerror=alert(1)>",
+    "<body onload=alert(1)>",
+    "<link rel=stylesheet href=https://evil.example/x.css>",
+    '<meta http-equiv=refresh content="0;url=https://evil.example">',
+    "<base href=https://evil.example/>",
+    "<style>.jp-Toolbar{display:none}</style>",
+    "<style>@import 'https://evil.example/x.css';</style>",
+    '<div style="position:fixed;inset:0;background:red">x</div>',
+    '<td style="text-align: right; background: url(https://evil.example/x)">x</td>',
+    '<table><tr style="text-align: right;position:absolute"><td>x</td></tr></table>',
+    '<div id="jp-main-dock-panel" class="jp-Toolbar" name="x">x</div>',
+    '<table class="dataframe jp-Dialog"><tr><td>x</td></tr></table>',
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'></noscript>",
+    "<textarea></textarea><img src=x onerror=alert(1)>",
+    "<template><img src=x onerror=alert(1)></template>",
+    "<select><option><img src=x onerror=alert(1)></select>",
+    "<!--><img src=x onerror=alert(1)>-->",
+    "<![CDATA[<img src=x onerror=alert(1)>]]>",
+    "<xmp><img src=x onerror=alert(1)></xmp>",
+    "<plaintext><img src=x onerror=alert(1)>",
+    "<marquee onstart=alert(1)>x</marquee>",
+    '<x-custom onclick="alert(1)" contenteditable>x</x-custom>',
+    '<p onclick="alert(1)" tabindex=1 accesskey=x>x</p>',
+    "<form><math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
+    '<a href="https://evil.example" ping="https://evil.example/p" onclick=alert(1)>x</a>',
+    "<b>x</b>\x00<script>alert(1)</script>",
+]
+
+ALLOWED_TAGS = frozenset(
+    {"table", "caption", "colgroup", "col", "thead", "tbody", "tfoot", "tr", "th", "td"}
+    | {"a", "abbr", "b", "blockquote", "br", "cite", "code", "dd", "del", "details", "dfn", "div"}
+    | {"dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd", "li"}
+    | {"mark", "ol", "p", "pre", "q", "s", "samp", "small", "span", "strong", "sub", "summary"}
+    | {"sup", "tt", "u", "ul", "var", "wbr"}
+)
+ALLOWED_ATTRIBUTES = frozenset(
+    {"href", "title", "src", "alt", "width", "height", "start", "colspan", "rowspan", "border"}
+    | {"align", "valign", "scope", "style", "class", "target", "rel"}
+)
+
+
+class Parsed(HTMLParser):
+    """Asserts of each tag that it is harmless."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert tag in ALLOWED_TAGS
+        for name, value in attrs:
+            assert name in ALLOWED_ATTRIBUTES
+            assert not name.startswith("on")
+            assert value is not None
+            self._attribute(tag, name, value)
+
+    def _attribute(self, tag: str, name: str, value: str) -> None:
+        fixed = {
+            "style": {"text-align: right;", "text-align: left;", "text-align: center;"},
+            "class": {"dataframe"},
+            "target": {"_blank"},
+            "rel": {"noopener noreferrer"},
+        }
+        if name in fixed:
+            assert value in fixed[name]
+        if name == "href":
+            assert value.startswith(("https://", "http://", "mailto:"))
+        if name == "src":
+            assert value.startswith("data:image/png;base64,")
+
+    def handle_decl(self, decl: str) -> None:
+        raise AssertionError(decl)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(data)
+
+
+def display(**data: Any) -> Output:
+    bundle = {key.replace("_", "/", 1): value for key, value in data.items()}
+    return {"output_type": "display_data", "data": bundle, "metadata": {}}
+
+
+def of_data(data: dict[str, Any], metadata: dict[str, Any] | None = None) -> tuple[Output, bool]:
+    output = {"output_type": "display_data", "data": data, "metadata": metadata or {}}
+    (copy,), held = inert([output])
+    return copy, held
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("frame", ["{}", "<table class='dataframe'><tr><td>{}</td></tr></table>"])
+def test_nothing_of_a_payload_is_left(payload: str, frame: str) -> None:
+    copy, held = of_data({"text/html": frame.format(payload)})
+    html = copy["data"].get("text/html", "")
+    Parsed(html)
+    assert "alert" not in html or "<" not in html.partition("alert")[2].partition(")")[0]
+    assert held
+    again, held_again = inert([copy])
+    assert (again, held_again) == ([copy], False)
+
+
+def frames() -> dict[str, str]:
+    flat = pd.DataFrame({"region": ["north", "<b>south</b>"], "sales": [1.5, 2.25]})
+    product = pd.MultiIndex.from_product
+    multi = pd.DataFrame(
+        [[1, 2, 3, 4]] * 4,
+        index=product([["p", "q"], [1, 2]], names=["k", "l"]),
+        columns=product([["A", "B"], ["x", "y"]]),
+    )
+    return {
+        "flat": flat._repr_html_(),  # type: ignore[operator]
+        "multi": multi._repr_html_(),  # type: ignore[operator]
+        "long": pd.DataFrame({"n": range(100)})._repr_html_(),  # type: ignore[operator]
+        "to_html": flat.to_html(justify="center"),
+    }
+
+
+def shape(html: str) -> list[tuple[str, list[tuple[str, str | None]]]]:
+    """Return tags with what pandas says of their looks."""
+    found: list[tuple[str, list[tuple[str, str | None]]]] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            found.append((tag, sorted(a for a in attrs if a[0] != "halign")))
+
+    Reader().feed(html)
+    return [one for one in found if one[0] != "style"]
+
+
+@pytest.mark.parametrize("name", frames())
+def test_a_table_of_pandas_keeps_its_looks_and_nothing_is_held(name: str) -> None:
+    html = frames()[name]
+    copy, held = of_data({"text/html": html, "text/plain": "…"})
+    Parsed(copy["data"]["text/html"])
+    assert shape(copy["data"]["text/html"]) == shape(html)
+    assert "<style" not in copy["data"]["text/html"]
+    assert not held
+
+
+def test_a_styler_loses_its_colours_and_is_said_to_be_held() -> None:
+    html = pd.DataFrame({"a": [1, 2]}).style.highlight_max()._repr_html_()  # type: ignore[operator]
+    copy, held = of_data({"text/html": html})
+    assert "<style" in html
+    Parsed(copy["data"]["text/html"])
+    assert "background" not in copy["data"]["text/html"]
+    assert held
+
+
+def test_a_style_of_somebody_else_is_not_taken_for_that_of_pandas() -> None:
+    html = "<style scoped>.dataframe td { background: url(https://x) }</style><table></table>x"
+    copy, held = of_data({"text/html": html})
+    assert copy["data"]["text/html"] == "<table></table>x"
+    assert held
+
+
+def test_text_images_streams_errors_and_json_stay_as_they_are() -> None:
+    outputs: list[Output] = [
+        {"output_type": "stream", "name": "stdout", "text": "<script>\x1b[31mred"},
+        {"output_type": "error", "ename": "E", "evalue": "<b>", "traceback": ["\x1b[0mE: <b>"]},
+        {
+            "output_type": "execute_result",
+            "data": {"text/plain": "<script>", "image/png": "AAAA", "application/json": {"a": [1]}},
+            "metadata": {"image/png": {"width": 10, "height": 20}},
+            "execution_count": 3,
+        },
+    ]
+    assert inert(outputs) == (outputs, False)
+
+
+def test_lines_of_a_text_may_be_a_list() -> None:
+    copy, held = of_data({"text/html": ["<b>x", "</b>"], "text/plain": ["x\n", "y"]})
+    assert copy["data"] == {"text/html": "<b>x</b>", "text/plain": ["x\n", "y"]}
+    assert not held
+
+
+@pytest.mark.parametrize(
+    "mimetype",
+    [
+        "application/javascript",
+        "text/javascript",
+        "image/svg+xml",
+        "application/vnd.plotly.v1+json",
+        "application/vnd.vegalite.v5+json",
+        "application/vnd.jupyter.widget-view+json",
+        "application/vnd.bokehjs_exec.v0+json",
+        "application/geo+json",
+        "application/pdf",
+        "text/HTML",
+        "text/html; charset=utf-8",
+        "text/vnd.unknown",
+    ],
+)
+def test_what_is_active_or_unknown_is_held_and_named(mimetype: str) -> None:
+    copy, held = of_data({mimetype: "alert(1)"}, {mimetype: {"isolated": True}})
+    said = f"[{mimetype} is held back until somebody accepts the outputs]"
+    assert copy["data"] == {"text/plain": said}
+    assert copy["metadata"] == {}
+    assert held
+    assert inert([copy]) == ([copy], False)
+
+
+def test_what_stands_beside_something_held_is_kept() -> None:
+    data = {
+        "application/vnd.jupyter.widget-view+json": {"model_id": "1"},
+        "text/plain": "IntText()",
+    }
+    assert of_data(data) == (of_data({"text/plain": "IntText()"})[0], True)
+
+
+def test_html_that_shows_nothing_without_its_script_is_held() -> None:
+    copy, held = of_data(
+        {"application/vnd.plotly.v1+json": {}, "text/html": "<div id=a></div><script>p()</script>"}
+    )
+    assert copy["data"] == {
+        "text/plain": "[application/vnd.plotly.v1+json, text/html are held back until somebody "
+        "accepts the outputs]"
+    }
+    assert held
+
+
+@pytest.mark.parametrize("mimetype", ["text/markdown", "text/latex"])
+def test_markup_that_may_bring_html_becomes_text(mimetype: str) -> None:
+    source = "# Title <img src=x onerror=alert(1)>"
+    stand_in = "<IPython.core.display.Markdown object>"
+    for data in ({mimetype: source}, {mimetype: source, "text/plain": stand_in}):
+        copy, held = of_data(data)
+        assert copy["data"] == {"text/plain": source}
+        assert held
+    copy, _ = of_data({mimetype: source, "text/plain": "Title"})
+    assert copy["data"] == {"text/plain": "Title"}
+
+
+def test_output_metadata_keeps_sizes_only() -> None:
+    copy, _ = of_data(
+        {"image/png": "AAAA", "text/html": "x"},
+        {
+            "isolated": True,
+            "image/png": {"width": 5, "height": "100%", "needs_background": "dark", "x": 1},
+            "text/html": {"isolated": True},
+            "image/jpeg": {"width": 1},
+        },
+    )
+    assert copy["metadata"] == {"image/png": {"width": 5, "needs_background": "dark"}}
+
+
+def test_fields_that_are_not_of_the_format_are_dropped() -> None:
+    (copy,), _ = inert([{**display(text_plain="x"), "transient": {"display_id": "d"}, "x": 1}])
+    assert set(copy) == {"output_type", "data", "metadata"}
+
+
+def test_an_output_of_an_unknown_kind_is_held() -> None:
+    (copy,), held = inert([{"output_type": "update", "data": {"text/html": "x"}}])
+    assert copy["data"]["text/plain"].startswith("[an output of type update is held back")
+    assert held
+
+
+def test_links_open_elsewhere_and_lead_out_only() -> None:
+    copy, held = of_data({"text/html": '<a href="https://example.com/?a=1&amp;b=2">x</a>'})
+    assert copy["data"]["text/html"] == (
+        '<a href="https://example.com/?a=1&amp;b=2" target="_blank" rel="noopener noreferrer">x</a>'
+    )
+    assert not held
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "x" * (MAX_HTML_LENGTH + 1),
+        "&" * 400_000,
+        "<b>" * 100_000,
+        "<span>" * 20_000 + "</x>" * 20_000,
+        "<p>" + "".join(f"<b id={n}>" for n in range(64)) + "</p><p>x" * 30_000,
+        "<p>" + "".join(f"<b id={n}>" for n in range(64)) + "<div>x</div>" * 30_000,
+        "<table>" + "".join(f"<b id={n}>" for n in range(64)) + "<tr></tr>x" * 30_000,
+    ],
+    ids=["long", "entities", "deep", "walks up", "opens again", "opens again in p", "foster"],
+)
+def test_html_that_would_take_long_is_held_unread(html: str) -> None:
+    assert sanitised(html) == (None, False)
+    copy, held = of_data({"text/html": html, "text/plain": "short"})
+    assert copy["data"] == {"text/plain": "short"}
+    assert held
+
+
+def test_a_large_table_is_sanitised() -> None:
+    html = pd.DataFrame([[0.5] * 10] * 1500).to_html()
+    assert len(html) > 300_000
+    assert sanitised(html) == (html, True)
+
+
+def test_html_that_each_parsing_changes_settles_or_is_held() -> None:
+    copy, _ = of_data({"text/html": "<pre>\n\n\nx</pre>"})
+    Parsed(copy["data"].get("text/html", ""))
+    assert inert([copy])[0] == [copy]
