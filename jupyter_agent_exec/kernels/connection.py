@@ -12,17 +12,22 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any, Literal
 
-from ..models import ExecutionError, Omitted, OutputChange
+from ..models import OutputChange
 from ..types import ExecutionId, ExecutionState, Output
-from .displays import Displays, DisplayUpdate
+from .busy import Busy, Quiet, Work
+from .displays import Displays
 from .drain import Drain
+from .listeners import Listeners
 from .messages import Message
-from .outputs import Outputs, TextSink
+from .outputs import Outputs
+from .people import People, PersonExecution
+from .run import Ended, Late, Run, error_in, exits
+
+__all__ = ["Ended", "KernelConnection", "Late", "PersonExecution", "Run"]
 
 REPLY_IDLE_GRACE = 2.0
 """Seconds to wait for idle after the reply, or for the reply after idle."""
@@ -30,67 +35,16 @@ REPLY_IDLE_GRACE = 2.0
 LATE_OUTPUT_DELAY = 0.25
 """Seconds for which late output is gathered before it is handed on."""
 
+LATE_OUTPUT_BYTES = 1_000_000
+"""Of late output, gathered at one time, that is kept."""
+
 HELLO_DELAY = 0.5
 HELLO_AGAIN_DELAY = 0.05
 """Seconds after which a kernel that is starting is asked again; sooner once it has answered and
 only IOPub is missing."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How a run ended, as far as the kernel tells."""
-
-    status: Literal["ok", "error", "abandoned"]
-    """As the kernel told it; `abandoned` when it had not come to an end."""
-    reason: str | None
-    """A sentence when the kernel did not tell all by itself."""
-    execution_count: int | None
-    error: ExecutionError | None
-    outputs: list[Output]
-    outputs_complete: bool
-    omitted: Omitted
-    display_updates: list[DisplayUpdate]
-    started_at: datetime
-    finished_at: datetime
-    exits: bool
-    """Whether the code asked the kernel to exit."""
-
-
-@dataclass(eq=False, slots=True, kw_only=True)
-class Run:
-    """One source, on its way through a kernel."""
-
-    id: ExecutionId
-    """Also the id of its `execute_request`."""
-    source: str
-    store_history: bool
-    max_output_bytes: int
-    sink: TextSink
-    before: Callable[[], bool]
-    """Done in the drain's thread before sending; nothing is sent if it returns False."""
-    sent: Callable[[], None]
-    """Done in the drain's thread after it was sent."""
-    after: Callable[[Ended], None]
-    """Done in the drain's thread when it has ended."""
-    changed: Callable[[], None] | None = None
-    """Called on the loop after outputs changed, if set."""
-    outputs: Outputs = field(init=False)
-    started_at: datetime | None = None
-    _reply: dict[str, Any] | None = None
-    _idle: bool = False
-    _half_since: float | None = None
-    _told: int = 0
-    _telling: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """Output of a run that had ended."""
-
-    execution_id: ExecutionId
-    outputs: list[Output]
-    omitted: Omitted
-    display_updates: list[DisplayUpdate]
+HELLO = "hello"
+"""The id of our `kernel_info_request`."""
 
 
 class KernelConnection:
@@ -102,6 +56,10 @@ class KernelConnection:
         As in a connection file.
     kernel_id, kernel_name
         As Jupyter knows them.
+    found
+        The state in which Jupyter says that a kernel is which others use; it is then greeted with
+        one request, which waits in the kernel's queue like any other, and nobody has to wait for
+        the answer. None for a kernel that was started for us alone: see `ready`.
     """
 
     def __init__(
@@ -111,20 +69,26 @@ class KernelConnection:
         kernel_id: str,
         kernel_name: str,
         log: logging.Logger,
+        found: ExecutionState | None = None,
     ) -> None:
         self.kernel_id = kernel_id
         self.kernel_name = kernel_name
         self.kernel_info: dict[str, Any] = {}
         """Content of the kernel's `kernel_info_reply`."""
-        self.execution_state: ExecutionState = "starting"
         self.on_state: Callable[[ExecutionState], None] | None = None
         """Called on the loop when the kernel's execution state changed."""
-        self.on_late: Callable[[Late], None] | None = None
-        """Called in the drain's thread with output of runs that had ended."""
+        self.on_late: Listeners[Late] = Listeners()
+        """Called in the drain's thread with output of runs that had ended, whosever they were."""
+        self.on_person: Listeners[PersonExecution] = Listeners()
+        """Called in the drain's thread with what others run: at once, or when it has ended if
+        outputs are asked for."""
+        self.person_outputs_bytes: int | None = None
+        """Of the outputs of what others run that are kept; None if only sources are wanted."""
         self._loop = asyncio.get_running_loop()
         self.disconnected: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel's end of the connection is gone."""
-        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self.greeted: asyncio.Future[None] = self._loop.create_future()
+        """Done when the kernel has answered on both channels."""
         self._lock = threading.Lock()
         self._displays = Displays()
         self._waiting: list[asyncio.Future[None]] = []
@@ -132,18 +96,40 @@ class KernelConnection:
         self._late: dict[ExecutionId, Outputs] = {}
         self._late_since: float | None = None
         self._heard_iopub = False
+        self._hello_again_at: float | None = None
+        self._hello_delay = HELLO_AGAIN_DELAY
         self._closed = False
+        self._is_shared = found is not None
         self._drain = Drain(connection, _Frames(self), name=f"kernel-{kernel_id[:8]}", log=log)
+        self._busy = Busy(self._drain.session, found)
+        self._people = People(self.on_person)
         self._drain.start()
+        if self._is_shared:
+            self._drain.call(self._say_hello)
+
+    @property
+    def execution_state(self) -> ExecutionState:
+        """As the kernel tells it, whoever keeps it busy."""
+        return self._busy.execution_state
+
+    @property
+    def quiet(self) -> Quiet | None:
+        """Set while the kernel is idle."""
+        return self._busy.quiet
+
+    @property
+    def foreign(self) -> Work | None:
+        """What has kept the kernel busy for longest that is not ours."""
+        return self._busy.foreign
 
     # -- on the loop -------------------------------------------------------------------------------
 
     async def ready(self) -> None:
-        """Wait until the kernel answers on both channels; the caller sets a bound."""
-        while not self._ready.done():
-            self._drain.call(partial(self._drain.send, "kernel_info_request", {}, msg_id="hello"))
+        """Wait until a kernel that starts answers on both channels; the caller sets a bound."""
+        while not self.greeted.done():
+            self._drain.call(self._say_hello)
             delay = HELLO_AGAIN_DELAY if self.kernel_info else HELLO_DELAY
-            await asyncio.wait({self._ready}, timeout=delay)
+            await asyncio.wait({self.greeted}, timeout=delay)
         await self.free()
 
     def start(self, run: Run) -> None:
@@ -164,9 +150,16 @@ class KernelConnection:
         """End what runs though the kernel did not; what it still sends is late output."""
         self._drain.call(partial(self._abandon, reason))
 
+    def is_running(self, run: Run) -> bool:
+        """Tell whether the kernel is at a run of ours, as far as it has told.
+
+        Only then may it be interrupted: before and after, the kernel may be at somebody else's.
+        """
+        return self._run is run and run.has_begun and not run._idle
+
     async def free(self) -> None:
-        """Wait until the kernel is not busy, or gone."""
-        while self.execution_state == "busy" and not self.disconnected.done():
+        """Wait until nothing of ours keeps the kernel busy, or it is gone."""
+        while self._busy.has_ours and not self.disconnected.done():
             changed = self._loop.create_future()
             self._waiting.append(changed)
             await asyncio.wait({changed, self.disconnected}, return_when=asyncio.FIRST_COMPLETED)
@@ -176,8 +169,9 @@ class KernelConnection:
         if not self._closed:
             self._closed = True
             self._drain.call(self._hand_on_late)
+            self._drain.call(self._people.stop)
             await asyncio.to_thread(self._drain.stop)
-            self._gone()
+            self.lost()
 
     def _tell_state(self, state: ExecutionState) -> None:
         waiting, self._waiting = self._waiting, []
@@ -191,9 +185,12 @@ class KernelConnection:
         if run.changed is not None:
             run.changed()
 
-    def _gone(self) -> None:
-        if not self.disconnected.done():
-            self.disconnected.set_result(None)
+    def lost(self) -> None:
+        """Take note that the kernel has ended, though its end of the connection may be held open.
+
+        A process that it forked does that.
+        """
+        _settle(self.disconnected)
 
     def _on_loop(self, call: Callable[..., None], *args: Any) -> None:
         if not self._loop.is_closed():
@@ -207,6 +204,7 @@ class KernelConnection:
             run.id, self._displays, max_output_bytes=run.max_output_bytes, sink=run.sink
         )
         run.started_at = datetime.now(timezone.utc)
+        run.is_behind = self._busy.foreign is not None
         if not run.before():
             return
         self._run = run
@@ -224,54 +222,75 @@ class KernelConnection:
         )
         run.sent()
 
+    def _say_hello(self) -> None:
+        self._drain.send("kernel_info_request", {}, msg_id=HELLO)
+
     def _take_iopub(self, message: Message) -> None:
-        msg_type = message.header.msg_type
-        run = self._run
-        mine = run is not None and message.parent.msg_id == run.id
+        msg_type, parent = message.header.msg_type, message.parent
+        ours = parent.session == self._drain.session
         if msg_type == "status":
-            state = message.content.get("execution_state")
-            changed = self._take_state(state)
-            if mine and state == "idle":
-                assert run is not None
+            self._take_status(message)
+        elif self._run is not None and parent.msg_id == self._run.id:
+            self._feed(self._run.outputs, message)
+        elif parent.msg_id.startswith("x_"):
+            self._feed(self._late_outputs(ExecutionId(parent.msg_id)), message)
+        elif not ours:
+            self._busy.overhear(parent)
+        if not ours and self.on_person and not parent.msg_id.startswith("x_"):
+            self._people.take(message, self.person_outputs_bytes)
+        if not self._heard_iopub and (not self._is_shared or (ours and _ends_hello(message))):
+            self._heard_iopub = True
+            self._greet()
+
+    def _take_status(self, message: Message) -> None:
+        state, parent = message.content.get("execution_state"), message.parent
+        changed = self._busy.take(state, parent)
+        run = self._run
+        if run is not None and parent.msg_id == run.id:
+            if state == "idle":
                 run._idle = True
                 self._end_if_both(run)
-            if changed:  # told last: the loop's thread should not compete with the record
-                self._on_loop(self._tell_state, self.execution_state)
-        elif mine:
-            assert run is not None
-            self._feed(run.outputs, message)
-        elif message.parent.msg_id.startswith("x_"):
-            self._feed(self._late_outputs(ExecutionId(message.parent.msg_id)), message)
-        if not self._heard_iopub:
-            self._heard_iopub = True
-            self._greeted()
+            elif not run.has_begun:
+                self._take_up(run)
+        elif run is not None and not run.has_begun and state == "busy":
+            run.is_behind = True
+        if changed:  # told last: the loop's thread should not compete with the record
+            self._on_loop(self._tell_state, self.execution_state)
+
+    def _take_up(self, run: Run) -> None:
+        """Take note that the kernel has begun with a run."""
+        run.has_begun = True
+        if run.is_behind:
+            run.started_at = datetime.now(timezone.utc)
+        if run.begun is not None:
+            self._on_loop(run.begun)
 
     def _take_shell(self, message: Message) -> None:
         if message.header.msg_type == "kernel_info_reply":
             self.kernel_info = message.content
-            self._greeted()
+            self._greet()
         elif self._run is not None and message.parent.msg_id == self._run.id:
             self._run._reply = message.content
             self._end_if_both(self._run)
 
-    def _greeted(self) -> None:
-        if self.kernel_info and self._heard_iopub and not self._ready.done():
-            self._on_loop(lambda: None if self._ready.done() else self._ready.set_result(None))
-
-    def _take_state(self, state: object) -> bool:
-        if state not in ("starting", "idle", "busy") or state == self.execution_state:
-            return False
-        self.execution_state = state
-        return True
+    def _greet(self) -> None:
+        """Know a kernel that has answered on both channels."""
+        if not self.kernel_info or self.greeted.done():
+            return
+        if not self._heard_iopub:
+            if self._is_shared:  # it was asked before IOPub was there to be heard
+                self._hello_again_at = time.monotonic() + self._hello_delay
+                self._hello_delay *= 2
+            return
+        self._hello_again_at = None
+        if self._busy.known():
+            self._on_loop(self._tell_state, self.execution_state)
+        self._on_loop(_settle, self.greeted)
 
     def _feed(self, outputs: Outputs, message: Message) -> None:
-        if message.pieces is None:
+        for content in message.contents():
             with self._lock:
-                outputs.feed(message.header.msg_type, message.content)
-            return
-        for piece in message.pieces:
-            with self._lock:
-                outputs.feed(message.header.msg_type, {**message.content, "text": piece})
+                outputs.feed(message.header.msg_type, content)
 
     def _late_outputs(self, id: ExecutionId) -> Outputs:
         if id not in self._late:
@@ -298,6 +317,12 @@ class KernelConnection:
             if now >= due[-1]:
                 self._hand_on_late()
                 due.pop()
+        if self._hello_again_at is not None:
+            due.append(self._hello_again_at)
+            if now >= due[-1]:
+                self._hello_again_at = None
+                self._say_hello()
+                due.pop()
         return max(0.005, min(due) - now) if due else None
 
     def _tell_of_changes(self, run: Run) -> None:
@@ -309,10 +334,7 @@ class KernelConnection:
     def _hand_on_late(self) -> None:
         late, self._late, self._late_since = self._late, {}, None
         for id, outputs in late.items():
-            if self.on_late is not None:
-                self.on_late(
-                    Late(id, outputs.outputs, outputs.omitted, outputs.take_display_updates())
-                )
+            self.on_late(Late(id, outputs.outputs, outputs.omitted, outputs.take_display_updates()))
 
     def _end_if_both(self, run: Run) -> None:
         if run._idle and run._reply is not None:
@@ -323,14 +345,17 @@ class KernelConnection:
         reply = run._reply
         if reply is None:
             self._finish(run, "error", "The kernel went idle without an answer.", None)
-        else:
-            count = reply.get("execution_count")
-            self._finish(
-                run,
-                "ok" if reply.get("status") == "ok" else "error",
-                None if run._idle else "The kernel answered but did not go idle.",
-                count if isinstance(count, int) else None,
-            )
+            return
+        reason = None if run._idle else "The kernel answered but did not go idle."
+        if reply.get("status") == "aborted":
+            reason = "The kernel did not run it, since a cell that was queued before it failed."
+        count = reply.get("execution_count")
+        self._finish(
+            run,
+            "ok" if reply.get("status") == "ok" else "error",
+            reason,
+            count if isinstance(count, int) else None,
+        )
 
     def _abandon(self, reason: str) -> None:
         if self._run is not None:
@@ -352,40 +377,27 @@ class KernelConnection:
                 status=status,
                 reason=reason,
                 execution_count=execution_count,
-                error=_error_in(run._reply),
+                error=error_in(run._reply),
                 outputs=run.outputs.outputs,
                 outputs_complete=reason is None and run.outputs.complete,
                 omitted=run.outputs.omitted,
                 display_updates=run.outputs.take_display_updates(),
                 started_at=run.started_at,
                 finished_at=datetime.now(timezone.utc),
-                exits=_exits(run._reply),
+                exits=exits(run._reply),
+                aborted=(run._reply or {}).get("status") == "aborted",
             )
         run.after(ended)
 
 
-LATE_OUTPUT_BYTES = 1_000_000
-"""Of late output, gathered at one time, that is kept."""
+def _ends_hello(message: Message) -> bool:
+    """Tell whether IOPub is heard since before a request of ours was done."""
+    return message.parent.msg_id == HELLO and message.content.get("execution_state") == "idle"
 
 
-def _error_in(reply: dict[str, Any] | None) -> ExecutionError | None:
-    """Return the error that an `execute_reply` tells, if it does."""
-    if reply is None or reply.get("status") == "ok" or "ename" not in reply:
-        return None
-    return ExecutionError(
-        ename=str(reply["ename"]),
-        evalue=str(reply.get("evalue", "")),
-        traceback=[str(line) for line in reply.get("traceback", [])],
-    )
-
-
-def _exits(reply: dict[str, Any] | None) -> bool:
-    """Tell whether a reply asks the frontend to let the kernel exit."""
-    payload = (reply or {}).get("payload") or []
-    return any(
-        isinstance(item, dict) and item.get("source") == "ask_exit" and not item.get("keepkernel")
-        for item in payload
-    )
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class _Frames:
@@ -398,4 +410,5 @@ class _Frames:
         self._connection = connection
 
     def disconnected(self) -> None:
-        self._connection._on_loop(self._connection._gone)
+        self._connection._people.stop()
+        self._connection._on_loop(self._connection.lost)

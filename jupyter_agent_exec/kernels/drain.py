@@ -103,6 +103,11 @@ class Drain:
         )
         return socket
 
+    @property
+    def session(self) -> str:
+        """Our id in the headers of all that is sent here."""
+        return self._codec.session
+
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()

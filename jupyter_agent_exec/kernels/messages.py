@@ -35,6 +35,7 @@ class Header(msgspec.Struct, frozen=True):
     msg_id: str = ""
     msg_type: str = ""
     session: str = ""
+    username: str = ""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -45,6 +46,14 @@ class Message(msgspec.Struct, frozen=True):
     content: dict[str, Any]
     pieces: Iterator[str] | None = None
     """The text of a very long stream, decoded piece by piece, which `content` lacks then."""
+
+    def contents(self) -> Iterator[dict[str, Any]]:
+        """Yield the content, that of a very long stream in pieces; only once."""
+        if self.pieces is None:
+            yield self.content
+        else:
+            for piece in self.pieces:
+                yield {**self.content, "text": piece}
 
 
 _encode = msgspec.json.Encoder().encode
@@ -65,14 +74,15 @@ class Codec:
 
     def __init__(self, key: bytes, signature_scheme: str) -> None:
         self._auth = hmac.new(key, digestmod=signature_scheme.partition("-")[2]) if key else None
-        self._session = uuid.uuid4().hex
+        self.session = uuid.uuid4().hex
+        """Our id in the messaging protocol's sense: of all requests that this makes."""
 
     def request(self, msg_type: str, content: dict[str, Any], msg_id: str) -> list[bytes]:
         """Return the frames of a request on the shell channel."""
         header = {
             "msg_id": msg_id,
             "msg_type": msg_type,
-            "session": self._session,
+            "session": self.session,
             "username": "jupyter-agent-exec",
             "date": datetime.now(timezone.utc).isoformat(),
             "version": PROTOCOL_VERSION,

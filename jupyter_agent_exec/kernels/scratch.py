@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 from collections import deque
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from jupyter_client.kernelspec import NoSuchKernel
 
@@ -21,13 +20,10 @@ from ..errors import KernelSpecNotFound, KernelUnavailable
 from ..tasks import Tasks
 from ..types import ExecutionState
 from .connection import KernelConnection
+from .endings import Life
 from .kernel import Death
+from .server import ServerKernels
 from .turns import Turns
-
-EXIT_DELAYS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
-"""Seconds between looks for the exit code of a kernel whose connection is gone: sockets close a
-moment before the process has ended, and nothing portable tells when it has without reaping it."""
-
 
 IPYKERNEL_ARGUMENTS = [
     # What agents run stays out of the person's own IPython history, as with nbclient.
@@ -36,34 +32,6 @@ IPYKERNEL_ARGUMENTS = [
     # the end of the output. Here a run ends with reply and idle, and idle follows all output.
     "--Kernel._execute_sleep=0",
 ]
-
-
-class ServerKernels(Protocol):
-    """What is asked of the server's kernel manager (jupyter_server's AsyncMappingKernelManager)."""
-
-    default_kernel_name: str
-    kernel_spec_manager: Any
-    last_kernel_activity: datetime
-
-    def __contains__(self, kernel_id: str) -> bool:
-        """Tell whether a kernel is in its list."""
-
-    def start_kernel(
-        self, *, kernel_name: str, path: str, env: dict[str, str], extra_arguments: list[str]
-    ) -> Awaitable[str]:
-        """Start a kernel in the folder of a contents path; return its id."""
-
-    def get_kernel(self, kernel_id: str) -> Any:
-        """Return the manager of one kernel."""
-
-    def interrupt_kernel(self, kernel_id: str) -> Awaitable[None]:
-        """Interrupt a kernel."""
-
-    def shutdown_kernel(self, kernel_id: str, now: bool) -> Awaitable[None]:
-        """Shut a kernel down."""
-
-    def stop_watching_activity(self, kernel_id: str) -> None:
-        """Read its IOPub no more."""
 
 
 class Spec(NamedTuple):
@@ -94,8 +62,7 @@ class ScratchKernel:
         self.turns = Turns()
         self._kernels = kernels
         self._manager = manager
-        self._process = manager.provisioner
-        self._pid = getattr(self._process, "pid", None)
+        self._life = Life(kernels, manager, connection)
 
     @property
     def language_info(self) -> dict[str, Any]:
@@ -115,21 +82,7 @@ class ScratchKernel:
 
     async def death(self) -> Death:
         """Wait until it ends, and tell how."""
-        await asyncio.shield(self.connection.disconnected)
-        code = None
-        for delay in EXIT_DELAYS:
-            await asyncio.sleep(delay)
-            if self.id not in self._kernels:
-                return Death("shut_down", "Somebody shut the kernel down.")
-            process = self._manager.provisioner
-            if process is not self._process or getattr(process, "pid", None) != self._pid:
-                return Death("restarted", "Somebody restarted the kernel.")
-            code = await process.poll() if process is not None else None
-            if code is not None and not self._manager.shutting_down:
-                break
-        if self._manager.shutting_down:
-            return Death("shut_down", "Somebody shut the kernel down.")
-        return Death("died", f"The kernel died: {_told(code)}.")
+        return await self._life.death()
 
     def shows(self, execution_state: ExecutionState) -> None:
         """Tell Jupyter's list of running kernels what this one does."""
@@ -143,23 +96,6 @@ class ScratchKernel:
         await self.connection.close()
         if self.id in self._kernels:
             await self._kernels.shutdown_kernel(self.id, now=True)
-
-
-def _told(code: int | None) -> str:
-    if code is None:
-        return "it closed its connection"
-    if code >= 0:
-        return f"its process exited with code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    hint = {
-        "SIGKILL": " (perhaps for lack of memory)",
-        "SIGSEGV": " (segmentation fault)",
-        "SIGABRT": " (abort)",
-    }.get(name, "")
-    return f"its process was ended by {name}{hint}"
 
 
 class ScratchSource:

@@ -1,21 +1,139 @@
-"""Whose turn it is on a kernel: first come, first served. No I/O, no clock."""
+"""Whose turn it is on a kernel that agents share with each other and with people.
+
+Fairness, in one place:
+
+- Agents: first come, first served. A session asks for one turn at a time, so two that always have
+  something to run alternate.
+- People come first. A turn is given only when no agent holds it and the kernel has nothing to do,
+  and that for `SETTLE` seconds after somebody else's work: the cells of a *Run All* follow each
+  other within a millisecond or two, and no agent gets between them. A kernel that has been idle for
+  longer is given at once.
+- But not for ever: who has been first in line for `PATIENCE` seconds takes the next idle, however
+  short. Its request then stands in the kernel's own queue, behind what people have queued by then,
+  and before what they send later.
+
+Decides; knows no kernel, no clock and no timer but what it is given.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TypeAlias
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final, NamedTuple, Protocol
 
-Turn: TypeAlias = "asyncio.Future[None]"
-"""Done when it is one's turn."""
+from ..models import WaitingFor
+from ..records import timestamp
+from ..types import ExecutionId, ExecutionState
+from .busy import Quiet, Work
+
+SETTLE: Final = 0.02
+"""Seconds that a kernel must be idle after somebody else's work."""
+
+SETTLE_AFTER_OURS: Final = 0.005
+"""After an agent's own: what a person queued behind it follows at once."""
+
+PATIENCE: Final = 10.0
+"""Seconds at the head of the line after which any idle is taken."""
+
+
+class SharedKernel(Protocol):
+    """What is asked of a kernel that people use too."""
+
+    @property
+    def quiet(self) -> Quiet | None:
+        """Set while it is idle."""
+
+    @property
+    def foreign(self) -> Work | None:
+        """What keeps it busy and is not ours."""
+
+
+class Timer(Protocol):
+    """A call that is still to come."""
+
+    def cancel(self) -> None:
+        """Do without it."""
+
+
+class Scheduler(Protocol):
+    """The event loop, as far as it is needed here."""
+
+    def time(self) -> float:
+        """Return monotonic seconds."""
+
+    def call_later(self, delay: float, callback: Callable[[], Any], /) -> Timer:
+        """Call in `delay` seconds."""
+
+
+class Asker(NamedTuple):
+    """Who asks for a turn, for those that wait behind."""
+
+    agent: str
+    """Its name."""
+    execution_id: ExecutionId | None
+
+
+class Turn(asyncio.Future[None]):
+    """Done when it is one's turn; cancelled when the kernel ended before."""
+
+    def __init__(self, asker: Asker | None) -> None:
+        super().__init__(loop=asyncio.get_running_loop())
+        self.asker = asker
+        self.first_at: float | None = None
+        """When it came to the head of the line, on the scheduler's clock."""
+        self.granted_at: str | None = None
+
+    def grant(self) -> None:
+        """Say that it is one's turn."""
+        self.granted_at = timestamp()
+        self.set_result(None)
+
+
+def delay_before(quiet: Quiet | None, *, now: float, first_at: float) -> float | None:
+    """Return how long the head of the line has to wait still.
+
+    Parameters
+    ----------
+    quiet
+        Of the kernel.
+    now, first_at
+        On the same clock: the time, and since when it is first in line.
+
+    Returns
+    -------
+    Seconds, 0 to go in now; None if it has to wait for the kernel to become idle.
+    """
+    if quiet is None:
+        return None
+    if now - first_at >= PATIENCE:
+        return 0.0
+    settle = SETTLE_AFTER_OURS if quiet.after_ours else SETTLE
+    return max(0.0, quiet.since + settle - now)
 
 
 class Turns:
-    """A queue before one kernel, which runs one thing at a time."""
+    """The queue before one kernel, which runs one thing at a time.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    kernel
+        One that people use too; None for one of an agent's own, which is given at once when no
+        agent holds it.
+    scheduler
+        None for the running loop.
+    """
+
+    def __init__(
+        self, kernel: SharedKernel | None = None, scheduler: Scheduler | None = None
+    ) -> None:
+        self._kernel = kernel
+        self._scheduler = scheduler
         self._holder: Turn | None = None
         self._waiting: deque[Turn] = deque()
+        self._timer: Timer | None = None
+        self._closed = False
 
     def __len__(self) -> int:
         """Count those that wait."""
@@ -23,27 +141,112 @@ class Turns:
 
     @property
     def free(self) -> bool:
-        """Whether the next to ask gets its turn at once."""
-        return self._holder is None
+        """Whether the next to ask gets its turn at once, as far as can be told."""
+        if self._holder is not None or self._waiting or self._closed:
+            return False
+        return self._kernel is None or self._delay(None) == 0
 
-    def ask(self) -> Turn:
+    def ask(self, asker: Asker | None = None) -> Turn:
         """Queue up; the turn that comes back is done at once if the kernel is free."""
-        turn: Turn = asyncio.get_running_loop().create_future()
-        if self._holder is None:
-            self._grant(turn)
+        turn = Turn(asker)
+        if self._closed:
+            turn.cancel()
         else:
             self._waiting.append(turn)
+            self._look()
         return turn
 
     def leave(self, turn: Turn) -> None:
         """Give the turn back, or stop waiting for it."""
         if turn is self._holder:
             self._holder = None
-            if self._waiting:
-                self._grant(self._waiting.popleft())
         elif turn in self._waiting:
             self._waiting.remove(turn)
+        self._look()
 
-    def _grant(self, turn: Turn) -> None:
-        self._holder = turn
-        turn.set_result(None)
+    def kernel_is(self, execution_state: ExecutionState) -> None:
+        """Take note of what the kernel does now.
+
+        Who has lost patience takes an idle also if it is over by the time that it is told.
+        """
+        self._look()
+        if execution_state == "idle" and self._holder is None and self._waiting:
+            first_at = self._waiting[0].first_at
+            if first_at is not None and self._clock.time() - first_at >= PATIENCE:
+                self._grant()
+
+    def ahead_of(self, turn: Turn) -> WaitingFor | None:
+        """Tell behind whom a turn waits; None if it does not wait."""
+        if turn.done():
+            return None
+        if self._holder is not None:
+            asker = self._holder.asker
+            return WaitingFor(
+                who="agent",
+                agent=None if asker is None else asker.agent,
+                execution_id=None if asker is None else asker.execution_id,
+                since=self._holder.granted_at,
+            )
+        return self.person or WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
+
+    @property
+    def person(self) -> WaitingFor | None:
+        """Whose work that is not an agent's the kernel is at, if it is.
+
+        Who has the turn, but whose code has not begun, waits behind it in the kernel's own queue.
+        """
+        foreign = None if self._kernel is None else self._kernel.foreign
+        if foreign is None:
+            return None
+        return WaitingFor(who="person", agent=None, execution_id=None, since=_told(foreign.since))
+
+    def close(self) -> None:
+        """Cancel all that wait, and give no more turns: the kernel has ended."""
+        self._closed = True
+        self._stop_timer()
+        while self._waiting:
+            self._waiting.popleft().cancel()
+
+    @property
+    def _clock(self) -> Scheduler:
+        return self._scheduler or asyncio.get_running_loop()
+
+    def _look(self) -> None:
+        """Give the turn to the first in line if it may have it, or look again when it may."""
+        self._stop_timer()
+        while self._waiting and self._waiting[0].cancelled():  # by who waited for it
+            self._waiting.popleft()
+        if self._holder is not None or not self._waiting:
+            return
+        if self._kernel is None:
+            self._grant()
+            return
+        first = self._waiting[0]
+        if first.first_at is None:
+            first.first_at = self._clock.time()
+        delay = self._delay(first.first_at)
+        if delay == 0:
+            self._grant()
+        elif delay is not None:
+            self._timer = self._clock.call_later(delay, self._look)
+
+    def _delay(self, first_at: float | None) -> float | None:
+        assert self._kernel is not None
+        now = self._clock.time()
+        return delay_before(
+            self._kernel.quiet, now=now, first_at=now if first_at is None else first_at
+        )
+
+    def _grant(self) -> None:
+        self._stop_timer()
+        self._holder = self._waiting.popleft()
+        self._holder.grant()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _told(moment: datetime | None) -> str | None:
+    return None if moment is None else timestamp(moment)

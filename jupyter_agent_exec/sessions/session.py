@@ -256,7 +256,7 @@ class LiveSession:
     async def _born(self, kernel: Kernel) -> None:
         """Run the init source in a kernel that has not run anything."""
         self._publish("kernel", self)
-        kernel.connection.on_late = self._lane.recorder.late
+        kernel.connection.on_late.add(self._lane.recorder.late)
         if self._init_source is None:
             return
         record = await self._lane.run_first(self._init_source, kernel, SERVER)

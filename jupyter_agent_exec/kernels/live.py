@@ -1,0 +1,238 @@
+"""Kernels that run already and are a person's: adopted by id, shared, never shut down by us.
+
+All sessions that hold a kernel share one connection to it and one queue before it, for as long as
+this life of it lasts. The server's own watching, restarting and buffering of it goes on as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from ..errors import KernelNotFound, KernelUnavailable
+from ..types import ExecutionState
+from .connection import KernelConnection
+from .endings import Life, settled
+from .kernel import Death
+from .server import ServerKernels
+from .turns import Turns
+
+ANSWER_TIMEOUT: Final = 1.0
+"""Seconds for which an idle kernel's answer is waited for. It may have become busy meanwhile, and
+then it is known soon enough."""
+
+
+class LiveKernels:
+    """Adopts kernels that the server runs.
+
+    Parameters
+    ----------
+    kernels
+        The server's kernel manager.
+    start_timeout
+        Seconds within which a kernel that starts, or is being restarted, must answer.
+    """
+
+    def __init__(
+        self, kernels: ServerKernels, *, log: logging.Logger, start_timeout: float
+    ) -> None:
+        self._kernels = kernels
+        self._log = log
+        self._start_timeout = start_timeout
+        self._lives: dict[str, _SharedLife] = {}
+
+    async def adopt(self, kernel_id: str) -> LiveKernel:
+        """Hold a kernel, which may be busy for long still; the caller has to let it go.
+
+        Raises
+        ------
+        KernelNotFound
+            The server has none with this id.
+        KernelUnavailable
+            It is dead, does not come to life in time, or cannot be reached from here.
+        """
+        manager, was_restarted = await self._come_to_life(kernel_id)
+        found = "starting" if was_restarted else _state_of(manager)
+        life = self._lives.get(kernel_id)
+        if life is None or life.is_over:
+            life = self._lives[kernel_id] = _SharedLife(
+                self._kernels, manager, kernel_id, found, self._log
+            )
+        kernel = LiveKernel(self, life)
+        try:
+            await self._wait_for_answer(kernel, found)
+        except BaseException:
+            await kernel.let_go()
+            raise
+        return kernel
+
+    async def interrupt(self, kernel_id: str) -> None:
+        """Interrupt a kernel."""
+        await self._kernels.interrupt_kernel(kernel_id)
+
+    async def stop(self) -> None:
+        """Let go of all kernels, whoever holds them."""
+        lives, self._lives = self._lives, {}
+        await asyncio.gather(*(life.close() for life in lives.values()))
+
+    async def leave(self, life: _SharedLife) -> None:
+        """Close the connection if nobody holds this life of a kernel any more."""
+        if life.holders:
+            return
+        if self._lives.get(life.connection.kernel_id) is life:
+            del self._lives[life.connection.kernel_id]
+        await life.close()
+
+    async def _come_to_life(self, kernel_id: str) -> tuple[Any, bool]:
+        """Return the manager of a kernel that lives, and whether it had to be waited for."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._start_timeout
+        waited = False
+        while (left := deadline - loop.time()) > 0:
+            if kernel_id not in self._kernels:
+                raise KernelNotFound(
+                    f"No kernel with the id {kernel_id!r} runs on this server.",
+                    kernel_id=kernel_id,
+                )
+            manager = self._kernels.get_kernel(kernel_id)
+            _check_local(manager, kernel_id)
+            if not manager.ready.done():
+                await settled(manager, left)
+            elif await manager.is_alive():
+                return manager, waited
+            elif not manager.autorestart or manager.shutting_down:
+                break
+            else:
+                await _restarting(manager, left)
+            waited = True
+        raise KernelUnavailable(
+            "The kernel is dead, or does not come back; a person can restart it.",
+            kernel_id=kernel_id,
+        )
+
+    async def _wait_for_answer(self, kernel: LiveKernel, found: ExecutionState) -> None:
+        """Wait until it is known what a kernel does that should be able to tell at once."""
+        connection = kernel.connection
+        starts = found == "starting"
+        if found != "busy":
+            await asyncio.wait(
+                {connection.greeted, connection.disconnected},
+                timeout=self._start_timeout if starts else ANSWER_TIMEOUT,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        if connection.disconnected.done() or (starts and not connection.greeted.done()):
+            raise KernelUnavailable(
+                "The kernel ended, or did not answer, when it was about to be used.",
+                kernel_id=kernel.id,
+            )
+
+
+class LiveKernel:
+    """A person's kernel, in one life, as one session holds it."""
+
+    owned = False
+
+    def __init__(self, kernels: LiveKernels, life: _SharedLife) -> None:
+        self.id = life.connection.kernel_id
+        self.name = life.connection.kernel_name
+        self.connection = life.connection
+        self.turns = life.turns
+        self._kernels = kernels
+        self._life = life
+        life.holders.add(self)
+
+    @property
+    def display_name(self) -> str:
+        """The kernelspec's name for people."""
+        return self._life.display_name
+
+    @property
+    def language_info(self) -> dict[str, Any]:
+        """As the kernel tells it; empty while it has been busy since it was adopted."""
+        info: dict[str, Any] = self.connection.kernel_info.get("language_info", {})
+        return info
+
+    async def interrupt(self) -> None:
+        """Interrupt what runs in it, whosever that is."""
+        await self._kernels.interrupt(self.id)
+
+    async def death(self) -> Death:
+        """Wait until this life ends, and tell how."""
+        return await asyncio.shield(self._life.ending)
+
+    async def let_go(self) -> None:
+        """Hold it no more; it goes on as it is."""
+        self._life.holders.discard(self)
+        await self._kernels.leave(self._life)
+
+
+class _SharedLife:
+    """What all who hold a kernel share."""
+
+    def __init__(
+        self,
+        kernels: ServerKernels,
+        manager: Any,
+        kernel_id: str,
+        found: ExecutionState,
+        log: logging.Logger,
+    ) -> None:
+        self.display_name: str = manager.kernel_spec.display_name
+        self.connection = KernelConnection(
+            manager.get_connection_info(),
+            kernel_id=kernel_id,
+            kernel_name=manager.kernel_name,
+            found=found,
+            log=log,
+        )
+        self.turns = Turns(self.connection)
+        self.connection.on_state = self.turns.kernel_is
+        self.connection.disconnected.add_done_callback(lambda _: self.turns.close())
+        self.holders: set[LiveKernel] = set()
+        self._life = Life(kernels, manager, self.connection)
+        self._life.watch()
+        self.ending = asyncio.create_task(self._life.death(), name=f"end of {kernel_id}")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the kernel has ended, as far as can be told at once."""
+        return self._life.is_over
+
+    async def close(self) -> None:
+        """Let go of the kernel; who waits for its end is cancelled."""
+        self._life.unwatch()
+        self.ending.cancel()
+        await asyncio.wait({self.ending})
+        await self.connection.close()
+
+
+def _state_of(manager: Any) -> ExecutionState:
+    """Return what the server knows a kernel to do."""
+    state = getattr(manager, "execution_state", None)
+    return state if state in ("busy", "idle") else "starting"
+
+
+def _check_local(manager: Any, kernel_id: str) -> None:
+    if not manager.get_connection_info().get("shell_port"):
+        raise KernelUnavailable(
+            "The kernel runs on another machine, behind a gateway, where it cannot be reached.",
+            kernel_id=kernel_id,
+        )
+
+
+async def _restarting(manager: Any, timeout: float) -> None:
+    """Wait until the server's restarter restarts a dead kernel, or gives it up."""
+    told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def tell() -> None:
+        if not told.done():
+            told.set_result(None)
+
+    manager.add_restart_callback(tell, "restart")
+    manager.add_restart_callback(tell, "dead")
+    try:
+        await asyncio.wait({told}, timeout=timeout)
+    finally:
+        manager.remove_restart_callback(tell, "restart")
+        manager.remove_restart_callback(tell, "dead")

@@ -1,0 +1,143 @@
+"""What people run in a kernel that agents use too, as far as IOPub tells: best effort.
+
+What ran before one listened is not told, and neither is code that was run silently. Output that
+comes after its cell has ended is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Literal
+
+from ..models import Omitted
+from ..types import ExecutionId, Output
+from .displays import Displays
+from .messages import Message
+from .outputs import Outputs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonExecution:
+    """Something that was run in a kernel, and not by an agent of ours."""
+
+    msg_id: str
+    """Of its `execute_request`."""
+    source: str
+    execution_count: int | None
+    username: str
+    """As its sender calls itself in the message's header; empty if not told."""
+    session: str
+    """Its sender's id, in the messaging protocol's sense; empty if not told."""
+    started_at: datetime
+    outputs: list[Output] | None
+    """None when only the source is asked for."""
+    omitted: Omitted
+    """Of the outputs."""
+    status: Literal["ok", "error"] | None
+    """None when only the source is asked for, or its end was not seen."""
+    complete: bool
+    """Whether its end was seen and all its outputs are here; True when only the source is asked
+    for."""
+
+
+@dataclass(slots=True)
+class _Running:
+    execution: Message
+    started_at: datetime
+    outputs: Outputs
+    status: Literal["ok", "error"] = "ok"
+
+
+class People:
+    """Makes executions of the messages that have a foreign parent; in the drain's thread.
+
+    Parameters
+    ----------
+    tell
+        Called with each execution.
+    """
+
+    def __init__(self, tell: Callable[[PersonExecution], None]) -> None:
+        self._tell = tell
+        self._displays = Displays()
+        self._running: dict[str, _Running] = {}
+
+    def take(self, message: Message, outputs_bytes: int | None) -> None:
+        """Take a message.
+
+        Parameters
+        ----------
+        outputs_bytes
+            Of an execution's outputs that are kept; None if only the source is wanted.
+        """
+        msg_type, msg_id = message.header.msg_type, message.parent.msg_id
+        if msg_type == "execute_input":
+            self._begin(message, outputs_bytes)
+        elif (running := self._running.get(msg_id)) is None:
+            pass
+        elif msg_type != "status":
+            self._feed(running, message)
+        elif message.content.get("execution_state") == "idle":
+            self._end(self._running.pop(msg_id), complete=True)
+
+    def stop(self) -> None:
+        """Tell of those whose end will not be seen."""
+        while self._running:
+            self._end(self._running.pop(next(iter(self._running))), complete=False)
+
+    def _begin(self, message: Message, outputs_bytes: int | None) -> None:
+        now = datetime.now(timezone.utc)
+        if outputs_bytes is None:
+            self._tell(_told(message, now))
+            return
+        id = ExecutionId(message.parent.msg_id)
+        self._running[id] = _Running(
+            message,
+            now,
+            Outputs(id, self._displays, max_output_bytes=outputs_bytes, sink=None),
+        )
+
+    def _feed(self, running: _Running, message: Message) -> None:
+        if message.header.msg_type == "error":
+            running.status = "error"
+        for content in message.contents():
+            running.outputs.feed(message.header.msg_type, content)
+
+    def _end(self, running: _Running, *, complete: bool) -> None:
+        outputs = running.outputs
+        self._tell(
+            _told(
+                running.execution,
+                running.started_at,
+                outputs=outputs.outputs,
+                omitted=outputs.omitted,
+                status=running.status if complete else None,
+                complete=complete and outputs.complete,
+            )
+        )
+
+
+def _told(
+    message: Message,
+    started_at: datetime,
+    *,
+    outputs: list[Output] | None = None,
+    omitted: Omitted | None = None,
+    status: Literal["ok", "error"] | None = None,
+    complete: bool = True,
+) -> PersonExecution:
+    count = message.content.get("execution_count")
+    return PersonExecution(
+        msg_id=message.parent.msg_id,
+        source=str(message.content.get("code", "")),
+        execution_count=count if isinstance(count, int) else None,
+        username=message.parent.username,
+        session=message.parent.session,
+        started_at=started_at,
+        outputs=outputs,
+        omitted=omitted or Omitted(),
+        status=status,
+        complete=complete,
+    )
