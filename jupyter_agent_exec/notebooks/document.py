@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
+from typing import Final
+from uuid import uuid4
+from weakref import WeakValueDictionary
 
-from ..errors import NotebookNotFound
-from ..types import Via
-from .changes import Change, Expected, Notebook, Reach, Unreachable, Way
+from ..errors import DocumentChanged, NotebookNotFound
+from ..models import Edit
+from ..types import CellId, Digest, Via
+from .applying import order_of
+from .changes import Change, Expected, Moved, Notebook, Reach, Unreachable, Way
+from .edits import Planned, as_told, notebook_hash, plan, state_of
+
+MAX_PLANS: Final = 10
+"""How often edits are planned anew when the notebook moves under them."""
+
+_LONG: Final = 50_000
+"""Edits times cells from which on planning would hold up the loop."""
 
 
 class Notebooks:
@@ -20,6 +33,7 @@ class Notebooks:
 
     def __init__(self, reaches: Sequence[Reach]) -> None:
         self._reaches = reaches
+        self._edited: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def reach(self, path: str) -> Way:
         """Return the way to a notebook now.
@@ -28,9 +42,9 @@ class Notebooks:
         ------
         NotebookNotFound
         """
-        async for way in self._ways(path):
+        async for _, way in self._ways(path):
             return way
-        raise NotebookNotFound(f"No notebook can be reached at {path}.", path=path)
+        raise _nowhere(path)
 
     async def read(self, path: str) -> tuple[Way, Notebook]:
         """Return a notebook as it is now, and how it was reached.
@@ -39,12 +53,8 @@ class Notebooks:
         ------
         NotebookNotFound, DocumentUnwritable
         """
-        async for way in self._ways(path):
-            try:
-                return way, await way.read()
-            except Unreachable:
-                continue
-        raise NotebookNotFound(f"No notebook can be reached at {path}.", path=path)
+        _, way, notebook = await self._read(path, ())
+        return way, notebook
 
     async def apply(self, path: str, changes: Sequence[Change], expected: Expected) -> Via:
         """Make changes, all or none, and return how the notebook was reached.
@@ -56,16 +66,132 @@ class Notebooks:
         ------
         Moved, NotebookNotFound, DocumentUnwritable
         """
-        async for way in self._ways(path):
+        async for _, way in self._ways(path):
             try:
                 await way.apply(changes, expected)
             except Unreachable:
                 continue
             return way.via
-        raise NotebookNotFound(f"No notebook can be reached at {path}.", path=path)
+        raise _nowhere(path)
 
-    async def _ways(self, path: str) -> AsyncIterator[Way]:
+    async def edit(
+        self,
+        path: str,
+        edits: Sequence[Edit],
+        hash: Digest | None,
+        about_to: Callable[[], Awaitable[None]],
+    ) -> tuple[Via, Planned]:
+        """Make edits, all or none; return how the notebook was reached, and what was done.
+
+        Parameters
+        ----------
+        hash
+            Of the notebook as it was read; None if whatever it is now will do.
+        about_to
+            Awaited once, when it is known what is to be done, before anything is.
+
+        Raises
+        ------
+        NotebookNotFound, DocumentUnwritable, CellNotFound, DocumentChanged, InvalidRequest
+            Nothing was done.
+        """
+        lock = self._edited.setdefault(path, asyncio.Lock())
+        async with lock:
+            return await self._edit(path, edits, hash, _Once(about_to))
+
+    async def _edit(
+        self, path: str, edits: Sequence[Edit], hash: Digest | None, about_to: _Once
+    ) -> tuple[Via, Planned]:
+        ids: list[CellId] = []
+        broken: list[Reach] = []
+        unsure: list[Planned] = []
+        for _ in range(MAX_PLANS):
+            reach, way, notebook = await self._read(path, broken)
+            for made in unsure:
+                if _is_made(made, notebook):
+                    return way.via, made
+            if hash is not None and hash != notebook_hash(notebook.cells):
+                raise DocumentChanged(
+                    "hash: the notebook's cells have changed since it was read; nothing was "
+                    "changed. Read it again.",
+                    field="hash",
+                    **as_told(notebook.cells),
+                )
+            planned = await _plan(notebook, edits, ids)
+            await about_to()
+            try:
+                await way.apply(planned.changes, planned.expected)
+            except Moved:
+                continue
+            except Unreachable:
+                broken.append(reach)
+                unsure.append(planned)
+                continue
+            return way.via, planned
+        raise DocumentChanged(
+            f"The notebook changed {MAX_PLANS} times while it was to be edited; nothing was "
+            "changed. Try again.",
+            **as_told(notebook.cells),
+        )
+
+    async def _read(self, path: str, broken: Collection[Reach]) -> tuple[Reach, Way, Notebook]:
+        async for reach, way in self._ways(path, broken):
+            try:
+                return reach, way, await way.read()
+            except Unreachable:
+                continue
+        raise _nowhere(path)
+
+    async def _ways(
+        self, path: str, broken: Collection[Reach] = ()
+    ) -> AsyncIterator[tuple[Reach, Way]]:
         for reach in self._reaches:
-            way = await reach.reach(path)
+            way = None if reach in broken else await reach.reach(path)
             if way is not None:
-                yield way
+                yield reach, way
+
+
+class _Once:
+    """Awaits something the first time only."""
+
+    def __init__(self, call: Callable[[], Awaitable[None]]) -> None:
+        self._call: Callable[[], Awaitable[None]] | None = call
+
+    async def __call__(self) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            await call()
+
+
+async def _plan(notebook: Notebook, edits: Sequence[Edit], ids: list[CellId]) -> Planned:
+    """Return a plan; planned again, the same cells get the same ids.
+
+    Then what was put before a way broke off is not put a second time.
+    """
+    new_id = _replayed(ids).__next__
+    if len(edits) * len(notebook.cells) < _LONG:
+        return plan(notebook, edits, new_id)
+    return await asyncio.to_thread(plan, notebook, edits, new_id)
+
+
+def _replayed(ids: list[CellId]) -> Iterator[CellId]:
+    index = 0
+    while True:
+        if index == len(ids):
+            ids.append(CellId(uuid4().hex[:12]))
+        yield ids[index]
+        index += 1
+
+
+def _is_made(planned: Planned, notebook: Notebook) -> bool:
+    """Whether a plan of which it is not known is what the notebook looks like."""
+    touched = {*planned.before["cells"], *planned.after["cells"]}
+    return (
+        order_of(notebook.cells) == planned.after["order"]
+        and state_of(notebook.cells, touched) == planned.after
+        and planned.before != planned.after
+    )
+
+
+def _nowhere(path: str) -> NotebookNotFound:
+    return NotebookNotFound(f"No notebook can be reached at {path!r}.", path=path)

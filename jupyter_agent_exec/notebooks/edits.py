@@ -1,0 +1,330 @@
+"""From edits that an agent asks for to changes of a document. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any, TypedDict
+
+from msgspec import Struct
+
+from ..errors import CellNotFound, DocumentChanged, InvalidRequest
+from ..models import (
+    CellPart,
+    ClearOutputs,
+    DeleteCell,
+    Edit,
+    InsertCell,
+    MoveCell,
+    OutputChange,
+    ReplaceCell,
+    SplitCell,
+)
+from ..records import digest_of
+from ..types import CellId, CellType, Digest
+from . import changes
+from .applying import apply, id_of, joined, order_of
+from .changes import Change, Expected, Notebook, Position
+
+MAX_TOLD_SOURCE = 2_000
+"""Characters of each cell's source that a refusal tells."""
+
+MAX_TOLD_CELLS = 500
+
+
+class Touched(TypedDict):
+    """A cell as the record keeps it."""
+
+    cell_type: str
+    source: str
+
+
+class State(TypedDict):
+    """Cells that edits touch, and the order of all; see `records.NotebookEdited`."""
+
+    order: list[CellId]
+    cells: dict[CellId, Touched]
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """What edits amount to, on a notebook as it was read."""
+
+    changes: list[Change]
+    expected: Expected
+    cell_ids: list[list[CellId]]
+    """For each edit, the cells that it added or changed."""
+    before: State
+    after: State
+    hash: Digest
+    """Of the notebook after them."""
+
+
+def notebook_hash(cells: Iterable[dict[str, Any]]) -> Digest:
+    """Return the SHA-256 of ids, types and sources, the same by whichever way they were read."""
+    told = [[id_of(cell), cell["cell_type"], joined(cell["source"])] for cell in cells]
+    return digest_of(as_json(told))
+
+
+def as_json(value: Any) -> bytes:
+    """Return a value as JSON in ASCII, so that a lone surrogate in a source passes."""
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def source_hash(source: str) -> Digest:
+    """Return the SHA-256 of a source; a lone surrogate, which JSON allows, counts as it is."""
+    return Digest(hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest())
+
+
+def plan(notebook: Notebook, edits: Sequence[Edit], new_id: Callable[[], CellId]) -> Planned:
+    """Return the changes that make the edits, in order; each sees what those before it did.
+
+    Parameters
+    ----------
+    new_id
+        Gives an id for a cell that is added; asked again if the notebook has that one.
+
+    Raises
+    ------
+    CellNotFound, DocumentChanged
+        A cell is gone, or has another source than the edit says.
+    InvalidRequest
+        An edit cannot be made.
+    """
+    planner = _Planner(notebook, new_id)
+    cell_ids = []
+    for index, edit in enumerate(edits):
+        planner.at = f"edits[{index}]"
+        cell_ids.append(planner.edit(edit))
+    return planner.planned(cell_ids)
+
+
+def state_of(cells: Sequence[dict[str, Any]], touched: Container[CellId]) -> State:
+    """Return the order of all cells, and those that are touched."""
+    return {
+        "order": order_of(cells),
+        "cells": {
+            id: {"cell_type": cell["cell_type"], "source": joined(cell["source"])}
+            for cell in cells
+            if (id := id_of(cell)) is not None and id in touched
+        },
+    }
+
+
+def as_told(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the state of a notebook for the detail of a refusal."""
+    told = [
+        {
+            "id": id_of(cell),
+            "cell_type": cell["cell_type"],
+            "source": (source := joined(cell["source"]))[:MAX_TOLD_SOURCE],
+            "source_sha256": source_hash(source),
+        }
+        for cell in cells[:MAX_TOLD_CELLS]
+    ]
+    return {"hash": notebook_hash(cells), "cells": told, "cell_count": len(cells)}
+
+
+class _Planner:
+    """The notebook as it is after the edits so far, and how it came to be so."""
+
+    def __init__(self, notebook: Notebook, new_id: Callable[[], CellId]) -> None:
+        self._base = notebook.cells
+        self._new_id = new_id
+        self._now: dict[str, Any] = {
+            "cells": notebook.cells,
+            "nbformat_minor": notebook.nbformat_minor,
+        }
+        self._taken = set(order_of(notebook.cells))
+        self._changes: list[Change] = []
+        self._touched: dict[CellId, None] = {}
+        self._relied_on: dict[CellId, None] = {}
+        self.at = ""
+
+    def edit(self, edit: Edit) -> list[CellId]:
+        """Make an edit, and return the cells that it added or changed."""
+        match edit:
+            case InsertCell():
+                return [self._insert(edit.cell_type, edit.source, self._position(edit))]
+            case ReplaceCell():
+                return self._replace(edit)
+            case MoveCell():
+                return self._move(edit)
+            case DeleteCell():
+                self._cell(edit.cell_id, edit.source_sha256)
+                self._touch(edit.cell_id)
+                self._do(changes.DeleteCell(cell_id=edit.cell_id))
+                return []
+            case SplitCell():
+                return self._split(edit)
+            case ClearOutputs():
+                return self._clear(edit)
+
+    def planned(self, cell_ids: list[list[CellId]]) -> Planned:
+        """Return the plan."""
+        base = {id: cell for cell in self._base if (id := id_of(cell)) is not None}
+        needed = [id for id in (*self._touched, *self._relied_on) if id in base]
+        return Planned(
+            changes=self._changes,
+            expected=Expected(
+                cells={id: (base[id]["cell_type"], joined(base[id]["source"])) for id in needed},
+                order=order_of(self._base),
+            ),
+            cell_ids=cell_ids,
+            before=state_of(self._base, self._touched),
+            after=state_of(self._now["cells"], self._touched),
+            hash=notebook_hash(self._now["cells"]),
+        )
+
+    # -- edits -------------------------------------------------------------------------------------
+
+    def _insert(self, cell_type: CellType, source: str, at: Position) -> CellId:
+        id = self._new_id()
+        while id in self._taken:
+            id = self._new_id()
+        self._taken.add(id)
+        self._touch(id)
+        self._do(changes.PutCell(cell=new_cell(id, cell_type, source), at=at))
+        return id
+
+    def _replace(self, edit: ReplaceCell) -> list[CellId]:
+        cell = self._cell(edit.cell_id, edit.source_sha256)
+        self._become(edit.cell_id, cell, edit.cell_type or cell["cell_type"], edit.source)
+        return [edit.cell_id]
+
+    def _move(self, edit: MoveCell) -> list[CellId]:
+        self._cell(edit.cell_id, None)
+        if edit.cell_id in (edit.after, edit.before):
+            field = "after" if edit.cell_id == edit.after else "before"
+            raise self._invalid(field, "a cell cannot be moved next to itself")
+        at = self._position(edit)
+        self._touch(edit.cell_id)
+        self._do(changes.MoveCell(cell_id=edit.cell_id, at=at))
+        return [edit.cell_id]
+
+    def _split(self, edit: SplitCell) -> list[CellId]:
+        cell = self._cell(edit.cell_id, edit.source_sha256)
+        first, *others = edit.parts
+        self._become(edit.cell_id, cell, first.cell_type, first.source)
+        ids = [edit.cell_id]
+        for part in others:
+            ids.append(self._insert_part(part, after=ids[-1]))
+        return ids
+
+    def _insert_part(self, part: CellPart, after: CellId) -> CellId:
+        return self._insert(part.cell_type, part.source, Position(after=after))
+
+    def _clear(self, edit: ClearOutputs) -> list[CellId]:
+        if edit.cell_id is not None:
+            cell = self._cell(edit.cell_id, None)
+            if cell["cell_type"] != "code":
+                raise self._invalid("cell_id", f"a {cell['cell_type']} cell has no outputs")
+            cells = [cell]
+        else:
+            cells = [cell for cell in self._now["cells"] if cell["cell_type"] == "code"]
+        cleared = []
+        for cell in cells:
+            id = id_of(cell)
+            if id is None:
+                raise self._invalid(
+                    "op",
+                    "in a notebook older than nbformat 4.5, cells without id cannot be cleared",
+                )
+            if cell["outputs"] or cell["execution_count"] is not None:
+                self._clear_one(cell, id)
+                cleared.append(id)
+        return cleared
+
+    def _clear_one(self, cell: dict[str, Any], id: CellId) -> None:
+        self._touch(id)
+        if cell["outputs"]:
+            cut = [OutputChange(index=0, truncate=True)]
+            self._do(changes.SetOutputs(cell_id=id, changes=cut))
+        if cell["execution_count"] is not None:
+            metadata = cell["metadata"]
+            self._do(
+                changes.SetCell(
+                    cell_id=id,
+                    agent_exec=metadata.get("agent_exec"),
+                    execution_count=None,
+                    execution_state="idle",
+                    trusted=metadata.get("trusted") is True,
+                )
+            )
+
+    def _become(self, id: CellId, cell: dict[str, Any], cell_type: str, source: str) -> None:
+        """Give a cell another source, and another type if it has another."""
+        self._touch(id)
+        if cell_type == cell["cell_type"]:
+            self._do(changes.SetSource(cell_id=id, source=source))
+            return
+        kept = {
+            key: value
+            for key, value in cell["metadata"].items()
+            if key not in ("agent_exec", "trusted", "execution")
+        }
+        at = self._where(id)
+        self._do(changes.DeleteCell(cell_id=id))
+        self._do(changes.PutCell(cell={**new_cell(id, cell_type, source), "metadata": kept}, at=at))
+
+    # -- helpers -----------------------------------------------------------------------------------
+
+    def _do(self, change: Change) -> None:
+        self._now = apply(self._now, [change], Expected())
+        self._changes.append(change)
+
+    def _touch(self, id: CellId) -> None:
+        self._touched[id] = None
+
+    def _where(self, id: CellId) -> Position:
+        """Return the place of a cell by its neighbour."""
+        order = order_of(self._now["cells"])
+        index = order.index(id)
+        if index + 1 == len(order):
+            return Position()
+        if index > 0 and order[index - 1]:
+            return Position(after=order[index - 1])
+        if order[index + 1]:
+            return Position(before=order[index + 1])
+        raise self._invalid(
+            "cell_type", "its place cannot be told among cells without ids, before nbformat 4.5"
+        )
+
+    def _position(self, edit: InsertCell | MoveCell) -> Position:
+        if edit.after is not None and edit.before is not None:
+            raise self._invalid("after", "together with 'before'; say one of them")
+        for field in ("after", "before"):
+            id = getattr(edit, field)
+            if id is not None:
+                self._cell(id, None, field)
+                self._relied_on[id] = None
+        return Position(after=edit.after, before=edit.before)
+
+    def _cell(
+        self, id: CellId, source_sha256: Digest | None, field: str = "cell_id"
+    ) -> dict[str, Any]:
+        cells: list[dict[str, Any]] = self._now["cells"]
+        found = next((cell for cell in cells if id_of(cell) == id), None)
+        if found is None:
+            raise CellNotFound(
+                f"{self.at}.{field}: the notebook has no cell {id!r}.",
+                field=f"{self.at}.{field}",
+                cell_ids=[id for id in order_of(cells) if id][:MAX_TOLD_CELLS],
+            )
+        if source_sha256 is not None and source_hash(joined(found["source"])) != source_sha256:
+            raise DocumentChanged(
+                f"{self.at}.source_sha256: cell {id!r} has another source by now; nothing was "
+                "changed.",
+                field=f"{self.at}.source_sha256",
+                **as_told(self._base),
+            )
+        return found
+
+    def _invalid(self, field: str, message: str) -> InvalidRequest:
+        return InvalidRequest(f"{self.at}.{field}: {message}.", field=f"{self.at}.{field}")
+
+
+def new_cell(id: CellId, cell_type: str, source: str) -> dict[str, Any]:
+    """Return an nbformat 4.5 cell with nothing in it but a source."""
+    cell: dict[str, Any] = {"cell_type": cell_type, "id": id, "metadata": {}, "source": source}
+    return {**cell, "outputs": [], "execution_count": None} if cell_type == "code" else cell
