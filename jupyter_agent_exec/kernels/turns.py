@@ -27,6 +27,7 @@ from ..models import WaitingFor
 from ..records import timestamp
 from ..types import ExecutionId, ExecutionState
 from .busy import Quiet, Work
+from .listeners import Listeners
 
 SETTLE: Final = 0.02
 """Seconds that a kernel must be idle after somebody else's work."""
@@ -128,6 +129,8 @@ class Turns:
     def __init__(
         self, kernel: SharedKernel | None = None, scheduler: Scheduler | None = None
     ) -> None:
+        self.on_change: Listeners[None] = Listeners()
+        """Called on the loop when those that wait may wait for something else since."""
         self._kernel = kernel
         self._scheduler = scheduler
         self._holder: Turn | None = None
@@ -163,6 +166,7 @@ class Turns:
         elif turn in self._waiting:
             self._waiting.remove(turn)
         self._look()
+        self.on_change(None)
 
     def kernel_is(self, execution_state: ExecutionState) -> None:
         """Take note of what the kernel does now.
@@ -174,6 +178,7 @@ class Turns:
             first_at = self._waiting[0].first_at
             if first_at is not None and self._clock.time() - first_at >= PATIENCE:
                 self._grant()
+        self.on_change(None)
 
     def ahead_of(self, turn: Turn) -> WaitingFor | None:
         """Tell behind whom a turn waits; None if it does not wait."""
