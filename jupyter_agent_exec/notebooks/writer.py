@@ -111,7 +111,7 @@ class CellWriter:
         path: Callable[[], str],
         standing: Standing,
         changes: Changes,
-        turn: asyncio.Future[None] | None = None,
+        turn: asyncio.Future[Any] | None = None,
         merge_delay: float = MERGE_DELAY,
     ) -> None:
         self._documents = documents

@@ -1,0 +1,317 @@
+"""The cells of executions in a person's notebook: where they go, and what becomes of them.
+
+Nothing here fails an execution once it has been accepted: a cell that cannot be written is told of
+in the execution's `document`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+from weakref import WeakValueDictionary
+
+from msgspec.structs import replace
+
+from ..errors import (
+    CellNotFound,
+    DocumentChanged,
+    DocumentUnwritable,
+    InvalidRequest,
+    NotebookNotFound,
+)
+from ..journal.notebook import cell as exported
+from ..models import Document, Placement
+from ..notebooks.applying import id_of, joined
+from ..notebooks.changes import Notebook, Position
+from ..notebooks.writer import (
+    MERGE_DELAY,
+    CellWriter,
+    Documents,
+    NewCell,
+    OldCell,
+    Standing,
+)
+from ..records import SERVER, CellWritten, ExecutionRecord, digest_of, timestamp
+from ..tasks import Tasks
+from ..types import FINAL_STATUSES, CellId, ExecutionId, Status
+from .cells import CellsOwner, Place, Shown
+from .rewriting import rewrite_late
+
+CLOSE_TIMEOUT = 5.0
+"""Seconds to write, when a session closes, what is still to be written."""
+
+
+class Found(NamedTuple):
+    """Where an execution's cell goes, and what is run there."""
+
+    source: str
+    cell: NewCell | OldCell
+    cell_id: CellId | None
+    """Of a cell that is run; None for a new one."""
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether it goes to the notebook's end."""
+        return isinstance(self.cell, NewCell) and self.cell.at == Position()
+
+
+class Placing:
+    """Makes the cells of sessions, and knows which cells of a notebook are being kept.
+
+    Parameters
+    ----------
+    documents
+        How notebooks are reached.
+    settle
+        Called with the path of a notebook when a cell in a tab has got its end.
+    merge_delay
+        Seconds between two writes to a cell.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        *,
+        settle: Callable[[str], None],
+        log: logging.Logger,
+        merge_delay: float = MERGE_DELAY,
+    ) -> None:
+        self.documents = documents
+        self.settle = settle
+        self.log = log
+        self.merge_delay = merge_delay
+        self._last: WeakValueDictionary[str, CellWriter] = WeakValueDictionary()
+        self._run: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[ExecutionId, asyncio.Lock] = WeakValueDictionary()
+
+    def cells(self, owner: CellsOwner) -> NotebookCells:
+        """Return the cells of a session whose target is a notebook."""
+        return NotebookCells(owner, self)
+
+    def lock(self, id: ExecutionId) -> asyncio.Lock:
+        """Return what is held while something writes to the cell of an execution."""
+        return self._locks.setdefault(id, asyncio.Lock())
+
+    def writer(self, path: Callable[[], str], execution: Shown, found: Found) -> CellWriter:
+        """Return who keeps an execution's cell, after those before it have had their turn."""
+        now = path()
+        id = found.cell_id or CellId(execution.id)
+        before: CellWriter | None
+        turn: asyncio.Future[Any] | None = None
+        if found.cell_id is not None:
+            before = self._run.get((now, id))
+            turn = before.written if before is not None else None
+        else:
+            before = self._last.get(now) if found.is_at_end else None
+            turn = before.placed if before is not None else None
+        writer = CellWriter(
+            self.documents,
+            id,
+            found.cell,
+            path=path,
+            standing=standing(execution.standing()),
+            changes=execution.changes,
+            turn=turn,
+            merge_delay=self.merge_delay,
+        )
+        if found.is_at_end:
+            if before is not None:
+                before.again_at = Position(before=id)
+                writer.again_at = Position(after=before.cell_id)
+            self._last[now] = writer
+        self._run[now, id] = writer
+        return writer
+
+
+class NotebookCells:
+    """The cells of one session's executions; see `Cells`."""
+
+    def __init__(self, owner: CellsOwner, placing: Placing) -> None:
+        self._owner = owner
+        self._placing = placing
+        self._tasks = Tasks(placing.log)
+        self._writers: dict[ExecutionId, CellWriter] = {}
+        self._shown: dict[ExecutionId, Status] = {}
+        self._late: dict[ExecutionId, bool] = {}
+        self._closing = False
+
+    async def find(self, source: str | None, placement: Placement | Literal["end"]) -> Found:
+        """Find the place of a cell, before anything is recorded."""
+        if placement == "end":
+            return Found(_given(source), NewCell(_given(source), Position()), None)
+        _check(placement)
+        try:
+            _, notebook = await self._placing.documents.read(self._path())
+        except (NotebookNotFound, DocumentUnwritable):
+            if source is None:
+                raise
+            notebook = None
+        if placement.cell is not None:
+            return _cell_to_run(notebook, placement, placement.cell, source)
+        for field, id in (("after", placement.after), ("before", placement.before)):
+            if id is not None and notebook is not None:
+                _cell(notebook, id, field)
+        at = Position(after=placement.after, before=placement.before)
+        return Found(_given(source), NewCell(_given(source), at), None)
+
+    def accepted(self, execution: Shown, place: Place) -> None:
+        """Have an execution's cell appear."""
+        assert isinstance(place, Found)
+        writer = self._placing.writer(self._path, execution, place)
+        self._writers[execution.id] = writer
+        self._shown[execution.id] = execution.status
+        self._tasks.start(self._keep(execution.id, writer), f"cell of {execution.id}")
+
+    def changed(self, execution: Shown) -> None:
+        """Have an execution's cell show how it stands."""
+        writer = self._writers.get(execution.id)
+        if writer is None:
+            return
+        if self._shown.get(execution.id) != execution.status not in FINAL_STATUSES:
+            self._shown[execution.id] = execution.status
+            writer.show(standing(execution.standing()))
+        else:
+            writer.stir()
+
+    def finished(self, record: ExecutionRecord) -> None:
+        """Have an execution's cell show how it ended."""
+        writer = self._writers.get(record.id)
+        if writer is not None:
+            writer.show(standing(record))
+
+    def late(self, execution_id: ExecutionId) -> None:
+        """Have a finished execution's cell show the outputs that its record has now."""
+        if execution_id in self._late:
+            self._late[execution_id] = True  # once more, after what is under way
+        elif not self._closing:
+            self._late[execution_id] = False
+            self._tasks.start(self._rewrite(execution_id), f"late output of {execution_id}")
+
+    def document(self, execution_id: ExecutionId) -> Document | None:
+        """Return what has become of a cell; None once that is in the execution's record."""
+        writer = self._writers.get(execution_id)
+        return None if writer is None else writer.document()
+
+    async def written(self, execution_id: ExecutionId) -> None:
+        """Wait until a cell is acknowledged; not for a file, which is written in its own time."""
+        writer = self._writers.get(execution_id)
+        if writer is not None:
+            await asyncio.wait({writer.reached})
+            if writer.streams:
+                await asyncio.wait({writer.written})
+
+    async def close(self) -> None:
+        """Write what is still to be written, within bounds; nothing is left half-told."""
+        self._closing = True
+        await self._tasks.end(timeout=CLOSE_TIMEOUT)
+
+    # -- helpers -----------------------------------------------------------------------------------
+
+    def _path(self) -> str:
+        path = self._owner.path
+        assert path is not None
+        return path
+
+    async def _keep(self, id: ExecutionId, writer: CellWriter) -> None:
+        async with self._placing.lock(id):
+            try:
+                await writer.keep()
+            finally:
+                await self._note(id, writer.document())
+                del self._writers[id], self._shown[id]
+                self._owner.document_changed(id)
+
+    async def _rewrite(self, id: ExecutionId) -> None:
+        """Bring late outputs into a cell, all that came meanwhile at once."""
+        again: bool | None = True
+        try:
+            while again:
+                await asyncio.sleep(self._placing.merge_delay)
+                async with self._placing.lock(id):
+                    self._late[id] = False
+                    record = await self._owner.recorded(id)
+                    document = await rewrite_late(self._placing.documents, self._path(), record)
+                    if document is not None and document != record.document:
+                        await self._note(id, document)
+                        self._owner.document_changed(id)
+                again = self._late[id]
+        finally:
+            del self._late[id]
+
+    async def _note(self, id: ExecutionId, document: Document) -> None:
+        await self._owner.note(
+            CellWritten(at=timestamp(), by=SERVER, execution_id=id, document=document)
+        )
+        if document.via == "tab":
+            self._placing.settle(document.path)
+
+
+def standing(record: ExecutionRecord) -> Standing:
+    """Return how an execution stands, as its cell says it."""
+    return Standing(
+        agent_exec=exported(replace(record, outputs=[]))["metadata"]["agent_exec"],
+        execution_count=record.execution_count,
+        ended=record.status in FINAL_STATUSES,
+    )
+
+
+def _given(source: str | None) -> str:
+    if source is None:
+        raise InvalidRequest(
+            "source: it may be left out only if placement.cell names a cell to run.",
+            field="source",
+        )
+    return source
+
+
+def _check(placement: Placement) -> None:
+    """Refuse a placement that contradicts itself."""
+    named = [name for name in ("after", "before", "cell") if getattr(placement, name) is not None]
+    if len(named) != 1:
+        raise InvalidRequest(
+            "placement: one of after, before and cell; or 'end', or 'none'.", field="placement"
+        )
+    if placement.source_sha256 is not None and placement.cell is None:
+        raise InvalidRequest(
+            "placement.source_sha256: only together with cell.", field="placement.source_sha256"
+        )
+
+
+def _cell(notebook: Notebook, id: CellId, field: str) -> dict[str, Any]:
+    for cell in notebook.cells:
+        if id_of(cell) == id:
+            return cell
+    raise CellNotFound(
+        f"placement.{field}: the notebook has no cell {id!r}.",
+        field=f"placement.{field}",
+        cell_ids=[id_of(cell) for cell in notebook.cells],
+    )
+
+
+def _cell_to_run(
+    notebook: Notebook | None, placement: Placement, id: CellId, source: str | None
+) -> Found:
+    """Return the place of a cell that is there, and is as it was."""
+    if notebook is None:
+        return Found(_given(source), OldCell("", _given(source)), id)
+    cell = _cell(notebook, id, "cell")
+    if cell["cell_type"] != "code":
+        raise InvalidRequest(
+            f"placement.cell: {id!r} is a {cell['cell_type']} cell; only code cells can be run.",
+            field="placement.cell",
+        )
+    current = joined(cell["source"])
+    sha256 = digest_of(current.encode())
+    if placement.source_sha256 not in (None, sha256):
+        raise DocumentChanged(
+            "placement.source_sha256: the cell's source is another now.",
+            field="placement.source_sha256",
+            cell_id=id,
+            source=current,
+            source_sha256=sha256,
+        )
+    if source is None or source == current:
+        return Found(current, OldCell(current, None), id)
+    return Found(source, OldCell(current, source), id)
