@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from traitlets import Bool, Float, Int
 
-from jupyter_agent_exec import errors
+from jupyter_agent_exec import errors, models
 from jupyter_agent_exec.access.handler import operations, status_of
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.openapi import OpenAPIHandler
-from jupyter_agent_exec.sessions.handlers import ROUTES
+from jupyter_agent_exec.types import Via
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,7 +22,6 @@ else:
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
-ALL_ROUTES = [*ROUTES, ("/openapi.json", OpenAPIHandler)]
 
 
 def rows(document: str) -> dict[str, str]:
@@ -50,13 +49,35 @@ def test_every_route_is_described_with_what_its_query_may_hold() -> None:
     told = {first: row for first, row in rows("docs/api.md").items() if "/" in first}
     described = {
         f"{verb.upper()} {path}": operation.query
-        for path, handler in ALL_ROUTES
+        for path, handler in AgentExecApp.routes
         for verb, operation in operations(handler).items()
     }
     assert set(told) == set(described)
     for route, query in described.items():
         for field in () if query is None else query.__struct_fields__:
             assert f"{field}=" in told[route], route
+
+
+def test_every_field_of_an_execution_is_described() -> None:
+    text = (ROOT / "docs/api.md").read_text()
+    table = text.partition("The answer:")[2].partition("## ")[0]
+    told = {
+        word
+        for first in re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE)
+        for word in re.findall(r"`(\w+)`", first)
+    }
+    assert told == set(models.Execution.__struct_fields__)
+
+
+def test_what_notebooks_can_be_asked_and_answer_is_described() -> None:
+    text = (ROOT / "docs/notebooks.md").read_text()
+    told = set(re.findall(r"`\"?(\w+)\"?`", text))
+    operations = {str(edit.__struct_config__.tag) for edit in get_args(models.Edit)}
+    assert operations | set(get_args(Via)) | set(models.Document.__struct_fields__) <= told
+    for placement in models.Placement.__struct_fields__:
+        assert f'"{placement}"' in text
+    for target in get_args(models.Target):
+        assert f'"kind": "{target.__struct_config__.tag}"' in text
 
 
 def test_every_refusal_is_described_with_its_status() -> None:
