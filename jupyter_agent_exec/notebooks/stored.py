@@ -1,0 +1,261 @@
+"""The way to a notebook that nobody has open: the server's contents manager, whichever it has.
+
+A file is read, changed and saved; right before saving it is looked at again, and if somebody else
+has saved meanwhile, all begins anew. What several callers want at once goes into one save.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Sequence
+from http import HTTPStatus
+from typing import Any, Final, Protocol, TypeAlias
+from weakref import WeakValueDictionary
+
+from jupyter_core.utils import ensure_async
+from tornado.web import HTTPError
+
+from ..errors import AgentExecError, DocumentUnwritable, NotebookNotFound
+from ..tasks import Tasks
+from ..types import Via
+from .applying import apply, joined
+from .changes import Change, Expected, Moved, Notebook, Way
+
+MAX_TRIES: Final = 5
+"""How often a save begins anew because somebody else has saved in between."""
+
+Model: TypeAlias = dict[str, Any]
+
+
+class Contents(Protocol):
+    """What is asked of a contents manager; its answers may be awaitable or not."""
+
+    allow_hidden: bool
+
+    @property
+    def get(self) -> Any:
+        """Return the model of a path; some managers know of `require_hash`."""
+
+    def save(self, model: Model, path: str) -> Model | Awaitable[Model]:
+        """Save a model."""
+
+    def dir_exists(self, path: str) -> bool | Awaitable[bool]:
+        """Tell whether a path is a folder."""
+
+    def is_hidden(self, path: str) -> bool | Awaitable[bool]:
+        """Tell whether a path is hidden from people."""
+
+
+class StoredWays:
+    """The ways to notebooks as files.
+
+    Parameters
+    ----------
+    contents
+        The server's contents manager.
+    """
+
+    def __init__(self, contents: Contents, log: logging.Logger) -> None:
+        self._files = _Files(contents)
+        self._tasks = Tasks(log)
+        self._ways: WeakValueDictionary[str, _StoredWay] = WeakValueDictionary()
+
+    async def reach(self, path: str) -> Way:
+        """Return the way to a path; whether there is a notebook is seen when it is used."""
+        path = path.strip("/")
+        way = self._ways.get(path)
+        if way is None:
+            way = self._ways[path] = _StoredWay(path, self._files, self._tasks)
+        return way
+
+    async def stop(self) -> None:
+        """Return when all that was begun is saved."""
+        await self._tasks.end()
+
+
+class _Asked:
+    """Changes that one caller waits for."""
+
+    def __init__(self, changes: Sequence[Change], expected: Expected) -> None:
+        self.changes = changes
+        self.expected = expected
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def end(self, error: Exception | None = None) -> None:
+        """Tell the caller, if it still waits."""
+        if self.done.done():
+            return
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
+
+
+class _StoredWay:
+    """The way to one file."""
+
+    via: Via = "contents"
+    streams = False
+
+    def __init__(self, path: str, files: _Files, tasks: Tasks) -> None:
+        self._path = path
+        self._files = files
+        self._tasks = tasks
+        self._waiting: list[_Asked] = []
+        self._saving = False
+
+    async def read(self) -> Notebook:
+        """Return the notebook as it is on disk."""
+        content = (await self._files.get(self._path))["content"]
+        return Notebook(
+            cells=[_with_strings(cell) for cell in content["cells"]],
+            metadata=content["metadata"],
+            nbformat_minor=content["nbformat_minor"],
+        )
+
+    async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
+        """Save the notebook with changes."""
+        asked = _Asked(changes, expected)
+        self._waiting.append(asked)
+        if not self._saving:
+            self._saving = True
+            self._tasks.start(self._save_all(), f"save {self._path}")
+        await asked.done
+
+    async def _save_all(self) -> None:
+        """Save until nobody waits any more; not within a caller, who may be cancelled."""
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                try:
+                    await self._save(batch)
+                except AgentExecError as error:
+                    for asked in batch:
+                        asked.end(type(error)(error.message, **error.detail))
+        finally:
+            self._saving = False
+
+    async def _save(self, batch: Sequence[_Asked]) -> None:
+        for _ in range(MAX_TRIES):
+            model = await self._files.get(self._path)
+            self._check_writable(model)
+            notebook, made, refused = _apply_each(model["content"], batch)
+            if made and not await self._files.is_as_it_was(self._path, model):
+                continue
+            if made:
+                await self._files.save(self._path, notebook)
+            for asked in made:
+                asked.end()
+            for asked, error in refused:
+                asked.end(error)
+            return
+        for asked in batch:
+            asked.end(Moved(f"{self._path} was saved by others {MAX_TRIES} times meanwhile."))
+
+    def _check_writable(self, model: Model) -> None:
+        if model.get("writable") is False:
+            raise self._unwritable("is read-only")
+        if model.get("message"):
+            raise self._unwritable("is not a valid notebook, and saving might lose parts of it")
+        content = model["content"]
+        if content.get("nbformat") != 4 or "orig_nbformat" in content["metadata"]:
+            raise self._unwritable("is not of nbformat 4; save it in Jupyter first")
+
+    def _unwritable(self, why: str) -> DocumentUnwritable:
+        return DocumentUnwritable(f"{self._path} {why}.", path=self._path)
+
+
+def _apply_each(
+    content: dict[str, Any], batch: Sequence[_Asked]
+) -> tuple[dict[str, Any], list[_Asked], list[tuple[_Asked, Moved]]]:
+    """Return the notebook with the changes of all callers for whom what they expect holds."""
+    made: list[_Asked] = []
+    refused: list[tuple[_Asked, Moved]] = []
+    for asked in batch:
+        if asked.done.done():
+            continue  # the caller was cancelled
+        try:
+            content = apply(content, asked.changes, asked.expected)
+        except Moved as error:
+            refused.append((asked, error))
+        else:
+            made.append(asked)
+    return content, made, refused
+
+
+def _with_strings(cell: dict[str, Any]) -> dict[str, Any]:
+    """Return a cell whose source and stream texts are strings, whichever manager read it."""
+    cell = {**cell, "source": joined(cell["source"])}
+    if "outputs" in cell:
+        cell["outputs"] = [
+            {**output, "text": joined(output["text"])} if "text" in output else output
+            for output in cell["outputs"]
+        ]
+    return cell
+
+
+class _Files:
+    """Asks the contents manager, and says in our words what it refuses."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        known = inspect.signature(contents.get).parameters
+        self._hashes = "require_hash" in known
+        self._asked = {"require_hash": True} if self._hashes else {}
+
+    async def get(self, path: str) -> Model:
+        """Return the model of a notebook, with its content."""
+        try:
+            if not self._contents.allow_hidden and await ensure_async(
+                self._contents.is_hidden(path)
+            ):
+                raise _not_found(path)
+            got = self._contents.get(path, type="notebook", content=True, **self._asked)
+            return await ensure_async(got)
+        except HTTPError as error:
+            raise await self._refusal(path, error) from error
+        except OSError as error:  # such as a name that is too long for the disk
+            raise _not_found(path) from error
+
+    async def is_as_it_was(self, path: str, model: Model) -> bool:
+        """Tell whether a notebook is still the one that was read."""
+        try:
+            got = self._contents.get(path, type="notebook", content=False, **self._asked)
+            now: Model = await ensure_async(got)
+        except HTTPError as error:
+            raise await self._refusal(path, error) from error
+        key = "hash" if self._hashes and model.get("hash") else "last_modified"
+        return bool(now.get(key) == model.get(key))
+
+    async def save(self, path: str, notebook: dict[str, Any]) -> None:
+        """Save a notebook."""
+        model = {"type": "notebook", "format": "json", "content": notebook}
+        try:
+            await ensure_async(self._contents.save(model, path))
+        except HTTPError as error:
+            raise DocumentUnwritable(
+                f"{path} could not be saved: {_why(error)}.", path=path
+            ) from error
+
+    async def _refusal(self, path: str, error: HTTPError) -> AgentExecError:
+        if error.status_code == HTTPStatus.NOT_FOUND:
+            return _not_found(path)
+        if await ensure_async(self._contents.dir_exists(path)):
+            return NotebookNotFound(f"{path} is a folder, not a notebook.", path=path)
+        if error.status_code == HTTPStatus.BAD_REQUEST:
+            return DocumentUnwritable(
+                f"{path} is not a notebook that this server can read.", path=path
+            )
+        return DocumentUnwritable(f"{path} could not be read: {_why(error)}.", path=path)
+
+
+def _not_found(path: str) -> NotebookNotFound:
+    return NotebookNotFound(f"There is no notebook at {path!r}.", path=path)
+
+
+def _why(error: HTTPError) -> str:
+    if error.status_code == HTTPStatus.FORBIDDEN:
+        return "permission denied"
+    return f"the contents manager answers {error.status_code}"
