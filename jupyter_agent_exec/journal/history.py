@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..errors import HistoryUnavailable
 from ..models import Chain
-from ..records import Closed, Opened, Payload
+from ..records import Closed, Entry, Opened, Payload
 from ..types import Digest, SessionId
+from .amending import amend_session
 from .blobs import BlobStore
 from .chain import GENESIS
 from .folders import make_folder, sync_folder
@@ -144,6 +145,30 @@ class History(HistoryReader):
             self._live[session_id] = session
             self._note(session_id, True)
             return session
+
+    def decide(self, session_id: SessionId, entries: Sequence[Entry]) -> None:
+        """Record what a person decides about a session, open or closed; durable on return.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If it is not recorded.
+        """
+        with self._lock:
+            live = self._live.get(session_id)
+            if live is not None:
+                live.append(entries)
+                return
+            ledger = self._begin()
+            try:
+                chain = amend_session(self._session_folder(session_id), entries)
+            except OSError as error:
+                raise self._unavailable(error) from error
+            self._note(session_id, True)
+            try:
+                ledger.session_amended(session_id, entries[-1].at, entries[-1].by, chain)
+            except HistoryUnavailable as error:
+                self._log.warning("That %s goes on is not yet in the ledger: %s", session_id, error)
 
     def _begin(self) -> Ledger:
         """Return the ledger, taken or made now if there is none or its file was deleted."""

@@ -14,7 +14,16 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ..models import Chain
-from ..records import SERVER, By, LedgerEntry, LedgerOpened, SessionClosed, SessionOpened, timestamp
+from ..records import (
+    SERVER,
+    By,
+    LedgerEntry,
+    LedgerOpened,
+    SessionAmended,
+    SessionClosed,
+    SessionOpened,
+    timestamp,
+)
 from ..types import SessionId
 from .folders import sync_folder
 from .journal import Journal
@@ -131,14 +140,27 @@ class Ledger:
         HistoryUnavailable
             If it cannot be written now.
         """
-        with self._lock:
-            self._owed.append(SessionClosed(at=at, by=by, session_id=session_id, chain=chain))
-        self._append([])
+        self._append_owed(SessionClosed(at=at, by=by, session_id=session_id, chain=chain))
+
+    def session_amended(self, session_id: SessionId, at: str, by: By, chain: Chain) -> None:
+        """Say where the journal of a closed session ends now; kept as `session_closed` is.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If it cannot be written now.
+        """
+        self._append_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
 
     def close(self) -> None:
         """Let go of it. Idempotent."""
         self._journal.close()
         self._file_lock.release()
+
+    def _append_owed(self, entry: LedgerEntry) -> None:
+        with self._lock:
+            self._owed.append(entry)
+        self._append([])
 
     def _append(self, entries: Sequence[LedgerEntry]) -> None:
         with self._lock:

@@ -118,7 +118,7 @@ def end_session(session: Path) -> Chain:
     journal, torn_bytes = Journal.resume(session / "journal.jsonl")
     try:
         entries = [line.entry for line in lines(journal.path)]
-        if not entries or not isinstance(entries[-1], Closed):
+        if not any(isinstance(entry, Closed) for entry in entries):
             BlobStore(session / "blobs").remove_temporary()
             at = timestamp()
             journal.append(

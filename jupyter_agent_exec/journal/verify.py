@@ -74,7 +74,7 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class End:
-    """Where a ledger says that a closed session's journal ends."""
+    """Where a ledger says that a closed session's journal ends, or ended before it was amended."""
 
     head: str
     length: int
@@ -209,6 +209,10 @@ _PAYLOAD_FIELDS = {
 }
 
 
+_AMENDMENTS = ("outputs_accepted", "outputs_discarded", "cell_written")
+"""What may follow a session's end: a person's decisions, and what became of the cells then."""
+
+
 def _verify_session(
     path: Path, session_id: str, listed: dict[str, End | None], report: Report
 ) -> Checked:
@@ -232,7 +236,7 @@ def _verify_session(
         report.add(
             Outcome.ALTERED, path, end.length - 1, "It does not end as the ledger says it does."
         )
-    elif len(checked.hashes) > end.length:
+    elif any(entry.get("type") not in _AMENDMENTS for entry in entries[end.length :]):
         report.add(Outcome.ALTERED, path, end.length, "It goes on after its end in the ledger.")
     return checked
 
@@ -249,9 +253,11 @@ def _list_sessions(ledger: Checked, listed: dict[str, End | None]) -> None:
         entry = line.entry
         if entry.get("type") == "session_opened":
             listed.setdefault(entry["session_id"], None)
-        elif entry.get("type") == "session_closed":
+        elif entry.get("type") in ("session_closed", "session_amended"):
             end = entry["chain"]
-            listed[entry["session_id"]] = End(head=end["head"], length=end["length"])
+            known = listed.get(entry["session_id"])
+            if known is None or known.length < end["length"]:
+                listed[entry["session_id"]] = End(head=end["head"], length=end["length"])
 
 
 def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:

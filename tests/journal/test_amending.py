@@ -1,0 +1,108 @@
+"""What people decide about a session after its end."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from recorded import (
+    AT,
+    BY,
+    accepted,
+    closed,
+    finished,
+    new_execution_id,
+    new_history,
+    stream,
+)
+
+from jupyter_agent_exec.errors import HistoryUnavailable
+from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.models import Document
+from jupyter_agent_exec.records import CellWritten, OutputsAccepted, OutputsDiscarded
+
+
+def written(id, outputs="held"):
+    document = Document(
+        path="a.ipynb", cell_id=id, via="tab", status="written", outputs=outputs, reason=None
+    )
+    return CellWritten(at=AT, by=BY, execution_id=id, document=document)
+
+
+@pytest.fixture
+def execution_id(session):
+    id = new_execution_id()
+    entry, source = accepted(id, 1, "print()")
+    done, payloads = finished(id, [stream("a\n")])
+    session.append([entry], [source])
+    session.append([done, written(id)], payloads)
+    return id
+
+
+def test_the_last_decision_counts(history, session, execution_id):
+    assert history.execution(execution_id).document.outputs == "held"
+    history.decide(session.session_id, [OutputsAccepted(at=AT, by=BY, execution_id=execution_id)])
+    assert history.execution(execution_id).document.outputs == "accepted"
+    history.decide(session.session_id, [OutputsDiscarded(at=AT, by=BY, execution_id=execution_id)])
+    assert history.execution(execution_id).document.outputs == "discarded"
+
+
+def test_what_is_written_late_does_not_undo_a_decision(history, session, execution_id):
+    decision = OutputsAccepted(at=AT, by=BY, execution_id=execution_id)
+    session.append([decision, written(execution_id, "inert")])
+    assert history.execution(execution_id).document.outputs == "accepted"
+
+
+def test_a_closed_session_takes_a_decision_and_still_verifies(
+    history, session, execution_id, folder
+):
+    session.close(closed())
+    for decision in (OutputsAccepted, OutputsDiscarded):
+        entry = decision(at=AT, by=BY, execution_id=execution_id)
+        history.decide(session.session_id, [entry])
+    assert history.execution(execution_id).document.outputs == "discarded"
+    assert history.session(session.session_id).status == "closed"
+    assert verify_history(folder).outcome is Outcome.WHOLE
+
+
+def test_a_decision_outlives_the_server(history, session, execution_id, folder):
+    session.close(closed())
+    history.stop()
+    after = new_history(folder)
+    after.decide(session.session_id, [OutputsAccepted(at=AT, by=BY, execution_id=execution_id)])
+    assert after.execution(execution_id).document.outputs == "accepted"
+    after.stop()
+    assert verify_history(folder).outcome is Outcome.WHOLE
+    last = new_history(folder)
+    assert last.session(session.session_id).close_reason == "closed"
+    last.stop()
+    assert verify_history(folder).outcome is Outcome.WHOLE
+
+
+def test_a_decision_that_was_cut_off_is_found(history, session, execution_id, folder):
+    session.close(closed())
+    history.decide(session.session_id, [OutputsAccepted(at=AT, by=BY, execution_id=execution_id)])
+    path = history.journal_path(session.session_id)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(True)[:-1]))
+    assert verify_history(folder).outcome is Outcome.TRUNCATED
+
+
+def test_anything_else_after_the_end_is_found(history, session, execution_id, folder):
+    session.close(closed())
+    history.decide(session.session_id, [finished(execution_id, [])[0]])
+    ledger = next(folder.glob("ledger-*.jsonl"))
+    kept = [line for line in ledger.read_bytes().splitlines(True) if b"amended" not in line]
+    ledger.write_bytes(b"".join(kept))
+    assert verify_history(folder).outcome is Outcome.ALTERED
+
+
+def test_a_session_of_another_live_server_is_left_to_that(history, session, execution_id, folder):
+    other = new_history(folder)
+    decision = OutputsAccepted(at=AT, by=BY, execution_id=execution_id)
+    with pytest.raises(HistoryUnavailable, match="another server"):
+        other.decide(session.session_id, [decision])
+    other.stop()
+    journal = history.journal_path(session.session_id).read_text()
+    assert "outputs_accepted" not in [
+        json.loads(line)["entry"]["type"] for line in journal.splitlines()
+    ]
