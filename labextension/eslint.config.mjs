@@ -78,14 +78,21 @@ export default tseslint.config(
       'jupyter/prefer-lazy-imports': [
         'error',
         {
-          // The panel is there from the start; these are what it is made of.
+          // The panel, badges and toolbar items are there from the start; these
+          // are what they are made of.
           ignoreImports: [
             './report',
             './selected',
             '../api/client',
             '../model/activity',
+            '../model/attached',
+            '../widgets/badges',
+            '../widgets/clock',
             '../widgets/icons',
-            '../widgets/panel'
+            '../widgets/menu',
+            '../widgets/notebookwording',
+            '../widgets/panel',
+            '../widgets/toolbar'
           ]
         }
       ]

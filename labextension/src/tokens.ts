@@ -51,12 +51,17 @@ export interface IAgent {
   model: string | null;
 }
 
-/** Where a session's code runs. */
+/** Where a session's code runs; `kind` tells which of the rest there is. */
 export interface ITarget {
-  kind: string;
+  kind: 'scratch' | 'notebook' | 'kernel';
   kernel_name?: string | null;
   cwd?: string | null;
+  path?: string;
+  kernel_id?: string;
 }
+
+/** What is recorded of what people run in a session's kernel. */
+export type RecordPeople = 'off' | 'source' | 'outputs';
 
 /** Where a session's journal ends. */
 export interface IChain {
@@ -81,6 +86,9 @@ export interface IAgentSession {
   status: 'open' | 'closed';
   close_reason: string | null;
   username: string;
+  /** Contents path of the notebook now; null if the target is none. */
+  path: string | null;
+  record_people: RecordPeople;
   kernel: ISessionKernel | null;
   executions: number;
   opened_at: string;
@@ -105,6 +113,27 @@ export interface IExecutionKernel {
   reason: string | null;
 }
 
+/** Behind whom an execution waits for its turn. */
+export interface IWaitingFor {
+  who: 'agent' | 'person' | 'kernel';
+  agent: string | null;
+  execution_id: string | null;
+  since: string | null;
+}
+
+/** What of an execution's outputs is in a notebook. */
+export type PlacedOutputs = 'inert' | 'held' | 'accepted' | 'discarded';
+
+/** What became of an execution's cell in a notebook. */
+export interface IDocument {
+  path: string;
+  cell_id: string | null;
+  via: 'collaboration' | 'tab' | 'contents' | null;
+  status: 'writing' | 'written' | 'not_written';
+  outputs: PlacedOutputs;
+  reason: string | null;
+}
+
 /** One source, run once. */
 export interface IExecution {
   id: string;
@@ -126,6 +155,28 @@ export interface IExecution {
   outputs_complete: boolean;
   omitted: IOmitted;
   interrupt_ignored: boolean;
+  waiting_for: IWaitingFor | null;
+  /** Null if the session's target is not a notebook. */
+  document: IDocument | null;
+}
+
+/** What a notebook's cell says of the execution that it shows. */
+export interface ICellRecord {
+  session_id: string;
+  execution_id: string;
+  agent: IAgent;
+  username: string;
+  status: Status;
+  reason: string | null;
+  accepted_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  source_sha256: string;
+  outputs: PlacedOutputs;
+  /** Mime types of what is held back, as far as they are known. */
+  held: readonly string[];
+  /** The cell's id, if the notebook's format has none of its own. */
+  cell_id: string | null;
 }
 
 /** Sessions, the newest first. */
@@ -162,6 +213,7 @@ export interface IStatusChange {
   status: Status;
   execution_count: number | null;
   started_at: string | null;
+  waiting_for?: IWaitingFor | null;
 }
 
 /** What an execution's stream tells. */
@@ -194,13 +246,23 @@ export interface IExecutionRange {
 export interface IAgentExecApi {
   /** Milliseconds to add to this computer's clock to get the server's. */
   readonly clockOffset: number;
-  listSessions(after: string | null, limit: number): Promise<ISessionList>;
+  listSessions(
+    after: string | null,
+    limit: number,
+    status?: IAgentSession['status']
+  ): Promise<ISessionList>;
   getSession(id: string): Promise<IAgentSession>;
   listExecutions(id: string, range: IExecutionRange): Promise<IExecutionList>;
   getExecution(id: string): Promise<IExecution>;
   getText(id: string, offset: number, limit: number): Promise<ITextRange>;
   getNotebook(sessionId: string): Promise<Blob>;
   interrupt(sessionId: string): Promise<void>;
+  /** Bring an execution's original outputs into its notebook. */
+  acceptOutputs(executionId: string): Promise<IExecution>;
+  /** Take an execution's outputs out of its notebook. */
+  discardOutputs(executionId: string): Promise<IExecution>;
+  /** Accept what is held back of all that ran in a session. */
+  acceptAllOutputs(sessionId: string): Promise<void>;
   /** What happens to an execution, until it finishes or `signal` aborts. */
   follow(id: string, signal: AbortSignal): AsyncIterable<StreamEvent>;
 }
@@ -226,11 +288,20 @@ export interface ISessionModel extends IDisposable {
   readonly executions: readonly IExecutionModel[];
   readonly hasEarlier: boolean;
   readonly loadingEarlier: boolean;
+  /** Whether the newest are not shown, since somebody looks at others. */
+  readonly hasLater: boolean;
   /** The session itself, its state, or its list of executions changed. */
   readonly changed: ISignal<ISessionModel, void>;
   /** An execution that was pending has finished. */
   readonly finished: ISignal<ISessionModel, IExecution>;
   loadEarlier(): Promise<void>;
+  loadLater(): Promise<void>;
+  /** Show the newest again. */
+  showNewest(): void;
+  /** Look for an execution, however far back; it is then `revealed`. */
+  reveal(executionId: string): void;
+  /** An execution was looked for, and is now among those shown. */
+  readonly revealed: ISignal<ISessionModel, IExecutionModel>;
   /** Ask for a look at the server; with `all`, at all cells shown. */
   requestSync(all?: boolean): void;
 }
@@ -259,8 +330,41 @@ export const IActivityModel = new Token<IActivityModel>(
   'What agents do on this server: their sessions and what they run.'
 );
 
+/** An agent that works in a kernel which is not its own. */
+export interface IAttachedSession {
+  readonly session: IAgentSession;
+  /** What it runs, or what waits; null if it does nothing. */
+  readonly current: IExecution | null;
+}
+
+/** The agents that work in people's kernels. */
+export interface IAttachedSessions extends IDisposable {
+  readonly sessions: readonly IAttachedSession[];
+  readonly changed: ISignal<IAttachedSessions, void>;
+  /** Whether the server has told which there are. */
+  readonly isReady: boolean;
+  /** Whether a notebook is open; nothing is fetched while none is. */
+  isActive: boolean;
+  /** The agents in a notebook, or in its kernel, the first attached first. */
+  at(path: string, kernelId: string | null): readonly IAttachedSession[];
+  /** An execution that waits or runs; null if it is none of these. */
+  pending(executionId: string): IExecution | null;
+  /** Ask for a look at the server. */
+  refresh(): void;
+}
+
+/** The agents at work in people's kernels, for plugins that show them. */
+export const IAttachedSessions = new Token<IAttachedSessions>(
+  'jupyter-agent-exec:IAttachedSessions',
+  'The agents that work in notebooks and other running kernels.'
+);
+
 /** The commands of this extension. */
 export namespace CommandIDs {
+  export const acceptAllOutputs = 'agent-exec:accept-all-outputs';
+  export const acceptOutputs = 'agent-exec:accept-outputs';
+  export const discardOutputs = 'agent-exec:discard-outputs';
+  export const goToCell = 'agent-exec:go-to-cell';
   export const openPanel = 'agent-exec:open-panel';
   export const refresh = 'agent-exec:refresh';
   export const interrupt = 'agent-exec:interrupt';

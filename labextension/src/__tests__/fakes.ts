@@ -36,6 +36,8 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     outputs_complete: true,
     omitted: { bytes: 0, lines: 0, outputs: 0 },
     interrupt_ignored: false,
+    waiting_for: null,
+    document: null,
     ...given
   };
 }
@@ -50,6 +52,8 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     status: 'open',
     close_reason: null,
     username: 'ada',
+    path: null,
+    record_people: 'off',
     kernel: {
       id: 'k',
       name: 'python3',
@@ -147,12 +151,16 @@ export class FakeServer implements IAgentExecApi {
 
   async listSessions(
     after: string | null,
-    limit: number
+    limit: number,
+    status?: IAgentSession['status']
   ): Promise<ISessionList> {
-    this._asked(`sessions after ${after}`);
-    const at = this.sessions.findIndex(({ id }) => id === after) + 1;
-    const sessions = this.sessions.slice(at, at + limit);
-    const more = at + limit < this.sessions.length;
+    this._asked(`${status ? `${status} sessions` : 'sessions'} after ${after}`);
+    const all = this.sessions.filter(
+      each => status === undefined || each.status === status
+    );
+    const at = all.findIndex(({ id }) => id === after) + 1;
+    const sessions = all.slice(at, at + limit);
+    const more = at + limit < all.length;
     return {
       sessions,
       next_after: more ? sessions[sessions.length - 1].id : null
@@ -190,8 +198,7 @@ export class FakeServer implements IAgentExecApi {
 
   async getExecution(id: string): Promise<IExecution> {
     this._asked(`execution ${id}`);
-    const found = this.executions.find(each => each.id === id);
-    return found ?? this._missing(id);
+    return this._executionNamed(id);
   }
 
   async getText(id: string): Promise<ITextRange> {
@@ -204,6 +211,20 @@ export class FakeServer implements IAgentExecApi {
 
   async interrupt(sessionId: string): Promise<void> {
     this._asked(`interrupt ${sessionId}`);
+  }
+
+  async acceptOutputs(executionId: string): Promise<IExecution> {
+    this._asked(`accept ${executionId}`);
+    return this._executionNamed(executionId);
+  }
+
+  async discardOutputs(executionId: string): Promise<IExecution> {
+    this._asked(`discard ${executionId}`);
+    return this._executionNamed(executionId);
+  }
+
+  async acceptAllOutputs(sessionId: string): Promise<void> {
+    this._asked(`accept all of ${sessionId}`);
   }
 
   follow(id: string, signal: AbortSignal): AsyncIterable<StreamEvent> {
@@ -223,6 +244,11 @@ export class FakeServer implements IAgentExecApi {
     if (this.failure) {
       throw this.failure;
     }
+  }
+
+  private _executionNamed(id: string): IExecution {
+    const found = this.executions.find(each => each.id === id);
+    return found ?? this._missing(id);
   }
 
   private _missing(id: string): never {

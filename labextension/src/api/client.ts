@@ -28,8 +28,12 @@ export class AgentExecApi implements IAgentExecApi {
     return this._clockOffset;
   }
 
-  listSessions(after: string | null, limit: number): Promise<ISessionList> {
-    return this._getJSON(['sessions'], { after, limit });
+  listSessions(
+    after: string | null,
+    limit: number,
+    status?: IAgentSession['status']
+  ): Promise<ISessionList> {
+    return this._getJSON(['sessions'], { after, limit, status });
   }
 
   getSession(id: string): Promise<IAgentSession> {
@@ -61,11 +65,21 @@ export class AgentExecApi implements IAgentExecApi {
   }
 
   async interrupt(sessionId: string): Promise<void> {
-    await this._request(
-      ['sessions', sessionId, 'interrupt'],
-      {},
-      { method: 'POST', body: '{}' }
-    );
+    await this._post(['sessions', sessionId, 'interrupt']);
+  }
+
+  async acceptOutputs(executionId: string): Promise<IExecution> {
+    const response = await this._post(['executions', executionId, 'accept']);
+    return (await response.json()) as IExecution;
+  }
+
+  async discardOutputs(executionId: string): Promise<IExecution> {
+    const response = await this._post(['executions', executionId, 'discard']);
+    return (await response.json()) as IExecution;
+  }
+
+  async acceptAllOutputs(sessionId: string): Promise<void> {
+    await this._post(['sessions', sessionId, 'accept']);
   }
 
   follow(id: string, signal: AbortSignal): AsyncIterable<StreamEvent> {
@@ -79,6 +93,10 @@ export class AgentExecApi implements IAgentExecApi {
         }
       );
     return followStream(open, signal);
+  }
+
+  private _post(path: string[]): Promise<Response> {
+    return this._request(path, {}, { method: 'POST', body: '{}' });
   }
 
   private async _getJSON<T>(path: string[], query: Query = {}): Promise<T> {

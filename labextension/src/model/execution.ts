@@ -78,10 +78,11 @@ export class ExecutionModel implements IExecutionModel {
 
   /** Take a new status from the stream. */
   applyStatus(change: IStatusChange): void {
-    const { status, execution_count, started_at } = change;
+    const { status, execution_count, started_at, waiting_for } = change;
     this.setStatus({
       ...this._execution,
       status,
+      waiting_for: waiting_for ?? null,
       execution_count: execution_count ?? this._execution.execution_count,
       started_at: started_at ?? this._execution.started_at
     });

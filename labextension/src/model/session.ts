@@ -58,12 +58,20 @@ export class SessionModel implements ISessionModel {
     return this._loadingEarlier;
   }
 
+  get hasLater(): boolean {
+    return this._hasLater;
+  }
+
   get changed(): ISignal<this, void> {
     return this._changed;
   }
 
   get finished(): ISignal<this, IExecution> {
     return this._finished;
+  }
+
+  get revealed(): ISignal<this, ExecutionModel> {
+    return this._revealed;
   }
 
   get isDisposed(): boolean {
@@ -136,18 +144,36 @@ export class SessionModel implements ISessionModel {
     this._loadingEarlier = true;
     this._changed.emit();
     try {
-      const before = this._firstSeq;
-      const page = await this._api.listExecutions(this.id, {
-        before,
-        limit: PAGE
-      });
-      if (!this.isDisposed) {
-        this._kept = Math.max(this._kept, this._executions.length + PAGE);
-        this._merge(page.executions);
-      }
+      await this._readBack(PAGE);
     } finally {
       this._loadingEarlier = false;
       this._emitChanged();
+    }
+  }
+
+  async loadLater(): Promise<void> {
+    const after = this._lastSeq;
+    const page = await this._api.listExecutions(this.id, {
+      after,
+      limit: PAGE
+    });
+    if (!this.isDisposed && this._hasLater && after === this._lastSeq) {
+      this._hasLater = page.next_after !== null;
+      this._merge(page.executions);
+      this.requestSync();
+    }
+  }
+
+  showNewest(): void {
+    this._hasLater = false;
+    this._drop(() => true);
+    this.requestSync();
+  }
+
+  reveal(executionId: string): void {
+    this._sought = executionId;
+    if (!this._tellRevealed()) {
+      this.requestSync();
     }
   }
 
@@ -155,12 +181,17 @@ export class SessionModel implements ISessionModel {
     return this._executions[0].execution.seq;
   }
 
+  private get _lastSeq(): number {
+    return this._executions[this._executions.length - 1].execution.seq;
+  }
+
   private async _sync(): Promise<void> {
-    const all = this._syncAll || this._executions.length === 0;
     const touched = this._touched;
-    this._syncAll = false;
     this._touched = new Set();
     try {
+      await this._seek();
+      const all = this._syncAll || this._executions.length === 0;
+      this._syncAll = false;
       const after = this._syncStart(all);
       const complete = after !== null && (await this._readFrom(after));
       if (!complete) {
@@ -168,6 +199,7 @@ export class SessionModel implements ISessionModel {
       }
       await this._readTouched(touched, after);
       this._setState({ phase: 'ready' });
+      this._tellRevealed();
     } catch (error) {
       this._syncAll = true;
       this._setState({ phase: 'error', error });
@@ -187,9 +219,64 @@ export class SessionModel implements ISessionModel {
       return this._firstSeq - 1;
     }
     const pending = models.find(model => !isFinal(model.execution.status));
-    return pending
-      ? pending.execution.seq - 1
-      : models[models.length - 1].execution.seq;
+    return pending ? pending.execution.seq - 1 : this._lastSeq;
+  }
+
+  /** Read what is looked for, and others around it. */
+  private async _seek(): Promise<void> {
+    if (this._sought === null || this._find(this._sought)) {
+      return;
+    }
+    const id = this._sought;
+    const { seq } = await this._api.getExecution(id).catch(error => {
+      this._sought = null;
+      throw error;
+    });
+    const anew = this._executions.length === 0 || this._hasLater;
+    if (anew || this._firstSeq - seq > KEPT) {
+      await this._readAround(seq);
+    } else if (this._firstSeq > seq) {
+      await this._readBack(this._firstSeq - seq + PAGE / 2);
+    }
+  }
+
+  /** Read so many before the first. */
+  private async _readBack(limit: number): Promise<void> {
+    const before = this._firstSeq;
+    const page = await this._api.listExecutions(this.id, { before, limit });
+    if (!this.isDisposed) {
+      this._kept = Math.max(this._kept, this._executions.length + limit);
+      this._merge(page.executions);
+    }
+  }
+
+  /** Show those around a number instead of the newest. */
+  private async _readAround(seq: number): Promise<void> {
+    const page = await this._api.listExecutions(this.id, {
+      after: Math.max(0, seq - 1 - PAGE / 2),
+      limit: PAGE
+    });
+    if (!this.isDisposed) {
+      this._drop(() => true);
+      this._hasLater = page.next_after !== null;
+      this._kept = KEPT;
+      this._merge(page.executions);
+    }
+  }
+
+  /** Tell that what was looked for is here, if it is. */
+  private _tellRevealed(): boolean {
+    const model = this._sought === null ? null : this._find(this._sought);
+    if (!model || this.isDisposed) {
+      return false;
+    }
+    this._sought = null;
+    this._revealed.emit(model);
+    return true;
+  }
+
+  private _find(id: string): ExecutionModel | null {
+    return this._executions.find(each => each.execution.id === id) ?? null;
   }
 
   /** Read all after a number; false if that is too far behind. */
@@ -197,7 +284,8 @@ export class SessionModel implements ISessionModel {
     const shown = this._executions.filter(
       ({ execution }) => execution.seq > start
     );
-    const pages = Math.ceil(shown.length / PAGE) + PAGES_TO_CATCH_UP;
+    const pages =
+      Math.ceil(shown.length / PAGE) + (this._hasLater ? 0 : PAGES_TO_CATCH_UP);
     let after: number | null = start;
     for (let page = 0; page < pages; page++) {
       const list = await this._api.listExecutions(this.id, {
@@ -207,10 +295,12 @@ export class SessionModel implements ISessionModel {
       this._merge(list.executions);
       after = list.next_after;
       if (after === null) {
+        this._hasLater = false;
         return true;
       }
     }
-    return false;
+    // Those between the ones shown and the newest are left for later.
+    return this._hasLater;
   }
 
   private async _readNewest(): Promise<void> {
@@ -307,12 +397,16 @@ export class SessionModel implements ISessionModel {
   private _state: LoadState = { phase: 'loading' };
   private _executions: ExecutionModel[] = [];
   private _kept = KEPT;
+  private _hasLater = false;
   private _isActive = false;
   private _loadingEarlier = false;
+  /** The execution that is looked for. */
+  private _sought: string | null = null;
   private _syncAll = false;
   private _touched = new Set<string>();
   private readonly _follower: Follower;
   private readonly _syncing: Coalescer;
   private _changed = new Signal<this, void>(this);
   private _finished = new Signal<this, IExecution>(this);
+  private _revealed = new Signal<this, ExecutionModel>(this);
 }

@@ -12,7 +12,12 @@ import {
   isFinal,
   TRANSLATION_DOMAIN
 } from '../tokens';
-import { sessionArgs, sessionCommand, watchSelected } from './selected';
+import {
+  labelled,
+  sessionArgs,
+  sessionCommand,
+  watchSelected
+} from './selected';
 
 /** Whether an agent's code runs in the chosen session. */
 function isRunning(model: IActivityModel): boolean {
@@ -45,7 +50,7 @@ export const interruptPlugin: JupyterFrontEndPlugin<void> = {
         id => model.api.interrupt(id),
         () => isRunning(model)
       ),
-      label: trans.__('Interrupt Agent'),
+      label: labelled(trans.__('Interrupt Agent')),
       caption: trans.__('Interrupt what runs in the chosen agent session'),
       icon: stopIcon,
       describedBy: { args: sessionArgs(trans) }

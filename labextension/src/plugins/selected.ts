@@ -18,9 +18,20 @@ export function sessionArgs(trans: TranslationBundle): ReadonlyJSONObject {
         description: trans.__(
           'The id of an agent session; without it, the one chosen in the panel'
         )
+      },
+      label: {
+        type: 'string',
+        description: trans.__('What the command is called in a menu')
       }
     }
   };
+}
+
+/** A command's name, unless whoever offers it names it otherwise. */
+export function labelled(
+  name: string
+): (args: ReadonlyPartialJSONObject) => string {
+  return ({ label }) => (typeof label === 'string' ? label : name);
 }
 
 /** The session that a command is about; null if there is none. */

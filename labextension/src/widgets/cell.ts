@@ -18,7 +18,7 @@ export class CellWidget extends Panel {
     super();
     const { model, trans } = _options;
     this.addClass('jp-AgentExecCell');
-    this._header = new CellHeader(trans);
+    this._header = new CellHeader(trans, _options.execute);
     const outputs = new OutputsWidget(_options);
     this.addWidget(this._header);
     this.addWidget(this._createSource());

@@ -1,9 +1,10 @@
 /** What is known of an execution besides its source and outputs. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
-import { isFinal } from '../tokens';
-import type { IExecution } from '../tokens';
+import { CommandIDs, isFinal } from '../tokens';
+import type { Execute, IExecution } from '../tokens';
 import { statusIcons } from './icons';
+import { documentText, waitingText } from './notebookwording';
 import {
   agentText,
   durationText,
@@ -14,7 +15,10 @@ import {
 
 /** A line with number, status, duration, agent and time, and notes below. */
 export class CellHeader extends Widget {
-  constructor(private readonly _trans: TranslationBundle) {
+  constructor(
+    private readonly _trans: TranslationBundle,
+    private readonly _execute: Execute
+  ) {
     super();
     this.addClass('jp-AgentExecCell-header');
     this._status.className = 'jp-AgentExecCell-status';
@@ -55,14 +59,43 @@ export class CellHeader extends Widget {
     this._time.title = new Date(accepted_at).toLocaleString();
     this.tick(execution, now);
     const notes = executionNotes(execution, trans);
-    this._notes.hidden = notes.length === 0;
-    this._notes.replaceChildren(
-      ...notes.map(note => {
-        const item = document.createElement('div');
-        item.textContent = note;
-        return item;
-      })
-    );
+    if (execution.waiting_for && !isFinal(status)) {
+      notes.push(waitingText(execution.waiting_for, now, trans));
+    }
+    const items = notes.map(note => {
+      const item = document.createElement('div');
+      item.textContent = note;
+      return item;
+    });
+    const placed = this._createDocumentNote(execution);
+    this._notes.replaceChildren(...items, ...(placed ? [placed] : []));
+    this._notes.hidden = this._notes.childElementCount === 0;
+  }
+
+  /** Where the execution's cell is in a notebook, or why there is none. */
+  private _createDocumentNote(execution: IExecution): HTMLElement | null {
+    const { document: placed, id } = execution;
+    const text = placed && documentText(placed, this._trans);
+    if (!text) {
+      return null;
+    }
+    const item = document.createElement('div');
+    if (placed.status === 'not_written' || placed.cell_id === null) {
+      item.textContent = text;
+      return item;
+    }
+    const { path, cell_id } = placed;
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'jp-AgentExec-link';
+    button.textContent = this._trans.__('Go to the cell');
+    button.title = `${path}\n${text}`;
+    button.addEventListener('click', () => {
+      const args = { path, cell_id, execution_id: id };
+      void this._execute(CommandIDs.goToCell, args);
+    });
+    item.append(button);
+    return item;
   }
 
   /** Show how long it took, or has taken so far. */

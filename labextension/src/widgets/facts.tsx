@@ -3,8 +3,10 @@ import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import { ApiError } from '../api/errors';
-import type { ISessionModel } from '../tokens';
+import { CommandIDs } from '../tokens';
+import type { Execute, ISessionModel } from '../tokens';
 import { ErrorMessage, Message } from './message';
+import { plainName, recordPeopleText } from './notebookwording';
 import {
   agentText,
   closeReason,
@@ -18,8 +20,7 @@ import {
 export class SessionFacts extends ReactWidget {
   constructor(
     private readonly _model: ISessionModel,
-    private readonly _trans: TranslationBundle,
-    private readonly _onError: (error: unknown) => void
+    private readonly _options: Omit<IProps, 'model'>
   ) {
     super();
     this.addClass('jp-AgentExecFacts');
@@ -27,7 +28,7 @@ export class SessionFacts extends ReactWidget {
 
   protected render(): JSX.Element {
     const model = this._model;
-    const props = { model, trans: this._trans, onError: this._onError };
+    const props = { ...this._options, model };
     return (
       <UseSignal signal={model.changed}>
         {() => (
@@ -45,7 +46,8 @@ export class SessionFacts extends ReactWidget {
 export class SessionEnd extends ReactWidget {
   constructor(
     private readonly _model: ISessionModel,
-    private readonly _trans: TranslationBundle
+    private readonly _trans: TranslationBundle,
+    private readonly _onError: (error: unknown) => void
   ) {
     super();
     this.addClass('jp-AgentExecEnd');
@@ -53,10 +55,13 @@ export class SessionEnd extends ReactWidget {
 
   protected render(): JSX.Element {
     const model = this._model;
+    const props = { model, trans: this._trans, onError: this._onError };
     return (
       <UseSignal signal={model.changed}>
         {() =>
-          model.session?.status === 'closed' ? (
+          model.hasLater ? (
+            <Later {...props} />
+          ) : model.session?.status === 'closed' ? (
             <div className="jp-AgentExecEnd-closed">
               {closeReason(model.session.close_reason, this._trans)}
             </div>
@@ -67,13 +72,70 @@ export class SessionEnd extends ReactWidget {
   }
 }
 
-interface IProps {
+/** Ways from cells in the middle of a session to its end. */
+function Later({ model, trans, onError }: IStateProps): JSX.Element {
+  return (
+    <div className="jp-AgentExecEnd-later">
+      <button
+        type="button"
+        className="jp-AgentExec-link"
+        onClick={() => void model.loadLater().catch(onError)}
+      >
+        {trans.__('Show later cells')}
+      </button>
+      <button
+        type="button"
+        className="jp-AgentExec-link"
+        onClick={() => model.showNewest()}
+      >
+        {trans.__('Show the newest cells')}
+      </button>
+    </div>
+  );
+}
+
+interface IStateProps {
   model: ISessionModel;
   trans: TranslationBundle;
   onError: (error: unknown) => void;
 }
 
-function Description({ model, trans }: IProps): JSX.Element | null {
+interface IProps extends IStateProps {
+  execute: Execute;
+}
+
+/** The notebook in which the session works, and what is recorded there. */
+function Place({ model, trans, execute }: IProps): JSX.Element | null {
+  const { session } = model;
+  if (!session || session.target.kind === 'scratch') {
+    return null;
+  }
+  const { path } = session;
+  const recorded = recordPeopleText(session.record_people, trans);
+  return (
+    <>
+      {path === null ? (
+        <div>{trans.__('In a kernel that was there before')}</div>
+      ) : (
+        <div>
+          {trans.__('In')}{' '}
+          <button
+            type="button"
+            className="jp-AgentExec-link"
+            title={trans.__('Open this notebook')}
+            onClick={() => void execute(CommandIDs.goToCell, { path })}
+          >
+            <bdi>{plainName(path)}</bdi>
+          </button>
+        </div>
+      )}
+      {recorded && <div>{recorded}</div>}
+    </>
+  );
+}
+
+function Description(props: IProps): JSX.Element | null {
+  const { model, trans } = props;
   const { session } = model;
   if (!session) {
     return null;
@@ -91,6 +153,7 @@ function Description({ model, trans }: IProps): JSX.Element | null {
       <div title={trans.__('On behalf of %1', session.username)}>
         {facts.join(' · ')}
       </div>
+      <Place {...props} />
     </div>
   );
 }
@@ -99,7 +162,11 @@ function isUnreachable(error: unknown): boolean {
   return error instanceof ApiError && error.failure === 'unreachable';
 }
 
-function CellsState({ model, trans, onError }: IProps): JSX.Element | null {
+function CellsState({
+  model,
+  trans,
+  onError
+}: IStateProps): JSX.Element | null {
   const { state, executions, hasEarlier, loadingEarlier } = model;
   if (state.phase === 'error') {
     if (executions.length > 0 && isUnreachable(state.error)) {

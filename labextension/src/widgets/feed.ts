@@ -61,6 +61,20 @@ export class CellFeed extends Panel {
     this._keepEnd();
   }
 
+  /** Lead the eye and the keyboard to a cell. */
+  reveal(model: IExecutionModel): void {
+    const cell = this.cells.find(each => each.model === model);
+    if (!cell) {
+      return;
+    }
+    this._atEnd = false;
+    this.cells.forEach(each =>
+      each.toggleClass('jp-mod-revealed', each === cell)
+    );
+    cell.node.scrollIntoView({ block: 'center' });
+    cell.node.focus({ preventScroll: true });
+  }
+
   handleEvent(event: Event): void {
     switch (event.type) {
       case 'scroll':

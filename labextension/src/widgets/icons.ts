@@ -21,6 +21,8 @@ export const activityIcon = icon('activity', activity);
 
 const approvalIcon = icon('approval', approval);
 const cancelledIcon = icon('cancelled', cancelled);
+/** For what nobody knows the end of. */
+export const unknownIcon = icon('unknown', warning);
 export const errorIcon = icon('error', error);
 const okIcon = icon('ok', ok);
 const runningIcon = icon('running', running);

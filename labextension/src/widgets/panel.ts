@@ -33,6 +33,7 @@ export class ActivityPanel extends SidePanel {
     this._addSection(sessions, [CommandIDs.refresh]);
     this._addSection(timeline, [
       CommandIDs.interrupt,
+      CommandIDs.acceptAllOutputs,
       CommandIDs.openNotebook,
       CommandIDs.exportNotebook
     ]);

@@ -29,10 +29,11 @@ export class SessionView extends Panel {
       'aria-label',
       trans.__('Cells of the session')
     );
-    this.addWidget(new SessionFacts(_session, trans, onError));
+    this.addWidget(new SessionFacts(_session, _options));
     this.addWidget(this._feed);
-    this.addWidget(new SessionEnd(_session, trans));
+    this.addWidget(new SessionEnd(_session, trans, onError));
     _session.changed.connect(this._onChanged, this);
+    _session.revealed.connect(this._onRevealed, this);
     this._onChanged();
   }
 
@@ -53,6 +54,7 @@ export class SessionView extends Panel {
       return;
     }
     this._session.changed.disconnect(this._onChanged, this);
+    this._session.revealed.disconnect(this._onRevealed, this);
     Signal.clearData(this);
     super.dispose();
   }
@@ -70,6 +72,15 @@ export class SessionView extends Panel {
     );
     this._feed.setModels(executions, session?.executions ?? -1);
     this._running.emit();
+  }
+
+  private _onRevealed(_: ISessionModel, model: IExecutionModel): void {
+    // After the panel, if it is just being shown, has found its size.
+    requestAnimationFrame(() => {
+      if (!this.isDisposed) {
+        this._feed.reveal(model);
+      }
+    });
   }
 
   private _createCell(model: IExecutionModel): CellWidget {

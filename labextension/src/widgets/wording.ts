@@ -119,6 +119,12 @@ function freshKernel(reason: string | null, trans: TranslationBundle): string {
       );
     case 'culled':
       return trans.__('In a fresh kernel: the one before was idle for long.');
+    case 'shut_down':
+      return trans.__('In a fresh kernel: somebody shut the one before down.');
+    case 'changed':
+      return trans.__(
+        'In another kernel: somebody gave the notebook a different one.'
+      );
     default:
       return trans.__('In a fresh kernel: the variables are gone.');
   }

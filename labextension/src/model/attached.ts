@@ -1,0 +1,246 @@
+/** The agents that work in people's kernels, and what they do there now. */
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import { readActivity, SerialWatch } from '../api/events';
+import { Coalescer } from './coalescer';
+import { isFinal } from '../tokens';
+import type {
+  IActivityEvent,
+  IAgentExecApi,
+  IAgentSession,
+  IAttachedSession,
+  IAttachedSessions,
+  IExecution,
+  Status
+} from '../tokens';
+
+/** Open sessions fetched at once. */
+const SESSIONS_PAGE = 100;
+
+/** Executions looked through for those that wait or run, on first sight. */
+const EXECUTIONS_LOOKED_AT = 10;
+
+/** Milliseconds between two looks at the server while much happens. */
+const REST = 300;
+
+/** A signal of the server's events, whichever they are. */
+type Events = ISignal<unknown, Readonly<Record<string, unknown>>>;
+
+/**
+ * Keeps open sessions on notebooks and other people's kernels.
+ *
+ * It looks at the server only while a notebook is open, and only when an event
+ * says that something changed which is not a scratch session's own affair.
+ */
+export class AttachedSessions implements IAttachedSessions {
+  constructor(
+    private readonly _api: IAgentExecApi,
+    private readonly _events: Events
+  ) {
+    this._reading = new Coalescer(() => this._read(), REST);
+    _events.connect(this._onEmission, this);
+  }
+
+  get sessions(): readonly IAttachedSession[] {
+    return this._attached;
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get isDisposed(): boolean {
+    return this._reading.isDisposed;
+  }
+
+  get isReady(): boolean {
+    return this._isReady;
+  }
+
+  get isActive(): boolean {
+    return this._isActive;
+  }
+  set isActive(value: boolean) {
+    if (value !== this._isActive) {
+      this._isActive = value;
+      this.refresh();
+    }
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      this._events.disconnect(this._onEmission, this);
+      this._reading.dispose();
+      Signal.clearData(this);
+    }
+  }
+
+  at(path: string, kernelId: string | null): readonly IAttachedSession[] {
+    return this._attached.filter(
+      ({ session }) =>
+        session.path === path ||
+        (kernelId !== null && session.kernel?.id === kernelId)
+    );
+  }
+
+  pending(executionId: string): IExecution | null {
+    return this._pending.get(executionId) ?? null;
+  }
+
+  refresh(): void {
+    // What was pending may have finished without a word.
+    this._lookedAt.clear();
+    this._request();
+  }
+
+  private _request(): void {
+    if (this._isActive) {
+      this._reading.request();
+    }
+  }
+
+  private _onEmission(
+    _: unknown,
+    emission: Readonly<Record<string, unknown>>
+  ): void {
+    const event = readActivity(emission);
+    if (!event) {
+      return;
+    }
+    if (!this._watch.follows(event.serial)) {
+      this.refresh();
+    }
+    if (!this._scratch.has(event.session_id)) {
+      this._touch(event);
+      this._request();
+    }
+    if (event.action === 'closed') {
+      this._scratch.delete(event.session_id);
+    }
+  }
+
+  private _touch({ execution_id, session_id, status }: IActivityEvent): void {
+    if (!execution_id) {
+      return;
+    }
+    if (status !== undefined && isFinal(status as Status)) {
+      this._touched.delete(execution_id);
+      if (this._pending.delete(execution_id)) {
+        this._update();
+      }
+    } else {
+      this._touched.set(execution_id, session_id);
+    }
+  }
+
+  private async _read(): Promise<void> {
+    try {
+      const open = await this._listOpen();
+      await this._lookInto(open);
+      await this._readTouched(open);
+      if (!this.isDisposed) {
+        this._isReady = true;
+        this._sessions = open;
+        this._update();
+      }
+    } catch {
+      // The panel says what is wrong with the server. Here, the next event or
+      // the next look finds out.
+      this._lookedAt.clear();
+    }
+  }
+
+  /** The open sessions that work in a kernel which is not their own. */
+  private async _listOpen(): Promise<IAgentSession[]> {
+    const open: IAgentSession[] = [];
+    let after: string | null = null;
+    do {
+      const page = await this._api.listSessions(after, SESSIONS_PAGE, 'open');
+      for (const session of page.sessions) {
+        if (session.target.kind === 'scratch') {
+          this._scratch.add(session.id);
+        } else {
+          open.push(session);
+        }
+      }
+      after = page.next_after;
+    } while (after !== null);
+    return open.reverse();
+  }
+
+  /** Find what sessions seen for the first time do already. */
+  private async _lookInto(open: readonly IAgentSession[]): Promise<void> {
+    for (const session of open.filter(({ id }) => !this._lookedAt.has(id))) {
+      this._lookedAt.add(session.id);
+      this._forget(execution => execution.session_id === session.id);
+      if (
+        session.executions > 0 &&
+        session.kernel?.execution_state !== 'idle'
+      ) {
+        const { executions } = await this._api.listExecutions(session.id, {
+          limit: EXECUTIONS_LOOKED_AT
+        });
+        executions.forEach(each => this._take(each));
+      }
+    }
+  }
+
+  private async _readTouched(open: readonly IAgentSession[]): Promise<void> {
+    const ids = new Set(open.map(({ id }) => id));
+    this._forget(execution => !ids.has(execution.session_id));
+    const touched = Array.from(this._touched);
+    this._touched.clear();
+    for (const [id, sessionId] of touched) {
+      if (ids.has(sessionId)) {
+        this._take(await this._api.getExecution(id));
+      }
+    }
+  }
+
+  private _take(execution: IExecution): void {
+    if (isFinal(execution.status)) {
+      this._pending.delete(execution.id);
+    } else {
+      this._pending.set(execution.id, execution);
+    }
+  }
+
+  private _forget(which: (execution: IExecution) => boolean): void {
+    for (const execution of Array.from(this._pending.values())) {
+      if (which(execution)) {
+        this._pending.delete(execution.id);
+      }
+    }
+  }
+
+  private _update(): void {
+    const pending = Array.from(this._pending.values()).sort(
+      (a, b) => rank(a) - rank(b) || a.seq - b.seq
+    );
+    this._attached = this._sessions.map(session => ({
+      session,
+      current: pending.find(each => each.session_id === session.id) ?? null
+    }));
+    this._changed.emit();
+  }
+
+  private _attached: readonly IAttachedSession[] = [];
+  private _isActive = false;
+  private _isReady = false;
+  private _sessions: readonly IAgentSession[] = [];
+  /** Sessions whose executions were looked through. */
+  private readonly _lookedAt = new Set<string>();
+  private readonly _pending = new Map<string, IExecution>();
+  private readonly _reading: Coalescer;
+  /** Sessions with a kernel of their own: what happens there is no matter. */
+  private readonly _scratch = new Set<string>();
+  /** Executions that changed since the last look, and their sessions. */
+  private readonly _touched = new Map<string, string>();
+  private readonly _watch = new SerialWatch();
+  private _changed = new Signal<this, void>(this);
+}
+
+/** What runs comes before what waits. */
+function rank({ status }: IExecution): number {
+  return status === 'running' ? 0 : 1;
+}

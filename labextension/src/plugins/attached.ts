@@ -1,0 +1,36 @@
+/** Provides the model of agents in people's kernels. */
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { AttachedSessions } from '../model/attached';
+import { IActivityModel, IAttachedSessions } from '../tokens';
+
+/** One model for all that shows agents in notebooks. */
+export const attachedPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
+  id: 'jupyter-agent-exec:attached',
+  description: 'Provides the agents that work in notebooks.',
+  autoStart: true,
+  provides: IAttachedSessions,
+  requires: [IActivityModel, INotebookTracker],
+  activate: (
+    app: JupyterFrontEnd,
+    model: IActivityModel,
+    notebooks: INotebookTracker
+  ): IAttachedSessions => {
+    const { events } = app.serviceManager;
+    const attached = new AttachedSessions(model.api, events.stream);
+    const look = () => {
+      attached.isActive = notebooks.size > 0;
+    };
+    notebooks.widgetAdded.connect((_, panel) => {
+      panel.disposed.connect(look);
+      look();
+    });
+    // An event may have been missed while another page was looked at.
+    notebooks.currentChanged.connect(() => attached.refresh());
+    look();
+    return attached;
+  }
+};

@@ -1,0 +1,253 @@
+/** Whose a notebook's cell is, and how its execution went: one quiet line. */
+import type { CodeCell } from '@jupyterlab/cells';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { editIcon } from '@jupyterlab/ui-components';
+import type { Message } from '@lumino/messaging';
+import { PanelLayout, Widget } from '@lumino/widgets';
+import { isEdited } from '../model/cellrecord';
+import { Coalescer } from '../model/coalescer';
+import { isFinal } from '../tokens';
+import type { Execute, IAttachedSessions, ICellRecord } from '../tokens';
+import { BadgeActions } from './badgeactions';
+import type { Clock } from './clock';
+import { statusIcons, unknownIcon } from './icons';
+import type { OpenMenu } from './menu';
+import {
+  cellDuration,
+  heldText,
+  ownerText,
+  plainName,
+  waitingText
+} from './notebookwording';
+import { agentText, momentText, statusWord } from './wording';
+
+/** Milliseconds between two looks at a source that is being edited. */
+const REST = 300;
+
+/** Milliseconds after which the server knows what waits or runs. */
+const GRACE = 10_000;
+
+/** A badge above a cell's input. */
+export class Badge extends Widget {
+  constructor(
+    private readonly _cell: CodeCell,
+    private _record: ICellRecord,
+    private readonly _options: Badge.IOptions
+  ) {
+    super();
+    this.addClass('jp-AgentExecBadge');
+    this.node.setAttribute('role', 'group');
+    // Keys on its buttons are for them, not for the notebook.
+    this.node.dataset.lmSuppressShortcuts = 'true';
+    this._build();
+    this._actions = new BadgeActions({ ..._options, cellId: _cell.model.id });
+    const layout = (this.layout = new PanelLayout());
+    layout.addWidget(this._actions);
+    this._looking = new Coalescer(async () => this._look(), REST);
+    _cell.model.sharedModel.changed.connect(this._onCellChanged, this);
+    this.render();
+  }
+
+  get record(): ICellRecord {
+    return this._record;
+  }
+  set record(record: ICellRecord) {
+    this._record = record;
+    this.render();
+  }
+
+  /** Whether the Tab key stops at its buttons. */
+  set tabStop(value: boolean) {
+    this._actions.tabStop = value;
+  }
+
+  override dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this._options.clock.set(this, false);
+    this._looking.dispose();
+    super.dispose();
+  }
+
+  /** Show all anew. */
+  render(): void {
+    const { trans, clock } = this._options;
+    const { accepted_at, agent, username } = this._record;
+    this._renderStatus();
+    const name = plainName(agentText(agent));
+    this._agent.textContent = ownerText(this._record, trans);
+    this._agent.title = username
+      ? trans.__('%1, on behalf of %2', name, plainName(username))
+      : name;
+    this._time.hidden = accepted_at === '';
+    this._time.dateTime = accepted_at;
+    this._time.textContent = momentText(accepted_at, clock.now());
+    this._time.title = new Date(accepted_at).toLocaleString();
+    this._renderOutputs();
+    this._look();
+    this.tick();
+  }
+
+  /** Show how long it has been running, or behind whom it waits. */
+  tick(): void {
+    const { trans, clock, attached } = this._options;
+    const { execution_id, status } = this._record;
+    if (this._isUnknown() !== (this.node.dataset.status === 'unknown')) {
+      this._renderStatus();
+    }
+    const unknown = this._isUnknown();
+    const pending = !isFinal(status) && !unknown;
+    clock.set(this, pending && this.isAttached);
+    const waiting =
+      status === 'queued' ? attached.pending(execution_id)?.waiting_for : null;
+    const text = waiting
+      ? waitingText(waiting, clock.now(), trans)
+      : unknown
+        ? ''
+        : cellDuration(this._record, clock.now(), trans);
+    if (this._duration.textContent !== text) {
+      this._duration.textContent = text;
+    }
+  }
+
+  protected override onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    this.tick();
+  }
+
+  protected override onBeforeDetach(msg: Message): void {
+    this._options.clock.set(this, false);
+    super.onBeforeDetach(msg);
+  }
+
+  private _renderStatus(): void {
+    const { trans } = this._options;
+    const unknown = this._isUnknown();
+    const status = unknown ? 'unknown' : this._record.status;
+    if (this.node.dataset.status !== status) {
+      this.node.dataset.status = status;
+      this._word.textContent = unknown
+        ? trans.__('Not finished when saved')
+        : statusWord(this._record.status, trans);
+      this._icon.replaceChildren();
+      const icon = unknown ? unknownIcon : statusIcons[this._record.status];
+      icon?.element({ container: this._icon });
+    }
+    this._word.title = this._record.reason ?? '';
+  }
+
+  private _renderOutputs(): void {
+    const { trans } = this._options;
+    const { held, outputs } = this._record;
+    this._held.hidden = outputs === 'inert';
+    this._held.textContent = {
+      inert: '',
+      held: heldText(held, trans),
+      accepted: trans.__('Outputs accepted'),
+      discarded: trans.__('Outputs discarded')
+    }[outputs];
+    this._held.title = this._held.textContent;
+    this._actions.render(this._record, this._cell.model.outputs.length > 0);
+  }
+
+  /** Whether it waited or ran, and the server knows nothing of that now. */
+  private _isUnknown(): boolean {
+    const { attached, clock } = this._options;
+    const { accepted_at, execution_id, status } = this._record;
+    return (
+      !isFinal(status) &&
+      attached.isReady &&
+      !attached.pending(execution_id) &&
+      clock.now() - Date.parse(accepted_at || '1970-01-01') > GRACE
+    );
+  }
+
+  private _onCellChanged(_: unknown, change: { sourceChange?: unknown }): void {
+    if (change.sourceChange) {
+      this._looking.request();
+    }
+  }
+
+  /** Look whether the source is still the one that ran. */
+  private _look(): void {
+    if (this._cell.isDisposed) {
+      return;
+    }
+    const { trans } = this._options;
+    const source = this._cell.model.sharedModel.getSource();
+    const edited = isEdited(this._record, source);
+    this._edited.hidden = !edited;
+    this._editedWord.textContent = this._record.started_at
+      ? trans.__('Edited since it ran')
+      : trans.__('Edited since');
+    const parts = [
+      trans.__('Agent %1', ownerText(this._record, trans)),
+      this._word.textContent,
+      this._time.textContent,
+      edited ? this._editedWord.textContent : '',
+      this._held.textContent
+    ];
+    this.node.setAttribute('aria-label', parts.filter(Boolean).join(', '));
+  }
+
+  private _build(): void {
+    const status = element('span', 'status');
+    this._icon.className = 'jp-AgentExec-icon';
+    status.append(this._icon, this._word);
+    // A name in another script does not turn what stands beside it.
+    this._agent.dir = 'auto';
+    const pen = document.createElement('span');
+    pen.className = 'jp-AgentExec-icon';
+    editIcon.element({ container: pen });
+    this._edited.append(pen, this._editedWord);
+    this.node.append(
+      status,
+      this._duration,
+      this._agent,
+      this._time,
+      this._edited,
+      this._held
+    );
+    this.node.addEventListener('keydown', event => {
+      // Escape leads back to the cell.
+      if (event.key === 'Escape') {
+        event.preventDefault();
+        this._cell.node.focus();
+      }
+    });
+  }
+
+  private readonly _actions: BadgeActions;
+  private readonly _agent = element('span', 'agent');
+  private readonly _duration = element('span', 'duration');
+  private readonly _edited = element('span', 'edited');
+  private readonly _editedWord = document.createElement('span');
+  private readonly _held = element('span', 'held');
+  private readonly _icon = document.createElement('span');
+  private readonly _looking: Coalescer;
+  private readonly _time = element('time', 'time');
+  private readonly _word = document.createElement('span');
+}
+
+/** A part of a badge. */
+function element<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  part: string
+): HTMLElementTagNameMap[K] {
+  const node = document.createElement(tag);
+  node.className = `jp-AgentExecBadge-${part}`;
+  return node;
+}
+
+/** The options of a badge. */
+export namespace Badge {
+  /** What all badges share. */
+  export interface IOptions {
+    attached: IAttachedSessions;
+    clock: Clock;
+    trans: TranslationBundle;
+    execute: Execute;
+    openMenu: OpenMenu;
+  }
+}

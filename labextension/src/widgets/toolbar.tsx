@@ -1,0 +1,236 @@
+/** Which agents work in a notebook, and what they do now. */
+import { ReactWidget, stopIcon } from '@jupyterlab/ui-components';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Message } from '@lumino/messaging';
+import { Widget } from '@lumino/widgets';
+import * as React from 'react';
+import { CommandIDs, isFinal } from '../tokens';
+import type { Execute, IAttachedSession, IAttachedSessions } from '../tokens';
+import type { Clock } from './clock';
+import { activityIcon, statusIcons } from './icons';
+import type { MenuItem, OpenMenu } from './menu';
+import {
+  attachedText,
+  plainName,
+  recordPeopleText,
+  shortText
+} from './notebookwording';
+import { agentText } from './wording';
+
+/** An item for a notebook's toolbar; it takes no room while there is no agent. */
+export class AgentStatus extends ReactWidget {
+  constructor(private readonly _options: AgentStatus.IOptions) {
+    super();
+    this.addClass('jp-AgentExecStatus');
+    this.hide();
+    _options.attached.changed.connect(this._onChanged, this);
+    this._onChanged();
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._options.clock.set(this, false);
+      super.dispose();
+    }
+  }
+
+  /** Show how much time has passed. */
+  tick(): void {
+    this.update();
+  }
+
+  protected render(): JSX.Element | null {
+    const { clock, trans } = this._options;
+    const working = this._here.filter(({ current }) => current !== null);
+    const shown = working.length === 1 ? working[0] : this._here[0];
+    if (!shown) {
+      return null;
+    }
+    const text =
+      this._here.length === 1 || working.length === 1
+        ? shortText(plainName(shown.session.agent.name))
+        : trans.__('%1 agents', this._here.length);
+    return (
+      <StatusView
+        state={stateOf(shown)}
+        name={text}
+        doing={attachedText(shown, clock.now(), trans)}
+        title={this._describe()}
+        several={this._here.length > 1}
+        canStop={working.length > 0}
+        trans={trans}
+        onOpen={button => this._open(button)}
+        onStop={button => this._stop(button)}
+      />
+    );
+  }
+
+  /** The agents here, as they are now. */
+  private _onChanged(): void {
+    const { attached, clock, place } = this._options;
+    const { path, kernelId } = place();
+    this._here = attached.at(path, kernelId);
+    clock.set(
+      this,
+      this._here.some(({ current }) => current?.status === 'running')
+    );
+    if (this.isHidden !== (this._here.length === 0)) {
+      this.setHidden(this._here.length === 0);
+      this._tellToolbar();
+    }
+    this.update();
+  }
+
+  /** Look again: the notebook has another path or kernel. */
+  refresh(): void {
+    this._onChanged();
+  }
+
+  protected override onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    this.update();
+  }
+
+  /** Let a toolbar see whether there is room for all items. */
+  private _tellToolbar(): void {
+    const toolbar = this.parent;
+    if (toolbar?.isAttached) {
+      const { offsetHeight, offsetWidth } = toolbar.node;
+      toolbar.processMessage(
+        new Widget.ResizeMessage(offsetWidth, offsetHeight)
+      );
+    }
+  }
+
+  private _describe(): string {
+    const { clock, trans } = this._options;
+    const agents = this._here.map(each =>
+      trans.__(
+        'Agent %1, on behalf of %2: %3',
+        plainName(agentText(each.session.agent)),
+        plainName(each.session.username),
+        attachedText(each, clock.now(), trans)
+      )
+    );
+    const recorded = this._here.map(({ session }) =>
+      recordPeopleText(session.record_people, trans)
+    );
+    return [...agents, ...new Set(recorded.filter(Boolean))].join('\n');
+  }
+
+  private _open(button: HTMLElement): void {
+    if (this._here.length === 1) {
+      void this._options.execute(CommandIDs.openPanel, argsOf(this._here[0]));
+    } else {
+      this._openMenu(button);
+    }
+  }
+
+  private _stop(button: HTMLElement): void {
+    if (this._here.length === 1) {
+      void this._options.execute(CommandIDs.interrupt, argsOf(this._here[0]));
+    } else {
+      this._openMenu(button);
+    }
+  }
+
+  /** A menu that names each of several agents. */
+  private _openMenu(button: HTMLElement): void {
+    const { openMenu, trans } = this._options;
+    const items: MenuItem[] = [];
+    for (const each of this._here) {
+      const name = shortText(plainName(each.session.agent.name));
+      const args = argsOf(each);
+      items.push({
+        command: CommandIDs.openPanel,
+        args: { ...args, label: trans.__('Show what %1 does', name) }
+      });
+      if (each.current) {
+        items.push({
+          command: CommandIDs.interrupt,
+          args: { ...args, label: trans.__('Interrupt %1', name) }
+        });
+      }
+    }
+    openMenu(items, button);
+  }
+
+  private _here: readonly IAttachedSession[] = [];
+}
+
+/** What the commands need to know of an agent session. */
+function argsOf({ session, current }: IAttachedSession) {
+  return {
+    session_id: session.id,
+    ...(current ? { execution_id: current.id } : {})
+  };
+}
+
+/** The status whose icon tells what an agent does. */
+function stateOf({ current }: IAttachedSession): 'idle' | 'queued' | 'running' {
+  if (!current || isFinal(current.status)) {
+    return 'idle';
+  }
+  return current.status === 'running' ? 'running' : 'queued';
+}
+
+interface IViewProps {
+  state: 'idle' | 'queued' | 'running';
+  name: string;
+  doing: string;
+  title: string;
+  several: boolean;
+  canStop: boolean;
+  trans: TranslationBundle;
+  onOpen: (button: HTMLElement) => void;
+  onStop: (button: HTMLElement) => void;
+}
+
+function StatusView(props: IViewProps): JSX.Element {
+  const { state, name, doing, several, trans } = props;
+  const Icon = state === 'idle' ? activityIcon : statusIcons[state];
+  const stop = several ? trans.__('Interrupt…') : trans.__('Interrupt agent');
+  return (
+    <>
+      <button
+        type="button"
+        className="jp-AgentExecStatus-main"
+        data-state={state}
+        title={props.title}
+        aria-label={trans.__('Agent %1: %2', name, doing)}
+        aria-haspopup={several ? 'menu' : undefined}
+        onClick={event => props.onOpen(event.currentTarget)}
+      >
+        <Icon.react tag="span" className="jp-AgentExec-icon" />
+        <bdi className="jp-AgentExecStatus-name">{name}</bdi>
+        <span className="jp-AgentExecStatus-doing">{doing}</span>
+      </button>
+      {props.canStop && (
+        <button
+          type="button"
+          className="jp-AgentExec-iconButton"
+          title={stop}
+          aria-label={stop}
+          aria-haspopup={several ? 'menu' : undefined}
+          onClick={event => props.onStop(event.currentTarget)}
+        >
+          <stopIcon.react tag="span" className="jp-AgentExec-icon" />
+        </button>
+      )}
+    </>
+  );
+}
+
+/** The options of an item. */
+export namespace AgentStatus {
+  /** What it is made of. */
+  export interface IOptions {
+    attached: IAttachedSessions;
+    clock: Clock;
+    trans: TranslationBundle;
+    execute: Execute;
+    openMenu: OpenMenu;
+    /** Where the notebook is now. */
+    place: () => { path: string; kernelId: string | null };
+  }
+}
