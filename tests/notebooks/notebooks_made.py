@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -67,3 +68,25 @@ def as_read(notebook: Any) -> Notebook:
 def numbered() -> Callable[[], CellId]:
     ids = count(1)
     return lambda: CellId(f"new-{next(ids)}")
+
+
+class File:
+    """A file of a test: small, and nobody waits for the loop meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def text(self) -> str:
+        return self._path.read_text(encoding="utf-8")
+
+    @text.setter
+    def text(self, text: str) -> None:
+        self._path.write_text(text, encoding="utf-8")
+
+    @property
+    def exists(self) -> bool:
+        return self._path.exists()
+
+    def remove(self) -> None:
+        self._path.unlink()

@@ -1,0 +1,411 @@
+"""Notebooks as files, through real contents managers and a real notary."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from jupyter_core.utils import ensure_async
+from jupyter_server.services.contents.filemanager import (
+    AsyncFileContentsManager,
+    FileContentsManager,
+)
+from jupyter_server.services.contents.largefilemanager import (
+    AsyncLargeFileManager,
+    LargeFileManager,
+)
+from nbformat.sign import MemorySignatureStore, NotebookNotary
+from notebooks_made import File, as_written, code, persons_notebook, result
+from tornado.web import HTTPError
+
+from jupyter_agent_exec.errors import AgentExecError, DocumentUnwritable, NotebookNotFound
+from jupyter_agent_exec.models import OutputChange
+from jupyter_agent_exec.notebooks.changes import (
+    Change,
+    DeleteCell,
+    Expected,
+    Moved,
+    Position,
+    PutCell,
+    SetCell,
+    SetOutputs,
+    SetSource,
+)
+from jupyter_agent_exec.notebooks.edits import new_cell
+from jupyter_agent_exec.notebooks.stored import MAX_TRIES, StoredWays
+from jupyter_agent_exec.types import CellId
+
+ANY = Expected()
+X = CellId("x_01JD0000000000000000000000")
+LOG = logging.getLogger("test")
+
+MANAGERS = [
+    FileContentsManager,
+    AsyncFileContentsManager,
+    LargeFileManager,
+    AsyncLargeFileManager,
+]
+
+
+@pytest.fixture(params=MANAGERS, ids=lambda manager: manager.__name__)
+def contents(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return managing(request.param, tmp_path)
+
+
+def managing(manager: Any, folder: Path) -> Any:
+    made = manager(root_dir=str(folder))
+    notary = NotebookNotary(data_dir=str(folder), store_factory=MemorySignatureStore)
+    made.notary = notary
+    return made
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> File:
+    (tmp_path / "a b").mkdir()
+    file = File(tmp_path / "a b" / "sales.ipynb")
+    file.text = as_written(persons_notebook())
+    return file
+
+
+API_PATH = "a b/sales.ipynb"
+
+
+def put(id: str = X, source: str = "2") -> PutCell:
+    return PutCell(cell=new_cell(CellId(id), "code", source), at=Position())
+
+
+def agents_cell(output: Any, *, trusted: bool = True, id: CellId = X) -> list[Change]:
+    """What an agent's execution does to a notebook."""
+    return [
+        put(id),
+        SetCell(
+            cell_id=id,
+            agent_exec={"execution_id": id},
+            execution_count=1,
+            execution_state="idle",
+            trusted=trusted,
+        ),
+        SetOutputs(
+            cell_id=id,
+            changes=[OutputChange(index=0, truncate=True), OutputChange(index=0, output=output)],
+        ),
+    ]
+
+
+async def applied(
+    contents: Any, *changes: Change, path: str = API_PATH, expected: Expected = ANY
+) -> None:
+    ways = StoredWays(contents, LOG)
+    await (await ways.reach(path)).apply(changes, expected)
+    await ways.stop()
+
+
+def on_disk(file: File) -> Any:
+    made = nbformat.reads(file.text, nbformat.NO_CONVERT)
+    nbformat.validate(made)
+    return made
+
+
+async def test_a_notebook_is_read_as_it_is_on_disk(contents: Any, file: File) -> None:
+    way = await StoredWays(contents, LOG).reach(API_PATH)
+    notebook = await way.read()
+    assert (way.via, way.streams) == ("contents", False)
+    assert [cell["id"] for cell in notebook.cells] == ["title", "load", "plot", "raw"]
+    assert notebook.cells[1]["source"] == "import pandas\ndf = 1"
+    assert notebook.cells[1]["outputs"][0]["text"] == "a\nb\n"
+    assert notebook.metadata["kernelspec"]["name"] == "python3"
+    assert notebook.nbformat_minor == 5
+
+
+async def test_a_cell_is_added_and_the_rest_of_the_file_is_byte_for_byte_as_it_was(
+    contents: Any, file: File
+) -> None:
+    before = file.text
+    await applied(contents, *agents_cell(result(text_plain="2\n3")))
+    assert [cell["id"] for cell in on_disk(file).cells] == ["title", "load", "plot", "raw", X]
+    await applied(contents, DeleteCell(cell_id=X))
+    assert file.text == before
+
+
+async def test_a_notebook_before_ids_is_not_upgraded(contents: Any, file: File) -> None:
+    file.text = as_written(persons_notebook(minor=4))
+    before = file.text
+    await applied(contents, *agents_cell(result(text_plain="2")))
+    assert on_disk(file).nbformat_minor == 4
+    assert on_disk(file).cells[-1].metadata.agent_exec == {"execution_id": X, "cell_id": X}
+    await applied(contents, DeleteCell(cell_id=X))
+    assert file.text == before
+
+
+async def trust(contents: Any) -> None:
+    await ensure_async(contents.trust_notebook(API_PATH))
+
+
+async def is_trusted(contents: Any, file: File) -> bool:
+    """Ask the notary, and what a reload says of each cell."""
+    signed = contents.notary.check_signature(on_disk(file))
+    reloaded = (await ensure_async(contents.get(API_PATH)))["content"]
+    marks = {cell.metadata.trusted for cell in reloaded.cells if cell.cell_type == "code"}
+    assert marks == {signed}
+    return bool(signed)
+
+
+@pytest.mark.parametrize("trusted_before", [True, False])
+async def test_an_inert_cell_leaves_the_notebooks_trust_as_it_was(
+    contents: Any, file: File, trusted_before: bool
+) -> None:
+    if trusted_before:
+        await trust(contents)
+    assert await is_trusted(contents, file) is trusted_before
+    await applied(contents, *agents_cell(result(text_plain="2", text_html="<b>2</b>")))
+    assert await is_trusted(contents, file) is trusted_before
+    assert "trusted" not in file.text
+
+
+async def test_a_cell_that_is_not_said_to_be_trusted_takes_the_trust_away(
+    contents: Any, file: File
+) -> None:
+    await trust(contents)
+    await applied(contents, *agents_cell(result(text_html="<b>2</b>"), trusted=False))
+    assert not await is_trusted(contents, file)
+
+
+async def test_a_cell_that_is_put_cannot_bring_trust(contents: Any, file: File) -> None:
+    await trust(contents)
+    cell = {**code(X, outputs=[result(text_html=PAYLOAD)]), "metadata": {"trusted": True}}
+    await applied(contents, PutCell(cell=cell, at=Position()))
+    assert not await is_trusted(contents, file)
+
+
+PAYLOAD = "<script>alert(1)</script>"
+
+
+async def test_what_was_expected_is_asked_of_the_file(contents: Any, file: File) -> None:
+    before = file.text
+    expected = Expected(cells={CellId("load"): ("code", "something else")})
+    with pytest.raises(Moved):
+        await applied(contents, put(), expected=expected)
+    assert file.text == before
+
+
+class Counting:
+    """Lets a test do something between the reading of a notebook and its saving."""
+
+    def __init__(self, contents: Any) -> None:
+        self._contents = contents
+        self.saves = 0
+        self.reads = 0
+        self.after_read: Callable[[], Awaitable[None]] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._contents, name)
+
+    async def get(self, path: str, content: bool = True, **asked: Any) -> Any:
+        model = await ensure_async(self._contents.get(path, content=content, **asked))
+        if content:
+            self.reads += 1
+            if self.after_read is not None:
+                await self.after_read()
+        return model
+
+    async def save(self, model: Any, path: str) -> Any:
+        self.saves += 1
+        return await ensure_async(self._contents.save(model, path))
+
+
+class Hashing(Counting):
+    async def get(
+        self, path: str, content: bool = True, require_hash: bool = False, **asked: Any
+    ) -> Any:
+        return await super().get(path, content=content, require_hash=require_hash, **asked)
+
+
+@pytest.mark.parametrize("kind", [Hashing, Counting])
+async def test_what_somebody_saves_meanwhile_is_kept(
+    contents: Any, file: File, kind: type[Counting]
+) -> None:
+    counting = kind(contents)
+    edited = persons_notebook()
+    edited.cells[1].source = "edited by the person"
+
+    async def save_once() -> None:
+        counting.after_read = None
+        file.text = as_written(edited)
+
+    counting.after_read = save_once
+    await applied(counting, put())
+    assert [cell.source for cell in on_disk(file).cells][1] == "edited by the person"
+    assert on_disk(file).cells[-1].id == X
+    assert (counting.reads, counting.saves) == (2, 1)
+
+
+async def test_a_file_that_never_rests_is_left_alone(contents: Any, file: File) -> None:
+    counting = Hashing(contents)
+
+    async def save_each_time() -> None:
+        file.text = file.text + "\n"
+
+    counting.after_read = save_each_time
+    with pytest.raises(Moved):
+        await applied(counting, put())
+    assert (counting.reads, counting.saves) == (MAX_TRIES, 0)
+
+
+async def test_callers_that_wait_share_one_save_and_each_has_its_own_failure(
+    contents: Any, file: File
+) -> None:
+    counting = Hashing(contents)
+    way = await StoredWays(counting, LOG).reach(API_PATH)
+    wrong = Expected(order=[])
+    outcomes = await asyncio.gather(
+        *(way.apply([put(f"n{n}")], wrong if n == 3 else ANY) for n in range(8)),
+        return_exceptions=True,
+    )
+    assert [type(one) for one in outcomes] == [type(None)] * 3 + [Moved] + [type(None)] * 4
+    assert [cell.id for cell in on_disk(file).cells[4:]] == [f"n{n}" for n in range(8) if n != 3]
+    assert counting.saves == 1
+
+
+async def test_what_comes_while_it_saves_goes_into_the_next_save(contents: Any, file: File) -> None:
+    counting = Hashing(contents)
+    ways = StoredWays(counting, LOG)
+    later: list[asyncio.Future[None]] = []
+
+    async def ask_for_more() -> None:
+        counting.after_read = None
+        way = await ways.reach(f"/{API_PATH}")  # the same file
+        later.extend(asyncio.ensure_future(way.apply([put(f"n{n}")], ANY)) for n in range(3))
+
+    counting.after_read = ask_for_more
+    await (await ways.reach(API_PATH)).apply([put()], ANY)
+    await asyncio.gather(*later)
+    assert [cell.id for cell in on_disk(file).cells[4:]] == [X, "n0", "n1", "n2"]
+    assert counting.saves == 2
+
+
+async def test_a_caller_who_leaves_does_not_take_the_others_along(
+    contents: Any, file: File
+) -> None:
+    counting = Hashing(contents)
+    ways = StoredWays(counting, LOG)
+    way = await ways.reach(API_PATH)
+    leaves = asyncio.ensure_future(way.apply([put("leaves")], ANY))
+
+    async def leave() -> None:
+        counting.after_read = None
+        leaves.cancel()
+        await asyncio.wait({leaves})
+
+    counting.after_read = leave
+    await way.apply([put("stays")], ANY)
+    await ways.stop()
+    assert "stays" in [cell.id for cell in on_disk(file).cells]
+
+
+def broken(path: Path, **changed: Any) -> None:
+    made = json.loads(as_written(persons_notebook()))
+    file.text = json.dumps({**made, **changed})
+
+
+VERSION_3 = {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": []}
+
+
+@pytest.mark.parametrize(
+    ("text", "readable"),
+    [
+        (json.dumps(VERSION_3), True),
+        (json.dumps({"nbformat": 5, "nbformat_minor": 0, "metadata": {}, "cells": []}), False),
+        (json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{}]}), False),
+        ("not a notebook", False),
+        ("", False),
+        ("[]", False),
+        (as_written(persons_notebook()).replace('"metadata": {', '"extra": {', 1), None),
+    ],
+    ids=["nbformat 3", "nbformat 5", "no cell", "text", "empty", "list", "invalid"],
+)
+async def test_what_is_no_valid_notebook_of_version_4_is_not_written_to(
+    contents: Any, file: File, text: str, readable: bool | None
+) -> None:
+    file.text = text
+    with pytest.raises(DocumentUnwritable, match=r"^a b/sales.ipynb .*\.$"):
+        await applied(contents, put())
+    assert file.text == text
+    way = await StoredWays(contents, LOG).reach(API_PATH)
+    if readable:
+        assert (await way.read()).cells == []
+    elif readable is False:
+        with pytest.raises(DocumentUnwritable):
+            await way.read()
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["gone.ipynb", "a b", "", "../etc/passwd", "x" * 300, ".hidden/n.ipynb", "a b/s\0.ipynb"],
+)
+async def test_where_no_notebook_is_is_said(
+    contents: Any, file: File, tmp_path: Path, where: str
+) -> None:
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "n.ipynb").write_text(as_written(persons_notebook()))
+    way = await StoredWays(contents, LOG).reach(where)
+    for call in (way.read(), way.apply([put()], ANY)):
+        with pytest.raises(NotebookNotFound):
+            await call
+
+
+async def test_a_file_that_is_read_only_is_not_written_to(contents: Any, file: File) -> None:
+    class ReadOnly(Hashing):
+        """As a contents manager tells it; the user that runs tests may write everywhere."""
+
+        async def get(self, path: str, **asked: Any) -> Any:
+            return {**await super().get(path, **asked), "writable": False}
+
+    counting = ReadOnly(contents)
+    with pytest.raises(DocumentUnwritable, match="read-only"):
+        await applied(counting, put())
+    assert counting.saves == 0
+
+
+async def test_a_save_that_fails_is_told_to_all_who_wait(contents: Any, file: File) -> None:
+    class Failing(Hashing):
+        async def save(self, model: Any, path: str) -> Any:
+            raise HTTPError(403, "Permission denied: %s", path)
+
+    way = await StoredWays(Failing(contents), LOG).reach(API_PATH)
+    outcomes = await asyncio.gather(
+        way.apply([put()], ANY), way.apply([put("b")], ANY), return_exceptions=True
+    )
+    assert [type(one) for one in outcomes] == [DocumentUnwritable] * 2
+    assert all(isinstance(one, AgentExecError) for one in outcomes)
+    assert outcomes[0] is not outcomes[1]
+
+
+async def test_a_notebook_that_vanishes_before_it_is_saved_is_told(
+    contents: Any, file: File
+) -> None:
+    counting = Hashing(contents)
+
+    async def vanish() -> None:
+        file.remove()
+
+    counting.after_read = vanish
+    with pytest.raises(NotebookNotFound):
+        await applied(counting, put())
+    assert not file.exists
+
+
+async def test_a_source_may_be_set_in_a_large_notebook_without_touching_others(
+    contents: Any, file: File
+) -> None:
+    cells = [code(f"c{n}", f"x = {n}\n" * 20) for n in range(300)]
+    file.text = as_written(persons_notebook(*cells))
+    before = file.text
+    await applied(contents, SetSource(cell_id=CellId("c150"), source="changed"))
+    await applied(contents, SetSource(cell_id=CellId("c150"), source="x = 150\n" * 20))
+    assert file.text == before
