@@ -18,7 +18,10 @@ from traitlets.config import Config
 from ._version import __version__
 from .access.handler import NotFoundHandler, check_verbs
 from .journal.history import History
-from .kernels.scratch import ScratchKernels, ServerKernels
+from .kernels.scratch import ScratchKernels
+from .kernels.server import ServerKernels
+from .notebooks.channel import ChannelHandler
+from .notebooks.opened import OpenedWays
 from .openapi import OpenAPIHandler, Route, document
 from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
 from .sessions.answers import NAMESPACE
@@ -36,6 +39,8 @@ class AgentExecApp(ExtensionApp):
     load_other_extensions = True
     routes: ClassVar[tuple[Route, ...]] = (*ROUTES, ("/openapi.json", OpenAPIHandler))
     """Paths under the namespace, and what answers there."""
+    channel: ClassVar[Route] = ("/notebooks/channel", ChannelHandler)
+    """The WebSocket of JupyterLab's pages: for them alone, so no document describes it."""
 
     history_dir = Unicode(
         config=True,
@@ -146,6 +151,7 @@ class AgentExecApp(ExtensionApp):
         assert self.serverapp.event_logger is not None
         self.serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
+        self.opened = OpenedWays(log=self.log)
         history = History(Path(self.history_dir), version=__version__, log=self.log)
         kernels = ScratchKernels(
             cast(ServerKernels, self.serverapp.kernel_manager),
@@ -191,7 +197,7 @@ class AgentExecApp(ExtensionApp):
     def initialize_handlers(self) -> None:
         """Add the routes; a verb that does not name its scope stops the extension here."""
         assert self.serverapp is not None
-        for _, handler in self.routes:
+        for _, handler in (*self.routes, self.channel):
             check_verbs(handler)
         described = document(
             self.routes,
@@ -205,6 +211,8 @@ class AgentExecApp(ExtensionApp):
             if handler is OpenAPIHandler:
                 given = {"document": msgspec.json.encode(described)}
             self.handlers.append((_pattern(path), handler, common | given))
+        path, handler = self.channel
+        self.handlers.append((_pattern(path), handler, common | {"ways": self.opened}))
         self.handlers.append((rf"/{NAMESPACE}(?:/.*)?", NotFoundHandler, common))
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
@@ -213,6 +221,7 @@ class AgentExecApp(ExtensionApp):
     async def stop_extension(self) -> None:
         """Take nothing new, end what runs, and return when that is recorded."""
         await self.manager.stop()
+        await self.opened.stop()
         self.activity.stop()
 
     def _emit(self, event: dict[str, Any]) -> None:

@@ -1,0 +1,370 @@
+"""Notebooks through the JupyterLab tabs that have them open, without collaboration.
+
+Each JupyterLab page says over its WebSocket which notebooks it has open, for as long as the socket
+lives. A change goes to one of these tabs, which makes it in its own model, so that the person's
+unsaved edits stay. Nothing here knows HTTP: a `Transport` carries the messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Final, Protocol
+
+import msgspec
+
+from ..errors import DocumentUnwritable
+from ..tasks import Tasks
+from ..types import Via
+from . import tab_messages as wire
+from .changes import Change, Expected, Moved, Notebook, Unreachable, Way
+
+ANSWER_TIMEOUT: Final = 5.0
+"""Seconds within which a page answers; a page that does not is taken for gone."""
+
+BYTES_PER_SECOND: Final = 4_000_000
+"""What a slow page on a slow line still takes; large changes are given more time accordingly."""
+
+REMEMBERED: Final = 256
+"""How many files are remembered as written behind the tabs' backs."""
+
+
+class Transport(Protocol):
+    """The socket of a page."""
+
+    async def send(self, message: bytes) -> None:
+        """Send a message.
+
+        Raises
+        ------
+        ConnectionError
+            If the page is gone.
+        """
+
+    def close(self) -> None:
+        """Close the socket; the page may come back with another."""
+
+
+class Tab:
+    """A notebook that is open in a page."""
+
+    def __init__(self, page: Page, shown: wire.Shown, used_at: float) -> None:
+        self.page = page
+        self.shown = shown
+        self.used_at = used_at
+        self._turn = asyncio.Lock()
+
+    @property
+    def is_way(self) -> bool:
+        """Whether the notebook is to be reached through this tab."""
+        return not self.shown.collaborative
+
+    async def ask(self, make: Callable[[int], wire.ToPage]) -> wire.Answer:
+        """Ask one thing after the other, so that a save ends before the next change comes.
+
+        Raises
+        ------
+        Unreachable
+        """
+        async with self._turn:
+            if self.page.tabs.get(self.shown.panel) is not self:
+                raise Unreachable(f"{self.shown.path} is no longer open in this tab.")
+            answer = await self.page.ask(make)
+        if answer.status == "failed":
+            raise Unreachable(answer.message or "It went wrong in the tab.")
+        if answer.status == "gone":
+            raise Unreachable(f"{self.shown.path} is no longer open in this tab.")
+        return answer
+
+
+class Page:
+    """A JupyterLab page, for as long as its socket lives."""
+
+    def __init__(self, transport: Transport, timeout: float, log: logging.Logger) -> None:
+        self.tabs: dict[str, Tab] = {}
+        self._transport = transport
+        self._timeout = timeout
+        self._log = log
+        self._ids = count(1)
+        self._waiting: dict[int, asyncio.Future[wire.Answer | None]] = {}
+        self._is_gone = False
+
+    async def ask(self, make: Callable[[int], wire.ToPage]) -> wire.Answer:
+        """Ask something and return the answer.
+
+        Raises
+        ------
+        Unreachable
+            If none comes in time, or the page goes meanwhile.
+        """
+        if self._is_gone:
+            raise Unreachable("The page was closed.")
+        id = next(self._ids)
+        answered: asyncio.Future[wire.Answer | None] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = answered
+        try:
+            message = wire.encode(make(id))
+            limit = self._timeout + len(message) / BYTES_PER_SECOND
+            answer = await asyncio.wait_for(self._exchange(message, answered), limit)
+        except asyncio.TimeoutError as error:
+            self._log.warning("A JupyterLab page did not answer in time.")
+            self.close()
+            raise Unreachable("The page did not answer in time.") from error
+        except ConnectionError:
+            answer = None
+        finally:
+            del self._waiting[id]
+        if answer is None:
+            raise Unreachable("The page was closed.")
+        return answer
+
+    async def _exchange(
+        self, message: bytes, answered: asyncio.Future[wire.Answer | None]
+    ) -> wire.Answer | None:
+        await self._transport.send(message)
+        return await answered
+
+    def take(self, answer: wire.Answer) -> None:
+        """Take an answer; one that nobody waits for any more is dropped."""
+        waiting = self._waiting.get(answer.id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def announce(self, notebooks: Sequence[wire.Shown]) -> None:
+        """Take what the page has open now."""
+        now = asyncio.get_running_loop().time()
+        known, self.tabs = self.tabs, {}
+        if self._is_gone:
+            return
+        for shown in notebooks:
+            used_at = now - shown.unused_seconds
+            tab = known.get(shown.panel) or Tab(self, shown, used_at)
+            tab.shown, tab.used_at = shown, used_at
+            self.tabs[shown.panel] = tab
+
+    def leave(self) -> None:
+        """Forget all tabs: the socket is gone."""
+        self._is_gone = True
+        self.tabs = {}
+        for answered in self._waiting.values():
+            if not answered.done():
+                answered.set_result(None)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.leave()
+        self._transport.close()
+
+
+class OpenedWay:
+    """The way to a notebook through one tab."""
+
+    via: Via = "tab"
+    streams = True
+
+    def __init__(self, tab: Tab) -> None:
+        self._tab = tab
+
+    async def read(self) -> Notebook:
+        """Return the notebook as the tab has it."""
+        panel = self._tab.shown.panel
+        answer = await self._tab.ask(lambda id: wire.Read(id=id, panel=panel))
+        if answer.notebook is None:
+            raise Unreachable("The tab did not say what is in the notebook.")
+        return answer.notebook
+
+    async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
+        """Have the tab make changes, all or none."""
+        panel = self._tab.shown.panel
+        answer = await self._tab.ask(
+            lambda id: wire.Apply(id=id, panel=panel, changes=list(changes), expected=expected)
+        )
+        if answer.status == "moved":
+            raise Moved
+        if answer.status == "read_only":
+            path = self._tab.shown.path
+            raise DocumentUnwritable(f"{path} is open, but cannot be saved there.", path=path)
+
+
+class OpenTabs(msgspec.Struct, frozen=True, kw_only=True):
+    """The tabs that show one notebook."""
+
+    tabs: int
+    unsaved: bool
+    collaborative: bool
+    kernel_id: str | None
+    """Of the tab that was used last."""
+
+
+class OpenedWays:
+    """Knows which notebooks are open in which pages, and the way through them.
+
+    Parameters
+    ----------
+    timeout
+        Seconds within which a page answers.
+    """
+
+    def __init__(self, *, log: logging.Logger, timeout: float = ANSWER_TIMEOUT) -> None:
+        self._log = log
+        self._timeout = timeout
+        self._pages: list[Page] = []
+        self._tasks = Tasks(log)
+        self._settling: dict[str, bool] = {}
+        self._written: OrderedDict[str, str] = OrderedDict()
+        self._stopped = False
+
+    # -- pages -------------------------------------------------------------------------------------
+
+    def join(self, transport: Transport) -> Page:
+        """Take a page whose socket was opened."""
+        page = Page(transport, self._timeout, self._log)
+        if self._stopped:
+            page.close()
+        else:
+            self._pages.append(page)
+        return page
+
+    def receive(self, page: Page, data: str | bytes) -> None:
+        """Take a message of a page.
+
+        Raises
+        ------
+        msgspec.MsgspecError
+            If it is none that a page of ours sends.
+        """
+        message = wire.decode(data)
+        if isinstance(message, wire.Answer):
+            page.take(message)
+            return
+        page.announce(message.notebooks)
+        for tab in page.tabs.values():
+            if self._written.get(_key(tab.shown.path), tab.shown.hash) != tab.shown.hash:
+                self._reload([tab])
+
+    def leave(self, page: Page) -> None:
+        """Forget a page whose socket was closed."""
+        page.leave()
+        if page in self._pages:
+            self._pages.remove(page)
+
+    # -- documents ---------------------------------------------------------------------------------
+
+    async def reach(self, path: str) -> Way | None:
+        """Return the way through the tab that was used last; None if no tab shows the notebook."""
+        tabs = self._tabs(path)
+        return OpenedWay(tabs[0]) if tabs else None
+
+    def opened(self) -> dict[str, OpenTabs]:
+        """Return by path what is open, collaborative or not."""
+        by_path: dict[str, list[Tab]] = {}
+        for page in self._pages:
+            for tab in page.tabs.values():
+                by_path.setdefault(_key(tab.shown.path), []).append(tab)
+        return {
+            path: OpenTabs(
+                tabs=len(tabs),
+                unsaved=any(tab.shown.dirty for tab in tabs),
+                collaborative=any(tab.shown.collaborative for tab in tabs),
+                kernel_id=max(tabs, key=lambda tab: tab.used_at).shown.kernel_id,
+            )
+            for path, tabs in by_path.items()
+        }
+
+    def other_tabs(self, path: str) -> int:
+        """Return how many tabs show a notebook beside the one through which it is reached."""
+        return max(0, len(self._tabs(path)) - 1)
+
+    def _tabs(self, path: str) -> list[Tab]:
+        """Return the tabs that can reach a notebook, the one that was used last first."""
+        tabs = [
+            tab
+            for page in self._pages
+            for tab in page.tabs.values()
+            if tab.is_way and _key(tab.shown.path) == _key(path)
+        ]
+        return sorted(tabs, key=lambda tab: tab.used_at, reverse=True)
+
+    # -- several tabs ------------------------------------------------------------------------------
+
+    def settle(self, path: str) -> None:
+        """Have other tabs show what an agent did through one of them; done in the background.
+
+        The tab saves if all that it has unsaved is from agents, then the others read the file
+        again. Where a person has unsaved edits, nothing is saved: Jupyter asks them in time.
+        """
+        key = _key(path)
+        if key in self._settling:
+            self._settling[key] = True  # once more, after the one under way
+        elif not self._stopped and self.other_tabs(path):
+            self._settling[key] = False
+            self._tasks.start(self._settle(key), f"settle {key}")
+
+    async def _settle(self, key: str) -> None:
+        again: bool | None = True
+        try:
+            while again:
+                self._settling[key] = False
+                with suppress(Unreachable):
+                    await self._share(self._tabs(key))
+                again = self._settling[key]
+        finally:
+            del self._settling[key]
+
+    async def _share(self, tabs: list[Tab]) -> None:
+        unsaved = [tab for tab in tabs if tab.shown.dirty]
+        if len(unsaved) != 1 or not unsaved[0].shown.only_agents:
+            return
+        source = unsaved[0]
+        panel = source.shown.panel
+        answer = await source.ask(lambda id: wire.Save(id=id, panel=panel))
+        if answer.status == "ok":
+            self._reload([tab for tab in tabs if tab is not source])
+
+    def written(self, path: str, hash: str | None) -> None:
+        """Tell tabs that a file was written past them, as when it was opened just then.
+
+        Parameters
+        ----------
+        path
+            The notebook's contents path.
+        hash
+            Of the file, as the contents manager has it; None if it has none.
+        """
+        key = _key(path)
+        if hash is None:
+            return
+        self._written[key] = hash
+        self._written.move_to_end(key)
+        if len(self._written) > REMEMBERED:
+            self._written.popitem(last=False)
+        self._reload([tab for tab in self._tabs(key) if tab.shown.hash != hash])
+
+    def _reload(self, tabs: Sequence[Tab]) -> None:
+        for tab in tabs:
+            if tab.is_way and not tab.shown.dirty and not self._stopped:
+                self._tasks.start(self._have_reloaded(tab), f"reload {tab.shown.path}")
+
+    async def _have_reloaded(self, tab: Tab) -> None:
+        panel, key = tab.shown.panel, _key(tab.shown.path)
+        told = self._written.get(key)
+        with suppress(Unreachable):
+            await tab.ask(lambda id: wire.Reload(id=id, panel=panel))
+            if self._written.get(key) == told:
+                self._written.pop(key, None)  # it looked: whatever the file is now, it knows
+
+    async def stop(self) -> None:
+        """Close all sockets."""
+        self._stopped = True
+        for page in self._pages:
+            page.close()
+        self._pages.clear()
+        await self._tasks.end(timeout=self._timeout)
+
+
+def _key(path: str) -> str:
+    return path.strip("/")
