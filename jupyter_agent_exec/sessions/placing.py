@@ -35,7 +35,7 @@ from ..notebooks.writer import (
 )
 from ..records import SERVER, CellWritten, ExecutionRecord, digest_of, timestamp
 from ..tasks import Tasks
-from ..types import FINAL_STATUSES, CellId, ExecutionId, Status
+from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Status
 from .cells import CellsOwner, Place, Shown
 from .rewriting import rewrite_late
 
@@ -79,16 +79,26 @@ class Placing:
         merge_delay: float = MERGE_DELAY,
     ) -> None:
         self.documents = documents
-        self.settle = settle
+        self._settle = settle
         self.log = log
         self.merge_delay = merge_delay
         self._last: WeakValueDictionary[str, CellWriter] = WeakValueDictionary()
         self._run: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
+        self._sessions: WeakValueDictionary[SessionId, NotebookCells] = WeakValueDictionary()
         self._locks: WeakValueDictionary[ExecutionId, asyncio.Lock] = WeakValueDictionary()
 
     def cells(self, owner: CellsOwner) -> NotebookCells:
         """Return the cells of a session whose target is a notebook."""
-        return NotebookCells(owner, self)
+        cells = self._sessions[owner.id] = NotebookCells(owner, self)
+        return cells
+
+    def changed(self, session_id: SessionId, id: ExecutionId, document: Document) -> None:
+        """Tell whoever watches what has become of a cell."""
+        if document.via == "tab":
+            self._settle(document.path)
+        cells = self._sessions.get(session_id)
+        if cells is not None:
+            cells.owner.document_changed(id)
 
     def lock(self, id: ExecutionId) -> asyncio.Lock:
         """Return what is held while something writes to the cell of an execution."""
@@ -129,7 +139,7 @@ class NotebookCells:
     """The cells of one session's executions; see `Cells`."""
 
     def __init__(self, owner: CellsOwner, placing: Placing) -> None:
-        self._owner = owner
+        self.owner = owner
         self._placing = placing
         self._tasks = Tasks(placing.log)
         self._writers: dict[ExecutionId, CellWriter] = {}
@@ -210,7 +220,7 @@ class NotebookCells:
     # -- helpers -----------------------------------------------------------------------------------
 
     def _path(self) -> str:
-        path = self._owner.path
+        path = self.owner.path
         assert path is not None
         return path
 
@@ -219,9 +229,10 @@ class NotebookCells:
             try:
                 await writer.keep()
             finally:
-                await self._note(id, writer.document())
+                document = writer.document()
+                await self._note(id, document)
                 del self._writers[id], self._shown[id]
-                self._owner.document_changed(id)
+                self._placing.changed(self.owner.id, id, document)
 
     async def _rewrite(self, id: ExecutionId) -> None:
         """Bring late outputs into a cell, all that came meanwhile at once."""
@@ -231,21 +242,19 @@ class NotebookCells:
                 await asyncio.sleep(self._placing.merge_delay)
                 async with self._placing.lock(id):
                     self._late[id] = False
-                    record = await self._owner.recorded(id)
+                    record = await self.owner.recorded(id)
                     document = await rewrite_late(self._placing.documents, self._path(), record)
                     if document is not None and document != record.document:
                         await self._note(id, document)
-                        self._owner.document_changed(id)
+                        self._placing.changed(self.owner.id, id, document)
                 again = self._late[id]
         finally:
             del self._late[id]
 
     async def _note(self, id: ExecutionId, document: Document) -> None:
-        await self._owner.note(
+        await self.owner.note(
             CellWritten(at=timestamp(), by=SERVER, execution_id=id, document=document)
         )
-        if document.via == "tab":
-            self._placing.settle(document.path)
 
 
 def standing(record: ExecutionRecord) -> Standing:
