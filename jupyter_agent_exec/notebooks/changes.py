@@ -130,4 +130,8 @@ class Reach(Protocol):
     """Finds a way of one kind."""
 
     async def reach(self, path: str) -> Way | None:
-        """Return the way to the notebook at a contents path; None if this kind has none now."""
+        """Return the way to the notebook at a contents path; None if this kind has none now.
+
+        It is the same object as long as what it leads to is: whoever used it before may go on with
+        what has changed since.
+        """

@@ -56,6 +56,8 @@ class Tab:
         self.page = page
         self.shown = shown
         self.used_at = used_at
+        self.way = OpenedWay(self)
+        """The way through it: the same one for as long as the tab lives."""
         self._turn = asyncio.Lock()
 
     @property
@@ -257,7 +259,7 @@ class OpenedWays:
     async def reach(self, path: str) -> Way | None:
         """Return the way through the tab that was used last; None if no tab shows the notebook."""
         tabs = self._tabs(path)
-        return OpenedWay(tabs[0]) if tabs else None
+        return tabs[0].way if tabs else None
 
     def opened(self) -> dict[str, OpenTabs]:
         """Return by path what is open, collaborative or not."""
