@@ -271,6 +271,27 @@ class OutputsDiscarded(Entry, frozen=True, kw_only=True, tag="outputs_discarded"
     execution_id: ExecutionId
 
 
+class NotebookEditAsked(Entry, frozen=True, kw_only=True, tag="notebook_edit_asked"):
+    """The agent is about to change cells of the notebook.
+
+    What came of it is the next `notebook_edited` or `notebook_edit_refused` of this path; if there
+    is none, the server died in between, and nobody knows.
+    """
+
+    path: str
+    edits: Digest
+    """JSON array of the edits, as they were asked for."""
+
+
+class NotebookEditRefused(Entry, frozen=True, kw_only=True, tag="notebook_edit_refused"):
+    """What the agent was about to change has not been changed."""
+
+    path: str
+    code: str
+    message: str
+    """A sentence: why not."""
+
+
 class NotebookEdited(Entry, frozen=True, kw_only=True, tag="notebook_edited"):
     """The agent changed cells of the notebook."""
 
@@ -312,6 +333,8 @@ JournalEntry = (
     | CellWritten
     | OutputsAccepted
     | OutputsDiscarded
+    | NotebookEditAsked
+    | NotebookEditRefused
     | NotebookEdited
     | Recovered
     | Closed

@@ -150,11 +150,11 @@ def images(outputs: Sequence[Output]) -> list[FoundImage]:
     return [image for image in found if image is not None]
 
 
-def model_text(transcript: str, *, limit: int = 10_000, url: str) -> str:
+def model_text(transcript: str, *, limit: int = 10_000, url: str | None) -> str:
     """Return at most about `limit` characters of a transcript: its start and its end.
 
     The cut is made at line ends where there are any near; the note between the parts tells how
-    many characters are missing and from which byte on to read them at `url`.
+    many characters are missing and, if there is a `url`, from which byte on to read them there.
     """
     if len(transcript) <= limit:
         return transcript
@@ -169,7 +169,8 @@ def model_text(transcript: str, *, limit: int = 10_000, url: str) -> str:
         tail_start = line_end + 1
     head, tail = transcript[:head_end], transcript[tail_start:]
     left_out = len(transcript) - len(head) - len(tail)
-    note = f"[… {left_out:,} characters left out; GET {url}?offset={len(head.encode())} …]"
+    more = "" if url is None else f"; GET {url}?offset={len(head.encode())}"
+    note = f"[… {left_out:,} characters left out{more} …]"
     return f"{head}{'' if head.endswith(chr(10)) else chr(10)}{note}\n{tail}"
 
 

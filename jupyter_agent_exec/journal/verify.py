@@ -206,6 +206,9 @@ _PAYLOAD_FIELDS = {
     "finished": ("outputs", "text"),
     "late_output": ("outputs",),
     "display_updated": ("outputs",),
+    "person_ran": ("source", "outputs"),
+    "notebook_edit_asked": ("edits",),
+    "notebook_edited": ("before", "after"),
 }
 
 
