@@ -43,12 +43,12 @@ def run(arguments: Namespace, console: Console) -> int:
     # open is not in it.
     named = (arguments.session, arguments.notebook, arguments.kernel)
     may_start = not arguments.keep and named == (None, None, None)
-    with (
-        connected(arguments, console, may_start=may_start) as client,
-        _session(client, arguments, env) as session,
-    ):
+    with connected(arguments, console, may_start=may_start) as client:
         running = _Running(client, console, LiveView(console, _pictures(arguments, console)))
-        result = running.finish(session, source, arguments, live=not arguments.json)
+        with _session(client, arguments, env) as session:
+            result = running.finish(session, source, arguments, live=not arguments.json)
+        if result.document is not None and result.document.status == "writing":
+            result = client.execution(result.id)  # a session that closes waits for its cells
         if arguments.json:
             console.json(result.execution)
         if folder is not None:
