@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from traitlets import Bool, Float, Int
+from traitlets import Bool, Enum, Float, Int
 
 from jupyter_agent_exec import errors, models
 from jupyter_agent_exec.access.handler import operations, status_of
@@ -43,6 +43,9 @@ def test_the_readme_lists_every_trait_with_its_default() -> None:
             assert told[name] == str(trait.default_value), name
         elif isinstance(trait, (Int, Float)):
             assert told[name] == f"{trait.default_value:,}", name
+        elif isinstance(trait, Enum):
+            assert told[name] == trait.default_value, name
+            assert all(f"`{value}`" in rows("README.md")[name] for value in trait.values), name
 
 
 def test_every_route_is_described_with_what_its_query_may_hold() -> None:
