@@ -92,7 +92,9 @@ class Turn(asyncio.Future[None]):
         self.set_result(None)
 
 
-def delay_before(quiet: Quiet | None, *, now: float, first_at: float) -> float | None:
+def delay_before(
+    quiet: Quiet | None, *, now: float, first_at: float, patience: float = PATIENCE
+) -> float | None:
     """Return how long the head of the line has to wait still.
 
     Parameters
@@ -101,6 +103,8 @@ def delay_before(quiet: Quiet | None, *, now: float, first_at: float) -> float |
         Of the kernel.
     now, first_at
         On the same clock: the time, and since when it is first in line.
+    patience
+        Seconds after which it need not wait for the kernel to settle.
 
     Returns
     -------
@@ -108,7 +112,7 @@ def delay_before(quiet: Quiet | None, *, now: float, first_at: float) -> float |
     """
     if quiet is None:
         return None
-    if now - first_at >= PATIENCE:
+    if now - first_at >= patience:
         return 0.0
     settle = SETTLE_AFTER_OURS if quiet.after_ours else SETTLE
     return max(0.0, quiet.since + settle - now)
@@ -124,14 +128,21 @@ class Turns:
         agent holds it.
     scheduler
         None for the running loop.
+    patience
+        Seconds at the head of the line after which any idle is taken.
     """
 
     def __init__(
-        self, kernel: SharedKernel | None = None, scheduler: Scheduler | None = None
+        self,
+        kernel: SharedKernel | None = None,
+        scheduler: Scheduler | None = None,
+        *,
+        patience: float = PATIENCE,
     ) -> None:
         self.on_change: Listeners[None] = Listeners()
         """Called on the loop when those that wait may wait for something else since."""
         self._kernel = kernel
+        self._patience = patience
         self._scheduler = scheduler
         self._holder: Turn | None = None
         self._waiting: deque[Turn] = deque()
@@ -176,7 +187,7 @@ class Turns:
         self._look()
         if execution_state == "idle" and self._holder is None and self._waiting:
             first_at = self._waiting[0].first_at
-            if first_at is not None and self._clock.time() - first_at >= PATIENCE:
+            if first_at is not None and self._clock.time() - first_at >= self._patience:
                 self._grant()
         self.on_change(None)
 
@@ -239,7 +250,10 @@ class Turns:
         assert self._kernel is not None
         now = self._clock.time()
         return delay_before(
-            self._kernel.quiet, now=now, first_at=now if first_at is None else first_at
+            self._kernel.quiet,
+            now=now,
+            first_at=now if first_at is None else first_at,
+            patience=self._patience,
         )
 
     def _grant(self) -> None:

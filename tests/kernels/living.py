@@ -1,0 +1,149 @@
+"""Real kernels under a real kernel manager, a person who uses them, and an agent that joins."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
+from traitlets.config import Config
+
+from jupyter_agent_exec.kernels.connection import Ended, KernelConnection, Run
+from jupyter_agent_exec.kernels.live import LiveKernel, LiveKernels
+from jupyter_agent_exec.kernels.turns import Turn, Turns
+from jupyter_agent_exec.types import ExecutionId
+
+LOG = logging.getLogger("tests")
+SOON = 30.0
+"""Seconds within which all that is waited for has happened, on however slow a machine."""
+
+
+class Person:
+    """Somebody with a notebook on a kernel."""
+
+    def __init__(self, manager: Any) -> None:
+        self.client = manager.client()
+        self.client.start_channels(shell=True, iopub=True, stdin=False, hb=False, control=True)
+        self._replies: dict[str, dict[str, Any]] = {}
+
+    def runs(self, source: str, **asked: Any) -> str:
+        """Send a cell as JupyterLab does; return its msg_id."""
+        msg_id: str = self.client.execute(source, **{"stop_on_error": True, **asked})
+        return msg_id
+
+    async def reply(self, msg_id: str) -> dict[str, Any]:
+        """Wait for the answer to a request."""
+        while msg_id not in self._replies:
+            message = await self.client.get_shell_msg(timeout=SOON)
+            self._replies[message["parent_header"]["msg_id"]] = message["content"]
+        return self._replies[msg_id]
+
+    async def has_run(self, source: str) -> dict[str, Any]:
+        return await self.reply(self.runs(source))
+
+    async def answer_on_control(self, msg_type: str) -> dict[str, Any]:
+        message = self.client.session.msg(msg_type, {})
+        self.client.control_channel.send(message)
+        answer = await self.client.get_control_msg(timeout=SOON)
+        assert answer["parent_header"]["msg_id"] == message["header"]["msg_id"]
+        content: dict[str, Any] = answer["content"]
+        return content
+
+    async def answer_of_subshell(self, subshell_id: str) -> dict[str, Any]:
+        message = self.client.session.msg("kernel_info_request", {})
+        message["header"]["subshell_id"] = subshell_id
+        self.client.shell_channel.send(message)
+        return await self.reply(message["header"]["msg_id"])
+
+
+class House:
+    """A server's kernels, as far as these tests need a server."""
+
+    def __init__(self, **config: Any) -> None:
+        self.kernels = AsyncMappingKernelManager(config=Config(config))
+        self.live = LiveKernels(self.kernels, log=LOG, start_timeout=SOON)
+        self._people: list[Person] = []
+
+    async def start_kernel(self) -> str:
+        kernel_id: str = await self.kernels.start_kernel(kernel_name="python3")
+        return kernel_id
+
+    async def person(self, kernel_id: str) -> Person:
+        """Return a person whose notebook is ready."""
+        person = Person(self.kernels.get_kernel(kernel_id))
+        self._people.append(person)
+        await person.client.wait_for_ready(timeout=SOON)
+        return person
+
+    async def close(self) -> None:
+        await self.live.stop()
+        for person in self._people:
+            person.client.stop_channels()
+        for kernel_id in list(self.kernels.list_kernel_ids()):
+            await self.kernels.shutdown_kernel(kernel_id, now=True)
+        self.kernels.context.destroy(linger=0)
+
+
+@asynccontextmanager
+async def house(**config: Any) -> AsyncIterator[House]:
+    opened = House(**config)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+class AgentRun:
+    """An agent's code on its way through a kernel."""
+
+    def __init__(self, number: int, source: str, *, store_history: bool = True) -> None:
+        loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[Ended] = loop.create_future()
+        self.begun: asyncio.Future[None] = loop.create_future()
+        self.sent: asyncio.Future[None] = loop.create_future()
+        self.run = Run(
+            id=ExecutionId(f"x_{number}"),
+            source=source,
+            store_history=store_history,
+            max_output_bytes=1_000_000,
+            sink=None,
+            before=lambda: True,
+            sent=lambda: _from_thread(self.sent, None),
+            after=lambda ended: _from_thread(self.ended, ended),
+            begun=lambda: self.begun.set_result(None),
+        )
+
+    async def go(self, connection: KernelConnection) -> Ended:
+        """Run it now, without asking whose turn it is."""
+        connection.start(self.run)
+        return await asyncio.wait_for(asyncio.shield(self.ended), SOON)
+
+    def in_turn(self, kernel: LiveKernel, turns: Turns | None = None) -> asyncio.Task[Ended]:
+        """Run it as a session does; the turn is asked for at once."""
+        turns = kernel.turns if turns is None else turns
+        turn = turns.ask()
+
+        async def carry() -> Ended:
+            try:
+                await granted(turn)
+                return await self.go(kernel.connection)
+            finally:
+                turns.leave(turn)
+
+        return asyncio.create_task(carry())
+
+
+def _from_thread(future: asyncio.Future[Any], result: Any) -> None:
+    future.get_loop().call_soon_threadsafe(future.set_result, result)
+
+
+async def granted(turn: Turn) -> None:
+    await asyncio.wait_for(asyncio.shield(turn), SOON)
+
+
+def text(ended: Ended) -> str:
+    """Return what it printed."""
+    return "".join(output["text"] for output in ended.outputs if output.get("name") == "stdout")
