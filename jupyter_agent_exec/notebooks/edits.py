@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, TypedDict
 
+import msgspec
 from msgspec import Struct
 
 from ..errors import CellNotFound, DocumentChanged, InvalidRequest
@@ -69,6 +70,11 @@ def notebook_hash(cells: Iterable[dict[str, Any]]) -> Digest:
 def as_json(value: Any) -> bytes:
     """Return a value as JSON in ASCII, so that a lone surrogate in a source passes."""
     return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def as_told_edits(edits: Sequence[Edit]) -> bytes:
+    """Return edits as JSON, for the record of what was asked for."""
+    return as_json(msgspec.to_builtins(edits))
 
 
 def source_hash(source: str) -> Digest:

@@ -108,7 +108,9 @@ class _StoredWay:
 
     async def read(self) -> Notebook:
         """Return the notebook as it is on disk."""
-        content = (await self._files.get(self._path))["content"]
+        model = await self._files.get(self._path)
+        self._check_valid(model)
+        content = model["content"]
         return Notebook(
             cells=[_with_strings(cell) for cell in content["cells"]],
             metadata=content["metadata"],
@@ -157,11 +159,14 @@ class _StoredWay:
     def _check_writable(self, model: Model) -> None:
         if model.get("writable") is False:
             raise self._unwritable("is read-only")
-        if model.get("message"):
-            raise self._unwritable("is not a valid notebook, and saving might lose parts of it")
+        self._check_valid(model)
         content = model["content"]
         if content.get("nbformat") != 4 or "orig_nbformat" in content["metadata"]:
             raise self._unwritable("is not of nbformat 4; save it in Jupyter first")
+
+    def _check_valid(self, model: Model) -> None:
+        if model.get("message"):
+            raise self._unwritable("is not a valid notebook, and saving might lose parts of it")
 
     def _unwritable(self, why: str) -> DocumentUnwritable:
         return DocumentUnwritable(f"{self._path} {why}.", path=self._path)

@@ -1,0 +1,263 @@
+"""The use cases: see which notebooks are in use, read one, change its cells."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, Protocol
+
+from ..access.scopes import Caller
+from ..errors import AgentExecError, InvalidRequest
+from ..models import (
+    EditNotebook,
+    NotebookCells,
+    NotebookEdited,
+    NotebookKernel,
+    OpenNotebook,
+    OpenNotebookList,
+    Session,
+)
+from ..records import Entry, NotebookEditAsked, NotebookEditRefused, Payload, timestamp
+from ..records import NotebookEdited as NotebookEditedEntry
+from ..types import SessionId, Via
+from .changes import Notebook
+from .document import Notebooks
+from .edits import as_json, as_told_edits
+from .queries import CellsQuery
+from .reading import size, told
+
+LARGE = 200_000
+"""Characters of a notebook from which on an answer is made in a thread."""
+
+
+class EditingSession(Protocol):
+    """An open agent session, whose journal takes edits."""
+
+    def record(self) -> Session:
+        """Return the session as it stands."""
+
+    async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
+        """Write an entry about what is to happen; HistoryUnavailable if that cannot be."""
+
+    async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
+        """Write an entry about what has happened; kept if that cannot be written now."""
+
+
+class EditingSessions(Protocol):
+    """What is asked of the agent sessions."""
+
+    async def live_session(self, id: str) -> EditingSession:
+        """Return an open session.
+
+        Raises
+        ------
+        SessionNotFound, SessionClosed
+        """
+
+    def open_sessions(self) -> Iterable[Session]:
+        """Return the sessions that are open, as they stand."""
+
+
+class NotebookKernels(Protocol):
+    """What is asked of the server's Jupyter sessions."""
+
+    async def by_notebook(self) -> Mapping[str, NotebookKernel]:
+        """Return the kernels of notebooks, by contents path."""
+
+
+class Tabs(Protocol):
+    """What is known of the tabs that show a notebook."""
+
+    @property
+    def tabs(self) -> int:
+        """How many there are."""
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether one of them has changes that are not on disk."""
+
+    @property
+    def collaborative(self) -> bool:
+        """Whether they show collaboration's live document."""
+
+
+class NotebookManager:
+    """The notebooks of this server, for agents.
+
+    Parameters
+    ----------
+    notebooks
+        Reaches them.
+    sessions
+        The agent sessions.
+    kernels
+        The kernels that notebooks have.
+    tabs
+        Returns what JupyterLab tabs show, by contents path.
+    live
+        Returns the paths of collaboration's live documents.
+    flush
+        Writes what is still to be written of executions' cells in the notebook at a path.
+    disk
+        Where what takes long goes.
+    """
+
+    def __init__(
+        self,
+        notebooks: Notebooks,
+        sessions: EditingSessions,
+        kernels: NotebookKernels,
+        *,
+        tabs: Callable[[], Mapping[str, Tabs]],
+        live: Callable[[], Collection[str]],
+        flush: Callable[[str], Awaitable[None]],
+        disk: Executor,
+    ) -> None:
+        self._notebooks = notebooks
+        self._sessions = sessions
+        self._kernels = kernels
+        self._tabs = tabs
+        self._live = live
+        self._flush = flush
+        self._disk = disk
+
+    async def list(self) -> OpenNotebookList:
+        """Return the notebooks that have a kernel or are open, by path."""
+        kernels, tabs, live = await self._kernels.by_notebook(), self._tabs(), set(self._live())
+        sessions: dict[str, list[SessionId]] = {}
+        for session in self._sessions.open_sessions():
+            if session.path is not None:
+                sessions.setdefault(session.path, []).append(session.id)
+        paths = sorted({*kernels, *tabs, *live, *sessions})
+        return OpenNotebookList(
+            notebooks=[
+                OpenNotebook(
+                    path=path,
+                    via=_via(path, tabs.get(path), live),
+                    kernel=kernels.get(path),
+                    tabs=tabs[path].tabs if path in tabs else 0,
+                    unsaved=tabs[path].unsaved if path in tabs else None,
+                    session_ids=sessions.get(path, []),
+                )
+                for path in paths
+            ]
+        )
+
+    async def cells(self, path: str, query: CellsQuery, executions_url: str) -> NotebookCells:
+        """Return a notebook's cells as they are now.
+
+        Raises
+        ------
+        NotebookNotFound, DocumentUnwritable
+        """
+        path = path.strip("/")
+        await self._flush(path)
+        way, notebook = await self._notebooks.read(path)
+        make = partial(told, path, way.via, notebook, query, executions_url)
+        return await self._made(notebook, make)
+
+    async def edit(self, path: str, asked: EditNotebook, caller: Caller) -> NotebookEdited:
+        """Change a notebook's cells: all edits, or none.
+
+        The journal says what is about to be done before it is, and then what came of it.
+
+        Raises
+        ------
+        SessionNotFound, SessionClosed, InvalidRequest, NotebookNotFound, CellNotFound,
+        DocumentChanged, DocumentUnwritable, HistoryUnavailable
+            Nothing was changed.
+        """
+        path = path.strip("/")
+        session = await self._sessions.live_session(asked.session_id)
+        _check_target(session.record(), path)
+        await self._flush(path)
+        recording = _Recording(session, path, asked, caller)
+        try:
+            via, planned = await self._notebooks.edit(
+                path, asked.edits, asked.hash, recording.about_to
+            )
+        except AgentExecError as error:
+            await recording.refused(error)
+            raise
+        await recording.made(via, planned.before, planned.after)
+        return NotebookEdited(
+            path=path,
+            hash=planned.hash,
+            via=via,
+            cell_ids=planned.cell_ids,
+            chain=session.record().chain,
+        )
+
+    async def _made(self, notebook: Notebook, make: Callable[[], NotebookCells]) -> NotebookCells:
+        if size(notebook) < LARGE:
+            return make()
+        return await asyncio.get_running_loop().run_in_executor(self._disk, make)
+
+
+class _Recording:
+    """What a session's journal is told of one request."""
+
+    def __init__(
+        self, session: EditingSession, path: str, asked: EditNotebook, caller: Caller
+    ) -> None:
+        self._session = session
+        self._path = path
+        self._asked = asked
+        self._by = caller.by()
+        self._begun = False
+
+    async def about_to(self) -> None:
+        """Write what is asked for, before anything is done."""
+        edits = Payload.of(as_told_edits(self._asked.edits))
+        entry = NotebookEditAsked(at=timestamp(), by=self._by, path=self._path, edits=edits.digest)
+        await self._session.write(entry, [edits])
+        self._begun = True
+
+    async def refused(self, error: AgentExecError) -> None:
+        """Write that nothing came of it; what was refused before it began is not recorded."""
+        if self._begun:
+            await self._session.note(
+                NotebookEditRefused(
+                    at=timestamp(),
+                    by=self._by,
+                    path=self._path,
+                    code=error.code,
+                    message=error.message,
+                )
+            )
+
+    async def made(self, via: Via, before: Any, after: Any) -> None:
+        """Write what was changed."""
+        payloads = [Payload.of(as_json(before)), Payload.of(as_json(after))]
+        entry = NotebookEditedEntry(
+            at=timestamp(),
+            by=self._by,
+            path=self._path,
+            via=via,
+            before=payloads[0].digest,
+            after=payloads[1].digest,
+        )
+        await self._session.note(entry, payloads)
+
+
+def _check_target(session: Session, path: str) -> None:
+    """Raise InvalidRequest if a session's notebook is not the one at a path."""
+    if session.path is None:
+        raise InvalidRequest(
+            "session_id: the session's target is no notebook; open one whose target is this one.",
+            field="session_id",
+        )
+    if session.path != path:
+        raise InvalidRequest(
+            f"session_id: the session's notebook is {session.path!r}, not {path!r}.",
+            field="session_id",
+            path=session.path,
+        )
+
+
+def _via(path: str, tabs: Tabs | None, live: Collection[str]) -> Via:
+    if path in live or (tabs is not None and tabs.collaborative):
+        return "collaboration"
+    return "contents" if tabs is None else "tab"
