@@ -9,26 +9,28 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 from jupyter_core.paths import jupyter_data_dir
-from jupyter_core.utils import ensure_async
 from jupyter_server.extension.application import ExtensionApp
-from tornado import web
-from traitlets import Bool, Float, Int, List, TraitError, Unicode, default
+from traitlets import Bool, Enum, Float, Int, List, TraitError, Unicode, default
 from traitlets.config import Config
 
 from ._version import __version__
 from .access.handler import NotFoundHandler, check_verbs
 from .journal.history import History
+from .kernels.live import LiveKernels
 from .kernels.scratch import ScratchKernels
 from .kernels.server import ServerKernels
 from .notebooks.channel import ChannelHandler
 from .notebooks.opened import OpenedWays
 from .openapi import OpenAPIHandler, Route, document
+from .server import ContentsEvents, ServerContents, ServerKernelSpecs, ServerSessions
 from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
 from .sessions.answers import NAMESPACE
+from .sessions.attached import NotebookKernels
 from .sessions.bounds import Bounds, Settings
 from .sessions.handlers import ROUTES, STREAMED
 from .sessions.manager import AgentSessions
 from .sessions.opening import Opener
+from .types import RecordPeople
 
 
 class AgentExecApp(ExtensionApp):
@@ -134,6 +136,15 @@ class AgentExecApp(ExtensionApp):
         that nobody takes; 0: never. The session stays open and gets a fresh kernel when needed.""",
     )
 
+    record_people = Enum(
+        ("off", "source", "outputs"),
+        "off",
+        config=True,
+        help="""What is recorded of what people run in the kernels that agents are attached to:
+        nothing (`off`), what they ran (`source`), or also what came of it (`outputs`). As far as
+        the kernel tells it, so it may not be all.""",
+    )
+
     def update_config(self, config: Config) -> None:
         """Take configuration; a value that may not be stops the server's start with a sentence.
 
@@ -162,17 +173,29 @@ class AgentExecApp(ExtensionApp):
         )
         settings = self._settings()
         disk = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agent-exec-disk")
+        specs = ServerKernelSpecs(self.serverapp.kernel_manager)
+        contents = ServerContents(self.serverapp.contents_manager, specs)
+        live = LiveKernels(
+            cast(ServerKernels, self.serverapp.kernel_manager),
+            start_timeout=self.kernel_start_timeout,
+            log=self.log,
+        )
+        jupyter_sessions = ServerSessions(self.serverapp.session_manager, log=self.log)
+        attaching = NotebookKernels(live, jupyter_sessions, contents, specs)
+        self.contents_events = ContentsEvents(self.serverapp.event_logger, attaching.moved)
         opener = Opener(
             history,
             kernels,
-            _Folders(self.serverapp.contents_manager),
+            contents,
+            attaching,
             settings,
+            make_cells=None,
             publish=self.activity.publish,
             disk=disk,
             log=self.log,
         )
         self.manager = AgentSessions(
-            history, kernels, opener, settings, version=__version__, disk=disk
+            history, kernels, live, opener, settings, version=__version__, disk=disk
         )
 
     def _settings(self) -> Settings:
@@ -190,6 +213,7 @@ class AgentExecApp(ExtensionApp):
             max_timeout=self.max_timeout,
             max_sessions=self.max_sessions,
             allowed_env=frozenset(self.allowed_env),
+            record_people=cast(RecordPeople, self.record_people),
             default_wait=self.default_wait,
             max_wait=self.max_wait,
         )
@@ -217,9 +241,11 @@ class AgentExecApp(ExtensionApp):
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
         self.manager.start()
+        self.contents_events.start()
 
     async def stop_extension(self) -> None:
         """Take nothing new, end what runs, and return when that is recorded."""
+        self.contents_events.stop()
         await self.manager.stop()
         await self.opened.stop()
         self.activity.stop()
@@ -228,22 +254,6 @@ class AgentExecApp(ExtensionApp):
         assert self.serverapp is not None
         assert self.serverapp.event_logger is not None
         self.serverapp.event_logger.emit(schema_id=EVENTS_SCHEMA_ID, data=event)
-
-
-class _Folders:
-    """Asks the contents manager, whichever the server has."""
-
-    def __init__(self, contents: Any) -> None:
-        self._contents = contents
-
-    async def is_folder(self, path: str) -> bool:
-        """Tell whether a contents path is a folder in which a kernel may start."""
-        try:
-            hidden = await ensure_async(self._contents.is_hidden(path)) if path else False
-            found: bool = await ensure_async(self._contents.dir_exists(path))
-        except (web.HTTPError, OSError):  # such as a name that is too long for the disk
-            return False
-        return found and not hidden
 
 
 def _pattern(path: str) -> str:

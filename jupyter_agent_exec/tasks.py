@@ -8,6 +8,11 @@ from collections.abc import Coroutine
 from typing import Any
 
 
+async def first_of(*futures: asyncio.Future[Any], timeout: float | None = None) -> None:
+    """Wait until one of several futures is done, or for `timeout` seconds."""
+    await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+
+
 class Tasks:
     """The tasks of one owner. A task that fails is logged, not lost."""
 

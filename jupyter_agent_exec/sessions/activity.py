@@ -34,12 +34,12 @@ class Activity:
 
     def publish(
         self,
-        action: Literal["opened", "closed", "kernel", "execution"],
+        action: Literal["opened", "closed", "kernel", "execution", "notebook", "person"],
         session: LiveSession,
         execution_id: ExecutionId | None = None,
         **told: Any,
     ) -> None:
-        """Tell that a session, its kernel, or one of its executions changed."""
+        """Tell that a session, its kernel, its notebook, or one of its executions changed."""
         event = {"action": action, "session_id": session.id, **told}
         if execution_id is not None:
             event["execution_id"] = execution_id

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import InvalidRequest
+from ..types import RecordPeople
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +31,8 @@ class Settings:
     max_timeout: float
     max_sessions: int
     allowed_env: frozenset[str]
+    record_people: RecordPeople
+    """Of what people run in kernels that are not an agent's own."""
     default_wait: float
     max_wait: float
 

@@ -21,8 +21,10 @@ class Shown(Protocol):
     source: str
     by: By
     status: Status
-    waiting_for: WaitingFor | None
-    """Behind whom it waits; null unless its status is queued, or the kernel has other work."""
+
+    @property
+    def waiting_for(self) -> WaitingFor | None:
+        """Behind whom it waits; None if it does not."""
 
     def standing(self) -> ExecutionRecord:
         """Return what is known of it, but for its outputs."""

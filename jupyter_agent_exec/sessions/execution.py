@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from msgspec.structs import replace
 
 from ..journal.spill import TextSpill
-from ..kernels.connection import Ended, Run
-from ..models import Agent, Chain, ExecutionKernel, Omitted
+from ..kernels.run import Ended, Run
+from ..kernels.turns import Turn
+from ..models import (
+    Agent,
+    Chain,
+    ExecutionKernel,
+    Omitted,
+    OutputChange,
+    Placement,
+    WaitingFor,
+)
 from ..records import Accepted, By, ExecutionRecord, Payload
 from ..types import Digest, ExecutionId, Output, SessionId, Status
+from .cells import Place
 
 if TYPE_CHECKING:
     from ..kernels.kernel import Kernel
+
+INTERRUPTED_BY_SOMEBODY = "Somebody interrupted the kernel, most likely a person in JupyterLab."
+NOT_RUN = "The kernel ran nothing of it, since a cell that somebody had queued before it failed."
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -37,7 +53,13 @@ class LiveExecution:
     max_output_bytes: int
     idempotency_key: str | None
     body_sha256: Digest | None
+    placement: Placement | Literal["end", "none"] | None
+    """Where its cell goes; None if the session's target is not a notebook."""
+    place: Place | None
+    """Where that is in the notebook; None for no cell."""
     accepted_at: str
+    head: Callable[[], Chain]
+    """Tells where the session's journal ends."""
     status: Status = "queued"
     kernel: ExecutionKernel | None = None
     started_at: str | None = None
@@ -49,17 +71,32 @@ class LiveExecution:
     ending: tuple[Status, str] | None = None
     """Status and reason that somebody gave it: who asked for an interrupt, or took it back."""
     interrupt_ignored: bool = False
+    ahead: Callable[[], WaitingFor | None] | None = None
+    """Tells what it waits for, while it waits."""
+    told_waiting_for: WaitingFor | None = None
+    """What its watchers were told last."""
     accepted: asyncio.Future[None] = field(init=False)
     """Done when the acceptance is on disk; HistoryUnavailable if it could not be written."""
     given_up: asyncio.Future[None] = field(init=False)
     """Done when somebody takes it back while it waits for its turn."""
+    begun: asyncio.Future[None] = field(init=False)
+    """Done when the kernel took it up."""
+    parted: asyncio.Future[None] = field(init=False)
+    """Done when the session no longer holds the kernel that it was sent to."""
     finished: asyncio.Future[ExecutionRecord] = field(init=False)
     """Done when its final status is on disk."""
+    left_behind: bool = False
+    """Whether it finished while it stood in the kernel's own queue, where it still is."""
+    turn: Turn | None = None
+    """On the kernel."""
+    shown_by: Callable[[], None] | None = None
+    """Shows it in a notebook."""
     watchers: set[asyncio.Event] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.accepted, self.given_up = loop.create_future(), loop.create_future()
+        self.begun, self.parted = loop.create_future(), loop.create_future()
         self.finished = loop.create_future()
 
     @property
@@ -67,7 +104,34 @@ class LiveExecution:
         """Whether its acceptance could not be recorded, so that it never was."""
         return self.accepted.done() and self.accepted.exception() is not None
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody wants to know as soon as its outputs change."""
+        return bool(self.watchers) or self.place is not None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it stands in the kernel's own queue, behind what somebody else runs."""
+        return self.run is not None and self.run.is_behind and not self.run.has_begun
+
+    @property
+    def waiting_for(self) -> WaitingFor | None:
+        """Behind whom it waits; None if it does not."""
+        return None if self.ahead is None or self.finished.done() else self.ahead()
+
+    def changes(self, version: int) -> tuple[int, list[OutputChange]]:
+        """Return the version of its outputs, and how they changed since `version`."""
+        if self.run is None or self.held_by is None:
+            return version, []
+        return self.held_by.connection.changes(self.run, version)
+
     def tell(self) -> None:
+        """Tell that it changed to whoever shows it or watches."""
+        if self.shown_by is not None and not self.finished.done():
+            self.shown_by()
+        self.wake()
+
+    def wake(self) -> None:
         """Wake whoever watches."""
         for event in self.watchers:
             event.set()
@@ -87,6 +151,7 @@ class LiveExecution:
             init=self.init,
             idempotency_key=self.idempotency_key,
             body_sha256=self.body_sha256,
+            placement=self.placement,
         )
         return entry, source
 
@@ -100,10 +165,19 @@ class LiveExecution:
             self.ending[0] == "interrupted" and ended.status == "ok"
         ):
             return self.ending
+        if ended.aborted:
+            return "cancelled", NOT_RUN
+        owned = self.held_by is None or self.held_by.owned
+        if not owned and ended.error is not None and ended.error.ename == "KeyboardInterrupt":
+            return "interrupted", INTERRUPTED_BY_SOMEBODY
         return "kernel_died" if ended.status == "abandoned" else ended.status, ended.reason
 
-    def record(self, chain: Chain, outputs: list[Output]) -> ExecutionRecord:
-        """Return what is known of it so far."""
+    def standing(self) -> ExecutionRecord:
+        """Return what is known of it now, but for its outputs."""
+        return replace(self.record([]), waiting_for=self.waiting_for)
+
+    def record(self, outputs: list[Output]) -> ExecutionRecord:
+        """Return what is known of it so far; from any thread."""
         return ExecutionRecord(
             id=self.id,
             session_id=self.session_id,
@@ -130,5 +204,5 @@ class LiveExecution:
             text_bytes=0,
             omitted_text_bytes=0,
             entry_hash=None,
-            chain=chain,
+            chain=self.head(),
         )

@@ -19,6 +19,7 @@ from ..models import (
     Execution,
     ExecutionList,
     InterruptKernel,
+    NotebookTarget,
     OpenSession,
     OutputChange,
     RestartKernel,
@@ -96,6 +97,8 @@ class SessionsHandler(SessionsBase):
     @requires("exec:scratch", body=OpenSession, answers={201: Session, 200: Session})
     async def post(self, body: OpenSession) -> None:
         """Open a session; 200 with the one that its client has open."""
+        if isinstance(body.target, NotebookTarget):
+            await self.authorize("edit:notebook")
         record, new = await self.manager.open(body, self.caller)
         location = f"{self.base_url}{answers.NAMESPACE}/sessions/{record.id}"
         self.answer(record, 201 if new else 200, location=location)
@@ -171,6 +174,9 @@ class ExecutionsHandler(SessionsBase):
             raise InvalidRequest(
                 f"Idempotency-Key: 1 to {MAX_KEY_LENGTH} characters.", field="Idempotency-Key"
             )
+        live = self.manager.open_session(session_id)
+        if live is not None and live.path is not None and body.placement != "none":
+            await self.authorize("edit:notebook")
         record = await self.manager.execute(session_id, body, self.caller, key)
         await self.answer_execution(record, asked=True)
 

@@ -10,6 +10,7 @@ from ..kernels.kernel import Death, Kernel, KernelSource
 from ..models import SessionKernel
 from ..records import SERVER, By, Entry, KernelEnded, KernelStarted, timestamp
 from ..types import RestartReason
+from .attached import AttachedNotebook
 
 
 class Incarnations:
@@ -17,6 +18,8 @@ class Incarnations:
 
     Parameters
     ----------
+    notebook
+        The person's notebook whose kernels these are, if they are.
     write
         Writes an entry to the session's journal, or raises HistoryUnavailable.
     note
@@ -31,12 +34,14 @@ class Incarnations:
         self,
         kernels: KernelSource,
         *,
+        notebook: AttachedNotebook | None,
         write: Callable[[Entry], Awaitable[None]],
         note: Callable[[Entry], Awaitable[None]],
         born: Callable[[Kernel], Awaitable[None]],
         died: Callable[[Kernel, Death], Awaitable[None]],
     ) -> None:
         self._kernels = kernels
+        self._notebook = notebook
         self._write = write
         self._note = note
         self._born = born
@@ -52,7 +57,11 @@ class Incarnations:
 
     @property
     def ready(self) -> Kernel | None:
-        """The kernel, if it can be used at once."""
+        """The kernel, if it can be used at once without a look at its notebook."""
+        return self._usable if self._notebook is None else None
+
+    @property
+    def _usable(self) -> Kernel | None:
         return None if self._is_dying() or self._lock.locked() else self.current
 
     def model(self) -> SessionKernel | None:
@@ -70,6 +79,21 @@ class Incarnations:
         """Take a kernel that has not run anything as the first."""
         async with self._lock:
             await self._adopt(kernel)
+
+    async def confirmed(self) -> Kernel | None:
+        """Return the kernel if it can be used, after a look whether its notebook still has it."""
+        kernel = self._usable
+        if kernel is None or self._notebook is None:
+            return kernel
+        parted = await self._notebook.parted(kernel)
+        if parted is not None and kernel is self.current:
+            await self._died(kernel, parted)
+        return self._usable
+
+    async def end_of(self, kernel: Kernel) -> None:
+        """Wait until it is told how a kernel ended that can be used no more."""
+        if kernel is self.current and self._watch is not None:
+            await asyncio.wait({self._watch})
 
     async def fresh(self) -> Kernel:
         """Return the kernel, a new one if there is none.
@@ -107,6 +131,12 @@ class Incarnations:
         )
         return kernel
 
+    def leave(self) -> None:
+        """Hold the kernel no more, which goes on; the caller lets it go."""
+        self.current = None
+        if self._watch is not None:
+            self._watch.cancel()
+
     async def _adopt(self, kernel: Kernel) -> None:
         self.number += 1
         self.current = kernel
@@ -133,7 +163,10 @@ class Incarnations:
         try:
             await self._born(kernel)
         except AgentExecError as error:
-            await self.end(Death("shut_down", error.message), SERVER)
+            if kernel.owned:
+                await self.end(Death("shut_down", error.message), SERVER)
+            else:
+                self.leave()
             await kernel.let_go()
             raise
 
@@ -142,5 +175,7 @@ class Incarnations:
 
     async def _watch_over(self, kernel: Kernel) -> None:
         death = await kernel.death()
+        if self._notebook is not None:
+            death = await self._notebook.explain(kernel, death)
         if kernel is self.current:
             await self._died(kernel, death)

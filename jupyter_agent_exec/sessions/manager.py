@@ -25,12 +25,23 @@ from ..errors import (
 )
 from ..journal.history import History
 from ..kernels.kernel import KernelSource
+from ..kernels.live import LiveKernels
 from ..kernels.scratch import ScratchKernels
-from ..models import Execute, OpenSession, SearchResults, ServerStatus, Session, Text, TextMatches
+from ..models import (
+    Execute,
+    NotebookTarget,
+    OpenSession,
+    SearchResults,
+    ServerStatus,
+    Session,
+    Text,
+    TextMatches,
+)
 from ..ranges import grep, read_range
 from ..records import SERVER, ExecutionRecord, digest_of
 from ..text import transcript
 from ..types import Digest, ExecutionId, SessionId
+from .attached import AttachedNotebook
 from .bounds import Bounds, Settings
 from .execution import LiveExecution
 from .opening import Opener
@@ -38,6 +49,9 @@ from .queries import SearchQuery, SessionsQuery
 from .session import LiveSession
 
 T = TypeVar("T")
+
+DOCUMENT_WAIT = 1.0
+"""Seconds for which the answer of a finished execution waits for its cell in the notebook."""
 
 
 class _Known(NamedTuple):
@@ -61,6 +75,7 @@ class AgentSessions:
         self,
         history: History,
         kernels: ScratchKernels,
+        live_kernels: LiveKernels,
         opener: Opener,
         settings: Settings,
         *,
@@ -69,6 +84,7 @@ class AgentSessions:
     ) -> None:
         self._history = history
         self._kernels = kernels
+        self._live_kernels = live_kernels
         self._opener = opener
         self._settings = settings
         self._version = version
@@ -77,6 +93,7 @@ class AgentSessions:
         self._opening = 0
         self._by_client: dict[str, LiveSession] = {}
         self._client_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._key_locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._keys: dict[tuple[SessionId, str], _Known] = {}
         self._started: asyncio.Task[None] | None = None
         self._stopping = False
@@ -94,6 +111,8 @@ class AgentSessions:
         sessions = list(self._open.values())
         await asyncio.gather(*(session.close("server_stopped", SERVER) for session in sessions))
         await self._kernels.stop()
+        await self._live_kernels.stop()
+        await self._opener.stop()
         if self._started is not None:
             await self._started
         await self.in_thread(self._history.stop)
@@ -106,8 +125,8 @@ class AgentSessions:
 
         Raises
         ------
-        InvalidRequest, KernelSpecNotFound, TooManyRequests, KernelUnavailable, InitFailed,
-        HistoryUnavailable, ServerStopping
+        InvalidRequest, KernelSpecNotFound, NotebookNotFound, KernelNotFound, TooManyRequests,
+        KernelUnavailable, InitFailed, HistoryUnavailable, ServerStopping
             Nothing was opened.
         """
         await self._begun()
@@ -119,7 +138,7 @@ class AgentSessions:
         async with lock:
             known = self._by_client.get(asked.client_id)
             if known is not None and known.id in self._open:
-                if known.record().target != asked.target:
+                if not _is_same_target(known.record(), asked, source):
                     raise InvalidRequest(
                         "client_id: it has an open session with another target; close that first.",
                         field="client_id",
@@ -134,6 +153,14 @@ class AgentSessions:
         """Return a session; SessionNotFound if there is none."""
         live = self._open.get(SessionId(id))
         return live.record() if live is not None else await self._read(self._history.session, id)
+
+    def sessions_on(self, path: str) -> list[LiveSession]:
+        """Return the open sessions whose notebook is at a contents path now."""
+        return [session for session in self._open.values() if session.path == path]
+
+    def open_session(self, id: str) -> LiveSession | None:
+        """Return a session that is open."""
+        return self._open.get(SessionId(id))
 
     async def sessions(self, query: SessionsQuery) -> tuple[list[Session], SessionId | None]:
         """Return sessions, the newest first, and where to go on."""
@@ -180,33 +207,45 @@ class AgentSessions:
 
         Raises
         ------
-        SessionNotFound, SessionClosed, InvalidRequest, IdempotencyConflict, TooManyRequests,
-        HistoryUnavailable
+        SessionNotFound, SessionClosed, InvalidRequest, IdempotencyConflict, CellNotFound,
+        DocumentChanged, TooManyRequests, HistoryUnavailable
             Nothing was run.
         """
-        if asked.source is None:
-            raise InvalidRequest("source: what is to be run?", field="source")
         wait = self._wait(asked.wait)
         self._settings.check_timeout(asked.timeout, "timeout")
         self._settings.check_output(asked.max_output_bytes, "max_output_bytes")
         body = digest_of(msgspec.json.encode(asked, order="sorted"))
-        if key is not None and (known := await self._known(SessionId(id), key, body)) is not None:
-            return await self.execution(known, wait)
+        if key is None:
+            live, execution = await self._take(id, asked, caller, None, body)
+        else:
+            async with self._key_locks.setdefault((id, key), asyncio.Lock()):
+                known = await self._known(SessionId(id), key, body)
+                if known is None:
+                    live, execution = await self._take(id, asked, caller, key, body)
+            if known is not None:
+                return await self.execution(known, wait)
+        await asyncio.shield(execution.accepted)
+        await self._until_finished(execution, wait)
+        if execution.finished.done():
+            await live.until_shown(execution, min(wait, DOCUMENT_WAIT))
+        return live.execution_record(execution)
+
+    async def _take(
+        self, id: str, asked: Execute, caller: Caller, key: str | None, body: Digest
+    ) -> tuple[LiveSession, LiveExecution]:
+        """Take an execution on its way."""
         live = await self._live_session(id)
+        place = await live.place(asked)
         execution = live.execute(
-            asked.source,
+            asked,
             by=caller.by(),
-            timeout=asked.timeout,
-            queue_timeout=asked.queue_timeout,
-            max_output_bytes=asked.max_output_bytes,
+            place=place,
             idempotency_key=key,
-            body_sha256=body if key is not None else None,
+            body_sha256=None if key is None else body,
         )
         if key is not None:
             self._keys[live.id, key] = _Known(execution.id, body, execution.accepted)
-        await asyncio.shield(execution.accepted)
-        await self._until_finished(execution, wait)
-        return live.execution_record(execution)
+        return live, execution
 
     async def execution(self, id: str, wait: float | None = 0) -> ExecutionRecord:
         """Return an execution, after it has finished or `wait` seconds are over."""
@@ -424,3 +463,10 @@ class AgentSessions:
     async def _read(self, read: Callable[..., T], *args: Any, **named: Any) -> T:
         await self._begun()
         return await self.in_thread(partial(read, *args, **named))
+
+
+def _is_same_target(session: Session, asked: OpenSession, source: KernelSource) -> bool:
+    """Tell whether an open session has the target that is asked for, also after a rename."""
+    if isinstance(asked.target, NotebookTarget) and isinstance(source, AttachedNotebook):
+        return session.path == source.path
+    return session.target == asked.target

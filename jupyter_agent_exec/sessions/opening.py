@@ -18,10 +18,13 @@ from ..journal.fold import opened
 from ..journal.history import History
 from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.scratch import ScratchKernels, ScratchSource
-from ..models import Limits, OpenSession, ScratchTarget
+from ..models import KernelTarget, Limits, NotebookTarget, OpenSession, ScratchTarget
 from ..records import Opened, Payload, timestamp
+from ..tasks import Tasks
 from ..types import SessionId
+from .attached import AttachedNotebook, LiveKernel, NotebookKernels
 from .bounds import Bounds, Settings
+from .cells import MakeCells
 from .session import LiveSession, Publish
 
 T = TypeVar("T")
@@ -42,8 +45,10 @@ class Opener:
         history: History,
         kernels: ScratchKernels,
         folders: Folders,
+        notebooks: NotebookKernels,
         settings: Settings,
         *,
+        make_cells: MakeCells | None,
         publish: Publish,
         disk: Executor,
         log: logging.Logger,
@@ -51,15 +56,29 @@ class Opener:
         self._history = history
         self._kernels = kernels
         self._folders = folders
+        self._notebooks = notebooks
+        self._make_cells = make_cells
         self._settings = settings
         self._publish = publish
         self._disk = disk
         self._log = log
+        self._leftovers = Tasks(log)
+
+    async def stop(self) -> None:
+        """Wait for what closed sessions have left to be done; their kernels are gone."""
+        await self._leftovers.end()
 
     async def source(self, asked: OpenSession) -> KernelSource:
-        """Return where the session's kernels will come from; InvalidRequest if that may not be."""
-        if not isinstance(asked.target, ScratchTarget):
-            raise InvalidRequest("target.kind: this server has scratch kernels.", field="target")
+        """Return where the session's kernels will come from; nothing is made or started yet.
+
+        Raises
+        ------
+        InvalidRequest, KernelSpecNotFound, NotebookNotFound
+        """
+        if isinstance(asked.target, NotebookTarget):
+            return await self._notebooks.attach(asked.target)
+        if isinstance(asked.target, KernelTarget):
+            return LiveKernel(self._notebooks.live, asked.target.kernel_id)
         return await self._scratch(asked.target)
 
     async def _scratch(self, target: ScratchTarget) -> ScratchSource:
@@ -96,11 +115,13 @@ class Opener:
 
         Raises
         ------
-        KernelUnavailable, HistoryUnavailable
+        KernelUnavailable, KernelNotFound, NotebookNotFound, HistoryUnavailable
             Nothing was opened.
         """
         if not self._history.available:
             await self._in_disk_thread(self._history.check)
+        if isinstance(kernels, AttachedNotebook):
+            await kernels.create()
         kernel = await kernels.take()
         try:
             return await self._record(asked, caller, bounds, kernels), kernel
@@ -113,6 +134,7 @@ class Opener:
     ) -> LiveSession:
         """Have the session on disk."""
         source = None if asked.init_source is None else Payload.of(asked.init_source.encode())
+        scratch = isinstance(asked.target, ScratchTarget)
         entry = Opened(
             at=timestamp(),
             by=caller.by(),
@@ -125,6 +147,7 @@ class Opener:
             username=caller.username,
             access=caller.access,
             init_source=None if source is None else source.digest,
+            record_people="off" if scratch else self._settings.record_people,
         )
         payloads = [] if source is None else [source]
         journal = await self._in_disk_thread(partial(self._history.open_session, entry, payloads))
@@ -134,7 +157,10 @@ class Opener:
             kernels,
             bounds=bounds,
             init_source=asked.init_source,
+            make_cells=self._make_cells,
+            read=self._history.execution,
             publish=self._publish,
+            leftovers=self._leftovers,
             disk=self._disk,
             log=self._log,
         )

@@ -16,16 +16,19 @@ from msgspec.structs import replace
 from ..errors import HistoryUnavailable
 from ..journal.blobs import pack_outputs
 from ..journal.session import SessionJournal
-from ..kernels.connection import Ended, Late
 from ..kernels.displays import DisplayUpdate
+from ..kernels.people import PersonExecution
+from ..kernels.run import Ended, Late
 from ..records import (
     SERVER,
+    By,
     DisplayUpdated,
     Entry,
     ExecutionRecord,
     Finished,
     LateOutput,
     Payload,
+    PersonRan,
     timestamp,
 )
 from ..types import ExecutionId
@@ -42,8 +45,10 @@ class Recorder:
     ----------
     finished
         Called on the loop when an execution's final status is on disk.
-    changed
+    late
         Called on the loop when outputs of a finished execution changed.
+    person_ran
+        Called on the loop when it is on disk what a person ran.
     disk
         Where blocking writes go that have no thread of their own.
     """
@@ -53,13 +58,17 @@ class Recorder:
         journal: SessionJournal,
         *,
         finished: Callable[[LiveExecution, ExecutionRecord], None],
-        changed: Callable[[ExecutionId], None],
+        late: Callable[[ExecutionId], None],
+        person_ran: Callable[[], None],
         disk: Executor,
         log: logging.Logger,
     ) -> None:
         self._journal = journal
         self._finished = finished
-        self._changed = changed
+        self._late = late
+        self._person_ran = person_ran
+        self.own: set[ExecutionId] = set()
+        """The session's executions: others' output comes over a shared connection too."""
         self._disk = disk
         self._log = log
         self._loop = asyncio.get_running_loop()
@@ -75,7 +84,7 @@ class Recorder:
             at=timestamp(), by=SERVER, execution_id=execution.id, status=status, reason=reason
         )
         record = replace(
-            execution.record(self._journal.head, []),
+            execution.record([]),
             status=status,
             reason=reason,
             finished_at=entry.at,
@@ -88,7 +97,7 @@ class Recorder:
         packed = pack_outputs(ended.outputs)
         spilled = None if execution.spill is None else execution.spill.finish()
         record = replace(
-            execution.record(self._journal.head, ended.outputs),
+            execution.record(ended.outputs),
             status=status,
             reason=reason,
             execution_count=ended.execution_count,
@@ -120,12 +129,14 @@ class Recorder:
             text_bytes=record.text_bytes,
             omitted_text_bytes=record.omitted_text_bytes,
         )
-        updates, payloads = _display_entries(execution.id, ended.display_updates)
+        updates, payloads = self._display_entries(execution.id, ended.display_updates)
         self._keep(execution, [entry, *updates], [*packed.payloads, *payloads], record)
 
     def late(self, late: Late) -> None:
-        """Write output that came after its execution had finished."""
-        entries, payloads = _display_entries(late.execution_id, late.display_updates)
+        """Write output that came after its execution had finished, if that is the session's."""
+        if late.execution_id not in self.own:
+            return
+        entries, payloads = self._display_entries(late.execution_id, late.display_updates)
         packed = pack_outputs(late.outputs)
         if packed.digest is not None:
             entries.insert(
@@ -141,7 +152,26 @@ class Recorder:
             )
             payloads.extend(packed.payloads)
         if entries and self.note(entries, payloads):
-            self._on_loop(self._changed, late.execution_id)
+            self._on_loop(self._late, late.execution_id)
+
+    def person(self, kernel_id: str, told: PersonExecution) -> None:
+        """Write what a person ran in the kernel."""
+        source = Payload.of(told.source.encode("utf-8", "surrogatepass"))
+        packed = pack_outputs(told.outputs or [])
+        entry = PersonRan(
+            at=timestamp(told.started_at),
+            by=By(kind="person", username=told.username or None),
+            kernel_id=kernel_id,
+            msg_id=told.msg_id,
+            source=source.digest,
+            execution_count=told.execution_count,
+            status=told.status,
+            outputs=packed.digest,
+            blobs=packed.blobs,
+            omitted=told.omitted,
+        )
+        if self.note([entry], [source, *packed.payloads]):
+            self._on_loop(self._person_ran)
 
     def note(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> bool:
         """Write what has happened; False if it is only kept for now."""
@@ -195,25 +225,27 @@ class Recorder:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *args)
 
-
-def _display_entries(
-    execution_id: ExecutionId, updates: Sequence[DisplayUpdate]
-) -> tuple[list[Entry], list[Payload]]:
-    """Return what is recorded of updates to displays of earlier executions."""
-    entries: list[Entry] = []
-    payloads: list[Payload] = []
-    for update in updates:
-        packed = pack_outputs([update.output])
-        assert packed.digest is not None
-        payloads.extend(packed.payloads)
-        entries.append(
-            DisplayUpdated(
-                at=timestamp(),
-                by=SERVER,
-                execution_id=execution_id,
-                targets=tuple(update.targets),
-                outputs=packed.digest,
-                blobs=packed.blobs,
+    def _display_entries(
+        self, execution_id: ExecutionId, updates: Sequence[DisplayUpdate]
+    ) -> tuple[list[Entry], list[Payload]]:
+        """Return what is recorded of updates to displays of the session's earlier executions."""
+        entries: list[Entry] = []
+        payloads: list[Payload] = []
+        for update in updates:
+            targets = tuple(t for t in update.targets if t.execution_id in self.own)
+            if not targets:
+                continue
+            packed = pack_outputs([update.output])
+            assert packed.digest is not None
+            payloads.extend(packed.payloads)
+            entries.append(
+                DisplayUpdated(
+                    at=timestamp(),
+                    by=SERVER,
+                    execution_id=execution_id,
+                    targets=targets,
+                    outputs=packed.digest,
+                    blobs=packed.blobs,
+                )
             )
-        )
-    return entries, payloads
+        return entries, payloads

@@ -4,28 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Literal, Protocol
 
 from msgspec.structs import replace
 
 from ..errors import (
+    AgentExecError,
     AlreadyFinished,
     HistoryUnavailable,
     InitFailed,
+    InvalidRequest,
+    KernelNotOwned,
     SessionClosed,
     TooManyRequests,
 )
 from ..journal.session import SessionJournal
 from ..kernels.kernel import Death, Kernel, KernelSource
-from ..models import OutputChange, Session
-from ..records import SERVER, By, Closed, ExecutionRecord, timestamp
+from ..models import Document, Execute, Placement, ScratchTarget, Session
+from ..records import (
+    SERVER,
+    By,
+    CellWritten,
+    Closed,
+    Entry,
+    ExecutionRecord,
+    NotebookCreated,
+    NotebookMoved,
+    Payload,
+    timestamp,
+)
 from ..tasks import Tasks
 from ..types import CloseReason, Digest, ExecutionId, Output, SessionId
+from .attached import AttachedNotebook
 from .bounds import Bounds
+from .cells import Cells, MakeCells, Place
 from .execution import LiveExecution
 from .lane import Lane
 
@@ -33,12 +49,24 @@ END_TIMEOUT = 5.0
 """Seconds beyond the interrupt's grace time to wait, when a session closes, for its record."""
 
 
+INIT_WAIT = 30.0
+"""Seconds for which opening waits for the init source in a kernel that others use too."""
+
+NOT_OWNED = (
+    "The kernel is a person's, and only a person may restart it: ask them to, or open a session "
+    "with a scratch kernel."
+)
+
+SOMEBODY = By(kind="person")
+"""Whoever works in JupyterLab; which of them is not known."""
+
+
 class Publish(Protocol):
     """How the rest of the server hears that something changed."""
 
     def __call__(
         self,
-        action: Literal["opened", "closed", "kernel", "execution"],
+        action: Literal["opened", "closed", "kernel", "execution", "notebook", "person"],
         session: LiveSession,
         execution_id: ExecutionId | None = None,
         **told: Any,
@@ -57,7 +85,10 @@ class LiveSession:
         *,
         bounds: Bounds,
         init_source: str | None,
+        make_cells: MakeCells | None,
+        read: Callable[[str], ExecutionRecord],
         publish: Publish,
+        leftovers: Tasks,
         disk: Executor,
         log: logging.Logger,
     ) -> None:
@@ -65,12 +96,14 @@ class LiveSession:
         self._journal = journal
         self._bounds = bounds
         self._init_source = init_source
+        self._read = read
         self._publish = publish
         self._disk = disk
         self._log = log
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks(log)
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._notebook = kernels if isinstance(kernels, AttachedNotebook) else None
         self._last_activity_at = record.last_activity_at
         self._closing = False
         self._closed: asyncio.Future[None] = self._loop.create_future()
@@ -82,12 +115,20 @@ class LiveSession:
             born=self._born,
             died=self._died,
             changed=self._changed,
+            late=self._late,
             kernel_changed=partial(publish, "kernel", self),
+            person_ran=partial(publish, "person", self),
             stirred=self._stirred,
             tasks=self._tasks,
+            leftovers=leftovers,
             disk=disk,
             log=log,
         )
+        self._cells: Cells | None = None
+        self._documents: dict[ExecutionId, Document] = {}
+        if self._notebook is not None:
+            self._notebook.on_moved = self._moved
+            self._cells = None if make_cells is None else make_cells(self)
 
     # -- look --------------------------------------------------------------------------------------
 
@@ -97,8 +138,13 @@ class LiveSession:
         return self._record.id
 
     @property
+    def path(self) -> str | None:
+        """Contents path of its notebook now; None if its target is none."""
+        return None if self._notebook is None else self._notebook.path
+
+    @property
     def has_kernel(self) -> bool:
-        """Whether a kernel of the session's own is running."""
+        """Whether a kernel is there."""
         return self._lane.incarnations.current is not None
 
     @property
@@ -115,6 +161,7 @@ class LiveSession:
         """Return the session as it stands."""
         return replace(
             self._record,
+            path=self.path,
             kernel=self._lane.incarnations.model(),
             executions=self._lane.accepted,
             last_activity_at=self._last_activity_at,
@@ -128,17 +175,27 @@ class LiveSession:
     def execution_record(self, execution: LiveExecution) -> ExecutionRecord:
         """Return an execution as it stands."""
         if execution.finished.done():
-            return execution.finished.result()
+            return self.with_document(execution.finished.result())
         outputs: list[Output] = []
-        if execution.run is not None and execution.held_by is not None:
+        if execution.started_at is not None and execution.run is not None:
+            assert execution.held_by is not None
             outputs = execution.held_by.connection.outputs(execution.run)
-        return execution.record(self._journal.head, outputs)
+        return self.with_document(replace(execution.standing(), outputs=outputs))
 
-    def changes(self, execution: LiveExecution, version: int) -> tuple[int, list[OutputChange]]:
-        """Return the version of an execution's outputs, and how they changed since `version`."""
-        if execution.run is None or execution.held_by is None:
-            return version, []
-        return execution.held_by.connection.changes(execution.run, version)
+    def with_document(self, record: ExecutionRecord) -> ExecutionRecord:
+        """Return the record of an execution with what became of its cell since."""
+        document = self.document(record.id)
+        return record if document is None else replace(record, document=document)
+
+    def document(self, id: ExecutionId) -> Document | None:
+        """Return what became of an execution's cell; None if it has none."""
+        document = None if self._cells is None else self._cells.document(id)
+        return document or self._documents.get(id)
+
+    async def recorded(self, execution_id: ExecutionId) -> ExecutionRecord:
+        """Return a finished execution as it is in the history."""
+        read = partial(self._read, execution_id)
+        return await self._loop.run_in_executor(self._disk, read)
 
     @contextmanager
     def watching(self, execution: LiveExecution) -> Iterator[asyncio.Event]:
@@ -155,7 +212,10 @@ class LiveSession:
     # -- do ----------------------------------------------------------------------------------------
 
     async def open(self, kernel: Kernel) -> None:
-        """Begin with a kernel that has not run anything; run the init source.
+        """Begin with a kernel; run the init source there.
+
+        In a kernel that others use too it has to wait for its turn, and opening does not wait for
+        ever.
 
         Raises
         ------
@@ -163,19 +223,44 @@ class LiveSession:
             The init source did not end well; the session is still to be closed.
         """
         self._publish("opened", self, status="open")
-        await self._lane.incarnations.begin(kernel)
+        if self._notebook is not None and self._notebook.created:
+            created = NotebookCreated(at=timestamp(), by=SERVER, path=self._notebook.path)
+            await self._lane.note(created)
+        begun = asyncio.ensure_future(self._lane.incarnations.begin(kernel))
+        await asyncio.wait({begun}, timeout=None if kernel.owned else INIT_WAIT)
+        if begun.done():
+            begun.result()
+        else:
+            self._tasks.start(self._opened_late(begun), f"open {self.id}")
         self._stirred()
+
+    async def place(self, asked: Execute) -> Place | None:
+        """Find the place of an execution's cell; None if it has none.
+
+        Raises
+        ------
+        InvalidRequest, CellNotFound, DocumentChanged
+            Nothing is to be run.
+        """
+        if self._notebook is None and isinstance(asked.placement, Placement):
+            raise InvalidRequest(
+                "placement: the session's target is not a notebook.", field="placement"
+            )
+        if self._cells is not None and asked.placement != "none":
+            self._check_open()
+            return await self._cells.find(asked.source, asked.placement)
+        if asked.source is None:
+            raise InvalidRequest("source: what is to be run?", field="source")
+        return None
 
     def execute(
         self,
-        source: str,
+        asked: Execute,
         *,
         by: By,
-        timeout: float | None = None,
-        queue_timeout: float | None = None,
-        max_output_bytes: int | None = None,
-        idempotency_key: str | None = None,
-        body_sha256: Digest | None = None,
+        place: Place | None,
+        idempotency_key: str | None,
+        body_sha256: Digest | None,
     ) -> LiveExecution:
         """Take an execution on its way; `accepted` tells when it is on disk.
 
@@ -190,21 +275,41 @@ class LiveSession:
                 f"{self.queued} executions of this session wait already; wait for one to finish.",
                 limit=self._bounds.max_queued,
             )
-        return self._lane.take(
+        source = asked.source if place is None else place.source
+        assert source is not None
+        execution = self._lane.take(
             source,
             by=by,
-            timeout=timeout or self._bounds.timeout,
-            queue_timeout=queue_timeout or self._bounds.queue_timeout,
-            max_output_bytes=max_output_bytes or self._bounds.max_output_bytes,
+            timeout=asked.timeout or self._bounds.timeout,
+            queue_timeout=asked.queue_timeout or self._bounds.queue_timeout,
+            max_output_bytes=asked.max_output_bytes or self._bounds.max_output_bytes,
             idempotency_key=idempotency_key,
             body_sha256=body_sha256,
+            placement=None if self._notebook is None else asked.placement,
+            place=place,
         )
+        if place is not None:
+            execution.accepted.add_done_callback(lambda _: self._show(execution, place))
+        return execution
+
+    async def until_shown(self, execution: LiveExecution, timeout: float) -> None:
+        """Wait until a finished execution's cell is in the notebook, or never will be."""
+        if self._cells is not None and execution.place is not None and timeout:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._cells.written(execution.id), timeout)
 
     async def interrupt(self, by: By) -> None:
-        """Interrupt what runs; nothing happens if nothing does."""
+        """Interrupt what runs.
+
+        In a kernel that is not its own, what waits is taken back as well: whoever stops an agent
+        there wants it to keep its hands off.
+        """
         self._check_open()
+        reason = f"Interrupted by {by.named}."
+        if not self._is_scratch:
+            for execution in list(self._lane.live.values()):
+                self._lane.give_up(execution, "cancelled", f"{reason} It was not run.")
         if self.running is not None:
-            reason = f"Interrupted by {by.named}."
             await self._lane.interrupt(self.running, ("interrupted", reason), "asked", by)
 
     async def cancel(self, execution: LiveExecution, by: By) -> None:
@@ -218,8 +323,16 @@ class LiveSession:
             raise AlreadyFinished("The execution has finished.", execution_id=execution.id)
 
     async def restart(self, by: By) -> None:
-        """Give the session a fresh kernel, and say so to the next execution."""
+        """Give the session a fresh kernel, and say so to the next execution.
+
+        Raises
+        ------
+        KernelNotOwned
+            The kernel is a person's.
+        """
         self._check_open()
+        if not self._is_scratch:
+            raise KernelNotOwned(NOT_OWNED)
         why = f"The kernel was restarted by {by.named}."
         await self._lane.end_kernel(Death("restarted", why), ("interrupted", why), by)
         await self._lane.incarnations.fresh()
@@ -237,11 +350,17 @@ class LiveSession:
 
     async def _close(self, reason: CloseReason, why: str, by: By) -> None:
         self._stirred()
-        if (running := self.running) is not None:
+        if (running := self.running) is not None and not running.is_behind:
             await self._lane.interrupt(running, ("interrupted", why), "closing", by)
             await asyncio.wait({running.finished}, timeout=self._bounds.interrupt_grace)
-        await self._lane.end_kernel(Death("shut_down", why), ("interrupted", why), by)
+        await self._lane.leave_kernel(("interrupted", why), by)
         await self._tasks.end(timeout=self._bounds.interrupt_grace + END_TIMEOUT)
+        if self.has_kernel:  # it had just been started
+            await self._lane.leave_kernel(("interrupted", why), by)
+            await self._tasks.end(timeout=END_TIMEOUT)
+        if self._cells is not None:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._cells.close(), END_TIMEOUT)
         closed = Closed(at=timestamp(), by=by, reason=reason)
         try:
             await self._loop.run_in_executor(self._disk, self._journal.close, closed)
@@ -254,9 +373,9 @@ class LiveSession:
     # -- what happens ------------------------------------------------------------------------------
 
     async def _born(self, kernel: Kernel) -> None:
-        """Run the init source in a kernel that has not run anything."""
+        """Run the init source in a kernel that has not run anything of the session's."""
         self._publish("kernel", self)
-        kernel.connection.on_late.add(self._lane.recorder.late)
+        self._lane.listen(kernel, self._record.record_people)
         if self._init_source is None:
             return
         record = await self._lane.run_first(self._init_source, kernel, SERVER)
@@ -274,11 +393,65 @@ class LiveSession:
         self._log.warning("%s: %s", self.id, death.message)
         await self._lane.end_kernel(death, ("kernel_died", death.message), SERVER)
 
-    def _changed(self, id: ExecutionId, execution: LiveExecution | None) -> None:
+    async def _opened_late(self, begun: asyncio.Future[None]) -> None:
+        """Stay with an opening that goes on though it was answered."""
+        try:
+            await begun
+        except AgentExecError as error:
+            self._log.warning("%s: %s", self.id, error.message)
+
+    def _show(self, execution: LiveExecution, place: Place) -> None:
+        """Let an execution appear in the notebook, once it is accepted."""
+        assert self._cells is not None
+        if not execution.refused:
+            cells = self._cells
+            cells.accepted(execution, place)
+            execution.shown_by = lambda: cells.changed(execution)
+            execution.finished.add_done_callback(self._show_finished)
+
+    def _show_finished(self, finished: asyncio.Future[ExecutionRecord]) -> None:
+        assert self._cells is not None
+        self._cells.finished(finished.result())
+
+    def _moved(self, before: str, path: str) -> None:
+        """Take note that the notebook has another path."""
+        entry = NotebookMoved(at=timestamp(), by=SOMEBODY, path=path, before=before)
+
+        async def note() -> None:
+            await self._lane.note(entry)
+            self._publish("notebook", self)
+
+        if not self._closing:
+            self._tasks.start(note(), f"notebook of {self.id} moved")
+
+    async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
+        """Write an entry about what has happened; kept if that cannot be written now."""
+        if isinstance(entry, CellWritten):
+            self._documents[entry.execution_id] = entry.document
+        await self._lane.note(entry, payloads)
+        self._publish("notebook", self)
+
+    def document_changed(self, execution_id: ExecutionId) -> None:
+        """Tell whoever watches that an execution's `document` changed."""
+        execution = self._lane.live.get(execution_id)
         if execution is None:
-            self._publish("execution", self, id)
+            self._publish("execution", self, execution_id)
         else:
-            self._publish("execution", self, id, status=execution.status, seq=execution.seq)
+            execution.wake()
+            self._changed(execution)
+
+    @property
+    def _is_scratch(self) -> bool:
+        return isinstance(self._record.target, ScratchTarget)
+
+    def _changed(self, execution: LiveExecution) -> None:
+        told = {"status": execution.status, "seq": execution.seq}
+        self._publish("execution", self, execution.id, **told)
+
+    def _late(self, execution_id: ExecutionId) -> None:
+        if self._cells is not None:
+            self._cells.late(execution_id)
+        self._publish("execution", self, execution_id)
 
     def _stirred(self) -> None:
         """Note that something happened; have the kernel culled if nothing more does for long."""
@@ -286,7 +459,12 @@ class LiveSession:
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
-        if self._bounds.idle_timeout and not self._lane.live and not self._closing:
+        if (
+            self._bounds.idle_timeout
+            and self._is_scratch
+            and not self._lane.live
+            and not self._closing
+        ):
             self._idle_timer = self._loop.call_later(self._bounds.idle_timeout, self._cull)
 
     def _cull(self) -> None:

@@ -69,15 +69,19 @@ async def follow(
         while not execution.refused:
             changed.clear()
             finished = execution.finished.done()
-            status = StatusChange(status=execution.status, started_at=execution.started_at)
+            status = StatusChange(
+                status=execution.status,
+                started_at=execution.started_at,
+                waiting_for=execution.waiting_for,
+            )
             if status != told and not finished:
                 told = status
                 yield Event("status", str(version), status)
-            version, changes = session.changes(execution, version)
+            version, changes = execution.changes(version)
             for change in changes:
                 yield Event("output", str(version), change)
             if finished:
-                record = execution.finished.result()
+                record = session.execution_record(execution)
                 whole = await asyncio.to_thread(answers.execution, record, base_url)
                 yield Event("finished", END, whole)
                 return
