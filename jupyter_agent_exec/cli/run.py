@@ -103,9 +103,10 @@ class _Running:
         self._waits(result.waiting_for)
 
     def _waits(self, behind: WaitingFor | None) -> None:
-        if behind is not None and behind != self._behind:
+        # For the kernel itself it is a moment, if it is anything.
+        if behind is not None and behind.who != "kernel" and behind != self._behind:
             self._console.note(waiting(behind))
-        self._behind = behind
+            self._behind = behind
 
     def _cancel(self, execution_id: str) -> Result:
         self.cancelled = True

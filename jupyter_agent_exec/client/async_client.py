@@ -154,9 +154,11 @@ class AsyncAgentExecClient:
         """List the notebooks in use, as `AgentExecClient.notebooks` does."""
         return await self._driver.run(notebook_calls.notebooks())
 
-    async def cells(self, path: str) -> models.NotebookCells:
-        """Read the notebook at a contents path, as `AgentExecClient.cells` does."""
-        return await self._driver.run(notebook_calls.cells(path))
+    async def cells(
+        self, path: str, *, outputs: bool = True, text_limit: int | None = None
+    ) -> models.NotebookCells:
+        """Read a notebook as it is now, as `AgentExecClient.cells` does."""
+        return await self._driver.run(notebook_calls.cells(path, outputs, text_limit))
 
     def search(
         self,

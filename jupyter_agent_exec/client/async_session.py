@@ -116,9 +116,11 @@ class AsyncSession:
         request = execute_request(source, timeout, queue_timeout, max_output_bytes, placement)
         return self._driver.feed(calls.stream(self.id, request, idempotency_key))
 
-    async def cells(self) -> models.NotebookCells:
-        """Read the session's notebook as it is now, unsaved edits included."""
-        return await self._driver.run(notebook_calls.session_cells(self.id))
+    async def cells(
+        self, *, outputs: bool = True, text_limit: int | None = None
+    ) -> models.NotebookCells:
+        """Read the session's notebook as it is now, as `AsyncAgentExecClient.cells` does."""
+        return await self._driver.run(notebook_calls.session_cells(self.id, outputs, text_limit))
 
     async def edit(
         self, edits: Sequence[models.Edit], *, hash: str | None = None

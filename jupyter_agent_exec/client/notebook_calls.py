@@ -22,7 +22,7 @@ from ..models import (
 from ..types import Digest, SessionId
 from .answers import read
 from .calls import session
-from .routes import contents_path, get, send_model
+from .routes import contents_path, get, send_model, with_query
 from .steps import Call, send
 
 _notebooks = msgspec.json.Decoder(OpenNotebookList)
@@ -35,14 +35,17 @@ def notebooks() -> Call[list[OpenNotebook]]:
     return (yield from get("/notebooks", _notebooks)).notebooks
 
 
-def cells(path: str) -> Call[NotebookCells]:
+def cells(path: str, outputs: bool, text_limit: int | None) -> Call[NotebookCells]:
     """Read the notebook at a contents path."""
-    return (yield from get(_route(path), _cells))
+    told = None if outputs else False  # they are told unless one says so
+    query = with_query(_route(path), outputs=told, text_limit=text_limit)
+    return (yield from get(query, _cells))
 
 
-def session_cells(session_id: str) -> Call[NotebookCells]:
+def session_cells(session_id: str, outputs: bool, text_limit: int | None) -> Call[NotebookCells]:
     """Read a session's notebook, wherever it is now."""
-    return (yield from cells((yield from _path_of(session_id))))
+    path = yield from _path_of(session_id)
+    return (yield from cells(path, outputs, text_limit))
 
 
 def edit(session_id: str, edits: Sequence[Edit], hash: str | None) -> Call[NotebookEdited]:

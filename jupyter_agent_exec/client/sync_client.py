@@ -237,15 +237,26 @@ class AgentExecClient:
         """List the notebooks that have a kernel, or are open in a tab or a live document."""
         return self._driver.run(notebook_calls.notebooks())
 
-    def cells(self, path: str) -> models.NotebookCells:
-        """Read the notebook at a contents path as it is now, unsaved edits included.
+    def cells(
+        self, path: str, *, outputs: bool = True, text_limit: int | None = None
+    ) -> models.NotebookCells:
+        """Read a notebook as it is now, unsaved edits included.
+
+        Parameters
+        ----------
+        path
+            Its contents path.
+        outputs
+            Whether to tell what the cells' outputs say.
+        text_limit
+            Characters of each cell's output at most; the server's default when None.
 
         Raises
         ------
         NotebookNotFound
             There is none.
         """
-        return self._driver.run(notebook_calls.cells(path))
+        return self._driver.run(notebook_calls.cells(path, outputs, text_limit))
 
     def search(
         self,

@@ -163,9 +163,9 @@ class Session:
         request = execute_request(source, timeout, queue_timeout, max_output_bytes, placement)
         return self._driver.feed(calls.stream(self.id, request, idempotency_key))
 
-    def cells(self) -> models.NotebookCells:
-        """Read the session's notebook as it is now, unsaved edits included."""
-        return self._driver.run(notebook_calls.session_cells(self.id))
+    def cells(self, *, outputs: bool = True, text_limit: int | None = None) -> models.NotebookCells:
+        """Read the session's notebook as it is now, as `AgentExecClient.cells` does."""
+        return self._driver.run(notebook_calls.session_cells(self.id, outputs, text_limit))
 
     def edit(
         self, edits: Sequence[models.Edit], *, hash: str | None = None

@@ -130,7 +130,7 @@ def test_open_notebooks_are_listed() -> None:
 
 def test_a_path_is_sent_in_segments_whatever_is_in_their_names() -> None:
     script = Script(reply(CELLS))
-    assert script.run(notebook_calls.cells("/work/50% #1? ü.ipynb")) == CELLS
+    assert script.run(notebook_calls.cells("/work/50% #1? ü.ipynb", True, None)) == CELLS
     assert script.sent[0].path == (
         "/api/agent-exec/notebooks/work/50%25%20%231%3F%20%C3%BC.ipynb/cells"
     )
@@ -139,16 +139,22 @@ def test_a_path_is_sent_in_segments_whatever_is_in_their_names() -> None:
 def test_a_sessions_cells_are_read_where_its_notebook_is_now() -> None:
     moved = msgspec.structs.replace(IN_NOTEBOOK, path="archive/sales.ipynb")
     script = Script(reply(moved), reply(CELLS))
-    script.run(notebook_calls.session_cells("s_1"))
+    script.run(notebook_calls.session_cells("s_1", True, None))
     assert [sent.path.removeprefix("/api/agent-exec") for sent in script.sent] == [
         "/sessions/s_1",
         "/notebooks/archive/sales.ipynb/cells",
     ]
 
 
+def test_only_as_much_of_the_outputs_is_read_as_is_wanted() -> None:
+    script = Script(reply(CELLS))
+    script.run(notebook_calls.cells("a.ipynb", False, 500))
+    assert script.sent[0].path.endswith("/a.ipynb/cells?outputs=false&text_limit=500")
+
+
 def test_a_session_without_a_notebook_has_no_cells() -> None:
     with pytest.raises(errors.InvalidRequest, match="no notebook"):
-        Script(reply(session())).run(notebook_calls.session_cells("s_1"))
+        Script(reply(session())).run(notebook_calls.session_cells("s_1", True, None))
 
 
 def test_edits_are_sent_together_with_what_they_expect() -> None:
@@ -279,4 +285,4 @@ def test_what_later_servers_add_to_an_answer_is_passed_over() -> None:
     assert result.document == DOCUMENT
     cells = msgspec.to_builtins(CELLS)
     cells["cells"][0]["brand_new"] = 1
-    assert Script(reply(cells)).run(notebook_calls.cells("a.ipynb")) == CELLS
+    assert Script(reply(cells)).run(notebook_calls.cells("a.ipynb", True, None)) == CELLS
