@@ -269,9 +269,12 @@ class _Planner:
             for key, value in cell["metadata"].items()
             if key not in ("agent_exec", "trusted", "execution")
         }
+        new = {**new_cell(id, cell_type, source), "metadata": kept}
+        if cell_type != "code" and "attachments" in cell:
+            new["attachments"] = cell["attachments"]
         at = self._where(id)
         self._do(changes.DeleteCell(cell_id=id))
-        self._do(changes.PutCell(cell={**new_cell(id, cell_type, source), "metadata": kept}, at=at))
+        self._do(changes.PutCell(cell=new, at=at))
 
     # -- helpers -----------------------------------------------------------------------------------
 
