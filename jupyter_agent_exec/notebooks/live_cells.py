@@ -1,0 +1,311 @@
+"""Makes changes to a notebook that people share through collaboration.
+
+They mean what `applying` says, with one difference: what a stream prints over a line is carried
+out, as JupyterLab does, because its pages show as it is what others add to a text.
+
+Needs pycrdt and jupyter_ydoc, which come with jupyter-collaboration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jupyter_ydoc import YNotebook
+from pycrdt import Array, Doc, Map, Text
+
+from ..types import CellId
+from .applying import CELL_IDS_SINCE, id_of
+from .changes import (
+    Change,
+    DeleteCell,
+    Expected,
+    MoveCell,
+    Moved,
+    Notebook,
+    Position,
+    PutCell,
+    SetCell,
+    SetOutputs,
+    SetSource,
+)
+from .live_outputs import End, LiveOutputs, Shape, shareable, with_integers
+from .stream_text import alike
+
+ORIGIN = "jupyter_agent_exec"
+"""Of our transactions: what has an origin is not taken into the document's undo history, and those
+of the pages take only what a person does in them."""
+
+
+class LiveCells:
+    """The cells of a document that people share."""
+
+    def __init__(self, document: YNotebook) -> None:
+        self._document = document
+        self._cells: Array[Map[Any]] = document.ycells
+        self._meta: Map[Any] = document.ydoc.get("meta", type=Map)
+        self._ids: list[CellId] | None = None  # None: to be read again
+        self._ends: dict[CellId, End] = {}
+        self._ours = False
+        self._subscription = self._cells.observe(self._on_change)
+
+    def close(self) -> None:
+        """Look at the document no more."""
+        self._cells.unobserve(self._subscription)
+
+    def apply(self, changes: Sequence[Change], expected: Expected) -> None:
+        """Make changes in one transaction, all or none.
+
+        Raises
+        ------
+        Moved
+            What is expected does not hold, a cell that is to be changed is gone, or its outputs
+            are not as they were left.
+        """
+        self._ours = True
+        try:
+            with self._document.ydoc.transaction(origin=ORIGIN):
+                self._check(changes, expected)
+                trusted = {
+                    change.cell_id: change.trusted
+                    for change in changes
+                    if isinstance(change, SetCell)
+                }
+                for change in changes:
+                    self._apply_one(change, trusted)
+        finally:
+            self._ours = False
+
+    # -- look --------------------------------------------------------------------------------------
+
+    @property
+    def _with_ids(self) -> bool:
+        return int(self._meta.get("nbformat_minor", 0)) >= CELL_IDS_SINCE
+
+    def _on_change(self, event: Any) -> None:
+        """Forget the order when others have added, moved or removed cells."""
+        if not self._ours:
+            self._ids = None
+
+    def _order(self) -> list[CellId]:
+        """Return the ids of all cells, without reading more of them than that."""
+        if self._ids is None:
+            with_ids = self._with_ids
+            self._ids = [_id_of(cell, with_ids) or CellId("") for cell in self._cells]
+        return self._ids
+
+    def _find(self, id: CellId) -> int | None:
+        """Return where a cell is."""
+        for _ in range(2):
+            try:
+                index = self._order().index(id)
+            except ValueError:
+                return None
+            if _id_of(self._cells[index], self._with_ids) == id:
+                return index
+            self._ids = None  # an id was changed in its place
+        return None
+
+    def _index(self, id: CellId) -> int:
+        index = self._find(id)
+        if index is None:
+            raise Moved(f"Cell {id} is gone.")
+        return index
+
+    def _cell(self, id: CellId) -> Map[Any]:
+        return self._cells[self._index(id)]
+
+    def _place(self, at: Position) -> int:
+        """Return the index at which a cell goes in: by the first cell that is named."""
+        places = []
+        if at.after is not None and (index := self._find(at.after)) is not None:
+            places.append((index, index + 1))
+        if at.before is not None and (index := self._find(at.before)) is not None:
+            places.append((index, index))
+        return min(places)[1] if places else len(self._cells)
+
+    # -- check -------------------------------------------------------------------------------------
+
+    def _check(self, changes: Sequence[Change], expected: Expected) -> None:
+        """Raise Moved if changes cannot be made: a transaction has no way back."""
+        try:
+            self._check_once(changes, expected)
+        except Moved:
+            self._ids = None  # an id may have been changed in its place
+            self._check_once(changes, expected)
+
+    def _check_once(self, changes: Sequence[Change], expected: Expected) -> None:
+        if expected.order is not None and expected.order != self._order():
+            raise Moved("Cells were added, removed or moved.")
+        for id, (cell_type, source) in expected.cells.items():
+            cell = self._cell(id)
+            if cell["cell_type"] != cell_type or str(cell["source"]) != source:
+                raise Moved(f"Cell {id} has changed.")
+        self._rehearse(changes)
+
+    def _rehearse(self, changes: Sequence[Change]) -> None:
+        shapes: dict[CellId, Shape | None] = {}
+
+        def look(id: CellId) -> Shape | None:
+            if id not in shapes:
+                shapes[id] = self._shape(id)
+            return shapes[id]
+
+        for change in changes:
+            match change:
+                case PutCell():
+                    id = CellId(change.cell["id"])
+                    if look(id) is None:
+                        shapes[id] = Shape(code=change.cell["cell_type"] == "code")
+                case DeleteCell():
+                    shapes[change.cell_id] = None
+                case MoveCell() if change.cell_id in (change.at.after, change.at.before):
+                    pass
+                case _:
+                    shape = look(change.cell_id)
+                    if shape is None:
+                        raise Moved(f"Cell {change.cell_id} is gone.")
+                    if isinstance(change, SetOutputs):
+                        shape.apply(change)
+
+    def _shape(self, id: CellId) -> Shape | None:
+        index = self._find(id)
+        if index is None:
+            return None
+        cell = self._cells[index]
+        if cell["cell_type"] != "code":
+            return Shape(code=False)
+        return LiveOutputs(cell["outputs"], self._ends.get(id)).shape()
+
+    # -- change ------------------------------------------------------------------------------------
+
+    def _apply_one(self, change: Change, trusted: dict[CellId, bool]) -> None:
+        match change:
+            case PutCell():
+                id = CellId(change.cell["id"])
+                if self._find(id) is None:
+                    self._put(id, change, trusted.get(id, False))
+            case DeleteCell():
+                index = self._find(change.cell_id)
+                if index is not None:
+                    self._take_out(index)
+            case MoveCell():
+                if change.cell_id not in (change.at.after, change.at.before):
+                    cell = self._take_out(self._index(change.cell_id))
+                    self._insert(self._place(change.at), change.cell_id, cell)
+            case SetSource():
+                _set_text(self._cell(change.cell_id)["source"], change.source)
+            case SetCell():
+                self._set_cell(change)
+            case SetOutputs():
+                id = change.cell_id
+                outputs = LiveOutputs(self._cell(id)["outputs"], self._ends.get(id))
+                outputs.apply(change.changes)
+                self._ends[id] = outputs.end
+
+    def _put(self, id: CellId, change: PutCell, trusted: bool) -> None:
+        """Insert a cell; whether it is trusted is what is said of it together with it."""
+        metadata = {**change.cell.get("metadata", {})}
+        metadata.pop("trusted", None)
+        if trusted:
+            metadata["trusted"] = True
+        if not self._with_ids:
+            metadata["agent_exec"] = {**metadata.get("agent_exec", {}), "cell_id": id}
+        self._ends.pop(id, None)
+        self._insert(self._place(change.at), id, {**change.cell, "metadata": metadata})
+
+    def _insert(self, index: int, id: CellId, cell: dict[str, Any]) -> None:
+        state = cell.pop("execution_state", None)
+        self._cells.insert(index, self._document.create_ycell(shareable(cell)))
+        self._order().insert(index, id)
+        inserted = self._cells[index]
+        if state is not None and "execution_state" in inserted:
+            _set(inserted, "execution_state", state)
+
+    def _take_out(self, index: int) -> dict[str, Any]:
+        cell: dict[str, Any] | None = self._cells[index].to_py()
+        assert cell is not None
+        order = self._order()
+        del self._cells[index]
+        del order[index]
+        return cell
+
+    def _set_cell(self, change: SetCell) -> None:
+        cell = self._cell(change.cell_id)
+        metadata: Map[Any] = cell["metadata"]
+        was_trusted = bool(metadata.get("trusted", False))
+        ours = change.agent_exec
+        if not self._with_ids:  # by this it is found again
+            ours = {**(ours or {}), "cell_id": change.cell_id}
+        _set(metadata, "agent_exec", ours)
+        _set(metadata, "trusted", True if change.trusted else None)
+        if cell["cell_type"] == "code":
+            if cell.get("execution_count", 0) != change.execution_count:
+                cell["execution_count"] = change.execution_count
+            if "execution_state" in cell:
+                _set(cell, "execution_state", change.execution_state)
+        if was_trusted != change.trusted:
+            # A page looks at this only when it builds the cell.
+            index = self._index(change.cell_id)
+            self._insert(index, change.cell_id, self._take_out(index))
+
+
+def read(document: YNotebook) -> Callable[[], Notebook]:
+    """Take a copy of a document as it is now; return what makes a notebook of it, in any thread."""
+    update = document.ydoc.get_update()
+
+    def notebook() -> Notebook:
+        copied: Doc[Any] = Doc()
+        copied.apply_update(update)
+        meta = copied.get("meta", type=Map).to_py() or {}
+        cells = copied.get("cells", type=Array)
+        minor = int(meta.get("nbformat_minor", 0))
+        return Notebook(
+            # One by one, so that other threads have their turn in between.
+            cells=[_as_stored(cell.to_py(), with_ids=minor >= CELL_IDS_SINCE) for cell in cells],
+            metadata=with_integers(meta.get("metadata", {})),
+            nbformat_minor=minor,
+        )
+
+    return notebook
+
+
+def _as_stored(cell: dict[str, Any], *, with_ids: bool) -> dict[str, Any]:
+    """Return a cell as its file would have it, but for its trust, which is not in files."""
+    cell = with_integers(cell)
+    cell.pop("execution_state", None)
+    cell["metadata"].pop("trusted", None)
+    if not with_ids:
+        cell.pop("id", None)
+    if not cell.get("attachments", True):
+        del cell["attachments"]
+    return cell
+
+
+def _id_of(cell: Map[Any], with_ids: bool) -> CellId | None:
+    if with_ids:
+        return CellId(cell["id"])
+    return id_of({"metadata": {"agent_exec": cell["metadata"].get("agent_exec")}})
+
+
+def _set(shared: Map[Any], key: str, value: Any) -> None:
+    """Set a value if it is another one; None takes it away."""
+    if value is None:
+        if key in shared:
+            del shared[key]
+    elif shared.get(key) != value:
+        shared[key] = shareable(value)
+
+
+def _set_text(shared: Text, text: str) -> None:
+    """Change a text where it differs, so that a cursor elsewhere in it stays where it is."""
+    before = str(shared)
+    start = alike(before, text)
+    rest, rest_before = text[start:], before[start:]
+    end = alike(rest[::-1], rest_before[::-1])
+    gone = rest_before[: len(rest_before) - end]
+    at = len(before[:start].encode())  # a shared text counts bytes
+    if gone:
+        del shared[at : at + len(gone.encode())]
+    if more := rest[: len(rest) - end]:
+        shared.insert(at, more)

@@ -1,0 +1,285 @@
+"""Makes changes to the outputs of a cell that people share through collaboration.
+
+JupyterLab's pages follow such changes only in part: what is inserted comes last, whatever its
+index; text is added to the last output, whichever grows; a stream that comes after another of its
+name, even one that has just been removed, is added to it. So outputs are only ever added at the
+end, text only ever to the last one, and what cannot be said like that is said by taking outputs
+away from somewhere to the end, and adding them again.
+
+Needs pycrdt, which comes with jupyter-collaboration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
+from msgspec.structs import replace
+from pycrdt import Array, Map, Text
+
+from ..models import OutputChange
+from ..types import Output
+from .applying import apply_output_changes, joined
+from .changes import Moved, SetOutputs
+from .stream_text import Line, alike, carried_out, last_line, write
+
+SAFE_INTEGER = 2**53 - 1
+"""Above this, JavaScript has no exact numbers, and is sent none of its big integers: they have no
+JSON."""
+
+
+class End(NamedTuple):
+    """Where the outputs of a cell end, as they were left."""
+
+    outputs: int
+    """How many there are."""
+    bytes: int
+    """Of the last output's text; 0 if it is no stream."""
+    line: Line
+    """The last line of that text."""
+
+
+class Shape:
+    """What decides whether changes to outputs can be made, while they are rehearsed.
+
+    Parameters
+    ----------
+    code
+        Whether the cell has outputs at all.
+    count
+        How many.
+    is_stream
+        Whether the output at an index is one.
+    as_left
+        Whether nobody else has changed them since we did.
+    """
+
+    def __init__(
+        self,
+        *,
+        code: bool,
+        count: int = 0,
+        is_stream: Callable[[int], bool] | None = None,
+        as_left: bool = True,
+    ) -> None:
+        self._code = code
+        self._count = count
+        self._is_stream = is_stream
+        self._as_left = as_left
+        self._put: dict[int, bool] = {}
+
+    def apply(self, change: SetOutputs) -> None:
+        """Go through changes.
+
+        Raises
+        ------
+        Moved
+            They cannot be made.
+        """
+        if not self._code:
+            raise Moved(f"Cell {change.cell_id} is not a code cell.")
+        for step in change.changes:
+            self._step(step)
+
+    def _step(self, step: OutputChange) -> None:
+        index = step.index
+        if step.truncate is not UNSET:
+            self._count = min(self._count, index)
+            self._as_left = self._as_left or index == 0
+        if not self._as_left:
+            raise Moved("The outputs are not as they were left.")
+        if step.output is not UNSET:
+            if index > self._count:
+                raise Moved(f"There is no output {index - 1}.")
+            self._count = max(self._count, index + 1)
+            self._put[index] = step.output["output_type"] == "stream"
+        elif step.append is not UNSET and not self._grows(index):
+            raise Moved(f"Output {index} is not a stream.")
+
+    def _grows(self, index: int) -> bool:
+        if index >= self._count:
+            return False
+        if index in self._put:
+            return self._put[index]
+        return self._is_stream is not None and self._is_stream(index)
+
+
+class LiveOutputs:
+    """The outputs of a cell.
+
+    Parameters
+    ----------
+    end
+        Where they ended when they were last changed here; None if they never were.
+    """
+
+    def __init__(self, outputs: Array[Map[Any]], end: End | None) -> None:
+        self._outputs = outputs
+        self._end = end
+
+    @property
+    def end(self) -> End:
+        """Where they end now."""
+        if self._end is None:
+            self._end = self._found_end()
+        return self._end
+
+    def shape(self) -> Shape:
+        """Return what decides whether they can be changed."""
+        return Shape(
+            code=True,
+            count=len(self._outputs),
+            is_stream=lambda index: self._outputs[index]["output_type"] == "stream",
+            as_left=self._end is None or self._end[:2] == (len(self._outputs), self._last_bytes()),
+        )
+
+    def apply(self, steps: Sequence[OutputChange]) -> None:
+        """Make changes that can be made."""
+        for done, step in enumerate(steps):
+            last = len(self._outputs) - 1
+            if step.append is not UNSET and step.index == last:
+                self._write(step.append)
+            elif step.output is not UNSET and step.index == last + 1:
+                self._add([step.output])
+            else:
+                self._rewrite(steps[done:])
+                return
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def _last_text(self) -> Text | None:
+        """Return the text of the last output if that is a stream."""
+        if not len(self._outputs):
+            return None
+        text = self._outputs[-1].get("text")
+        return text if isinstance(text, Text) else None
+
+    def _last_bytes(self) -> int:
+        text = self._last_text()
+        return 0 if text is None else len(text)
+
+    def _found_end(self) -> End:
+        text = self._last_text()
+        line = Line() if text is None else last_line(str(text))
+        return self._ends_with(line)
+
+    def _ends_with(self, line: Line) -> End:
+        return End(len(self._outputs), self._last_bytes(), line)
+
+    # -- change ------------------------------------------------------------------------------------
+
+    def _write(self, more: str) -> None:
+        """Write to the last output's text."""
+        before = self.end.line
+        written, line = write(before, more)
+        self._replace_end(before.text, written)
+        self._end = self._ends_with(line)
+
+    def _replace_end(self, before: str, after: str) -> None:
+        """Put `after` in the place of `before`, with which the last output's text ends."""
+        text = self._last_text()
+        assert text is not None
+        same = alike(before, after)
+        if gone := len(before[same:].encode()):  # a shared text counts bytes
+            end = len(text)
+            del text[end - gone : end]
+        text += after[same:]
+
+    def _add(self, outputs: Sequence[Output]) -> None:
+        for output in outputs:
+            self._outputs.append(_shared(output))
+        self._end = self._ends_with(_line_of(outputs[-1]) if outputs else Line())
+
+    def _rewrite(self, steps: Sequence[OutputChange]) -> None:
+        """Make any changes."""
+        start = min(len(self._outputs), *(step.index for step in steps))
+        before: list[Output] = [with_integers(output.to_py()) for output in self._outputs[start:]]
+        shifted = [replace(step, index=step.index - start) for step in steps]
+        after = apply_output_changes(self._with_cursor(before), shifted)
+        same = _same(before, after)
+        self._rewrite_from(start + same, before[same:], after[same:])
+        last = after[-1] if after else None
+        self._end = self._found_end() if last is None else self._ends_with(_line_of(last))
+
+    def _with_cursor(self, outputs: list[Output]) -> list[Output]:
+        """Return the last outputs so that what is written next comes where the last line says."""
+        text, column = self.end.line
+        if column == len(text):
+            return outputs
+        *others, last = outputs
+        return [*others, {**last, "text": f"{last['text']}\r{text[:column]}"}]
+
+    def _rewrite_from(self, start: int, before: list[Output], after: list[Output]) -> None:
+        """Have `after` in the place of `before`, which are the outputs from `start` on."""
+        if not before:
+            self._add(after)
+            return
+        stream = _stream_name(before[-1])
+        if len(before) == 1 and after and stream is not None and stream == _stream_name(after[0]):
+            self._replace_end(joined(before[0]["text"]), carried_out(joined(after[0]["text"])))
+            self._add(after[1:])
+            return
+        if start and stream is not None and (not after or stream == _stream_name(after[0])):
+            # A page would go on adding to the stream that is removed.
+            after = [*(with_integers(output.to_py()) for output in self._outputs[:start]), *after]
+            start = 0
+        del self._outputs[start : len(self._outputs)]
+        self._add(after)
+
+
+def shareable(value: Any) -> Any:
+    """Return a copy of JSON with what JavaScript can take of its numbers."""
+    if isinstance(value, dict):
+        return {key: shareable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [shareable(item) for item in value]
+    if isinstance(value, int) and abs(value) > SAFE_INTEGER:
+        return float(value)
+    return value
+
+
+def with_integers(value: Any) -> Any:
+    """Return JSON as JavaScript would write it: numbers without a fraction are integers."""
+    if isinstance(value, dict):
+        return {key: with_integers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [with_integers(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) <= SAFE_INTEGER:
+        return int(value)
+    return value
+
+
+def _stream_name(output: Output) -> str | None:
+    return output["name"] if output["output_type"] == "stream" else None
+
+
+def _line_of(output: Output) -> Line:
+    """Return the last line of a stream's text; what is written over it depends on all before."""
+    if _stream_name(output) is None:
+        return Line()
+    text = joined(output["text"])
+    return write(Line(), text[text.rfind("\n") + 1 :])[1]
+
+
+def _carried_out(output: Output) -> Output:
+    if _stream_name(output) is None:
+        return output
+    return {**output, "text": carried_out(joined(output["text"]))}
+
+
+def _shared(output: Output) -> Map[Any]:
+    output = shareable(_carried_out(output))
+    if _stream_name(output) is not None:
+        output["text"] = Text(output["text"])
+    return Map(output)
+
+
+def _same(before: Sequence[Output], after: Sequence[Output]) -> int:
+    """Return how many outputs at the start are the same."""
+    same = 0
+    for old, new in zip(before, after, strict=False):
+        if old != with_integers(shareable(_carried_out(new))):
+            break
+        same += 1
+    return same
