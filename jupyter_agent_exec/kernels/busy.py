@@ -90,7 +90,6 @@ class Busy:
             self._work.pop(parent.msg_id, None)
         elif state == "starting":
             self._work.clear()
-            self.execution_state = "starting"
             return self._settle(after_ours=False, starting=True)
         else:
             return False

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from living import SOON, AgentRun, House, Person, granted, house, text
+from living import SOON, AgentRun, House, Person, at_foreign_work, granted, house, text
 from real_server import Gate
 
 from jupyter_agent_exec.errors import KernelNotFound, KernelUnavailable
@@ -139,6 +139,7 @@ async def test_an_agent_waits_for_a_long_cell_and_can_take_it_back(gate: Gate) -
         kernel = await h.live.adopt(kernel_id)
         cell = person.runs(gate.source)
         await running(gate)
+        await at_foreign_work(kernel)
         turn = kernel.turns.ask()
         assert not turn.done()
         kernel.turns.leave(turn)
@@ -157,6 +158,7 @@ async def test_requests_on_other_channels_do_not_make_a_running_cell_look_idle(g
         states: list[ExecutionState] = []
         cell = person.runs(gate.source)
         await running(gate)
+        await at_foreign_work(kernel)
         turn = kernel.turns.ask()
         kernel.connection.on_state = lambda state: (
             states.append(state),
@@ -168,7 +170,7 @@ async def test_requests_on_other_channels_do_not_make_a_running_cell_look_idle(g
         await opened(gate)
         await person.reply(cell)
         await granted(turn)
-        assert states == ["idle"]
+        assert states.count("idle") == 1
 
 
 async def test_an_agent_goes_in_after_all_cells_that_were_sent_at_once(gate: Gate) -> None:
@@ -179,6 +181,7 @@ async def test_an_agent_goes_in_after_all_cells_that_were_sent_at_once(gate: Gat
         cells = [person.runs(f"{gate.source}\nran = []")]
         cells += [person.runs(f"ran.append({number})") for number in range(20)]
         await running(gate)
+        await at_foreign_work(kernel)
         agent = AgentRun(1, "print(len(ran))").in_turn(kernel)
         await opened(gate)
         assert text(await agent) == "20\n"
@@ -193,10 +196,11 @@ async def test_an_agent_without_patience_goes_in_between_and_no_cell_is_harmed(
         kernel_id = await h.start_kernel()
         person = await h.person(kernel_id)
         kernel = await h.live.adopt(kernel_id)
-        turns = Turns(kernel.connection, patience=0.0)
-        kernel.connection.on_state = turns.kernel_is
         cells = [person.runs(first.source), person.runs(second.source)]
         await running(first)
+        await at_foreign_work(kernel)
+        turns = Turns(kernel.connection, patience=0.0)
+        kernel.connection.on_state = turns.kernel_is
         agent = AgentRun(1, "1 / 0")
         agent_ended = agent.in_turn(kernel, turns)
         await opened(first)
@@ -223,6 +227,7 @@ async def test_a_run_behind_a_cell_starts_when_the_kernel_takes_it_up(gate: Gate
             f"{gate.source}\nimport datetime as d\nt = d.datetime.now(d.timezone.utc)"
         )
         await running(gate)
+        await at_foreign_work(kernel)
         agent = AgentRun(1, "print(t.isoformat())")
         agent_ended = asyncio.ensure_future(agent.go(kernel.connection))
         await asyncio.wait_for(agent.sent, SOON)
@@ -240,6 +245,7 @@ async def test_an_agents_run_behind_a_cell_that_fails_is_told_as_not_run(gate: G
         kernel = await h.live.adopt(kernel_id)
         person.runs(f"{gate.source}\n1 / 0")
         await running(gate)
+        await at_foreign_work(kernel)
         agent = AgentRun(1, "ran = True")
         agent_ended = asyncio.ensure_future(agent.go(kernel.connection))
         await asyncio.wait_for(agent.sent, SOON)
