@@ -85,6 +85,7 @@ export default tseslint.config(
             './selected',
             '../api/client',
             '../model/activity',
+            '../model/documents',
             '../model/attached',
             '../widgets/badges',
             '../widgets/clock',

@@ -2,6 +2,7 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { attachedPlugin } from './plugins/attached';
 import { badgesPlugin } from './plugins/badges';
+import { documentsPlugin } from './plugins/documents';
 import { interruptPlugin } from './plugins/interrupt';
 import { locatePlugin } from './plugins/locate';
 import { modelPlugin } from './plugins/model';
@@ -23,7 +24,8 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   badgesPlugin,
   toolbarPlugin,
   outputsPlugin,
-  locatePlugin
+  locatePlugin,
+  documentsPlugin
 ];
 
 export default plugins;

@@ -1,0 +1,272 @@
+/**
+ * Makes an agent's changes in the model of an open notebook.
+ *
+ * All is done at once, synchronously, so that nothing a person types comes
+ * between, and nothing of it is undoable, so that a person's undo takes back
+ * their own edits only.
+ */
+import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
+import type * as nbformat from '@jupyterlab/nbformat';
+import type { INotebookModel } from '@jupyterlab/notebook';
+import { applyOutputChange } from '../api/outputs';
+import type {
+  Change,
+  IExpected,
+  INotebook,
+  IPosition,
+  ISetCell
+} from '../api/changes';
+import type { IOutputChange } from '../tokens';
+import { CellOutputs } from './outputs';
+
+/** What was expected of a notebook does not hold; nothing was done. */
+export class Moved extends Error {}
+
+/** The notebook as its file would be if it were saved now. */
+export function readNotebook(model: INotebookModel): INotebook {
+  const { cells, metadata, nbformat_minor } = model.sharedModel.toJSON();
+  for (const cell of cells) {
+    delete cell.metadata.trusted;
+  }
+  return { cells: cells as nbformat.ICell[], metadata, nbformat_minor };
+}
+
+/**
+ * Make changes, all or none.
+ *
+ * @throws Moved if what is expected does not hold, or a change is for
+ * something that is not there.
+ */
+export function applyChanges(
+  model: INotebookModel,
+  changes: readonly Change[],
+  expected: IExpected
+): void {
+  checkExpected(model, expected);
+  checkChanges(model, changes);
+  for (const change of changes) {
+    applyOne(model, change);
+  }
+}
+
+function checkExpected(model: INotebookModel, expected: IExpected): void {
+  const { order, cells } = expected;
+  if (order) {
+    const ids = cellIds(model);
+    if (ids.length !== order.length || ids.some((id, i) => id !== order[i])) {
+      throw new Moved('Cells were added, removed or moved.');
+    }
+  }
+  for (const [id, [cellType, source]] of Object.entries(cells)) {
+    const cell = model.sharedModel.cells[indexOf(cellIds(model), id)];
+    if (cell.cell_type !== cellType || cell.getSource() !== source) {
+      throw new Moved(`Cell ${id} has changed.`);
+    }
+  }
+}
+
+/** Go through changes without making them, to find what would not go. */
+function checkChanges(model: INotebookModel, changes: readonly Change[]): void {
+  const ids = new Set(cellIds(model));
+  /** Outputs so far, of cells whose outputs change; null if not a code cell. */
+  const outputs = new Map<string, readonly nbformat.IOutput[] | null>();
+  for (const change of changes) {
+    if (change.op === 'put') {
+      if (!ids.has(change.cell.id)) {
+        ids.add(change.cell.id);
+        outputs.set(
+          change.cell.id,
+          change.cell.cell_type === 'code' ? [] : null
+        );
+      }
+    } else if (change.op === 'delete') {
+      ids.delete(change.cell_id);
+    } else if (!(change.op === 'move' && standsBeside(change))) {
+      const id = change.cell_id;
+      if (!ids.has(id)) {
+        throw new Moved(`Cell ${id} is gone.`);
+      }
+      if (change.op === 'set_outputs') {
+        const known = outputs.get(id);
+        const before = known === undefined ? outputsOf(model, id) : known;
+        outputs.set(id, changedOutputs(id, before, change.changes));
+      }
+    }
+  }
+}
+
+function outputsOf(
+  model: INotebookModel,
+  id: string
+): readonly nbformat.IOutput[] | null {
+  const cell = findCell(model, id);
+  return isCode(cell) ? CellOutputs.of(cell).list : null;
+}
+
+function changedOutputs(
+  id: string,
+  before: readonly nbformat.IOutput[] | null,
+  changes: readonly IOutputChange[]
+): readonly nbformat.IOutput[] {
+  let after = before;
+  for (const change of changes) {
+    after = after && applyOutputChange(after, change);
+  }
+  if (!after) {
+    throw new Moved(`Cell ${id} has not the outputs that are to be changed.`);
+  }
+  return after;
+}
+
+function applyOne(model: INotebookModel, change: Change): void {
+  switch (change.op) {
+    case 'put':
+      return putCell(model, change.cell, change.at);
+    case 'move':
+      return moveCell(model, change);
+    case 'delete':
+      return deleteCell(model, change.cell_id);
+    case 'set_source':
+      return setSource(findCell(model, change.cell_id), change.source);
+    case 'set_cell':
+      return setCell(findCell(model, change.cell_id), change);
+    case 'set_outputs': {
+      const cell = findCell(model, change.cell_id);
+      if (isCode(cell)) {
+        CellOutputs.of(cell).change(change.changes);
+      }
+    }
+  }
+}
+
+function putCell(
+  model: INotebookModel,
+  cell: nbformat.ICell & { id: string },
+  at: IPosition
+): void {
+  const ids = cellIds(model);
+  if (ids.includes(cell.id)) {
+    return; // it was put before
+  }
+  // Nothing is trusted because somebody who sends it says so.
+  const metadata = { ...cell.metadata };
+  delete metadata.trusted;
+  const { sharedModel } = model;
+  sharedModel.transact(
+    () => sharedModel.insertCell(place(ids, at), { ...cell, metadata }),
+    false
+  );
+}
+
+type Move = Extract<Change, { op: 'move' }>;
+
+/** Whether a cell is to stand beside itself, where it stands. */
+function standsBeside({ cell_id: id, at }: Move): boolean {
+  return id === at.after || id === at.before;
+}
+
+function moveCell(model: INotebookModel, change: Move): void {
+  if (standsBeside(change)) {
+    return;
+  }
+  const ids = cellIds(model);
+  const from = indexOf(ids, change.cell_id);
+  ids.splice(from, 1);
+  const to = place(ids, change.at);
+  if (to === from) {
+    return;
+  }
+  const { sharedModel } = model;
+  const moved = model.cells.get(from);
+  const state = isCode(moved) ? moved.executionState : null;
+  sharedModel.transact(() => sharedModel.moveCell(from, to), false);
+  // The cell is made anew where it goes, without what is not in a file.
+  const cell = findCell(model, change.cell_id);
+  if (isCode(cell) && state) {
+    cell.executionState = state;
+  }
+}
+
+function deleteCell(model: INotebookModel, id: string): void {
+  const index = cellIds(model).indexOf(id);
+  if (index >= 0) {
+    const { sharedModel } = model;
+    sharedModel.transact(() => sharedModel.deleteCell(index), false);
+  }
+}
+
+/** Change only what differs, so that a cursor beside it stays. */
+function setSource(cell: ICellModel, source: string): void {
+  const { sharedModel } = cell;
+  const old = sharedModel.getSource();
+  const shorter = Math.min(old.length, source.length);
+  let start = 0;
+  while (start < shorter && old[start] === source[start]) {
+    start++;
+  }
+  let same = 0;
+  while (
+    same < shorter - start &&
+    old[old.length - 1 - same] === source[source.length - 1 - same]
+  ) {
+    same++;
+  }
+  if (old.length !== source.length || start !== old.length) {
+    const text = source.slice(start, source.length - same);
+    sharedModel.transact(
+      () => sharedModel.updateSource(start, old.length - same, text),
+      false
+    );
+  }
+}
+
+function setCell(cell: ICellModel, change: ISetCell): void {
+  // Before outputs come: they are shown as they are trusted when they come.
+  if (cell.trusted !== change.trusted) {
+    cell.trusted = change.trusted;
+    if (isCode(cell)) {
+      CellOutputs.of(cell).showAgain();
+    }
+  }
+  if (!change.trusted) {
+    cell.deleteMetadata('trusted');
+  }
+  if (change.agent_exec) {
+    cell.setMetadata('agent_exec', change.agent_exec);
+  } else {
+    cell.deleteMetadata('agent_exec');
+  }
+  if (isCode(cell)) {
+    cell.executionState = change.execution_state;
+    cell.executionCount = change.execution_count;
+  }
+}
+
+function isCode(cell: ICellModel): cell is ICodeCellModel {
+  return cell.type === 'code';
+}
+
+function cellIds(model: INotebookModel): string[] {
+  return model.sharedModel.cells.map(cell => cell.getId());
+}
+
+function findCell(model: INotebookModel, id: string): ICellModel {
+  return model.cells.get(indexOf(cellIds(model), id));
+}
+
+function indexOf(ids: readonly string[], id: string): number {
+  const index = ids.indexOf(id);
+  if (index < 0) {
+    throw new Moved(`Cell ${id} is gone.`);
+  }
+  return index;
+}
+
+/** The index at which a cell goes in. */
+function place(ids: readonly string[], { after, before }: IPosition): number {
+  const index = ids.findIndex(id => id === after || id === before);
+  if (index < 0) {
+    return ids.length;
+  }
+  return ids[index] === after ? index + 1 : index;
+}

@@ -1,0 +1,295 @@
+/** A notebook that is open in this page, as agents reach it. */
+import type { DocumentRegistry } from '@jupyterlab/docregistry';
+import type { INotebookModel, NotebookPanel } from '@jupyterlab/notebook';
+import type { Contents } from '@jupyterlab/services';
+import { UUID } from '@lumino/coreutils';
+import type { IDisposable } from '@lumino/disposable';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import { applyChanges, Moved, readNotebook } from './apply';
+import type { Asked, IAnswered, IShown } from '../api/changes';
+
+/** Milliseconds within which a save has to end; a dialog may be in its way. */
+const SAVE_TIMEOUT = 4000;
+
+/** Milliseconds for which nobody has typed when a file is read again. */
+const IDLE = 1000;
+
+/** How often that is waited for. */
+const IDLE_TRIES = 3;
+
+/** A panel that shows the notebook. */
+export type DocumentPanel = Pick<
+  NotebookPanel,
+  'content' | 'context' | 'disposed' | 'node' | 'sessionContext'
+>;
+
+type Apply = Extract<Asked, { op: 'apply' }>;
+
+/** Wait for a time, in milliseconds. */
+function after(delay: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, delay));
+}
+
+/**
+ * One notebook, shown in one panel or in several views of the same model.
+ *
+ * It knows whether what is unsaved is the person's or from agents only.
+ */
+export class OpenDocument implements IDisposable {
+  constructor(
+    readonly context: DocumentRegistry.IContext<INotebookModel>,
+    private readonly _contents: Contents.IManager
+  ) {
+    const { model } = context;
+    this._isDirty = this._hasPersonsEdits = model.dirty;
+    context.pathChanged.connect(this._emitChanged, this);
+    context.fileChanged.connect(this._emitChanged, this);
+    context.saveState.connect(this._onSaveState, this);
+    context.sessionContext.kernelChanged.connect(this._emitChanged, this);
+    model.stateChanged.connect(this._onStateChanged, this);
+    model.contentChanged.connect(this._onContentChanged, this);
+  }
+
+  /** Names this document within the page. */
+  readonly id = UUID.uuid4();
+
+  /** What `shown` tells has changed. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** No panel shows it any more. */
+  get disposed(): ISignal<this, void> {
+    return this._disposed;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    const { context } = this;
+    context.pathChanged.disconnect(this._emitChanged, this);
+    context.fileChanged.disconnect(this._emitChanged, this);
+    context.saveState.disconnect(this._onSaveState, this);
+    context.sessionContext.kernelChanged.disconnect(this._emitChanged, this);
+    context.model.stateChanged.disconnect(this._onStateChanged, this);
+    context.model.contentChanged.disconnect(this._onContentChanged, this);
+    for (const panel of [...this._panels]) {
+      this._removePanel(panel);
+    }
+    this._disposed.emit();
+    Signal.clearData(this);
+  }
+
+  /** What the server is told of it. */
+  shown(): IShown {
+    const { context, _contents } = this;
+    const { path, contentsModel, model, sessionContext } = context;
+    return {
+      panel: this.id,
+      path: _contents.localPath(path),
+      collaborative: model.collaborative ?? false,
+      writable: this._isWritable,
+      dirty: model.dirty,
+      only_agents: !this._hasPersonsEdits,
+      unused_seconds: this._unused / 1000,
+      kernel_id: sessionContext.session?.kernel?.id ?? null,
+      hash: contentsModel?.hash ?? null
+    };
+  }
+
+  /** Take a panel that shows the notebook. */
+  addPanel(panel: DocumentPanel): void {
+    this._panels.add(panel);
+    for (const event of ['pointerdown', 'keydown']) {
+      panel.node.addEventListener(event, this._onUsed, true);
+    }
+    panel.disposed.connect(this._removePanel, this);
+  }
+
+  /** Do what the server asks. */
+  async handle(asked: Asked): Promise<IAnswered> {
+    try {
+      switch (asked.op) {
+        case 'read':
+          return { status: 'ok', notebook: readNotebook(this.context.model) };
+        case 'apply':
+          return this._apply(asked);
+        case 'save':
+          return await this._save();
+        case 'reload':
+          return await this._reload();
+      }
+    } catch (error) {
+      return { status: 'failed', message: String(error) };
+    }
+  }
+
+  private get _isWritable(): boolean {
+    const { contentsModel, model } = this.context;
+    return !model.readOnly && contentsModel?.writable !== false;
+  }
+
+  /** Milliseconds since somebody used one of the panels. */
+  private get _unused(): number {
+    return performance.now() - this._usedAt;
+  }
+
+  private _apply({ changes, expected }: Apply): IAnswered {
+    if (!this._isWritable) {
+      return { status: 'read_only' };
+    }
+    const views = Array.from(this._panels, ({ content }) => ({
+      content,
+      active: content.activeCell?.model.id,
+      mode: content.mode
+    }));
+    this._isApplying = true;
+    try {
+      applyChanges(this.context.model, changes, expected);
+    } catch (error) {
+      if (error instanceof Moved) {
+        return { status: 'moved', message: error.message };
+      }
+      throw error;
+    } finally {
+      this._isApplying = false;
+    }
+    this._changedInSave ||= this._isSaving;
+    for (const { content, active, mode } of views) {
+      if (content.activeCell?.model.id !== active) {
+        this._activate(content, active, mode);
+      }
+    }
+    return { status: 'ok' };
+  }
+
+  /** Make the cell active again that a change has taken the place of. */
+  private _activate(
+    content: DocumentPanel['content'],
+    id: string | undefined,
+    mode: DocumentPanel['content']['mode']
+  ): void {
+    const index = content.widgets.findIndex(cell => cell.model.id === id);
+    if (index >= 0) {
+      content.activeCellIndex = index;
+      content.mode = mode;
+    }
+  }
+
+  /** Save what is from agents; never what a person has not saved. */
+  private async _save(): Promise<IAnswered> {
+    const { context } = this;
+    if (!context.model.dirty) {
+      return { status: 'ok' };
+    }
+    if ((await this._hasFileChanged()) || this._hasPersonsEdits) {
+      return { status: 'moved', message: 'It is for the person to save.' };
+    }
+    const saved = context.save().then(() => true);
+    if (!(await Promise.race([saved, after(SAVE_TIMEOUT).then(() => false)]))) {
+      saved.catch(() => undefined); // JupyterLab has told the person
+      return { status: 'failed', message: 'Saving takes too long.' };
+    }
+    return { status: 'ok' };
+  }
+
+  /** Read the file again if it has changed, unless there are unsaved edits. */
+  private async _reload(): Promise<IAnswered> {
+    for (let n = 0; this._unused < IDLE && n < IDLE_TRIES; n++) {
+      await after(IDLE - this._unused);
+    }
+    const { context } = this;
+    const changed = await this._hasFileChanged();
+    // A file takes a moment to read, in which nobody should begin to type.
+    if (context.model.dirty || this._unused < IDLE) {
+      return { status: 'moved', message: 'Somebody works in it.' };
+    }
+    if (changed) {
+      await context.revert();
+    }
+    return { status: 'ok' };
+  }
+
+  private async _hasFileChanged(): Promise<boolean> {
+    const { path, contentsModel } = this.context;
+    const file = await this._contents.get(path, { content: false, hash: true });
+    return file.hash && contentsModel?.hash
+      ? file.hash !== contentsModel.hash
+      : file.last_modified !== contentsModel?.last_modified;
+  }
+
+  private _onStateChanged(): void {
+    const { dirty } = this.context.model;
+    if (dirty === this._isDirty) {
+      return;
+    }
+    this._isDirty = dirty;
+    this._hasPersonsEdits = dirty && !this._isApplying;
+    this._changed.emit();
+  }
+
+  private _onContentChanged(): void {
+    if (this._isApplying) {
+      return;
+    }
+    this._editedInSave = true;
+    if (this._isDirty && !this._hasPersonsEdits) {
+      this._hasPersonsEdits = true;
+      this._changed.emit();
+    }
+  }
+
+  private _onSaveState(_: unknown, state: DocumentRegistry.SaveState): void {
+    this._isSaving = state === 'started';
+    if (this._isSaving) {
+      this._changedInSave = this._editedInSave = false;
+    } else if (this._changedInSave) {
+      // JupyterLab takes all for saved, also what came during the save.
+      this._isApplying = !this._editedInSave;
+      this.context.model.dirty = true;
+      this._isApplying = false;
+    }
+  }
+
+  private _onUsed = (): void => {
+    const rested = this._unused > IDLE;
+    this._usedAt = performance.now();
+    if (rested) {
+      this._changed.emit();
+    }
+  };
+
+  private _removePanel(panel: DocumentPanel): void {
+    this._panels.delete(panel);
+    for (const event of ['pointerdown', 'keydown']) {
+      panel.node.removeEventListener(event, this._onUsed, true);
+    }
+    panel.disposed.disconnect(this._removePanel, this);
+    if (this._panels.size === 0) {
+      this.dispose();
+    }
+  }
+
+  private _emitChanged(): void {
+    this._changed.emit();
+  }
+
+  private readonly _panels = new Set<DocumentPanel>();
+  private _changedInSave = false;
+  private _editedInSave = false;
+  private _hasPersonsEdits: boolean;
+  private _isApplying = false;
+  private _isDirty: boolean;
+  private _isDisposed = false;
+  private _isSaving = false;
+  private _usedAt = performance.now();
+  private _changed = new Signal<this, void>(this);
+  private _disposed = new Signal<this, void>(this);
+}

@@ -1,0 +1,137 @@
+/** The notebooks that this page has open, told to the server. */
+import type { INotebookTracker } from '@jupyterlab/notebook';
+import type { Contents } from '@jupyterlab/services';
+import type { IDisposable } from '@lumino/disposable';
+import { Signal } from '@lumino/signaling';
+import type { Channel } from '../api/channel';
+import type { Asked } from '../api/changes';
+import { OpenDocument } from './document';
+import type { DocumentPanel } from './document';
+
+/** Milliseconds for which changes are gathered before they are announced. */
+const GATHER = 50;
+
+/** Keeps the server told, and hands what it asks to the notebook it is about. */
+export class OpenDocuments implements IDisposable {
+  constructor({ tracker, contents, channel }: OpenDocuments.IOptions) {
+    this._contents = contents;
+    this._channel = channel;
+    channel.opened.connect(this._announce, this);
+    channel.asked.connect(this._onAsked, this);
+    this._tracker = tracker;
+    tracker.forEach(panel => this._add(panel));
+    tracker.widgetAdded.connect(this._onAdded, this);
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    this._tracker.widgetAdded.disconnect(this._onAdded, this);
+    this._channel.dispose();
+    for (const document of [...this._documents]) {
+      document.dispose();
+    }
+    this._stopGathering();
+    Signal.clearData(this);
+  }
+
+  private _onAdded(_: unknown, panel: DocumentPanel): void {
+    this._add(panel);
+  }
+
+  /** Take a panel once its notebook has been read. */
+  private _add(panel: DocumentPanel): void {
+    const { context } = panel;
+    void context.ready.then(() => {
+      if (this._isDisposed || context.isDisposed) {
+        return;
+      }
+      // Other drives are not the server's, but for collaboration's.
+      const drive = this._contents.driveName(context.path);
+      if (drive && !context.model.collaborative) {
+        return;
+      }
+      this._documentOf(panel).addPanel(panel);
+      this._channel.connect();
+    });
+  }
+
+  /** Several views of a notebook share its context. */
+  private _documentOf({ context }: DocumentPanel): OpenDocument {
+    for (const document of this._documents) {
+      if (document.context === context) {
+        return document;
+      }
+    }
+    const document = new OpenDocument(context, this._contents);
+    this._documents.add(document);
+    document.changed.connect(this._gather, this);
+    document.disposed.connect(this._onDocumentDisposed, this);
+    this._gather();
+    return document;
+  }
+
+  private _onDocumentDisposed(document: OpenDocument): void {
+    this._documents.delete(document);
+    if (!this._isDisposed) {
+      this._gather();
+    }
+  }
+
+  private _onAsked(_: unknown, asked: Asked): void {
+    void this._answer(asked);
+  }
+
+  private async _answer(asked: Asked): Promise<void> {
+    const document = [...this._documents].find(({ id }) => id === asked.panel);
+    const answered = document
+      ? await document.handle(asked)
+      : { status: 'gone' as const };
+    if (this._isDisposed) {
+      return;
+    }
+    if (this._timer !== null) {
+      this._announce(); // first what it has led to
+    }
+    this._channel.answer(asked.id, answered);
+  }
+
+  private _gather(): void {
+    this._timer ??= setTimeout(() => this._announce(), GATHER);
+  }
+
+  private _announce(): void {
+    this._stopGathering();
+    this._channel.announce([...this._documents].map(each => each.shown()));
+  }
+
+  private _stopGathering(): void {
+    if (this._timer !== null) {
+      clearTimeout(this._timer);
+      this._timer = null;
+    }
+  }
+
+  private readonly _channel: Channel;
+  private readonly _contents: Contents.IManager;
+  private readonly _documents = new Set<OpenDocument>();
+  private readonly _tracker: INotebookTracker;
+  private _isDisposed = false;
+  private _timer: ReturnType<typeof setTimeout> | null = null;
+}
+
+/** The options of the open documents. */
+export namespace OpenDocuments {
+  /** What they are made of. */
+  export interface IOptions {
+    tracker: INotebookTracker;
+    contents: Contents.IManager;
+    channel: Channel;
+  }
+}

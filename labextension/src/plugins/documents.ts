@@ -1,0 +1,28 @@
+/** Lets agents reach the notebooks that this page has open. */
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { Channel } from '../api/channel';
+import { OpenDocuments } from '../model/documents';
+
+/** Keeps the server told of open notebooks, and makes agents' changes in them. */
+export const documentsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-agent-exec:documents',
+  description: 'Lets agents work in the notebooks that are open in this page.',
+  autoStart: true,
+  optional: [INotebookTracker],
+  activate: (app: JupyterFrontEnd, tracker: INotebookTracker | null): void => {
+    if (!tracker) {
+      return;
+    }
+    const { contents, serverSettings } = app.serviceManager;
+    // They last as long as the page.
+    void new OpenDocuments({
+      tracker,
+      contents,
+      channel: new Channel(serverSettings)
+    });
+  }
+};
