@@ -149,6 +149,11 @@ class CellWriter:
         """Whether the way that was used last takes outputs as they come."""
         return self._via not in (None, "contents")
 
+    @property
+    def ended(self) -> bool:
+        """Whether the execution has ended, so that nothing more comes."""
+        return self._ended.done()
+
     def document(self) -> Document:
         """Return what has become of the cell."""
         if self.written.done():
@@ -246,7 +251,7 @@ class CellWriter:
 
     async def _send(self, way: Way, *, whole: bool) -> None:
         """Send by one way what it has not seen."""
-        seen, self._way = self._told, None
+        seen = self._told
         self._via = way.via
         _settle(self.reached)
         steps = self._take()
@@ -317,7 +322,9 @@ class CellWriter:
             if self._cell.source is not None:
                 changes.append(SetSource(cell_id=self.cell_id, source=self._cell.source))
         elif put:
-            changes.append(PutCell(cell=_code_cell(self.cell_id, self._cell), at=self._cell.at))
+            again_at = None if self._told is None else self.again_at
+            at = again_at or self._cell.at
+            changes.append(PutCell(cell=_code_cell(self.cell_id, self._cell), at=at))
         return [*changes, told, SetOutputs(cell_id=self.cell_id, changes=self._copy.whole())]
 
     def _expected(self) -> Expected:
@@ -329,8 +336,6 @@ class CellWriter:
         self._told = told
         if isinstance(self._cell, OldCell):
             self._cell = self._cell._replace(source=None)
-        elif self.again_at is not None:
-            self._cell = self._cell._replace(at=self.again_at)
 
     def _document(self, *, final: bool) -> Document:
         missing = self._problem is not None

@@ -168,7 +168,8 @@ class Decisions:
     async def _tell(self, record: ExecutionRecord, document: Document) -> None:
         entry = CellWritten(at=timestamp(), by=SERVER, execution_id=record.id, document=document)
         try:
-            await self._record(record, entry)
+            if not await self._placing.note(record.session_id, entry):
+                await self._record(record, entry)
         except HistoryUnavailable as error:
             self._log.warning("What became of a cell is not recorded: %s", error.message)
         self._placing.changed(record.session_id, record.id, document)

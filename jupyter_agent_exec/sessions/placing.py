@@ -39,6 +39,9 @@ from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Status
 from .cells import CellsOwner, Place, Shown
 from .rewriting import rewrite_late
 
+FLUSH_TIMEOUT = 2.0
+"""Seconds for which whoever reads a notebook waits for cells that are being written."""
+
 CLOSE_TIMEOUT = 5.0
 """Seconds to write, when a session closes, what is still to be written."""
 
@@ -92,13 +95,32 @@ class Placing:
         cells = self._sessions[owner.id] = NotebookCells(owner, self)
         return cells
 
+    async def note(self, session_id: SessionId, entry: CellWritten) -> bool:
+        """Have an open session take note of what has become of a cell; False if it is none."""
+        cells = self._sessions.get(session_id)
+        if cells is None or cells.closing:
+            return False
+        await cells.owner.note(entry)
+        return True
+
     def changed(self, session_id: SessionId, id: ExecutionId, document: Document) -> None:
         """Tell whoever watches what has become of a cell."""
         if document.via == "tab":
             self._settle(document.path)
         cells = self._sessions.get(session_id)
-        if cells is not None:
+        if cells is not None and not cells.closing:
             cells.owner.document_changed(id)
+
+    async def flush(self, path: str) -> None:
+        """Wait, within bounds, until the cells of what has ended in a notebook show its end."""
+        pending = {
+            future
+            for cells in self._sessions.values()
+            if cells.owner.path == path
+            for future in cells.ending()
+        }
+        if pending:
+            await asyncio.wait(pending, timeout=FLUSH_TIMEOUT)
 
     def lock(self, id: ExecutionId) -> asyncio.Lock:
         """Return what is held while something writes to the cell of an execution."""
@@ -145,7 +167,7 @@ class NotebookCells:
         self._writers: dict[ExecutionId, CellWriter] = {}
         self._shown: dict[ExecutionId, Status] = {}
         self._late: dict[ExecutionId, bool] = {}
-        self._closing = False
+        self.closing = False
 
     async def find(self, source: str | None, placement: Placement | Literal["end"]) -> Found:
         """Find the place of a cell, before anything is recorded."""
@@ -195,7 +217,7 @@ class NotebookCells:
         """Have a finished execution's cell show the outputs that its record has now."""
         if execution_id in self._late:
             self._late[execution_id] = True  # once more, after what is under way
-        elif not self._closing:
+        elif not self.closing:
             self._late[execution_id] = False
             self._tasks.start(self._rewrite(execution_id), f"late output of {execution_id}")
 
@@ -212,9 +234,13 @@ class NotebookCells:
             if writer.streams:
                 await asyncio.wait({writer.written})
 
+    def ending(self) -> list[asyncio.Future[Document]]:
+        """Return what is done when cells whose executions have ended show that."""
+        return [writer.written for writer in self._writers.values() if writer.ended]
+
     async def close(self) -> None:
         """Write what is still to be written, within bounds; nothing is left half-told."""
-        self._closing = True
+        self.closing = True
         await self._tasks.end(timeout=CLOSE_TIMEOUT)
 
     # -- helpers -----------------------------------------------------------------------------------

@@ -79,6 +79,22 @@ def test_a_decision_outlives_the_server(history, session, execution_id, folder):
     assert verify_history(folder).outcome is Outcome.WHOLE
 
 
+def test_an_end_that_the_ledger_missed_is_no_second_end(history, session, execution_id, folder):
+    session.close(closed())
+    decision = OutputsAccepted(at=AT, by=BY, execution_id=execution_id)
+    history.decide(session.session_id, [decision])
+    history.stop()
+    ledger = next(folder.glob("ledger-*.jsonl"))
+    lines = ledger.read_bytes().splitlines(True)
+    first = next(n for n, line in enumerate(lines) if b"session_closed" in line)
+    ledger.write_bytes(b"".join(lines[:first]))
+    journal = history.journal_path(session.session_id)
+    before = journal.read_bytes()
+    new_history(folder).stop()
+    assert journal.read_bytes() == before
+    assert verify_history(folder).outcome is Outcome.WHOLE
+
+
 def test_a_decision_that_was_cut_off_is_found(history, session, execution_id, folder):
     session.close(closed())
     history.decide(session.session_id, [OutputsAccepted(at=AT, by=BY, execution_id=execution_id)])

@@ -45,16 +45,19 @@ class Printing:
 class Kept:
     """A writer at work."""
 
-    def __init__(self, *reaches: Any, cell: NewCell | OldCell | None = None) -> None:
+    def __init__(
+        self, *reaches: Any, cell: NewCell | OldCell | None = None, turn: Any = None
+    ) -> None:
         self.path = "a.ipynb"
         self.printing = Printing()
         self.writer = CellWriter(
             Notebooks(reaches),
-            "x",
+            "x" if turn is None else "y",
             cell or NewCell("print()", Position()),
             path=lambda: self.path,
             standing=RUNNING,
             changes=self.printing.changes,
+            turn=turn,
             merge_delay=0,
         )
 
@@ -74,8 +77,10 @@ class Kept:
 
 
 @asynccontextmanager
-async def kept(*reaches: Any, cell: NewCell | OldCell | None = None) -> AsyncIterator[Kept]:
-    it = Kept(*reaches, cell=cell)
+async def kept(
+    *reaches: Any, cell: NewCell | OldCell | None = None, turn: Any = None
+) -> AsyncIterator[Kept]:
+    it = Kept(*reaches, cell=cell, turn=turn)
     task = asyncio.create_task(it.writer.keep())
     await it.rest()
     yield it
@@ -216,6 +221,27 @@ async def test_an_end_that_comes_with_the_beginning_is_written_once():
     assert file.cells["x"]["execution_count"] == 7
 
 
+async def test_a_file_that_somebody_saved_without_the_cell_gets_it_again():
+    file = DictWay(notebook(code("a")), via="contents", streams=False)
+    async with kept(file) as it:
+        file.content = notebook(code("a"), code("b"))
+        await it.prints("1\n")
+        await it.ends()
+    assert file.order == ["a", "b", "x"]
+    assert text(file) == "1\n"
+
+
+async def test_a_cell_waits_for_the_one_that_goes_before_it():
+    tab = DictWay(notebook())
+    first = Kept(tab)
+    async with kept(tab, turn=first.writer.placed) as second:
+        assert tab.order == []
+        task = asyncio.create_task(first.writer.keep())
+        await second.rest()
+        assert tab.order == ["x", "y"]
+        await asyncio.gather(first.ends(), task)
+
+
 async def test_outputs_that_a_person_cleared_come_back_with_the_next():
     tab = DictWay(notebook())
     async with kept(tab) as it:
@@ -312,6 +338,23 @@ async def test_a_source_that_a_person_changed_first_is_left_alone():
     assert tab.content == notebook(code("x", "a person's"))
     assert document.status == "not_written"
     assert "source was changed" in document.reason
+
+
+async def test_a_source_that_was_replaced_and_then_edited_stays_edited():
+    tab = DictWay(notebook(code("x", "1")))
+
+    def edit() -> None:
+        tab.content = notebook({**tab.cells["x"], "source": "edited since"})
+
+    def break_then_edit() -> None:
+        tab.before = edit
+
+    tab.before, tab.breaks_after = break_then_edit, True
+    async with kept(tab, cell=OldCell("1", "2")) as it:
+        document = await it.ends()
+    assert tab.cells["x"]["source"] == "edited since"
+    assert tab.cells["x"]["metadata"]["agent_exec"]["status"] == "ok"
+    assert document.status == "written"
 
 
 async def test_a_source_whose_replacement_was_not_acknowledged_is_not_taken_for_a_persons():
