@@ -20,7 +20,12 @@ from .kernels.live import LiveKernels
 from .kernels.scratch import ScratchKernels
 from .kernels.server import ServerKernels
 from .notebooks.channel import ChannelHandler
+from .notebooks.document import Notebooks
+from .notebooks.handlers import ROUTES as NOTEBOOK_ROUTES
+from .notebooks.handlers import NotebooksBase
+from .notebooks.manager import NotebookManager
 from .notebooks.opened import OpenedWays
+from .notebooks.stored import StoredWays
 from .openapi import OpenAPIHandler, Route, document
 from .server import ContentsEvents, ServerContents, ServerKernelSpecs, ServerSessions
 from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
@@ -30,6 +35,7 @@ from .sessions.bounds import Bounds, Settings
 from .sessions.handlers import ROUTES, STREAMED
 from .sessions.manager import AgentSessions
 from .sessions.opening import Opener
+from .sessions.placing import Placing
 from .types import RecordPeople
 
 
@@ -39,7 +45,11 @@ class AgentExecApp(ExtensionApp):
     name = "jupyter_agent_exec"
     extension_url = "/"
     load_other_extensions = True
-    routes: ClassVar[tuple[Route, ...]] = (*ROUTES, ("/openapi.json", OpenAPIHandler))
+    routes: ClassVar[tuple[Route, ...]] = (
+        *ROUTES,
+        *NOTEBOOK_ROUTES,
+        ("/openapi.json", OpenAPIHandler),
+    )
     """Paths under the namespace, and what answers there."""
     channel: ClassVar[Route] = ("/notebooks/channel", ChannelHandler)
     """The WebSocket of JupyterLab's pages: for them alone, so no document describes it."""
@@ -163,6 +173,9 @@ class AgentExecApp(ExtensionApp):
         self.serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
         self.opened = OpenedWays(log=self.log)
+        self.stored = StoredWays(self.serverapp.contents_manager, self.log)
+        notebooks = Notebooks([self.opened, self.stored])
+        placing = Placing(notebooks, settle=self.opened.settle, log=self.log)
         history = History(Path(self.history_dir), version=__version__, log=self.log)
         kernels = ScratchKernels(
             cast(ServerKernels, self.serverapp.kernel_manager),
@@ -189,13 +202,22 @@ class AgentExecApp(ExtensionApp):
             contents,
             attaching,
             settings,
-            make_cells=None,
+            make_cells=placing.cells,
             publish=self.activity.publish,
             disk=disk,
             log=self.log,
         )
         self.manager = AgentSessions(
             history, kernels, live, opener, settings, version=__version__, disk=disk
+        )
+        self.notebooks = NotebookManager(
+            notebooks,
+            self.manager,
+            jupyter_sessions,
+            tabs=self.opened.opened,
+            live=tuple,
+            flush=placing.flush,
+            disk=disk,
         )
 
     def _settings(self) -> Settings:
@@ -234,6 +256,9 @@ class AgentExecApp(ExtensionApp):
             given: dict[str, Any] = {"manager": self.manager}
             if handler is OpenAPIHandler:
                 given = {"document": msgspec.json.encode(described)}
+            elif issubclass(handler, NotebooksBase):
+                executions_url = f"{self.serverapp.base_url}{NAMESPACE}/executions"
+                given = {"notebooks": self.notebooks, "executions_url": executions_url}
             self.handlers.append((_pattern(path), handler, common | given))
         path, handler = self.channel
         self.handlers.append((_pattern(path), handler, common | {"ways": self.opened}))
@@ -247,6 +272,7 @@ class AgentExecApp(ExtensionApp):
         """Take nothing new, end what runs, and return when that is recorded."""
         self.contents_events.stop()
         await self.manager.stop()
+        await self.stored.stop()
         await self.opened.stop()
         self.activity.stop()
 
@@ -257,4 +283,5 @@ class AgentExecApp(ExtensionApp):
 
 
 def _pattern(path: str) -> str:
-    return f"/{NAMESPACE}" + re.sub(r"{(\w+)}", "([^/]+)", path)
+    """Return what a path template matches; a contents path has slashes."""
+    return f"/{NAMESPACE}" + re.sub(r"{(\w+)}", "([^/]+)", path.replace("{path}", "(.+)"))

@@ -12,6 +12,7 @@ from jupyter_core.utils import ensure_async
 from tornado import web
 
 from .errors import KernelSpecNotFound, KernelUnavailable, NotebookNotFound
+from .models import NotebookKernel
 from .sessions.attached import JupyterSession, contents_path
 
 CONTENTS_EVENTS: Final = "https://events.jupyter.org/jupyter_server/contents_service/v1"
@@ -125,6 +126,22 @@ class ServerSessions:
         if not models:
             return None
         return _session(max(models, key=lambda model: str(model["kernel"]["last_activity"])))
+
+    async def by_notebook(self) -> dict[str, NotebookKernel]:
+        """Return the kernels of notebooks, by contents path."""
+        models = [
+            model
+            for model in await ensure_async(self._sessions.list_sessions())
+            if model["type"] == "notebook" and model["kernel"] is not None
+        ]
+        return {
+            contents_path(model["path"]): NotebookKernel(
+                id=model["kernel"]["id"],
+                name=model["kernel"]["name"],
+                execution_state=model["kernel"]["execution_state"],
+            )
+            for model in sorted(models, key=lambda model: str(model["kernel"]["last_activity"]))
+        }
 
     async def get(self, id: str) -> JupyterSession | None:
         """Return a session; None if it is gone, or its kernel is."""
