@@ -39,9 +39,9 @@ export class Badge extends Widget {
     this.node.setAttribute('role', 'group');
     // Keys on its buttons are for them, not for the notebook.
     this.node.dataset.lmSuppressShortcuts = 'true';
-    this._build();
     this._actions = new BadgeActions({ ..._options, cellId: _cell.model.id });
     const layout = (this.layout = new PanelLayout());
+    layout.addWidget(this._createLine());
     layout.addWidget(this._actions);
     this._looking = new Coalescer(async () => this._look(), REST);
     _cell.model.sharedModel.changed.connect(this._onCellChanged, this);
@@ -191,7 +191,8 @@ export class Badge extends Widget {
     this.node.setAttribute('aria-label', parts.filter(Boolean).join(', '));
   }
 
-  private _build(): void {
+  private _createLine(): Widget {
+    const line = new Widget({ node: element('div', 'line') });
     const status = element('span', 'status');
     this._icon.className = 'jp-AgentExec-icon';
     status.append(this._icon, this._word);
@@ -201,7 +202,7 @@ export class Badge extends Widget {
     pen.className = 'jp-AgentExec-icon';
     editIcon.element({ container: pen });
     this._edited.append(pen, this._editedWord);
-    this.node.append(
+    line.node.append(
       status,
       this._duration,
       this._agent,
@@ -216,6 +217,7 @@ export class Badge extends Widget {
         this._cell.node.focus();
       }
     });
+    return line;
   }
 
   private readonly _actions: BadgeActions;

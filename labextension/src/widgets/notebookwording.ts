@@ -118,37 +118,59 @@ export function heldText(
     : trans.__('Held back: %1', Array.from(kinds).join(', '));
 }
 
+/** What the server calls people whom it does not know by name. */
+const NAMELESS = /^[0-9a-f]{32}$/;
+
 /** Whose a cell is. */
 export function ownerText(
   { agent, username }: ICellRecord,
   trans: TranslationBundle
 ): string {
   const name = shortText(plainName(agent.name));
-  return username
+  return username && !NAMELESS.test(username)
     ? trans.__('%1 for %2', name, shortText(plainName(username)))
     : name;
 }
 
-/** What an agent does now. */
-export function attachedText(
+/** What an agent does now, in a few words. */
+export function doingText(
   { current }: IAttachedSession,
-  now: number,
   trans: TranslationBundle
 ): string {
   if (!current) {
     return trans.__('Idle');
   }
   if (current.status === 'running') {
-    const line = firstLine(current.source);
-    const elapsed =
-      current.started_at && elapsedText(current.started_at, now, trans);
-    return elapsed
-      ? trans.__('Runs %1 for %2', line, elapsed)
-      : trans.__('Runs %1', line);
+    return trans.__('Runs %1', firstLine(current.source));
   }
-  return current.waiting_for
-    ? waitingText(current.waiting_for, now, trans)
-    : statusWord(current.status, trans);
+  switch (current.waiting_for?.who) {
+    case 'person':
+      return trans.__('Waits behind a cell');
+    case 'agent': {
+      const agent = current.waiting_for.agent ?? '';
+      return trans.__('Waits behind %1', shortText(plainName(agent)));
+    }
+    case 'kernel':
+      return trans.__('Waits for the kernel');
+    default:
+      return statusWord(current.status, trans);
+  }
+}
+
+/** What an agent does now, and since when. */
+export function attachedText(
+  attached: IAttachedSession,
+  now: number,
+  trans: TranslationBundle
+): string {
+  const { current } = attached;
+  const doing = doingText(attached, trans);
+  if (current?.waiting_for && current.status !== 'running') {
+    return waitingText(current.waiting_for, now, trans);
+  }
+  const elapsed =
+    current?.started_at && elapsedText(current.started_at, now, trans);
+  return elapsed ? trans.__('%1, for %2', doing, elapsed) : doing;
 }
 
 /** What is recorded of what people run; empty for nothing. */

@@ -11,6 +11,8 @@ import { activityIcon, statusIcons } from './icons';
 import type { MenuItem, OpenMenu } from './menu';
 import {
   attachedText,
+  doingText,
+  elapsedText,
   plainName,
   recordPeopleText,
   shortText
@@ -42,7 +44,7 @@ export class AgentStatus extends ReactWidget {
   protected render(): JSX.Element | null {
     const { clock, trans } = this._options;
     const working = this._here.filter(({ current }) => current !== null);
-    const shown = working.length === 1 ? working[0] : this._here[0];
+    const shown = working[0] ?? this._here[0];
     if (!shown) {
       return null;
     }
@@ -54,10 +56,15 @@ export class AgentStatus extends ReactWidget {
       <StatusView
         state={stateOf(shown)}
         name={text}
-        doing={attachedText(shown, clock.now(), trans)}
+        doing={doingText(shown, trans)}
+        elapsed={
+          shown.current?.started_at
+            ? elapsedText(shown.current.started_at, clock.now(), trans)
+            : ''
+        }
         title={this._describe()}
         several={this._here.length > 1}
-        canStop={working.length > 0}
+        working={working.length}
         trans={trans}
         onOpen={button => this._open(button)}
         onStop={button => this._stop(button)}
@@ -127,8 +134,9 @@ export class AgentStatus extends ReactWidget {
   }
 
   private _stop(button: HTMLElement): void {
-    if (this._here.length === 1) {
-      void this._options.execute(CommandIDs.interrupt, argsOf(this._here[0]));
+    const working = this._here.filter(({ current }) => current !== null);
+    if (working.length === 1) {
+      void this._options.execute(CommandIDs.interrupt, argsOf(working[0]));
     } else {
       this._openMenu(button);
     }
@@ -178,18 +186,20 @@ interface IViewProps {
   state: 'idle' | 'queued' | 'running';
   name: string;
   doing: string;
+  elapsed: string;
   title: string;
   several: boolean;
-  canStop: boolean;
+  working: number;
   trans: TranslationBundle;
   onOpen: (button: HTMLElement) => void;
   onStop: (button: HTMLElement) => void;
 }
 
 function StatusView(props: IViewProps): JSX.Element {
-  const { state, name, doing, several, trans } = props;
+  const { state, name, doing, several, trans, working } = props;
   const Icon = state === 'idle' ? activityIcon : statusIcons[state];
-  const stop = several ? trans.__('Interrupt…') : trans.__('Interrupt agent');
+  const choice = working > 1;
+  const stop = choice ? trans.__('Interrupt…') : trans.__('Interrupt agent');
   return (
     <>
       <button
@@ -204,14 +214,15 @@ function StatusView(props: IViewProps): JSX.Element {
         <Icon.react tag="span" className="jp-AgentExec-icon" />
         <bdi className="jp-AgentExecStatus-name">{name}</bdi>
         <span className="jp-AgentExecStatus-doing">{doing}</span>
+        <span className="jp-AgentExecStatus-elapsed">{props.elapsed}</span>
       </button>
-      {props.canStop && (
+      {working > 0 && (
         <button
           type="button"
           className="jp-AgentExec-iconButton"
           title={stop}
           aria-label={stop}
-          aria-haspopup={several ? 'menu' : undefined}
+          aria-haspopup={choice ? 'menu' : undefined}
           onClick={event => props.onStop(event.currentTarget)}
         >
           <stopIcon.react tag="span" className="jp-AgentExec-icon" />

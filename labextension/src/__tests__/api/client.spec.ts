@@ -95,6 +95,24 @@ describe('AgentExecApi', () => {
     });
   });
 
+  it('accepts and discards outputs with a POST', async () => {
+    const { api, asked } = server();
+    await api.acceptOutputs('x_1');
+    await api.discardOutputs('x_1');
+    await api.acceptAllOutputs('s_1');
+    expect(asked.map(({ url, init }) => [url, init?.method])).toEqual([
+      ['executions/x_1/accept', 'POST'],
+      ['executions/x_1/discard', 'POST'],
+      ['sessions/s_1/accept', 'POST']
+    ]);
+  });
+
+  it('asks for open sessions only, if that is wanted', async () => {
+    const { api, asked } = server();
+    await api.listSessions('s_9', 5, 'open');
+    expect(asked[0].url).toBe('sessions?after=s_9&limit=5&status=open');
+  });
+
   it('resumes a stream after the last event', async () => {
     const { api, asked } = server({ status: 404, body: { code: 'gone' } });
     const follow = async () => {

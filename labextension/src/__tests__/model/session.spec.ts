@@ -69,6 +69,103 @@ describe('SessionModel', () => {
     expect(model.hasEarlier).toBe(false);
   });
 
+  it('leads to a cell that is shown', async () => {
+    const { server, model } = await open(numbered(3));
+    const revealed: number[] = [];
+    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
+    server.forget();
+    model.reveal('x_2');
+    expect(revealed).toEqual([2]);
+    expect(server.calls).toEqual([]);
+  });
+
+  it('leads to a cell that is not far back, and keeps those after it', async () => {
+    const { model, seqs } = await open(numbered(100));
+    const revealed: number[] = [];
+    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
+    model.reveal('x_40');
+    await settle();
+    expect(revealed).toEqual([40]);
+    expect(seqs()[0]).toBe(30);
+    expect(seqs()).toHaveLength(71);
+    expect(model.hasLater).toBe(false);
+  });
+
+  it('leads to a cell that is far back, and from there to the end', async () => {
+    const { server, model, seqs } = await open(numbered(300));
+    const revealed: number[] = [];
+    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
+    model.reveal('x_50');
+    await settle();
+    expect(revealed).toEqual([50]);
+    expect(seqs()[0]).toBe(40);
+    expect(seqs()).toHaveLength(PAGE);
+    expect(model.hasLater).toBe(true);
+    server.put(execution({ seq: 301 }));
+    server.forget();
+    model.onEvent(event());
+    await settle();
+    expect(server.calls).toEqual([]);
+    model.requestSync(true);
+    await settle();
+    expect(seqs()).toHaveLength(PAGE);
+    await model.loadLater();
+    expect(seqs()).toHaveLength(2 * PAGE);
+    model.showNewest();
+    await settle();
+    expect(model.hasLater).toBe(false);
+    expect(seqs()[PAGE - 1]).toBe(301);
+  });
+
+  it('finds the end of a session by walking there', async () => {
+    const { model, seqs } = await open(numbered(160));
+    model.reveal('x_1');
+    await settle();
+    expect(seqs()[0]).toBe(1);
+    while (model.hasLater) {
+      await model.loadLater();
+    }
+    expect(seqs()[seqs().length - 1]).toBe(160);
+    model.reveal('x_160');
+    expect(seqs()).toHaveLength(KEPT);
+  });
+
+  it('leads to a cell when nothing is shown yet, and when somebody looks', async () => {
+    const { model } = await open(numbered(300), false);
+    const revealed: number[] = [];
+    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
+    model.reveal('x_9');
+    await settle();
+    expect(revealed).toEqual([]);
+    model.isActive = true;
+    await settle();
+    expect(revealed).toEqual([9]);
+    model.reveal('x_299');
+    await settle();
+    expect(revealed).toEqual([9, 299]);
+  });
+
+  it('leads to a cell that has just come', async () => {
+    const { server, model, seqs } = await open(numbered(3));
+    server.put(execution({ seq: 4 }));
+    const revealed: number[] = [];
+    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
+    model.reveal('x_4');
+    await settle();
+    expect(revealed).toEqual([4]);
+    expect(seqs()).toEqual([1, 2, 3, 4]);
+  });
+
+  it('says that a cell which it should lead to is not there', async () => {
+    const { model } = await open(numbered(3));
+    model.reveal('x_99');
+    await settle();
+    expect(model.state.phase).toBe('error');
+    model.requestSync();
+    await settle();
+    expect(model.state.phase).toBe('ready');
+  });
+
   it('says that an empty session is empty', async () => {
     const { model } = await open([]);
     expect(model.state.phase).toBe('ready');
@@ -296,5 +393,13 @@ describe('SessionModel', () => {
     await loading;
     await settle();
     expect(model.executions).toHaveLength(PAGE);
+  });
+
+  it('takes no cells around another after it was disposed', async () => {
+    const { model } = await open(numbered(300));
+    model.reveal('x_1');
+    model.dispose();
+    await settle();
+    expect(model.executions[0].execution.seq).toBe(281);
   });
 });

@@ -98,7 +98,9 @@ describe('executionNotes', () => {
     ['restarted', /restarted/],
     ['interrupt_ignored', /ignored/],
     ['culled', /idle/],
-    ['shut_down', /variables/],
+    ['shut_down', /shut the one before down/],
+    ['changed', /gave the notebook a different one/],
+    ['unheard_of', /variables/],
     [null, /variables/]
   ])('explains a kernel that is fresh: %s', (reason, sentence) => {
     const kernel = {

@@ -1,0 +1,84 @@
+import { isEdited, readCellRecord } from '../../model/cellrecord';
+
+const METADATA = {
+  session_id: 's_1',
+  execution_id: 'x_1',
+  seq: 1,
+  agent: { name: 'analyst', version: '1.2', model: null },
+  username: 'ada',
+  status: 'ok',
+  accepted_at: '2026-01-02T03:04:05.000Z',
+  started_at: '2026-01-02T03:04:05.100Z',
+  finished_at: '2026-01-02T03:04:06.000Z',
+  source_sha256:
+    '94754d49a21b65e6a316640a8575c784bd0f6e5728c536f5620dcd157b18c205',
+  outputs: 'held',
+  held: ['application/javascript', 7]
+};
+
+describe('readCellRecord', () => {
+  it('takes what the server has written', () => {
+    expect(readCellRecord(METADATA)).toEqual({
+      session_id: 's_1',
+      execution_id: 'x_1',
+      agent: { name: 'analyst', version: '1.2', model: null },
+      username: 'ada',
+      status: 'ok',
+      reason: null,
+      accepted_at: '2026-01-02T03:04:05.000Z',
+      started_at: '2026-01-02T03:04:05.100Z',
+      finished_at: '2026-01-02T03:04:06.000Z',
+      source_sha256: METADATA.source_sha256,
+      outputs: 'held',
+      held: ['application/javascript'],
+      cell_id: null
+    });
+  });
+
+  it.each([
+    undefined,
+    null,
+    'analyst',
+    {},
+    { ...METADATA, agent: 'analyst' },
+    { ...METADATA, agent: { name: '' } },
+    { ...METADATA, session_id: 1 },
+    { ...METADATA, execution_id: null },
+    { ...METADATA, status: undefined }
+  ])('makes nothing of %j', metadata => {
+    expect(readCellRecord(metadata)).toBeNull();
+  });
+
+  it('leaves out what is not as it should be', () => {
+    const record = readCellRecord({
+      ...METADATA,
+      username: 7,
+      accepted_at: 'yesterday',
+      started_at: {},
+      source_sha256: null,
+      outputs: 'trusted',
+      held: 'all'
+    });
+    expect(record).toMatchObject({
+      username: '',
+      accepted_at: '',
+      started_at: null,
+      source_sha256: '',
+      outputs: 'inert',
+      held: []
+    });
+  });
+});
+
+describe('isEdited', () => {
+  const record = readCellRecord(METADATA)!;
+
+  it('compares a source with the one that ran, as UTF-8', () => {
+    expect(isEdited(record, 'print("é😀")')).toBe(false);
+    expect(isEdited(record, 'print("é😀") ')).toBe(true);
+  });
+
+  it('says nothing if it is not known what ran', () => {
+    expect(isEdited({ ...record, source_sha256: '' }, 'x')).toBe(false);
+  });
+});

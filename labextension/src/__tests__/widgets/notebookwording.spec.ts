@@ -1,0 +1,226 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import type {
+  IAttachedSession,
+  ICellRecord,
+  IDocument,
+  IExecution,
+  IWaitingFor
+} from '../../tokens';
+import {
+  attachedText,
+  cellDuration,
+  contentText,
+  documentText,
+  doingText,
+  elapsedText,
+  firstLine,
+  heldText,
+  ownerText,
+  plainName,
+  recordPeopleText,
+  shortText,
+  waitingText
+} from '../../widgets/notebookwording';
+import { execution, session } from '../fakes';
+
+const trans = nullTranslator.load('jupyter_agent_exec');
+const NOW = Date.parse('2026-01-02T03:04:15.000Z');
+
+function record(given: Partial<ICellRecord> = {}): ICellRecord {
+  return {
+    session_id: 's_1',
+    execution_id: 'x_1',
+    agent: { name: 'analyst', version: null, model: null },
+    username: 'ada',
+    status: 'ok',
+    reason: null,
+    accepted_at: '2026-01-02T03:04:05.000Z',
+    started_at: '2026-01-02T03:04:05.000Z',
+    finished_at: '2026-01-02T03:04:06.500Z',
+    source_sha256: '',
+    outputs: 'inert',
+    held: [],
+    cell_id: null,
+    ...given
+  };
+}
+
+function waiting(given: Partial<IWaitingFor> = {}): IWaitingFor {
+  return {
+    who: 'person',
+    agent: null,
+    execution_id: null,
+    since: null,
+    ...given
+  };
+}
+
+function attached(given: Partial<IExecution> | null): IAttachedSession {
+  return { session: session(), current: given && execution(given) };
+}
+
+describe('plainName', () => {
+  it('leaves names of all scripts as they are', () => {
+    for (const name of ['analyst', 'محلل', 'अ‍नालिस्ट', '👩‍💻 bot', "O'Neil"]) {
+      expect(plainName(name)).toBe(name);
+    }
+  });
+
+  it('shows what turns the text around it, or cannot be seen', () => {
+    expect(plainName('a\u202eb\u0007c\u2067d\u200be\n')).toBe(
+      'a\ufffdb\ufffdc\ufffdd\ufffde\ufffd'
+    );
+  });
+});
+
+describe('shortText', () => {
+  it('keeps 44 characters, however many units they have', () => {
+    const name = '😀'.repeat(44);
+    expect(shortText(name)).toBe(name);
+    expect(shortText(`${name}x`)).toBe(`${'😀'.repeat(43)}…`);
+  });
+});
+
+describe('firstLine', () => {
+  it('is the first line that is not empty', () => {
+    expect(firstLine('\n  \n  x = 1  \ny')).toBe('x = 1');
+    expect(firstLine('')).toBe('');
+  });
+});
+
+describe('waitingText', () => {
+  it.each([
+    [waiting(), /behind a cell that somebody runs$/],
+    [waiting({ since: '2026-01-02T03:04:05Z' }), /somebody runs since .*04/],
+    [waiting({ who: 'agent', agent: 'b\u202e' }), /behind agent b\ufffd$/],
+    [
+      waiting({ who: 'agent', agent: 'b', since: '2026-01-02T03:04:05Z' }),
+      /behind agent b, since .*04/
+    ],
+    [waiting({ who: 'kernel' }), /for the kernel/]
+  ])('says it of %j', (given, sentence) => {
+    expect(waitingText(given, NOW, trans)).toMatch(sentence);
+  });
+});
+
+describe('elapsedText and cellDuration', () => {
+  it('begin with the first second', () => {
+    expect(elapsedText('2026-01-02T03:04:14.500Z', NOW, trans)).toBe('');
+    expect(elapsedText('2026-01-02T03:04:12.000Z', NOW, trans)).toBe('3 s');
+  });
+
+  it('tell how long a cell ran, or has run so far', () => {
+    const duration = (given: Partial<ICellRecord>) =>
+      cellDuration(record(given), NOW, trans);
+    expect(duration({})).toBe('1.5 s');
+    expect(duration({ finished_at: null, status: 'running' })).toBe('10 s');
+    expect(duration({ finished_at: null, status: 'lost' })).toBe('');
+    expect(duration({ started_at: null, status: 'queued' })).toBe('');
+  });
+});
+
+describe('heldText', () => {
+  it('names each kind once', () => {
+    const held = ['application/javascript', 'text/javascript', 'image/svg+xml'];
+    expect(heldText(held, trans)).toBe('Held back: JavaScript, an SVG image');
+  });
+
+  it('says so when it is not known what', () => {
+    expect(heldText([], trans)).toMatch(/held back/);
+  });
+
+  it.each([
+    ['text/html', 'active HTML'],
+    ['application/vnd.plotly.v1+json', 'a Plotly figure'],
+    ['application/vnd.vegalite.v5+json', 'a Vega chart'],
+    ['application/vnd.bokehjs_exec.v0+json', 'a Bokeh plot'],
+    ['application/vnd.jupyter.widget-view+json', 'a widget'],
+    ['application/x-other', 'application/x-other']
+  ])('calls %s %s', (mimetype, name) => {
+    expect(contentText(mimetype, trans)).toBe(name);
+  });
+});
+
+describe('ownerText', () => {
+  it('names the agent and the person', () => {
+    expect(ownerText(record(), trans)).toBe('analyst for ada');
+  });
+
+  it.each(['', '0123456789abcdef0123456789abcdef'])(
+    'does not name a person whose name is not known (%p)',
+    username => {
+      expect(ownerText(record({ username }), trans)).toBe('analyst');
+    }
+  );
+});
+
+describe('doingText and attachedText', () => {
+  it.each([
+    [null, 'Idle', 'Idle'],
+    [
+      { status: 'running', source: 'x = 1\ny' },
+      'Runs x = 1',
+      'Runs x = 1, for 10 s'
+    ],
+    [
+      { status: 'queued', started_at: null, waiting_for: waiting() },
+      'Waits behind a cell',
+      'Waits behind a cell that somebody runs'
+    ],
+    [
+      {
+        status: 'queued',
+        started_at: null,
+        waiting_for: waiting({ who: 'agent', agent: 'b' })
+      },
+      'Waits behind b',
+      'Waits behind agent b'
+    ],
+    [
+      {
+        status: 'queued',
+        started_at: null,
+        waiting_for: waiting({ who: 'kernel' })
+      },
+      'Waits for the kernel',
+      'Waits for the kernel'
+    ],
+    [{ status: 'queued', started_at: null }, 'Queued', 'Queued']
+  ] as [Partial<IExecution> | null, string, string][])(
+    'say of %j what the agent does',
+    (given, few, all) => {
+      expect(doingText(attached(given), trans)).toBe(few);
+      expect(attachedText(attached(given), NOW, trans)).toBe(all);
+    }
+  );
+});
+
+describe('recordPeopleText', () => {
+  it('tells people what is recorded of them', () => {
+    expect(recordPeopleText('off', trans)).toBe('');
+    expect(recordPeopleText('source', trans)).toMatch(/recorded: sources\./);
+    expect(recordPeopleText('outputs', trans)).toMatch(/and outputs/);
+  });
+});
+
+describe('documentText', () => {
+  it.each([
+    [{ status: 'not_written', reason: 'It is read-only.' }, /read-only/],
+    [{ status: 'not_written' }, /^No cell in a\.ipynb$/],
+    [{ via: 'collaboration' }, /live document/],
+    [{ via: 'tab' }, /open tab/],
+    [{ via: 'contents' }, /to the file/],
+    [{ via: null, status: 'writing' }, /Not written yet/]
+  ] as [Partial<IDocument>, RegExp][])('says of %j', (given, sentence) => {
+    const document: IDocument = {
+      path: 'a.ipynb',
+      cell_id: 'c',
+      via: null,
+      status: 'written',
+      outputs: 'inert',
+      reason: null,
+      ...given
+    };
+    expect(documentText(document, trans)).toMatch(sentence);
+  });
+});
