@@ -79,7 +79,12 @@ class Busy:
             self._settle(after_ours=False)
 
     def take(self, state: object, parent: Header) -> bool:
-        """Take what a kernel tells of its state; return whether it is another now."""
+        """Take what a kernel tells of its state.
+
+        Returns
+        -------
+        Whether its state is another now, or whether something of ours keeps it busy.
+        """
         ours = parent.session == self._session
         if state == "busy":
             now = datetime.now(timezone.utc)
@@ -94,6 +99,11 @@ class Busy:
         else:
             return False
         return self._settle(after_ours=ours)
+
+    def done(self, msg_id: str) -> bool:
+        """Wait no more for the idle of a request of ours; return as `take` does."""
+        self._work.pop(msg_id, None)
+        return self._settle(after_ours=True)
 
     def overhear(self, parent: Header) -> None:
         """Take note of whose output is heard, if it is not known yet what the kernel is at."""
@@ -110,7 +120,7 @@ class Busy:
     def _settle(self, *, after_ours: bool, starting: bool = False) -> bool:
         foreign = [work for work in self._work.values() if not work.ours]
         self.foreign = self._before or (foreign[0] if foreign else None)
-        self.has_ours = len(foreign) < len(self._work)
+        has_ours = len(foreign) < len(self._work)
         state: ExecutionState
         if self._work or self._before is not None:
             state = "busy"
@@ -122,6 +132,6 @@ class Busy:
             self.quiet = None
         elif self.quiet is None:
             self.quiet = Quiet(self._clock(), after_ours)
-        changed = state != self.execution_state
-        self.execution_state = state
+        changed = (state, has_ours) != (self.execution_state, self.has_ours)
+        self.execution_state, self.has_ours = state, has_ours
         return changed

@@ -21,6 +21,7 @@ from ..types import ExecutionId, ExecutionState, Output
 from .busy import Busy, Quiet, Work
 from .displays import Displays
 from .drain import Drain
+from .greeting import HELLO, Greeting
 from .listeners import Listeners
 from .messages import Message
 from .outputs import Outputs
@@ -42,9 +43,6 @@ HELLO_DELAY = 0.5
 HELLO_AGAIN_DELAY = 0.05
 """Seconds after which a kernel that is starting is asked again; sooner once it has answered and
 only IOPub is missing."""
-
-HELLO = "hello"
-"""The id of our `kernel_info_request`."""
 
 
 class KernelConnection:
@@ -73,10 +71,8 @@ class KernelConnection:
     ) -> None:
         self.kernel_id = kernel_id
         self.kernel_name = kernel_name
-        self.kernel_info: dict[str, Any] = {}
-        """Content of the kernel's `kernel_info_reply`."""
         self.on_state: Callable[[ExecutionState], None] | None = None
-        """Called on the loop when the kernel's execution state changed."""
+        """Called on the loop with the kernel's execution state, whenever that changed."""
         self.on_late: Listeners[Late] = Listeners()
         """Called in the drain's thread with output of runs that had ended, whosever they were."""
         self.on_person: Listeners[PersonExecution] = Listeners()
@@ -95,17 +91,19 @@ class KernelConnection:
         self._run: Run | None = None
         self._late: dict[ExecutionId, Outputs] = {}
         self._late_since: float | None = None
-        self._heard_iopub = False
-        self._hello_again_at: float | None = None
-        self._hello_delay = HELLO_AGAIN_DELAY
         self._closed = False
-        self._is_shared = found is not None
+        self._greeting = Greeting(is_shared=found is not None)
         self._drain = Drain(connection, _Frames(self), name=f"kernel-{kernel_id[:8]}", log=log)
         self._busy = Busy(self._drain.session, found)
         self._people = People(self.on_person)
         self._drain.start()
-        if self._is_shared:
+        if found is not None:
             self._drain.call(self._say_hello)
+
+    @property
+    def kernel_info(self) -> dict[str, Any]:
+        """Content of the kernel's `kernel_info_reply`; empty before it has answered."""
+        return self._greeting.kernel_info
 
     @property
     def execution_state(self) -> ExecutionState:
@@ -223,6 +221,7 @@ class KernelConnection:
         run.sent()
 
     def _say_hello(self) -> None:
+        self._greeting.asked()
         self._drain.send("kernel_info_request", {}, msg_id=HELLO)
 
     def _take_iopub(self, message: Message) -> None:
@@ -238,9 +237,8 @@ class KernelConnection:
             self._busy.overhear(parent)
         if not ours and self.on_person and not parent.msg_id.startswith("x_"):
             self._people.take(message, self.person_outputs_bytes)
-        if not self._heard_iopub and (not self._is_shared or (ours and _ends_hello(message))):
-            self._heard_iopub = True
-            self._greet()
+        if self._greeting.hear(message, ours=ours):
+            self._greeted()
 
     def _take_status(self, message: Message) -> None:
         state, parent = message.content.get("execution_state"), message.parent
@@ -267,22 +265,14 @@ class KernelConnection:
 
     def _take_shell(self, message: Message) -> None:
         if message.header.msg_type == "kernel_info_reply":
-            self.kernel_info = message.content
-            self._greet()
+            if self._greeting.answer(message.content, time.monotonic()):
+                self._greeted()
         elif self._run is not None and message.parent.msg_id == self._run.id:
             self._run._reply = message.content
             self._end_if_both(self._run)
 
-    def _greet(self) -> None:
+    def _greeted(self) -> None:
         """Know a kernel that has answered on both channels."""
-        if not self.kernel_info or self.greeted.done():
-            return
-        if not self._heard_iopub:
-            if self._is_shared:  # it was asked before IOPub was there to be heard
-                self._hello_again_at = time.monotonic() + self._hello_delay
-                self._hello_delay *= 2
-            return
-        self._hello_again_at = None
         if self._busy.known():
             self._on_loop(self._tell_state, self.execution_state)
         self._on_loop(_settle, self.greeted)
@@ -317,12 +307,11 @@ class KernelConnection:
             if now >= due[-1]:
                 self._hand_on_late()
                 due.pop()
-        if self._hello_again_at is not None:
-            due.append(self._hello_again_at)
-            if now >= due[-1]:
-                self._hello_again_at = None
-                self._say_hello()
-                due.pop()
+        again_at = self._greeting.again_at()
+        if again_at is not None and now >= again_at:
+            self._say_hello()
+        elif again_at is not None:
+            due.append(again_at)
         return max(0.005, min(due) - now) if due else None
 
     def _tell_of_changes(self, run: Run) -> None:
@@ -347,6 +336,8 @@ class KernelConnection:
             self._finish(run, "error", "The kernel went idle without an answer.", None)
             return
         reason = None if run._idle else "The kernel answered but did not go idle."
+        if not run._idle and self._busy.done(run.id):
+            self._on_loop(self._tell_state, self.execution_state)
         if reply.get("status") == "aborted":
             reason = "The kernel did not run it, since a cell that was queued before it failed."
         count = reply.get("execution_count")
@@ -388,11 +379,6 @@ class KernelConnection:
                 aborted=(run._reply or {}).get("status") == "aborted",
             )
         run.after(ended)
-
-
-def _ends_hello(message: Message) -> bool:
-    """Tell whether IOPub is heard since before a request of ours was done."""
-    return message.parent.msg_id == HELLO and message.content.get("execution_state") == "idle"
 
 
 def _settle(future: asyncio.Future[None]) -> None:

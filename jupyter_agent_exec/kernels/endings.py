@@ -41,6 +41,8 @@ class Life:
         self._connection = connection
         self._process = manager.provisioner
         self._pid = getattr(self._process, "pid", None)
+        self._popen = getattr(self._process, "process", None)
+        """Of a local kernel; it keeps the exit code when the provisioner has gone on."""
         self._restarter: Literal["restart", "dead"] | None = None
         self._callbacks: list[tuple[Callable[[], None], str]] = []
 
@@ -89,9 +91,9 @@ class Life:
         return None
 
     async def _exit_code(self) -> int | None:
-        if self._process is None or not self._process.has_process or self._is_another():
-            return None  # it has been reaped already
-        code: int | None = await self._process.poll()
+        code: int | None = getattr(self._popen, "returncode", None)
+        if code is None and self._process is not None and self._process.has_process:
+            code = None if self._is_another() else await self._process.poll()
         return code
 
     def _is_another(self) -> bool:

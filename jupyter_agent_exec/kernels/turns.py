@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
 from ..models import WaitingFor
@@ -207,14 +206,19 @@ class Turns:
 
     @property
     def person(self) -> WaitingFor | None:
-        """Whose work that is not an agent's the kernel is at, if it is.
+        """Whose work, for which nobody had to have a turn, the kernel is at, if it is.
 
         Who has the turn, but whose code has not begun, waits behind it in the kernel's own queue.
+        It may be an agent's that was let go of and goes on nevertheless.
         """
         foreign = None if self._kernel is None else self._kernel.foreign
         if foreign is None:
             return None
-        return WaitingFor(who="person", agent=None, execution_id=None, since=_told(foreign.since))
+        since = None if foreign.since is None else timestamp(foreign.since)
+        if foreign.msg_id.startswith("x_"):
+            execution_id = ExecutionId(foreign.msg_id)
+            return WaitingFor(who="agent", agent=None, execution_id=execution_id, since=since)
+        return WaitingFor(who="person", agent=None, execution_id=None, since=since)
 
     def close(self) -> None:
         """Cancel all that wait, and give no more turns: the kernel has ended."""
@@ -265,7 +269,3 @@ class Turns:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _told(moment: datetime | None) -> str | None:
-    return None if moment is None else timestamp(moment)

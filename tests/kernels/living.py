@@ -144,18 +144,19 @@ async def granted(turn: Turn) -> None:
     await asyncio.wait_for(asyncio.shield(turn), SOON)
 
 
-async def at_foreign_work(kernel: LiveKernel) -> None:
+async def at_foreign_work(kernel: LiveKernel, turns: Turns | None = None) -> None:
     """Wait until it was heard that the kernel is at somebody else's work."""
     told = asyncio.get_running_loop().create_future()
+    turns = kernel.turns if turns is None else turns
 
     def look(_: None = None) -> None:
         if kernel.connection.foreign is not None and not told.done():
             told.set_result(None)
 
-    kernel.turns.on_change.add(look)
+    turns.on_change.add(look)
     look()
     await asyncio.wait_for(told, SOON)
-    kernel.turns.on_change.remove(look)
+    turns.on_change.remove(look)
 
 
 def text(ended: Ended) -> str:

@@ -77,6 +77,17 @@ def test_a_kernel_that_was_found_idle_is_not_taken_for_it_before_it_answers() ->
     assert busy.execution_state == "idle"
 
 
+def test_it_is_told_when_our_part_is_done_though_others_go_on() -> None:
+    busy = Busy(OURS)
+    busy.take("busy", parent("x_1", OURS))
+    busy.take("busy", parent("in a subshell"))
+    assert busy.take("idle", parent("x_1", OURS))
+    assert (busy.execution_state, busy.has_ours) == ("busy", False)
+    busy.take("busy", parent("x_2", OURS))
+    assert busy.done("x_2")
+    assert not busy.has_ours
+
+
 def test_a_new_life_forgets_what_the_last_one_was_at() -> None:
     busy = Busy(OURS)
     busy.take("busy", parent("cell"))

@@ -206,6 +206,7 @@ async def test_an_agent_without_patience_goes_in_between_and_no_cell_is_harmed(
         await opened(first)
         await running(second)
         await asyncio.wait_for(agent.sent, SOON)
+        await at_foreign_work(kernel, turns)
         cells.append(person.runs("after = True"))
         assert not agent.run.has_begun
         assert not kernel.connection.is_running(agent.run)

@@ -214,6 +214,15 @@ async def test_it_is_told_behind_whom_a_turn_waits() -> None:
     assert ahead.who == "kernel"
 
 
+async def test_an_agents_work_that_was_let_go_of_is_told_as_an_agents() -> None:
+    kernel = SharedKernel()
+    kernel.begins()
+    kernel.foreign = CELL._replace(msg_id="x_old")
+    ahead = kernel.turns.ahead_of(kernel.turns.ask())
+    assert ahead is not None
+    assert (ahead.who, ahead.execution_id) == ("agent", "x_old")
+
+
 async def test_who_stops_waiting_is_passed_over() -> None:
     turns = Turns()
     holder, gone, next_ = turns.ask(), turns.ask(), turns.ask()
