@@ -28,6 +28,7 @@ from .notebooks.opened import OpenedWays
 from .notebooks.stored import StoredWays
 from .openapi import OpenAPIHandler, Route, document
 from .server import ContentsEvents, ServerContents, ServerKernelSpecs, ServerSessions
+from .sessions.accepting import Decisions
 from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
 from .sessions.answers import NAMESPACE
 from .sessions.attached import NotebookKernels
@@ -36,6 +37,8 @@ from .sessions.handlers import ROUTES, STREAMED
 from .sessions.manager import AgentSessions
 from .sessions.opening import Opener
 from .sessions.placing import Placing
+from .sessions.reviewing_handlers import ROUTES as REVIEWING_ROUTES
+from .sessions.reviewing_handlers import DecisionsBase
 from .types import RecordPeople
 
 
@@ -48,6 +51,7 @@ class AgentExecApp(ExtensionApp):
     routes: ClassVar[tuple[Route, ...]] = (
         *ROUTES,
         *NOTEBOOK_ROUTES,
+        *REVIEWING_ROUTES,
         ("/openapi.json", OpenAPIHandler),
     )
     """Paths under the namespace, and what answers there."""
@@ -196,6 +200,7 @@ class AgentExecApp(ExtensionApp):
         jupyter_sessions = ServerSessions(self.serverapp.session_manager, log=self.log)
         attaching = NotebookKernels(live, jupyter_sessions, contents, specs)
         self.contents_events = ContentsEvents(self.serverapp.event_logger, attaching.moved)
+        self.contents_events.start()
         opener = Opener(
             history,
             kernels,
@@ -210,6 +215,7 @@ class AgentExecApp(ExtensionApp):
         self.manager = AgentSessions(
             history, kernels, live, opener, settings, version=__version__, disk=disk
         )
+        self.decisions = Decisions(self.manager, history, placing, log=self.log)
         self.notebooks = NotebookManager(
             notebooks,
             self.manager,
@@ -256,6 +262,8 @@ class AgentExecApp(ExtensionApp):
             given: dict[str, Any] = {"manager": self.manager}
             if handler is OpenAPIHandler:
                 given = {"document": msgspec.json.encode(described)}
+            elif issubclass(handler, DecisionsBase):
+                given["decisions"] = self.decisions
             elif issubclass(handler, NotebooksBase):
                 executions_url = f"{self.serverapp.base_url}{NAMESPACE}/executions"
                 given = {"notebooks": self.notebooks, "executions_url": executions_url}
@@ -266,7 +274,6 @@ class AgentExecApp(ExtensionApp):
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
         self.manager.start()
-        self.contents_events.start()
 
     async def stop_extension(self) -> None:
         """Take nothing new, end what runs, and return when that is recorded."""

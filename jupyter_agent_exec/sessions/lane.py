@@ -247,9 +247,9 @@ class Lane:
                 execution.told_waiting_for = waiting_for
                 self._tell_of(execution)
 
-    async def write(self, entry: Entry) -> None:
+    async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Write an entry about what is to happen; HistoryUnavailable if that cannot be."""
-        await self._write(partial(self._journal.append, [entry]))
+        await self._write(partial(self._journal.append, [entry], payloads))
 
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Write an entry about what has happened; kept if that cannot be written now."""

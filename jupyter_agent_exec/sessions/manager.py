@@ -158,8 +158,12 @@ class AgentSessions:
         """Return the open sessions whose notebook is at a contents path now."""
         return [session for session in self._open.values() if session.path == path]
 
+    def open_sessions(self) -> list[Session]:
+        """Return the sessions that are open, as they stand."""
+        return [session.record() for session in self._open.values()]
+
     def open_session(self, id: str) -> LiveSession | None:
-        """Return a session that is open."""
+        """Return a session that is open; None if it is not."""
         return self._open.get(SessionId(id))
 
     async def sessions(self, query: SessionsQuery) -> tuple[list[Session], SessionId | None]:
@@ -183,13 +187,13 @@ class AgentSessions:
 
     async def interrupt(self, id: str, caller: Caller) -> Session:
         """Interrupt what runs in a session's kernel."""
-        live = await self._live_session(id)
+        live = await self.live_session(id)
         await live.interrupt(caller.by())
         return live.record()
 
     async def restart(self, id: str, caller: Caller) -> Session:
         """Give a session a fresh kernel."""
-        live = await self._live_session(id)
+        live = await self.live_session(id)
         await live.restart(caller.by())
         return live.record()
 
@@ -234,7 +238,7 @@ class AgentSessions:
         self, id: str, asked: Execute, caller: Caller, key: str | None, body: Digest
     ) -> tuple[LiveSession, LiveExecution]:
         """Take an execution on its way."""
-        live = await self._live_session(id)
+        live = await self.live_session(id)
         place = await live.place(asked)
         execution = live.execute(
             asked,
@@ -420,7 +424,13 @@ class AgentSessions:
             await asyncio.shield(known.accepted)
         return known.id
 
-    async def _live_session(self, id: str) -> LiveSession:
+    async def live_session(self, id: str) -> LiveSession:
+        """Return an open session.
+
+        Raises
+        ------
+        SessionNotFound, SessionClosed
+        """
         await self._begun()
         live = self._open.get(SessionId(id))
         if live is None:

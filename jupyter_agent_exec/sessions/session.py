@@ -424,6 +424,10 @@ class LiveSession:
         if not self._closing:
             self._tasks.start(note(), f"notebook of {self.id} moved")
 
+    async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
+        """Write an entry about what is to happen; HistoryUnavailable if that cannot be."""
+        await self._lane.write(entry, payloads)
+
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Write an entry about what has happened; kept if that cannot be written now."""
         if isinstance(entry, CellWritten):

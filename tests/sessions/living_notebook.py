@@ -1,0 +1,113 @@
+"""A person at the server of a test, with a notebook and its kernel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from asking import Agent, Answered
+from living import Person
+from tornado.httpclient import HTTPResponse
+
+NOTEBOOK = "sales.ipynb"
+
+
+class Desk:
+    """What a person does over Jupyter's own routes, as JupyterLab does."""
+
+    def __init__(
+        self, server: Any, fetch: Callable[..., Awaitable[HTTPResponse]], root: Path
+    ) -> None:
+        self.server = server
+        self.root = root
+        self._fetch = fetch
+        self._people: list[Person] = []
+
+    async def ask(self, method: str, path: str, body: Any = None) -> Any:
+        response = await self._fetch(
+            "api",
+            *path.split("/"),
+            method=method,
+            body=None if body is None and method in ("GET", "DELETE") else json.dumps(body or {}),
+        )
+        return json.loads(response.body) if response.body else None
+
+    def writes(self, path: str = NOTEBOOK, *sources: str, **metadata: Any) -> None:
+        """Save a notebook."""
+        cells = [nbformat.v4.new_code_cell(source) for source in sources]
+        file = self.root / path
+        file.parent.mkdir(exist_ok=True)
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), file)
+
+    async def opens(self, path: str = NOTEBOOK, **kernel: Any) -> dict[str, Any]:
+        """Open a notebook; return its Jupyter session."""
+        if not (self.root / path).exists():
+            self.writes(path)
+        session: dict[str, Any] = await self.ask(
+            "POST",
+            "sessions",
+            {"path": path, "name": path, "type": "notebook", "kernel": kernel or {}},
+        )
+        return session
+
+    async def sits_at(self, kernel_id: str) -> Person:
+        """Talk to a kernel."""
+        person = Person(self.server.kernel_manager.get_kernel(kernel_id))
+        self._people.append(person)
+        await person.client.wait_for_ready(timeout=60)
+        return person
+
+    async def sessions(self) -> list[dict[str, Any]]:
+        return list(await self.ask("GET", "sessions"))
+
+    def leaves(self) -> None:
+        for person in self._people:
+            person.client.stop_channels()
+
+
+def notebook_target(path: str = NOTEBOOK, **asked: Any) -> dict[str, Any]:
+    return {"kind": "notebook", "path": path, **asked}
+
+
+async def ask_to_open(agent: Agent, target: dict[str, Any], **asked: Any) -> Answered:
+    """Ask for a session, which may be refused."""
+    return await agent.ask(
+        "POST", "sessions", {"agent": {"name": "tester"}, "target": target, **asked}
+    )
+
+
+async def until_status(agent: Agent, execution: dict[str, Any], *statuses: str) -> dict[str, Any]:
+    """Look until an execution has one of the statuses; the test's timeout is the bound."""
+    while True:
+        looked: dict[str, Any] = (await agent.get(f"executions/{execution['id']}")).json
+        if looked["status"] in statuses:
+            return looked
+
+
+async def until_it_prints(agent: Agent, execution: dict[str, Any]) -> None:
+    """Look until an execution has printed something."""
+    while not (await agent.get(f"executions/{execution['id']}")).json["text"]:
+        pass
+
+
+async def until_it_waits_for(agent: Agent, execution: dict[str, Any], who: str) -> dict[str, Any]:
+    """Look until an execution waits for somebody; return whom."""
+    while True:
+        looked = (await agent.get(f"executions/{execution['id']}")).json
+        assert looked["status"] == "queued", looked
+        if looked["waiting_for"] is not None and looked["waiting_for"]["who"] == who:
+            return dict(looked["waiting_for"])
+
+
+async def finished(agent: Agent, execution: dict[str, Any]) -> dict[str, Any]:
+    """Wait until an execution has finished."""
+    return dict((await agent.get(f"executions/{execution['id']}", wait=60)).json)
+
+
+async def entries(agent: Agent, session: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the entries of a session's journal."""
+    answered = await agent.get(f"sessions/{session['id']}/journal")
+    return [json.loads(line)["entry"] for line in answered.body.decode().splitlines()]
