@@ -221,6 +221,8 @@ class _Files:
             return await ensure_async(got)
         except HTTPError as error:
             raise await self._refusal(path, error) from error
+        except UnicodeError as error:  # a lone surrogate, at which Jupyter's own signing fails
+            raise _unreadable(path) from error
         except OSError as error:  # such as a name that is too long for the disk
             raise _not_found(path) from error
 
@@ -250,14 +252,16 @@ class _Files:
         if await ensure_async(self._contents.dir_exists(path)):
             return NotebookNotFound(f"{path} is a folder, not a notebook.", path=path)
         if error.status_code == HTTPStatus.BAD_REQUEST:
-            return DocumentUnwritable(
-                f"{path} is not a notebook that this server can read.", path=path
-            )
+            return _unreadable(path)
         return DocumentUnwritable(f"{path} could not be read: {_why(error)}.", path=path)
 
 
 def _not_found(path: str) -> NotebookNotFound:
     return NotebookNotFound(f"There is no notebook at {path!r}.", path=path)
+
+
+def _unreadable(path: str) -> DocumentUnwritable:
+    return DocumentUnwritable(f"{path} is not a notebook that this server can read.", path=path)
 
 
 def _why(error: HTTPError) -> str:

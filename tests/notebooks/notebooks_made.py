@@ -54,7 +54,7 @@ def persons_notebook(*cells: Any, minor: int = 5) -> Any:
 
 def as_written(notebook: Any) -> str:
     """Return a notebook as Jupyter writes it to a file."""
-    return nbformat.writes(notebook, nbformat.NO_CONVERT) + "\n"
+    return nbformat.writes(nbformat.from_dict(notebook), nbformat.NO_CONVERT) + "\n"
 
 
 def as_read(notebook: Any) -> Notebook:

@@ -1,0 +1,19 @@
+"""What an agent reads of cells that no file could hold."""
+
+from __future__ import annotations
+
+import msgspec
+from notebooks_made import code
+
+from jupyter_agent_exec.notebooks.changes import Notebook
+from jupyter_agent_exec.notebooks.queries import CellsQuery
+from jupyter_agent_exec.notebooks.reading import told
+
+
+def test_a_lone_surrogate_that_somebody_typed_does_not_break_the_answer() -> None:
+    stream = {"output_type": "stream", "name": "stdout", "text": "\ud800\n"}
+    cell = {**code("a", "'\ud800'"), "outputs": [stream]}
+    notebook = Notebook(cells=[cell], metadata={}, nbformat_minor=5)
+    read = told("a.ipynb", "tab", notebook, CellsQuery(), "/executions")
+    assert [cell.source for cell in read.cells] == ["'?'"]
+    msgspec.json.encode(read)
