@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -25,6 +26,7 @@ from .notebooks.handlers import ROUTES as NOTEBOOK_ROUTES
 from .notebooks.handlers import NotebooksBase
 from .notebooks.manager import NotebookManager
 from .notebooks.opened import OpenedWays
+from .notebooks.shared import SharedWays
 from .notebooks.stored import StoredWays
 from .openapi import OpenAPIHandler, Route, document
 from .server import ContentsEvents, ServerContents, ServerKernelSpecs, ServerSessions
@@ -178,7 +180,12 @@ class AgentExecApp(ExtensionApp):
         self.activity = Activity(self._emit)
         self.opened = OpenedWays(log=self.log)
         self.stored = StoredWays(self.serverapp.contents_manager, self.log)
-        notebooks = Notebooks([self.opened, self.stored])
+        shared = SharedWays(
+            self.serverapp.extension_manager,
+            partial(self.serverapp.web_app.settings.get, "file_id_manager"),
+            self.log,
+        )
+        notebooks = Notebooks([shared, self.opened, self.stored])
         placing = Placing(notebooks, settle=self.opened.settle, log=self.log)
         history = History(Path(self.history_dir), version=__version__, log=self.log)
         kernels = ScratchKernels(
@@ -221,7 +228,7 @@ class AgentExecApp(ExtensionApp):
             self.manager,
             jupyter_sessions,
             tabs=self.opened.opened,
-            live=tuple,
+            live=shared.paths,
             flush=placing.flush,
             disk=disk,
         )
