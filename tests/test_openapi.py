@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -71,12 +72,13 @@ def test_each_operation_says_what_it_needs_and_does(described: dict[str, Any]) -
     assert len(set(ids)) == len(ids)
     for path, verb, operation in every_operation(described):
         assert operation["summary"].endswith("."), path
-        assert operation["x-scope"] in ("history:read", "exec:scratch")
-        assert (operation["x-scope"] == "history:read") == (verb == "get")
+        looks = operation["x-scope"] in ("history:read", "read:notebook")
+        assert looks or operation["x-scope"] in ("exec:scratch", "exec:notebook", "edit:notebook")
+        assert looks == (verb == "get")
         named = [p["name"] for p in operation["parameters"] if p["in"] == "path"]
         assert named == re.findall(r"{(\w+)}", path)
         assert all(p["required"] for p in operation["parameters"] if p["in"] == "path")
-        assert ("requestBody" in operation) == (verb == "post")
+        assert ("requestBody" in operation) == (verb != "get")
 
 
 def test_each_refusal_is_listed_with_its_codes(described: dict[str, Any]) -> None:
@@ -104,7 +106,7 @@ def test_bodies_are_needed_where_a_field_is(described: dict[str, Any]) -> None:
     }
     assert [path for path, required in needed.items() if required] == [
         "/sessions",
-        "/sessions/{session_id}/executions",
+        "/notebooks/{path}/cells",
     ]
 
 
@@ -127,7 +129,7 @@ class Conformance:
         template, operation = next(
             (template, verbs[method.lower()])
             for template, verbs in self._described["paths"].items()
-            if re.fullmatch(re.sub(r"{\w+}", "[^/]+", template), f"/{path}")
+            if re.fullmatch(re.sub(r"{\w+}", "[^/]+", template.replace("{path}", ".+")), f"/{path}")
         )
         response = operation["responses"][str(answered.status)]
         content_type = answered.headers["Content-Type"].partition(";")[0]
@@ -138,6 +140,23 @@ class Conformance:
         if answered.status < 400:
             self.seen.add((template, method.lower()))
         return answered
+
+
+async def ask_about_a_notebook(ask: Callable[..., Awaitable[Answered]]) -> None:
+    """Ask all that can be asked of a notebook that is there."""
+    target = {"kind": "notebook", "path": "a.ipynb", "create": True}
+    session = (await ask("POST", "sessions", {"agent": {"name": "a"}, "target": target})).json
+    insert = {"op": "insert", "cell_type": "markdown", "source": "# Title"}
+    body = {"session_id": session["id"], "edits": [insert]}
+    assert (await ask("PATCH", "notebooks/a.ipynb/cells", body)).status == 200
+    read = await ask("GET", "notebooks/a.ipynb/cells")
+    assert [cell["source"] for cell in read.json["cells"]] == ["# Title"]
+    assert (await ask("PATCH", "notebooks/a.ipynb/cells", {**body, "hash": "0" * 64})).status == 409
+    at = f"sessions/{session['id']}"
+    execution = (await ask("POST", f"{at}/executions", {"source": "1"})).json
+    for verdict in ("accept", "discard"):
+        assert (await ask("POST", f"executions/{execution['id']}/{verdict}")).status == 200
+    assert (await ask("POST", f"{at}/accept")).status == 200
 
 
 async def test_answers_are_what_the_document_says(agent: Agent, described: dict[str, Any]) -> None:
@@ -170,6 +189,8 @@ async def test_answers_are_what_the_document_says(agent: Agent, described: dict[
     for path in ("sessions", at, f"{at}/notebook", f"{at}/journal", "search", "status"):
         await ask("GET", path)
     await ask("GET", "openapi.json")
+    await ask("GET", "notebooks")
+    await ask_about_a_notebook(ask)
     await ask("POST", f"{at}/close")
     await ask("GET", at)
     assert conformance.seen == {(path, verb) for path, verb, _ in every_operation(described)}

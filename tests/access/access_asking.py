@@ -15,6 +15,7 @@ NOWHERE = {
     "session_id": "s_01JD0000000000000000000000",
     "execution_id": "x_01JD0000000000000000000000",
     "digest": "0" * 64,
+    "path": "no/such.ipynb",
 }
 
 
@@ -27,7 +28,7 @@ class Verb(NamedTuple):
     @property
     def body(self) -> str | None:
         """What changes nothing, whoever sends it."""
-        return '{"no_such_field": 1}' if self.method == "POST" else None
+        return '{"no_such_field": 1}' if self.method != "GET" else None
 
     @property
     def status(self) -> int:
