@@ -105,9 +105,13 @@ class Notebook(Struct, frozen=True, kw_only=True):
 class Way(Protocol):
     """A way to one open or stored document."""
 
-    via: Via
-    streams: bool
-    """Whether outputs may be sent as they come: the cost does not grow with the document."""
+    @property
+    def via(self) -> Via:
+        """Which kind of way this is."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether outputs may be sent as they come: the cost does not grow with the document."""
 
     async def read(self) -> Notebook:
         """Return the document.
