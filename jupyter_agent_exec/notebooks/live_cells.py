@@ -45,6 +45,9 @@ class LiveCells:
         self._cells: Array[Map[Any]] = document.ycells
         self._meta: Map[Any] = document.ydoc.get("meta", type=Map)
         self._ids: list[CellId] | None = None  # None: to be read again
+        self._hints: dict[CellId, int] = {}  # where cells were found last
+        self._looked: dict[CellId, tuple[int, Map[Any]]] = {}  # within a transaction
+        self._with_ids = True
         self._ends: dict[CellId, End] = {}
         self._ours = False
         self._subscription = self._cells.observe(self._on_change)
@@ -65,6 +68,7 @@ class LiveCells:
         self._ours = True
         try:
             with self._document.ydoc.transaction(origin=ORIGIN):
+                self._with_ids = int(self._meta.get("nbformat_minor", 0)) >= CELL_IDS_SINCE
                 self._check(changes, expected)
                 trusted = {
                     change.cell_id: change.trusted
@@ -75,12 +79,9 @@ class LiveCells:
                     self._apply_one(change, trusted)
         finally:
             self._ours = False
+            self._looked.clear()
 
     # -- look --------------------------------------------------------------------------------------
-
-    @property
-    def _with_ids(self) -> bool:
-        return int(self._meta.get("nbformat_minor", 0)) >= CELL_IDS_SINCE
 
     def _on_change(self, event: Any) -> None:
         """Forget the order when others have added, moved or removed cells."""
@@ -90,38 +91,43 @@ class LiveCells:
     def _order(self) -> list[CellId]:
         """Return the ids of all cells, without reading more of them than that."""
         if self._ids is None:
-            with_ids = self._with_ids
-            self._ids = [_id_of(cell, with_ids) or CellId("") for cell in self._cells]
+            self._looked.clear()
+            self._ids = [_id_of(cell, self._with_ids) or CellId("") for cell in self._cells]
         return self._ids
 
-    def _find(self, id: CellId) -> int | None:
-        """Return where a cell is."""
+    def _find(self, id: CellId) -> tuple[int, Map[Any]] | None:
+        """Return where a cell is, and the cell."""
         for _ in range(2):
-            try:
-                index = self._order().index(id)
-            except ValueError:
-                return None
-            if _id_of(self._cells[index], self._with_ids) == id:
-                return index
+            order = self._order()
+            if id in self._looked:
+                return self._looked[id]
+            index = self._hints.get(id, 0)
+            if not (index < len(order) and order[index] == id):
+                try:
+                    index = order.index(id)
+                except ValueError:
+                    return None
+            cell = self._cells[index]
+            if _id_of(cell, self._with_ids) == id:
+                self._hints[id] = index
+                self._looked[id] = index, cell
+                return index, cell
             self._ids = None  # an id was changed in its place
         return None
 
-    def _index(self, id: CellId) -> int:
-        index = self._find(id)
-        if index is None:
+    def _get(self, id: CellId) -> tuple[int, Map[Any]]:
+        found = self._find(id)
+        if found is None:
             raise Moved(f"Cell {id} is gone.")
-        return index
-
-    def _cell(self, id: CellId) -> Map[Any]:
-        return self._cells[self._index(id)]
+        return found
 
     def _place(self, at: Position) -> int:
         """Return the index at which a cell goes in: by the first cell that is named."""
         places = []
-        if at.after is not None and (index := self._find(at.after)) is not None:
-            places.append((index, index + 1))
-        if at.before is not None and (index := self._find(at.before)) is not None:
-            places.append((index, index))
+        if at.after is not None and (found := self._find(at.after)) is not None:
+            places.append((found[0], found[0] + 1))
+        if at.before is not None and (found := self._find(at.before)) is not None:
+            places.append((found[0], found[0]))
         return min(places)[1] if places else len(self._cells)
 
     # -- check -------------------------------------------------------------------------------------
@@ -138,7 +144,7 @@ class LiveCells:
         if expected.order is not None and expected.order != self._order():
             raise Moved("Cells were added, removed or moved.")
         for id, (cell_type, source) in expected.cells.items():
-            cell = self._cell(id)
+            _, cell = self._get(id)
             if cell["cell_type"] != cell_type or str(cell["source"]) != source:
                 raise Moved(f"Cell {id} has changed.")
         self._rehearse(changes)
@@ -169,10 +175,10 @@ class LiveCells:
                         shape.apply(change)
 
     def _shape(self, id: CellId) -> Shape | None:
-        index = self._find(id)
-        if index is None:
+        found = self._find(id)
+        if found is None:
             return None
-        cell = self._cells[index]
+        _, cell = found
         if cell["cell_type"] != "code":
             return Shape(code=False)
         return LiveOutputs(cell["outputs"], self._ends.get(id)).shape()
@@ -186,20 +192,20 @@ class LiveCells:
                 if self._find(id) is None:
                     self._put(id, change, trusted.get(id, False))
             case DeleteCell():
-                index = self._find(change.cell_id)
-                if index is not None:
-                    self._take_out(index)
+                found = self._find(change.cell_id)
+                if found is not None:
+                    self._take_out(*found)
             case MoveCell():
                 if change.cell_id not in (change.at.after, change.at.before):
-                    cell = self._take_out(self._index(change.cell_id))
+                    cell = self._take_out(*self._get(change.cell_id))
                     self._insert(self._place(change.at), change.cell_id, cell)
             case SetSource():
-                _set_text(self._cell(change.cell_id)["source"], change.source)
+                _set_text(self._get(change.cell_id)[1]["source"], change.source)
             case SetCell():
                 self._set_cell(change)
             case SetOutputs():
                 id = change.cell_id
-                outputs = LiveOutputs(self._cell(id)["outputs"], self._ends.get(id))
+                outputs = LiveOutputs(self._get(id)[1]["outputs"], self._ends.get(id))
                 outputs.apply(change.changes)
                 self._ends[id] = outputs.end
 
@@ -218,20 +224,24 @@ class LiveCells:
         state = cell.pop("execution_state", None)
         self._cells.insert(index, self._document.create_ycell(shareable(cell)))
         self._order().insert(index, id)
-        inserted = self._cells[index]
-        if state is not None and "execution_state" in inserted:
-            _set(inserted, "execution_state", state)
+        self._looked.clear()
+        self._hints[id] = index
+        if state is not None:
+            inserted = self._cells[index]
+            if "execution_state" in inserted:
+                _set(inserted, "execution_state", state)
 
-    def _take_out(self, index: int) -> dict[str, Any]:
-        cell: dict[str, Any] | None = self._cells[index].to_py()
+    def _take_out(self, index: int, shared: Map[Any]) -> dict[str, Any]:
+        cell: dict[str, Any] | None = shared.to_py()
         assert cell is not None
         order = self._order()
         del self._cells[index]
         del order[index]
+        self._looked.clear()
         return cell
 
     def _set_cell(self, change: SetCell) -> None:
-        cell = self._cell(change.cell_id)
+        index, cell = self._get(change.cell_id)
         metadata: Map[Any] = cell["metadata"]
         was_trusted = bool(metadata.get("trusted", False))
         ours = change.agent_exec
@@ -246,8 +256,7 @@ class LiveCells:
                 _set(cell, "execution_state", change.execution_state)
         if was_trusted != change.trusted:
             # A page looks at this only when it builds the cell.
-            index = self._index(change.cell_id)
-            self._insert(index, change.cell_id, self._take_out(index))
+            self._insert(index, change.cell_id, self._take_out(index, cell))
 
 
 def read(document: YNotebook) -> Callable[[], Notebook]:

@@ -117,6 +117,8 @@ class LiveOutputs:
     def __init__(self, outputs: Array[Map[Any]], end: End | None) -> None:
         self._outputs = outputs
         self._end = end
+        self._text: Text | None = None
+        self._text_of = -1  # how many outputs there were when the text was looked up
 
     @property
     def end(self) -> End:
@@ -150,10 +152,12 @@ class LiveOutputs:
 
     def _last_text(self) -> Text | None:
         """Return the text of the last output if that is a stream."""
-        if not len(self._outputs):
-            return None
-        text = self._outputs[-1].get("text")
-        return text if isinstance(text, Text) else None
+        count = len(self._outputs)
+        if self._text_of != count:
+            text = self._outputs[-1].get("text") if count else None
+            self._text = text if isinstance(text, Text) else None
+            self._text_of = count
+        return self._text
 
     def _last_bytes(self) -> int:
         text = self._last_text()
@@ -225,6 +229,7 @@ class LiveOutputs:
             after = [*(with_integers(output.to_py()) for output in self._outputs[:start]), *after]
             start = 0
         del self._outputs[start : len(self._outputs)]
+        self._text_of = -1
         self._add(after)
 
 
