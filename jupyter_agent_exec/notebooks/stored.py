@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
+import nbformat
 from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
@@ -174,20 +175,40 @@ class _StoredWay:
 
 def _apply_each(
     content: dict[str, Any], batch: Sequence[_Asked]
-) -> tuple[dict[str, Any], list[_Asked], list[tuple[_Asked, Moved]]]:
+) -> tuple[dict[str, Any], list[_Asked], list[tuple[_Asked, Exception]]]:
     """Return the notebook with the changes of all callers for whom what they expect holds."""
     made: list[_Asked] = []
-    refused: list[tuple[_Asked, Moved]] = []
+    refused: list[tuple[_Asked, Exception]] = []
     for asked in batch:
         if asked.done.done():
             continue  # the caller was cancelled
         try:
-            content = apply(content, asked.changes, asked.expected)
-        except Moved as error:
+            changed = apply(content, asked.changes, asked.expected)
+            _check_changed(content, changed)
+        except (Moved, DocumentUnwritable) as error:
             refused.append((asked, error))
         else:
+            content = changed
             made.append(asked)
     return content, made, refused
+
+
+def _check_changed(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """Raise DocumentUnwritable if a cell would not be as nbformat says; a save would not."""
+    as_they_were = {id(cell) for cell in before["cells"]}
+    minor = min(after["nbformat_minor"], nbformat.v4.nbformat_minor)
+    for cell in after["cells"]:
+        if id(cell) in as_they_were:
+            continue
+        try:
+            nbformat.validate(
+                nbformat.from_dict(cell),  # type: ignore[no-untyped-call]
+                ref=f"{cell['cell_type']}_cell",
+                version=4,
+                version_minor=minor,
+            )
+        except nbformat.ValidationError as error:
+            raise DocumentUnwritable(f"A cell would not be valid: {error.message}.") from error
 
 
 def _with_strings(cell: dict[str, Any]) -> dict[str, Any]:

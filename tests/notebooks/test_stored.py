@@ -272,6 +272,19 @@ async def test_callers_that_wait_share_one_save_and_each_has_its_own_failure(
     assert counting.saves == 1
 
 
+async def test_a_cell_that_would_not_be_valid_fails_its_own_caller_only(
+    contents: Any, file: File
+) -> None:
+    way = await StoredWays(contents, LOG).reach(API_PATH)
+    outcomes = await asyncio.gather(
+        way.apply(agents_cell({"output_type": "stream", "text": "no name"}, id=CellId("bad")), ANY),
+        way.apply([put("good")], ANY),
+        return_exceptions=True,
+    )
+    assert [type(one) for one in outcomes] == [DocumentUnwritable, type(None)]
+    assert [cell.id for cell in on_disk(file).cells[4:]] == ["good"]
+
+
 async def test_what_comes_while_it_saves_goes_into_the_next_save(contents: Any, file: File) -> None:
     counting = Hashing(contents)
     ways = StoredWays(counting, LOG)
