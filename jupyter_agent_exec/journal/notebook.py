@@ -14,11 +14,11 @@ from typing import Any, Final
 import msgspec
 
 from ..models import Omitted, Session
-from ..records import ExecutionRecord, KernelStarted, digest_of
+from ..records import ExecutionRecord, KernelStarted, PersonRan, digest_of
 from ..types import JSON, ExecutionId
 from .blobs import BlobStore
 from .fold import PARTS_OF_EXECUTIONS, execution_record, executions_of, session_after
-from .reading import Range, lines, lines_at
+from .reading import Line, Range, lines, lines_at
 
 SCHEMA_VERSION: Final = 1
 """Of the metadata; `metadata.schema.json` beside this file describes it."""
@@ -26,7 +26,8 @@ SCHEMA_VERSION: Final = 1
 _CHUNK_CHARACTERS: Final = 1 << 16
 
 _SESSION_FIELDS: Final = (
-    "id", "agent", "title", "target", "username", "status", "close_reason", "opened_at", "closed_at"
+    "id", "agent", "title", "target", "path", "record_people", "username", "status",
+    "close_reason", "opened_at", "closed_at"
 )  # fmt: skip
 
 
@@ -122,7 +123,7 @@ def journal_notebook(path: Path, blobs: BlobStore) -> Iterator[str]:
         for execution_id in executions_of(line.entry):
             places.setdefault(execution_id, []).append(line.at)
         if not isinstance(line.entry, PARTS_OF_EXECUTIONS):
-            events.append({**json.loads(line.canonical), "hash": line.hash})
+            events.append(_event(line, blobs))
     if session is None:
         return
     yield from notebook_chunks(
@@ -131,6 +132,17 @@ def journal_notebook(path: Path, blobs: BlobStore) -> Iterator[str]:
         events=events,
         started=started,
     )
+
+
+def _event(line: Line, blobs: BlobStore) -> dict[str, JSON]:
+    """Return an entry that is no part of an execution; what a person ran can be read in it."""
+    event: dict[str, JSON] = {**json.loads(line.canonical), "hash": line.hash}
+    if isinstance(line.entry, PersonRan):
+        digest = line.entry.source
+        data = blobs.find(digest) if digest not in line.payloads else None
+        source = line.payloads.get(digest, "" if data is None else data.decode("utf-8", "replace"))
+        event["source_text"] = source
+    return event
 
 
 def dump(value: JSON) -> str:
