@@ -1,6 +1,8 @@
 /** What the metadata of a notebook's cell says of an agent's execution. */
+import type * as nbformat from '@jupyterlab/nbformat';
 import { toHexString } from 'lib0/buffer';
 import { digest } from 'lib0/hash/sha256';
+import { joinText } from '../api/outputs';
 import type { ICellRecord, PlacedOutputs, Status } from '../tokens';
 
 /** The key of our metadata in a cell. */
@@ -65,6 +67,28 @@ export function isEdited(record: ICellRecord, source: string): boolean {
     record.source_sha256 !==
       toHexString(digest(new TextEncoder().encode(source)))
   );
+}
+
+/** The mime types of outputs that are in the record and not in a notebook. */
+export function heldTypes(
+  recorded: readonly nbformat.IOutput[],
+  placed: readonly nbformat.IOutput[]
+): string[] {
+  const held = new Set<string>();
+  recorded.forEach((output, index) => {
+    const data = asFields(output.data) ?? {};
+    const there = asFields(placed[index]?.data) ?? {};
+    for (const [mimetype, value] of Object.entries(data)) {
+      // Of HTML, what is active was taken out.
+      const less =
+        mimetype === 'text/html' &&
+        joinText(value).length > joinText(there[mimetype]).length;
+      if (!(mimetype in there) || less) {
+        held.add(mimetype);
+      }
+    }
+  });
+  return Array.from(held);
 }
 
 function asFields(value: unknown): Fields | null {

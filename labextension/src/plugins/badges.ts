@@ -31,6 +31,7 @@ export const badgesPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const { commands } = app;
     const options = {
+      api: model.api,
       attached,
       clock: new Clock(() => Date.now() + model.api.clockOffset),
       trans: (translator ?? nullTranslator).load(TRANSLATION_DOMAIN),

@@ -4,10 +4,15 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { editIcon } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
-import { isEdited } from '../model/cellrecord';
+import { heldTypes, isEdited } from '../model/cellrecord';
 import { Coalescer } from '../model/coalescer';
 import { isFinal } from '../tokens';
-import type { Execute, IAttachedSessions, ICellRecord } from '../tokens';
+import type {
+  Execute,
+  IAgentExecApi,
+  IAttachedSessions,
+  ICellRecord
+} from '../tokens';
 import { BadgeActions } from './badgeactions';
 import type { Clock } from './clock';
 import { statusIcons, unknownIcon } from './icons';
@@ -53,6 +58,7 @@ export class Badge extends Widget {
   }
   set record(record: ICellRecord) {
     this._record = record;
+    this._asked = false;
     this.render();
   }
 
@@ -163,6 +169,29 @@ export class Badge extends Widget {
     );
   }
 
+  /** Learn from the server what is held back, once somebody comes near. */
+  private async _learnHeld(): Promise<void> {
+    const record = this._record;
+    if (this._asked || record.outputs !== 'held' || record.held.length > 0) {
+      return;
+    }
+    this._asked = true;
+    try {
+      const { cell } = await this._options.api.getExecution(
+        record.execution_id
+      );
+      if (!this.isDisposed && this._record === record) {
+        const placed = this._cell.model.outputs.toJSON();
+        const held = heldTypes(cell.outputs, placed);
+        this._record = { ...record, held };
+        this.render();
+      }
+    } catch {
+      // Whoever decides about them is told what is wrong.
+      this._asked = false;
+    }
+  }
+
   private _onCellChanged(_: unknown, change: { sourceChange?: unknown }): void {
     if (change.sourceChange) {
       this._looking.request();
@@ -210,6 +239,9 @@ export class Badge extends Widget {
       this._edited,
       this._held
     );
+    for (const near of ['mouseenter', 'focusin']) {
+      this.node.addEventListener(near, () => void this._learnHeld());
+    }
     this.node.addEventListener('keydown', event => {
       // Escape leads back to the cell.
       if (event.key === 'Escape') {
@@ -221,6 +253,7 @@ export class Badge extends Widget {
   }
 
   private readonly _actions: BadgeActions;
+  private _asked = false;
   private readonly _agent = element('span', 'agent');
   private readonly _duration = element('span', 'duration');
   private readonly _edited = element('span', 'edited');
@@ -246,6 +279,7 @@ function element<K extends keyof HTMLElementTagNameMap>(
 export namespace Badge {
   /** What all badges share. */
   export interface IOptions {
+    api: Pick<IAgentExecApi, 'getExecution'>;
     attached: IAttachedSessions;
     clock: Clock;
     trans: TranslationBundle;

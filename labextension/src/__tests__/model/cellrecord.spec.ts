@@ -1,4 +1,4 @@
-import { isEdited, readCellRecord } from '../../model/cellrecord';
+import { heldTypes, isEdited, readCellRecord } from '../../model/cellrecord';
 
 const METADATA = {
   session_id: 's_1',
@@ -80,5 +80,37 @@ describe('isEdited', () => {
 
   it('says nothing if it is not known what ran', () => {
     expect(isEdited({ ...record, source_sha256: '' }, 'x')).toBe(false);
+  });
+});
+
+describe('heldTypes', () => {
+  const bundle = (data: Record<string, string | string[]>) => ({
+    output_type: 'display_data',
+    metadata: {},
+    data
+  });
+
+  it('names what is missing, and HTML that lost something', () => {
+    const recorded = [
+      { output_type: 'stream', name: 'stdout', text: 'x' },
+      bundle({ 'text/plain': 'x', 'application/javascript': '1' }),
+      bundle({ 'text/html': ['<b>', 'x</b><script></script>'] }),
+      bundle({ 'text/html': '<i>x</i>', 'image/png': 'AAAA' })
+    ];
+    const placed = [
+      { output_type: 'stream', name: 'stdout', text: 'x' },
+      bundle({ 'text/plain': 'x' }),
+      bundle({ 'text/html': '<b>x</b>' }),
+      bundle({ 'text/html': '<i>x</i>', 'image/png': 'AAAA' })
+    ];
+    expect(heldTypes(recorded, placed)).toEqual([
+      'application/javascript',
+      'text/html'
+    ]);
+    expect(heldTypes(recorded.slice(0, 2), [])).toEqual([
+      'text/plain',
+      'application/javascript'
+    ]);
+    expect(heldTypes(recorded.slice(0, 1), [])).toEqual([]);
   });
 });
