@@ -8,13 +8,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from living import SOON, AgentRun, House, Person, at_foreign_work, granted, house, text
+from jupyter_server.gateway.managers import GatewayKernelManager
+from living import LOG, SOON, AgentRun, House, Person, at_foreign_work, granted, house, text
 from real_server import Gate
 
 from jupyter_agent_exec.errors import KernelNotFound, KernelUnavailable
-from jupyter_agent_exec.kernels.connection import PersonExecution
+from jupyter_agent_exec.kernels.connection import Late, PersonExecution
 from jupyter_agent_exec.kernels.kernel import Death
-from jupyter_agent_exec.kernels.live import LiveKernel
+from jupyter_agent_exec.kernels.live import LiveKernel, LiveKernels
 from jupyter_agent_exec.kernels.turns import Turns
 from jupyter_agent_exec.types import ExecutionState
 
@@ -110,6 +111,22 @@ async def test_a_kernel_that_nobody_knows_is_not_found() -> None:
     async with house() as h:
         with pytest.raises(KernelNotFound):
             await h.live.adopt("no-such-kernel")
+
+
+class GatewayKernels:
+    """The kernels of a server that has them from a gateway."""
+
+    def __contains__(self, kernel_id: str) -> bool:
+        return True
+
+    def get_kernel(self, kernel_id: str) -> GatewayKernelManager:
+        return GatewayKernelManager()
+
+
+async def test_a_kernel_behind_a_gateway_is_refused_at_once() -> None:
+    live = LiveKernels(GatewayKernels(), log=LOG, start_timeout=SOON)
+    with pytest.raises(KernelUnavailable, match="gateway"):
+        await live.adopt("far-away")
 
 
 async def test_sessions_share_one_connection_until_the_last_lets_go() -> None:
@@ -219,6 +236,22 @@ async def test_an_agent_without_patience_goes_in_between_and_no_cell_is_harmed(
         assert {(await person.reply(cell))["status"] for cell in cells} == {"ok"}
 
 
+async def test_an_agent_gets_in_though_a_person_runs_cells_without_a_pause() -> None:
+    async with house() as h:
+        kernel_id = await h.start_kernel()
+        person = await h.person(kernel_id)
+        kernel = await h.live.adopt(kernel_id)
+        turns = Turns(kernel.connection, patience=0.2)
+        kernel.connection.on_state = turns.kernel_is
+        await person.has_run("cells = 0")
+        statuses = []
+        agent = AgentRun(1, "print(cells)").in_turn(kernel, turns)
+        while not agent.done():
+            statuses.append((await person.has_run("cells += 1"))["status"])
+        assert int(text(agent.result())) <= len(statuses)
+        assert set(statuses) == {"ok"}
+
+
 async def test_a_run_behind_a_cell_starts_when_the_kernel_takes_it_up(gate: Gate) -> None:
     async with house() as h:
         kernel_id = await h.start_kernel()
@@ -258,6 +291,19 @@ async def test_an_agents_run_behind_a_cell_that_fails_is_told_as_not_run(gate: G
         assert text(await AgentRun(2, "print('ran' in globals())").in_turn(kernel)) == "False\n"
 
 
+async def test_an_agents_error_leaves_the_cells_behind_it(gate: Gate) -> None:
+    async with house() as h:
+        kernel_id = await h.start_kernel()
+        person = await h.person(kernel_id)
+        kernel = await h.live.adopt(kernel_id)
+        agent = AgentRun(1, f"{gate.source}\n1 / 0").in_turn(kernel)
+        await running(gate)
+        cells = [person.runs(f"behind = {number}") for number in range(3)]
+        await opened(gate)
+        assert (await agent).status == "error"
+        assert {(await person.reply(cell))["status"] for cell in cells} == {"ok"}
+
+
 async def test_interrupting_an_agent_leaves_the_cells_behind_it(gate: Gate) -> None:
     async with house() as h:
         kernel_id = await h.start_kernel()
@@ -290,6 +336,27 @@ async def test_two_sessions_on_one_kernel_alternate() -> None:
 
         await asyncio.gather(work(one, "a", 10), work(two, "b", 20))
         assert text(await AgentRun(30, "print(order)").in_turn(one)) == "abababab\n"
+
+
+async def test_late_output_is_told_to_all_that_listen(gate: Gate) -> None:
+    async with house() as h:
+        kernel_id = await h.start_kernel()
+        one, two = await h.live.adopt(kernel_id), await h.live.adopt(kernel_id)
+        loop = asyncio.get_running_loop()
+        told: asyncio.Queue[tuple[str, Late]] = asyncio.Queue()
+        for name, kernel in (("one", one), ("two", two)):
+            kernel.connection.on_late.add(
+                lambda late, name=name: loop.call_soon_threadsafe(told.put_nowait, (name, late))
+            )
+        late = f"import threading\nthreading.Thread(target=exec, args=({gate.source!r},)).start()"
+        await AgentRun(1, late).in_turn(one)
+        await running(gate)
+        await opened(gate)
+        heard = [await asyncio.wait_for(told.get(), SOON) for _ in range(2)]
+        assert [(name, late.execution_id) for name, late in heard] == [
+            ("one", "x_1"),
+            ("two", "x_1"),
+        ]
 
 
 # -- endings ---------------------------------------------------------------------------------------
@@ -354,8 +421,9 @@ async def test_a_dead_kernel_that_nobody_restarts_is_refused() -> None:
         kernel = await h.live.adopt(kernel_id)
         os.kill(h.kernels.get_kernel(kernel_id).provisioner.pid, signal.SIGKILL)
         assert (await ended(kernel)).reason == "died"
+        patient = LiveKernels(h.kernels, log=LOG, start_timeout=10 * SOON)
         with pytest.raises(KernelUnavailable):
-            await h.live.adopt(kernel_id)
+            await asyncio.wait_for(patient.adopt(kernel_id), SOON)
 
 
 # -- what people run -------------------------------------------------------------------------------
