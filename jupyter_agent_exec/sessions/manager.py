@@ -255,7 +255,7 @@ class AgentSessions:
         """Return an execution, after it has finished or `wait` seconds are over."""
         found = self.watching(id)
         if found is None:
-            return await self._read(self._history.execution, id)
+            return self._with_document(await self._read(self._history.execution, id))
         session, execution = found
         await self._until_finished(execution, self._wait(wait))
         return session.execution_record(execution)
@@ -272,10 +272,17 @@ class AgentSessions:
             records = [
                 live.execution_record(execution)
                 if (execution := live.live(record.id)) is not None
-                else record
+                else self._with_document(record)
                 for record in records
             ]
         return records, next_after
+
+    def _with_document(self, record: ExecutionRecord) -> ExecutionRecord:
+        """Return a finished execution with what its cell is, also before that is recorded."""
+        live = self._open.get(record.session_id)
+        if live is None or record.document is not None:
+            return record
+        return live.with_document(record)
 
     async def cancel(self, id: str, caller: Caller) -> ExecutionRecord:
         """Take back an execution that waits, or interrupt it if it runs.
