@@ -10,6 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from person import person_at, runs
 from real_server import PROJECT, RealServer, environment, real_server
 
 PENGUINS = PROJECT / "examples" / "penguins"
@@ -81,3 +82,26 @@ def test_the_agent_runs_with_a_server_that_is_there(server: RealServer) -> None:
         check=True,
     )
     assert "Correct the KeyError" in done.stdout
+
+
+def test_the_agent_in_a_notebook_describes_the_persons_tables(server: RealServer) -> None:
+    table = "import pandas as pd\nbirds = pd.DataFrame({'weight': [3.2, 4.1]})"
+    with person_at(server) as person:
+        person.writes("birds.ipynb", table)
+        with person.at(person.opens("birds.ipynb")) as kernel:
+            assert runs(kernel, table) == "ok"
+        # Without a path it takes the one that is open.
+        done = subprocess.run(
+            [sys.executable, str(PROJECT / "examples" / "notebook" / "agent.py")],
+            env=server.environ,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        own, heading, found, described = person.reads("birds.ipynb").cells
+    assert "birds.ipynb: 1 cells" in done.stdout
+    assert own.source == table
+    assert (heading.cell_type, heading.source.splitlines()[0]) == ("markdown", "## Tables")
+    assert found.outputs[0].data["text/plain"] == "['birds']"
+    assert described.source == "birds.describe()"
+    assert "mean" in described.outputs[0].data["text/html"]

@@ -1,0 +1,121 @@
+"""`jupyter agent-exec` in a person's notebook."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from command import Cli, ctrl_c
+from person import Person, person_at, runs
+from real_server import Gate, RealServer
+
+
+@pytest.fixture
+def person(server: RealServer) -> Iterator[Person]:
+    with person_at(server) as person:
+        yield person
+
+
+def answer(cli: Cli, *words: str) -> Any:
+    done = cli(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def sources(person: Person, path: str) -> list[str]:
+    return [cell.source for cell in person.reads(path).cells]
+
+
+def test_code_runs_in_a_notebook_and_its_cell_is_told(cli: Cli, person: Person) -> None:
+    person.writes("told.ipynb", "x = 20")
+    with person.at(person.opens("told.ipynb")) as kernel:
+        runs(kernel, "x = 20")
+    done = cli("run", "x + 1", "--notebook", "told.ipynb")
+    assert (done.returncode, done.stdout) == (0, "21\n")
+    assert " in told.ipynb through the file" in done.stderr
+    assert sources(person, "told.ipynb") == ["x = 20", "x + 1"]
+
+
+def test_cells_go_where_the_command_line_says(cli: Cli, person: Person) -> None:
+    first, last = person.writes("placed.ipynb", "'first'", "'last'")
+    for words in (
+        ["'after'", "--after", first],
+        ["'before'", "--before", last],
+        ["'nowhere'", "--no-cell"],
+        ["'replaced'", "--cell", first],
+    ):
+        assert cli("run", "--notebook", "placed.ipynb", *words).returncode == 0
+    assert sources(person, "placed.ipynb") == ["'replaced'", "'after'", "'before'", "'last'"]
+    done = cli("run", "--notebook", "placed.ipynb", "--cell", last, "-q")
+    assert (done.returncode, done.stdout) == (0, "'last'\n")
+
+
+def test_a_notebook_is_made_if_that_is_asked(cli: Cli, person: Person) -> None:
+    done = cli("run", "1", "--notebook", "made.ipynb")
+    assert done.returncode == 4
+    assert "made.ipynb" in done.stderr
+    assert cli("run", "1", "--notebook", "made.ipynb", "--create").returncode == 0
+    assert sources(person, "made.ipynb") == ["1"]
+
+
+def test_code_runs_in_a_kernel(cli: Cli, person: Person) -> None:
+    kernel_id = str(person.ask("POST", "kernels", {"name": "python3"})["id"])
+    execution = answer(cli, "run", "y = 1", "--kernel", kernel_id)
+    assert (execution["kernel"]["id"], execution["document"]) == (kernel_id, None)
+    shown = cli("show", execution["session_id"]).stdout
+    assert f"runs in kernel {kernel_id}\n" in shown
+
+
+def test_waiting_is_said_and_a_ctrl_c_takes_back_what_waits(
+    cli: Cli, person: Person, gate: Gate
+) -> None:
+    person.writes("busy.ipynb", "")
+    with person.at(person.opens("busy.ipynb")) as kernel:
+        kernel.execute(gate.source)
+        gate.wait_until_it_runs()
+        process = cli.start("run", "1", "--notebook", "busy.ipynb", "--json")
+        assert process.stderr is not None
+        assert "waits behind a cell that somebody runs" in process.stderr.readline()
+        ctrl_c(process)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, json.loads(out)["status"]) == (130, "cancelled")
+        assert "cancelling" in err
+        gate.let_it_go_on()
+        assert kernel.get_shell_msg(timeout=60)["content"]["status"] == "ok"
+
+
+def test_what_is_open_is_listed_and_shown(cli: Cli, person: Person) -> None:
+    person.writes("listed.ipynb", "\n".join(f"line_{n} = {n}" for n in range(12)))
+    kernel_id = person.opens("listed.ipynb")
+    execution = answer(
+        cli, "run", "print('seen\\x1b[2J')", "--notebook", "listed.ipynb", "--agent", "me", "--keep"
+    )
+    session_id = execution["session_id"]
+    (listed,) = (each for each in answer(cli, "notebooks") if each["path"] == "listed.ipynb")
+    assert (listed["kernel"]["id"], listed["session_ids"]) == (kernel_id, [session_id])
+    (row,) = (row for row in cli("notebooks").stdout.splitlines() if row.startswith("listed.ipynb"))
+    assert row.split()[-4:] == ["python3", kernel_id, "me", f"({session_id})"]
+
+    first, second = answer(cli, "cells", "listed.ipynb")["cells"]
+    assert (second["agent"], second["execution_id"]) == ("me", execution["id"])
+    shown = cli("cells", "listed.ipynb")
+    assert f"{first['id']}  code\n  | line_0 = 0\n" in shown.stdout
+    assert "  | … 2 more lines" in shown.stdout
+    assert f"code [1]  by me, {execution['id']}\n" in shown.stdout
+    assert "\n  seen\n" in shown.stdout
+    assert "listed.ipynb: 2 cells, hash " in shown.stderr
+
+    shown = cli("show", session_id)
+    assert "runs in listed.ipynb\n" in shown.stdout
+    assert f"  cell {execution['id']} in listed.ipynb through the file\n" in shown.stdout
+    rows = cli("sessions", "--open").stdout.splitlines()
+    (row,) = (row for row in rows if row.startswith(session_id))
+    assert row.split()[-2:] == ["me", "listed.ipynb"]
+
+
+def test_a_notebook_that_is_not_there_has_no_cells(cli: Cli) -> None:
+    done = cli("cells", "nowhere.ipynb")
+    assert done.returncode == 4
+    assert "nowhere.ipynb" in done.stderr
