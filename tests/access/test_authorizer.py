@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
-from access_asking import VERBS
+from access_asking import VERBS, Verb
 from asking import Agent, Send
 from jupyter_server.auth import Authorizer
 from on_disk import record_bytes, recorded_sessions
@@ -54,15 +55,43 @@ def with_token(jp_auth_header: dict[str, str]) -> dict[str, str]:
     return dict(jp_auth_header)
 
 
-async def test_each_verb_asks_once_to_look_at_kernels_or_to_run_in_them(
+def permission(verb: Verb) -> tuple[str, str]:
+    """Say what a verb should ask for: notebooks are contents, all else is about kernels."""
+    on_contents = verb.path.startswith("notebooks") or verb.path.endswith(("/accept", "/discard"))
+    if on_contents:
+        return ("read" if verb.method == "GET" else "write", "contents")
+    return ("read" if verb.method == "GET" else "execute", "kernels")
+
+
+async def test_each_verb_asks_once_to_read_or_to_do_something(
     ask: Send, authorizer: Selective, with_token: dict[str, str]
 ) -> None:
+    authorizer.allowed = {"read", "execute", "write"}
     for verb in VERBS:
         authorizer.asked.clear()
         answered = await ask(verb.method, verb.path, headers=with_token, body=verb.body)
         assert answered.status == verb.status
-        action = "read" if verb.method == "GET" else "execute"
-        assert authorizer.asked == [(action, "kernels")], verb
+        assert authorizer.asked == [permission(verb)], verb
+
+
+async def test_an_agents_cell_enters_a_notebook_only_if_its_person_may_write_there(
+    agent: Agent, authorizer: Selective, jp_root_dir: Path, history_dir: Path
+) -> None:
+    nbformat.write(nbformat.v4.new_notebook(), jp_root_dir / "n.ipynb")
+    asked = {"agent": {"name": "a"}, "target": {"kind": "notebook", "path": "n.ipynb"}}
+    refused = await agent.ask("POST", "sessions", asked)
+    assert (refused.status, refused.json["code"]) == (403, "forbidden")
+    assert refused.json["detail"] == {"action": "write", "resource": "contents"}
+    assert recorded_sessions(history_dir) == []
+    authorizer.allowed = {"read", "execute", "write"}
+    session = (await agent.ask("POST", "sessions", asked)).json
+    authorizer.allowed = {"read", "execute"}
+    route = f"sessions/{session['id']}/executions"
+    for placement in ("end", {"after": "c"}):
+        body = {"source": "1", "placement": placement}
+        refused = await agent.ask("POST", route, body)
+        assert (refused.status, refused.json["code"]) == (403, "forbidden")
+    assert (await agent.run(session, "1", placement="none"))["status"] == "ok"
 
 
 async def test_whoever_may_only_read_sees_everything_and_runs_nothing(

@@ -17,7 +17,7 @@ def test_an_empty_body_stands_for_an_empty_object() -> None:
 @pytest.mark.parametrize(
     ("body", "field", "said"),
     [
-        (b'{"source": 1}', "source", "source: Expected `str`, got `int`"),
+        (b'{"source": 1}', "source", "source: Expected `str | null`, got `int`"),
         (b'{"source": "1", "x y": 1}', "x y", "unknown field `x y`"),
         (b'{"source": "1", "wait": 1e999}', "wait", "Number out of range"),
         (b'{"source": "1", "wait": -Infinity}', "wait", "not a finite number"),
