@@ -15,6 +15,7 @@ from ..records import (
     Closed,
     Dispatched,
     DisplayUpdated,
+    Entry,
     ExecutionRecord,
     Finished,
     JournalEntry,
@@ -95,7 +96,7 @@ def opened(entry: Opened, head: Chain) -> Session:
     )
 
 
-def executions_of(entry: JournalEntry) -> tuple[ExecutionId, ...]:
+def executions_of(entry: Entry) -> tuple[ExecutionId, ...]:
     """Return which executions' records an entry is part of."""
     if isinstance(entry, DisplayUpdated):
         return tuple(dict.fromkeys(target.execution_id for target in entry.targets))

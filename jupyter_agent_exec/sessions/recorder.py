@@ -10,11 +10,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 
 from msgspec.structs import replace
 
 from ..errors import HistoryUnavailable
 from ..journal.blobs import pack_outputs
+from ..journal.fold import executions_of
 from ..journal.session import SessionJournal
 from ..kernels.displays import DisplayUpdate
 from ..kernels.people import PersonExecution
@@ -39,7 +41,7 @@ RETRY_DELAY = 1.0
 
 
 class Recorder:
-    """Writes how executions ended; its methods may be called from any thread.
+    """Writes how executions ended; what is not async may be called from any thread.
 
     Parameters
     ----------
@@ -76,8 +78,20 @@ class Recorder:
         self._retry: asyncio.Task[None] | None = None
         self._stopped: asyncio.Future[None] = self._loop.create_future()
 
-    def unrun(self, execution: LiveExecution) -> None:
-        """Write the end of an execution that never reached a kernel."""
+    async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
+        """Write an entry about what is to happen; HistoryUnavailable if that cannot be."""
+        await self._in_disk_thread(partial(self._journal.append, [entry], payloads))
+
+    async def record(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
+        """Write an entry about what has happened; kept if that cannot be written now."""
+        await self._in_disk_thread(partial(self.note, [entry], payloads))
+
+    async def unrun(self, execution: LiveExecution) -> None:
+        """Write the end of an execution that never ran, and wait until it is written."""
+        await self._in_disk_thread(partial(self._unrun, execution))
+        await execution.finished
+
+    def _unrun(self, execution: LiveExecution) -> None:
         assert execution.ending is not None
         status, reason = execution.ending
         entry = Finished(
@@ -152,7 +166,7 @@ class Recorder:
             )
             payloads.extend(packed.payloads)
         if entries and self.note(entries, payloads):
-            self._on_loop(self._late, late.execution_id)
+            self._tell_of_late(entries)
 
     def person(self, kernel_id: str, told: PersonExecution) -> None:
         """Write what a person ran in the kernel."""
@@ -203,6 +217,13 @@ class Recorder:
         else:
             record = replace(record, entry_hash=hashes[0], chain=self._journal.head)
             self._on_loop(self._finished, execution, record)
+            self._tell_of_late(entries[1:])
+
+    def _tell_of_late(self, entries: Sequence[Entry]) -> None:
+        """Tell whose outputs are others now: a display may be updated from a later execution."""
+        changed = (id for entry in entries for id in executions_of(entry))
+        for execution_id in dict.fromkeys(changed):
+            self._on_loop(self._late, execution_id)
 
     def _try_again(
         self, execution: LiveExecution | None = None, record: ExecutionRecord | None = None
@@ -220,6 +241,9 @@ class Recorder:
         unwritten, self._unwritten = self._unwritten, []
         for execution, record in unwritten:
             self._finished(execution, replace(record, chain=self._journal.head))
+
+    async def _in_disk_thread(self, write: Callable[[], object]) -> None:
+        await self._loop.run_in_executor(self._disk, write)
 
     def _on_loop(self, call: Callable[..., None], *args: object) -> None:
         if not self._loop.is_closed():
