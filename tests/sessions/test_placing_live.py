@@ -1,0 +1,263 @@
+"""Cells of executions in a notebook that nobody has open: real kernels, real files."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import nbformat
+import pytest
+from asking import Agent
+from living_notebook import NOTEBOOK, Desk, entries, finished, notebook_target, until_status
+from nbformat.sign import NotebookNotary
+
+from jupyter_agent_exec.records import digest_of
+
+PLOT = """
+import base64
+from IPython.display import display
+png = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5"
+    "ErkJggg=="
+)
+display({"image/png": png, "text/plain": "<Figure>"}, raw=True)
+"""
+SCRIPT = """
+from IPython.display import display
+display({"application/javascript": "alert(1)", "text/plain": "<it>"}, raw=True)
+"""
+
+
+class Notebook:
+    """A notebook on disk, and an agent's session with it."""
+
+    def __init__(self, agent: Agent, desk: Desk) -> None:
+        self.agent = agent
+        self.desk = desk
+        self.session: dict[str, Any] = {}
+
+    async def open(self, *sources: str) -> None:
+        self.desk.writes(NOTEBOOK, *sources)
+        self.session = await self.agent.open(target=notebook_target())
+
+    def read(self) -> Any:
+        """Return the notebook as it is on disk, which is always valid."""
+        notebook = nbformat.read(self.desk.root / NOTEBOOK, as_version=4)
+        nbformat.validate(notebook)
+        return notebook
+
+    @property
+    def ids(self) -> list[str]:
+        return [cell.id for cell in self.read().cells]
+
+    def cell(self, id: str) -> Any:
+        (found,) = [cell for cell in self.read().cells if cell.id == id]
+        return found
+
+    async def run(self, source: str | None, **asked: Any) -> dict[str, Any]:
+        """Run to the end, until that is in the file or never will be."""
+        execution = await finished(self.agent, await self.agent.run(self.session, source, **asked))
+        return await self.until_told(execution)
+
+    async def until_told(self, execution: dict[str, Any]) -> dict[str, Any]:
+        while execution["document"] is None or execution["document"]["status"] == "writing":
+            execution = (await self.agent.get(f"executions/{execution['id']}")).json
+        return execution
+
+    async def decide(self, execution: dict[str, Any], what: str) -> dict[str, Any]:
+        answered = await self.agent.ask("POST", f"executions/{execution['id']}/{what}")
+        assert answered.status == 200, answered.body
+        return dict(answered.json)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether Jupyter trusts the notebook when it is opened."""
+        notary: NotebookNotary = self.desk.server.contents_manager.notary
+        return notary.check_signature(self.read())
+
+
+@pytest.fixture
+def notebook(agent: Agent, desk: Desk) -> Notebook:
+    return Notebook(agent, desk)
+
+
+async def test_a_cell_is_written_into_the_file(notebook: Notebook) -> None:
+    await notebook.open("a = 1")
+    before = notebook.read().cells[0]
+    done = await notebook.run("print('hello')")
+    document = done["document"]
+    assert document == {
+        "path": NOTEBOOK,
+        "cell_id": done["id"],
+        "via": "contents",
+        "status": "written",
+        "outputs": "inert",
+        "reason": None,
+    }
+    assert notebook.ids == [before.id, done["id"]]
+    assert notebook.read().cells[0] == before
+    cell = notebook.cell(done["id"])
+    assert cell.source == "print('hello')"
+    assert cell.execution_count == done["execution_count"]
+    assert cell.outputs[0].text == "hello\n"
+    ours = dict(cell.metadata.agent_exec)
+    assert ours == {**done["cell"]["metadata"]["agent_exec"], "outputs": "inert"}
+    told = await entries(notebook.agent, notebook.session)
+    assert [entry["document"] for entry in told if entry["type"] == "cell_written"] == [document]
+
+
+async def test_cells_go_where_they_are_asked_to(notebook: Notebook) -> None:
+    await notebook.open("1", "2")
+    first, last = notebook.ids
+    after = await notebook.run("'after'", placement={"after": first})
+    before = await notebook.run("'before'", placement={"before": first})
+    end = await notebook.run("'end'", placement="end")
+    nowhere = (await notebook.agent.run(notebook.session, "'none'", placement="none"))["document"]
+    assert notebook.ids == [before["id"], first, after["id"], last, end["id"]]
+    assert nowhere is None
+
+
+async def test_a_cell_that_is_there_is_run(notebook: Notebook) -> None:
+    await notebook.open("6 * 7")
+    (id,) = notebook.ids
+    done = await notebook.run(None, placement={"cell": id, "source_sha256": digest_of(b"6 * 7")})
+    assert done["source"] == "6 * 7"
+    assert notebook.ids == [id]
+    assert notebook.cell(id).outputs[0].data["text/plain"] == "42"
+    await notebook.run("6 * 8", placement={"cell": id})
+    assert notebook.cell(id).source == "6 * 8"
+    assert notebook.cell(id).outputs[0].data["text/plain"] == "48"
+
+
+@pytest.mark.parametrize(
+    ("placement", "status", "code"),
+    [
+        ({"after": "nowhere"}, 404, "cell_not_found"),
+        ({"cell": "nowhere"}, 404, "cell_not_found"),
+        ({"cell": "ID", "source_sha256": "0" * 64}, 409, "document_changed"),
+        ({"after": "ID", "before": "ID"}, 400, "invalid_request"),
+    ],
+)
+async def test_a_placement_that_cannot_be_is_refused_and_nothing_accepted(
+    notebook: Notebook, placement: dict[str, str], status: int, code: str
+) -> None:
+    await notebook.open("1")
+    (id,) = notebook.ids
+    asked = {key: id if value == "ID" else value for key, value in placement.items()}
+    answered = await notebook.agent.ask(
+        "POST",
+        f"sessions/{notebook.session['id']}/executions",
+        {"source": "2", "placement": asked},
+    )
+    assert (answered.status, answered.json["code"]) == (status, code)
+    if code == "document_changed":
+        assert answered.json["detail"]["source"] == "1"
+        assert answered.json["detail"]["source_sha256"] == digest_of(b"1")
+    assert notebook.ids == [id]
+    assert "accepted" not in [e["type"] for e in await entries(notebook.agent, notebook.session)]
+
+
+@pytest.mark.parametrize("content", ["no JSON", json.dumps({"nbformat": 3, "worksheets": []})])
+async def test_a_notebook_that_spoiled_meanwhile_keeps_nothing_from_running(
+    notebook: Notebook, content: str
+) -> None:
+    await notebook.open("1")
+    (notebook.desk.root / NOTEBOOK).write_text(content)
+    done = await notebook.run("6 * 7")
+    assert (done["status"], done["text"].strip()) == ("ok", "42")
+    document = done["document"]
+    assert (document["status"], document["cell_id"]) == ("not_written", None)
+    assert NOTEBOOK in document["reason"]
+    assert (notebook.desk.root / NOTEBOOK).read_text() == content
+
+
+async def test_a_notebook_that_vanished_keeps_nothing_from_running(notebook: Notebook) -> None:
+    await notebook.open("1")
+    (notebook.desk.root / NOTEBOOK).unlink()
+    done = await notebook.run("6 * 7")
+    assert done["status"] == "ok"
+    assert done["document"]["status"] == "not_written"
+    assert not (notebook.desk.root / NOTEBOOK).exists()
+
+
+async def test_many_lines_come_whole(notebook: Notebook) -> None:
+    await notebook.open()
+    done = await notebook.run("for i in range(3000): print(i, flush=True)")
+    (output,) = notebook.cell(done["id"]).outputs
+    assert output.text == "".join(f"{i}\n" for i in range(3000))
+
+
+async def test_what_the_kernel_clears_and_updates_is_so_in_the_cell(notebook: Notebook) -> None:
+    await notebook.open()
+    cleared = await notebook.run(
+        "from IPython.display import clear_output, display\n"
+        "print('gone')\nclear_output(wait=True)\nprint('stays')\n"
+        "handle = display('old', display_id=True)"
+    )
+    await notebook.run("handle.update('new')")
+    await notebook.agent.ask("POST", f"sessions/{notebook.session['id']}/close")
+    stream, display = notebook.cell(cleared["id"]).outputs
+    assert stream.text == "stays\n"
+    assert display.data["text/plain"] == "'new'"
+
+
+async def test_images_come_as_they_are(notebook: Notebook) -> None:
+    await notebook.open()
+    done = await notebook.run(PLOT)
+    (output,) = notebook.cell(done["id"]).outputs
+    assert output.data.keys() == {"image/png", "text/plain"}
+    assert done["document"]["outputs"] == "inert"
+
+
+async def test_what_is_active_is_held_until_a_person_accepts_it(notebook: Notebook) -> None:
+    await notebook.open("1")
+    done = await notebook.run(SCRIPT)
+    assert done["document"]["outputs"] == "held"
+    assert "application/javascript" not in notebook.cell(done["id"]).outputs[0].data
+    assert notebook.is_trusted
+    accepted = await notebook.decide(done, "accept")
+    assert accepted["document"]["outputs"] == "accepted"
+    cell = notebook.cell(done["id"])
+    assert cell.outputs[0].data["application/javascript"] == "alert(1)"
+    assert cell.metadata.agent_exec["outputs"] == "accepted"
+    assert notebook.is_trusted
+    discarded = await notebook.decide(done, "discard")
+    assert discarded["document"]["outputs"] == "discarded"
+    assert notebook.cell(done["id"]).outputs == []
+    assert discarded["cell"]["outputs"][0]["data"]["application/javascript"] == "alert(1)"
+    looked = (await notebook.agent.get(f"executions/{done['id']}")).json
+    assert looked["document"]["outputs"] == "discarded"
+
+
+async def test_all_of_a_closed_session_is_accepted_at_once(notebook: Notebook) -> None:
+    await notebook.open("1")
+    first, second = await notebook.run(SCRIPT), await notebook.run(SCRIPT)
+    await notebook.agent.ask("POST", f"sessions/{notebook.session['id']}/close")
+    answered = await notebook.agent.ask("POST", f"sessions/{notebook.session['id']}/accept")
+    assert answered.status == 200, answered.body
+    told = answered.json["executions"]
+    assert [execution["id"] for execution in told] == [first["id"], second["id"]]
+    assert {execution["document"]["outputs"] for execution in told} == {"accepted"}
+    for execution in (first, second):
+        assert "application/javascript" in notebook.cell(execution["id"]).outputs[0].data
+
+
+async def test_what_runs_cannot_be_decided_on(notebook: Notebook) -> None:
+    await notebook.open()
+    running = await notebook.agent.run(notebook.session, "import time; time.sleep(600)", wait=0)
+    await until_status(notebook.agent, running, "running")
+    answered = await notebook.agent.ask("POST", f"executions/{running['id']}/accept")
+    assert (answered.status, answered.json["code"]) == (409, "not_finished")
+    await notebook.agent.ask("POST", f"sessions/{notebook.session['id']}/interrupt")
+    await finished(notebook.agent, running)
+
+
+async def test_a_session_that_closes_leaves_nothing_half_told(notebook: Notebook) -> None:
+    await notebook.open()
+    running = await notebook.agent.run(notebook.session, "import time; time.sleep(600)", wait=0)
+    await until_status(notebook.agent, running, "running")
+    await notebook.agent.ask("POST", f"sessions/{notebook.session['id']}/close")
+    done = (await notebook.agent.get(f"executions/{running['id']}")).json
+    assert done["status"] == "interrupted"
+    assert done["document"]["status"] == "written"
+    assert notebook.cell(done["id"]).metadata.agent_exec["status"] == "interrupted"
