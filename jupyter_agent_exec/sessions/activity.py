@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from ..types import ExecutionId
+from .publishing import Action
 from .session import LiveSession
 
 EVENTS_SCHEMA_ID: Final = "https://schema.jupyter.org/jupyter_agent_exec/activity/v1"
@@ -34,7 +35,7 @@ class Activity:
 
     def publish(
         self,
-        action: Literal["opened", "closed", "kernel", "execution", "notebook", "person"],
+        action: Action,
         session: LiveSession,
         execution_id: ExecutionId | None = None,
         **told: Any,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -17,7 +17,6 @@ from ..access.scopes import Caller
 from ..errors import (
     AgentExecError,
     AlreadyFinished,
-    IdempotencyConflict,
     InvalidRequest,
     ServerStopping,
     SessionClosed,
@@ -44,6 +43,7 @@ from ..types import Digest, ExecutionId, SessionId
 from .attached import AttachedNotebook
 from .bounds import Bounds, Settings
 from .execution import LiveExecution
+from .keys import Keys
 from .opening import Opener
 from .queries import SearchQuery, SessionsQuery
 from .session import LiveSession
@@ -52,20 +52,6 @@ T = TypeVar("T")
 
 DOCUMENT_WAIT = 1.0
 """Seconds for which the answer of a finished execution waits for its cell in the notebook."""
-
-
-class _Known(NamedTuple):
-    """An execution that was asked for with an idempotency key."""
-
-    id: ExecutionId
-    body: Digest
-    accepted: asyncio.Future[None] | None
-
-    @property
-    def refused(self) -> bool:
-        """Whether it could not be recorded, so that the key is free again."""
-        done = self.accepted is not None and self.accepted.done()
-        return done and self.accepted.exception() is not None  # type: ignore[union-attr]
 
 
 class AgentSessions:
@@ -93,8 +79,7 @@ class AgentSessions:
         self._opening = 0
         self._by_client: dict[str, LiveSession] = {}
         self._client_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._key_locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        self._keys: dict[tuple[SessionId, str], _Known] = {}
+        self._keys = Keys(partial(self._read, history.find_by_key))
         self._started: asyncio.Task[None] | None = None
         self._stopping = False
 
@@ -222,8 +207,10 @@ class AgentSessions:
         if key is None:
             live, execution = await self._take(id, asked, caller, None, body)
         else:
-            async with self._key_locks.setdefault((id, key), asyncio.Lock()):
-                known = await self._known(SessionId(id), key, body)
+            session_id = SessionId(id)
+            async with self._keys.lock(session_id, key):
+                is_open = session_id in self._open
+                known = await self._keys.known(session_id, key, body, is_open=is_open)
                 if known is None:
                     live, execution = await self._take(id, asked, caller, key, body)
             if known is not None:
@@ -231,7 +218,7 @@ class AgentSessions:
         await asyncio.shield(execution.accepted)
         await self._until_finished(execution, wait)
         if execution.finished.done():
-            await live.until_shown(execution, min(wait, DOCUMENT_WAIT))
+            await live.showing.until_shown(execution, min(wait, DOCUMENT_WAIT))
         return live.execution_record(execution)
 
     async def _take(
@@ -248,7 +235,7 @@ class AgentSessions:
             body_sha256=None if key is None else body,
         )
         if key is not None:
-            self._keys[live.id, key] = _Known(execution.id, body, execution.accepted)
+            self._keys.use(live.id, key, body, execution)
         return live, execution
 
     async def execution(self, id: str, wait: float | None = 0) -> ExecutionRecord:
@@ -282,7 +269,7 @@ class AgentSessions:
         live = self._open.get(record.session_id)
         if live is None or record.document is not None:
             return record
-        return live.with_document(record)
+        return live.showing.with_document(record)
 
     async def cancel(self, id: str, caller: Caller) -> ExecutionRecord:
         """Take back an execution that waits, or interrupt it if it runs.
@@ -398,8 +385,7 @@ class AgentSessions:
 
     def _forget(self, session: LiveSession) -> None:
         self._open.pop(session.id, None)
-        for known in [known for known in self._keys if known[0] == session.id]:
-            del self._keys[known]
+        self._keys.forget(session.id)
         for client_id in [id for id, other in self._by_client.items() if other is session]:
             del self._by_client[client_id]
 
@@ -409,27 +395,6 @@ class AgentSessions:
     async def _until_finished(self, execution: LiveExecution, wait: float) -> None:
         if wait and not execution.finished.done():
             await asyncio.wait({execution.finished}, timeout=wait)
-
-    async def _known(self, id: SessionId, key: str, body: Digest) -> ExecutionId | None:
-        """Return the execution that was asked for with this key before."""
-        known = self._keys.get((id, key))
-        if known is not None and known.refused:
-            del self._keys[id, key]
-            known = None
-        if known is None and id not in self._open:
-            found = await self._read(self._history.find_by_key, id, key)
-            known = None if found is None else _Known(*found, None)
-        if known is None:
-            return None
-        if known.body != body:
-            raise IdempotencyConflict(
-                "Idempotency-Key: it was used in this session with another body.",
-                field="Idempotency-Key",
-                execution_id=known.id,
-            )
-        if known.accepted is not None:
-            await asyncio.shield(known.accepted)
-        return known.id
 
     async def live_session(self, id: str) -> LiveSession:
         """Return an open session.

@@ -25,7 +25,8 @@ from ..types import SessionId
 from .attached import AttachedNotebook, LiveKernel, NotebookKernels
 from .bounds import Bounds, Settings
 from .cells import MakeCells
-from .session import LiveSession, Publish
+from .publishing import Publish
+from .session import LiveSession
 
 T = TypeVar("T")
 
@@ -48,7 +49,7 @@ class Opener:
         notebooks: NotebookKernels,
         settings: Settings,
         *,
-        make_cells: MakeCells | None,
+        make_cells: MakeCells,
         publish: Publish,
         disk: Executor,
         log: logging.Logger,

@@ -6,9 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal, Protocol
 
 from msgspec.structs import replace
 
@@ -17,18 +16,16 @@ from ..errors import (
     AlreadyFinished,
     HistoryUnavailable,
     InitFailed,
-    InvalidRequest,
     KernelNotOwned,
     SessionClosed,
     TooManyRequests,
 )
 from ..journal.session import SessionJournal
 from ..kernels.kernel import Death, Kernel, KernelSource
-from ..models import Document, Execute, Placement, ScratchTarget, Session
+from ..models import Execute, ScratchTarget, Session
 from ..records import (
     SERVER,
     By,
-    CellWritten,
     Closed,
     Entry,
     ExecutionRecord,
@@ -44,6 +41,8 @@ from .bounds import Bounds
 from .cells import Cells, MakeCells, Place
 from .execution import LiveExecution
 from .lane import Lane
+from .publishing import Publish
+from .showing import Showing
 
 END_TIMEOUT = 5.0
 """Seconds beyond the interrupt's grace time to wait, when a session closes, for its record."""
@@ -61,19 +60,6 @@ SOMEBODY = By(kind="person")
 """Whoever works in JupyterLab; which of them is not known."""
 
 
-class Publish(Protocol):
-    """How the rest of the server hears that something changed."""
-
-    def __call__(
-        self,
-        action: Literal["opened", "closed", "kernel", "execution", "notebook", "person"],
-        session: LiveSession,
-        execution_id: ExecutionId | None = None,
-        **told: Any,
-    ) -> None:
-        """Tell it."""
-
-
 class LiveSession:
     """An open agent session."""
 
@@ -85,7 +71,7 @@ class LiveSession:
         *,
         bounds: Bounds,
         init_source: str | None,
-        make_cells: MakeCells | None,
+        make_cells: MakeCells,
         read: Callable[[str], ExecutionRecord],
         publish: Publish,
         leftovers: Tasks,
@@ -124,11 +110,11 @@ class LiveSession:
             disk=disk,
             log=log,
         )
-        self._cells: Cells | None = None
-        self._documents: dict[ExecutionId, Document] = {}
+        cells: Cells | None = None
         if self._notebook is not None:
             self._notebook.on_moved = self._moved
-            self._cells = None if make_cells is None else make_cells(self)
+            cells = make_cells(self)
+        self.showing = Showing(cells)
 
     # -- look --------------------------------------------------------------------------------------
 
@@ -175,22 +161,12 @@ class LiveSession:
     def execution_record(self, execution: LiveExecution) -> ExecutionRecord:
         """Return an execution as it stands."""
         if execution.finished.done():
-            return self.with_document(execution.finished.result())
+            return self.showing.with_document(execution.finished.result())
         outputs: list[Output] = []
         if execution.started_at is not None and execution.run is not None:
             assert execution.held_by is not None
             outputs = execution.held_by.connection.outputs(execution.run)
-        return self.with_document(replace(execution.standing(), outputs=outputs))
-
-    def with_document(self, record: ExecutionRecord) -> ExecutionRecord:
-        """Return the record of an execution with what became of its cell since."""
-        document = self.document(record.id)
-        return record if document is None else replace(record, document=document)
-
-    def document(self, id: ExecutionId) -> Document | None:
-        """Return what became of an execution's cell; None if it has none."""
-        document = None if self._cells is None else self._cells.document(id)
-        return document or self._documents.get(id)
+        return self.showing.with_document(replace(execution.standing(), outputs=outputs))
 
     async def recorded(self, execution_id: ExecutionId) -> ExecutionRecord:
         """Return a finished execution as it is in the history."""
@@ -225,7 +201,7 @@ class LiveSession:
         self._publish("opened", self, status="open")
         if self._notebook is not None and self._notebook.created:
             created = NotebookCreated(at=timestamp(), by=SERVER, path=self._notebook.path)
-            await self._lane.note(created)
+            await self._lane.recorder.record(created)
         begun = asyncio.ensure_future(self._lane.incarnations.begin(kernel))
         await asyncio.wait({begun}, timeout=None if kernel.owned else INIT_WAIT)
         if begun.done():
@@ -239,19 +215,11 @@ class LiveSession:
 
         Raises
         ------
-        InvalidRequest, CellNotFound, DocumentChanged
+        SessionClosed, InvalidRequest, CellNotFound, DocumentChanged
             Nothing is to be run.
         """
-        if self._notebook is None and isinstance(asked.placement, Placement):
-            raise InvalidRequest(
-                "placement: the session's target is not a notebook.", field="placement"
-            )
-        if self._cells is not None and asked.placement != "none":
-            self._check_open()
-            return await self._cells.find(asked.source, asked.placement)
-        if asked.source is None:
-            raise InvalidRequest("source: what is to be run?", field="source")
-        return None
+        self._check_open()
+        return await self.showing.place(asked)
 
     def execute(
         self,
@@ -289,14 +257,8 @@ class LiveSession:
             place=place,
         )
         if place is not None:
-            execution.accepted.add_done_callback(lambda _: self._show(execution, place))
+            self.showing.show(execution, place)
         return execution
-
-    async def until_shown(self, execution: LiveExecution, timeout: float) -> None:
-        """Wait until a finished execution's cell is in the notebook, or never will be."""
-        if self._cells is not None and execution.place is not None and timeout:
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._cells.written(execution.id), timeout)
 
     async def interrupt(self, by: By) -> None:
         """Interrupt what runs.
@@ -310,13 +272,15 @@ class LiveSession:
             for execution in list(self._lane.live.values()):
                 self._lane.give_up(execution, "cancelled", f"{reason} It was not run.")
         if self.running is not None:
-            await self._lane.interrupt(self.running, ("interrupted", reason), "asked", by)
+            await self._lane.in_kernel.interrupt(self.running, ("interrupted", reason), "asked", by)
 
     async def cancel(self, execution: LiveExecution, by: By) -> None:
         """Take back an execution that waits, or interrupt it if it runs."""
         reason = f"Cancelled by {by.named}."
         if execution is self.running:
-            await self._lane.interrupt(execution, ("interrupted", reason), "cancelled", by)
+            await self._lane.in_kernel.interrupt(
+                execution, ("interrupted", reason), "cancelled", by
+            )
         elif not execution.finished.done():
             self._lane.give_up(execution, "cancelled", reason)
         else:
@@ -334,7 +298,7 @@ class LiveSession:
         if not self._is_scratch:
             raise KernelNotOwned(NOT_OWNED)
         why = f"The kernel was restarted by {by.named}."
-        await self._lane.end_kernel(Death("restarted", why), ("interrupted", why), by)
+        await self._lane.in_kernel.end_kernel(Death("restarted", why), ("interrupted", why), by)
         await self._lane.incarnations.fresh()
         self._stirred()
 
@@ -351,16 +315,14 @@ class LiveSession:
     async def _close(self, reason: CloseReason, why: str, by: By) -> None:
         self._stirred()
         if (running := self.running) is not None and not running.is_behind:
-            await self._lane.interrupt(running, ("interrupted", why), "closing", by)
+            await self._lane.in_kernel.interrupt(running, ("interrupted", why), "closing", by)
             await asyncio.wait({running.finished}, timeout=self._bounds.interrupt_grace)
-        await self._lane.leave_kernel(("interrupted", why), by)
+        await self._lane.in_kernel.leave_kernel(("interrupted", why), by)
         await self._tasks.end(timeout=self._bounds.interrupt_grace + END_TIMEOUT)
         if self.has_kernel:  # it had just been started
-            await self._lane.leave_kernel(("interrupted", why), by)
+            await self._lane.in_kernel.leave_kernel(("interrupted", why), by)
             await self._tasks.end(timeout=END_TIMEOUT)
-        if self._cells is not None:
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._cells.close(), END_TIMEOUT)
+        await self.showing.close()
         closed = Closed(at=timestamp(), by=by, reason=reason)
         try:
             await self._loop.run_in_executor(self._disk, self._journal.close, closed)
@@ -375,7 +337,7 @@ class LiveSession:
     async def _born(self, kernel: Kernel) -> None:
         """Run the init source in a kernel that has not run anything of the session's."""
         self._publish("kernel", self)
-        self._lane.listen(kernel, self._record.record_people)
+        self._lane.in_kernel.listen(kernel, self._record.record_people)
         if self._init_source is None:
             return
         record = await self._lane.run_first(self._init_source, kernel, SERVER)
@@ -391,7 +353,7 @@ class LiveSession:
     async def _died(self, kernel: Kernel, death: Death) -> None:
         """Take note that the kernel ended by itself, or by somebody else's doing."""
         self._log.warning("%s: %s", self.id, death.message)
-        await self._lane.end_kernel(death, ("kernel_died", death.message), SERVER)
+        await self._lane.in_kernel.end_kernel(death, ("kernel_died", death.message), SERVER)
 
     async def _opened_late(self, begun: asyncio.Future[None]) -> None:
         """Stay with an opening that goes on though it was answered."""
@@ -400,25 +362,12 @@ class LiveSession:
         except AgentExecError as error:
             self._log.warning("%s: %s", self.id, error.message)
 
-    def _show(self, execution: LiveExecution, place: Place) -> None:
-        """Let an execution appear in the notebook, once it is accepted."""
-        assert self._cells is not None
-        if not execution.refused:
-            cells = self._cells
-            cells.accepted(execution, place)
-            execution.shown_by = lambda: cells.changed(execution)
-            execution.finished.add_done_callback(self._show_finished)
-
-    def _show_finished(self, finished: asyncio.Future[ExecutionRecord]) -> None:
-        assert self._cells is not None
-        self._cells.finished(finished.result())
-
     def _moved(self, before: str, path: str) -> None:
         """Take note that the notebook has another path."""
         entry = NotebookMoved(at=timestamp(), by=SOMEBODY, path=path, before=before)
 
         async def note() -> None:
-            await self._lane.note(entry)
+            await self._lane.recorder.record(entry)
             self._publish("notebook", self)
 
         if not self._closing:
@@ -426,13 +375,12 @@ class LiveSession:
 
     async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Write an entry about what is to happen; HistoryUnavailable if that cannot be."""
-        await self._lane.write(entry, payloads)
+        await self._lane.recorder.write(entry, payloads)
 
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Write an entry about what has happened; kept if that cannot be written now."""
-        if isinstance(entry, CellWritten):
-            self._documents[entry.execution_id] = entry.document
-        await self._lane.note(entry, payloads)
+        self.showing.noted(entry)
+        await self._lane.recorder.record(entry, payloads)
         self._publish("notebook", self)
 
     def document_changed(self, execution_id: ExecutionId) -> None:
@@ -453,8 +401,7 @@ class LiveSession:
         self._publish("execution", self, execution.id, **told)
 
     def _late(self, execution_id: ExecutionId) -> None:
-        if self._cells is not None:
-            self._cells.late(execution_id)
+        self.showing.late(execution_id)
         self._publish("execution", self, execution_id)
 
     def _stirred(self) -> None:
@@ -475,7 +422,7 @@ class LiveSession:
         if not self._lane.live and self.has_kernel:
             why = f"The kernel was shut down after {self._bounds.idle_timeout:g} idle seconds."
             self._tasks.start(
-                self._lane.end_kernel(Death("culled", why), ("interrupted", why), SERVER),
+                self._lane.in_kernel.end_kernel(Death("culled", why), ("interrupted", why), SERVER),
                 f"cull {self.id}",
             )
 

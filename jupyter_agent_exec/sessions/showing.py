@@ -1,0 +1,94 @@
+"""How a session's executions come to be shown in its notebook."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from ..errors import InvalidRequest
+from ..models import Document, Execute, Placement
+from ..records import CellWritten, Entry, ExecutionRecord
+from ..types import ExecutionId
+from .cells import Cells, Place
+from .execution import LiveExecution
+
+CLOSE_TIMEOUT = 10.0
+"""Seconds within which the cells must have been written when the session closes."""
+
+
+class Showing:
+    """Tells a session's cells of its executions, and its executions' answers of the cells.
+
+    Parameters
+    ----------
+    cells
+        None if the session's target is not a notebook.
+    """
+
+    def __init__(self, cells: Cells | None) -> None:
+        self._cells = cells
+        self._documents: dict[ExecutionId, Document] = {}
+
+    async def place(self, asked: Execute) -> Place | None:
+        """Find the place of an execution's cell; None if it has none.
+
+        Raises
+        ------
+        InvalidRequest, CellNotFound, DocumentChanged
+            Nothing is to be run.
+        """
+        if self._cells is None and isinstance(asked.placement, Placement):
+            raise InvalidRequest(
+                "placement: the session's target is not a notebook.", field="placement"
+            )
+        if self._cells is not None and asked.placement != "none":
+            return await self._cells.find(asked.source, asked.placement)
+        if asked.source is None:
+            raise InvalidRequest("source: what is to be run?", field="source")
+        return None
+
+    def show(self, execution: LiveExecution, place: Place) -> None:
+        """Let an execution appear in the notebook, once it is accepted."""
+        execution.accepted.add_done_callback(lambda _: self._show(execution, place))
+
+    def late(self, id: ExecutionId) -> None:
+        """Let outputs appear that came after their execution had finished."""
+        if self._cells is not None:
+            self._cells.late(id)
+
+    def noted(self, entry: Entry) -> None:
+        """Take note of what is recorded about a cell."""
+        if isinstance(entry, CellWritten):
+            self._documents[entry.execution_id] = entry.document
+
+    def document(self, id: ExecutionId) -> Document | None:
+        """Return what became of an execution's cell; None if it has none."""
+        document = None if self._cells is None else self._cells.document(id)
+        return document or self._documents.get(id)
+
+    def with_document(self, record: ExecutionRecord) -> ExecutionRecord:
+        """Return the record of an execution with what became of its cell since."""
+        document = self.document(record.id)
+        return record if document is None else replace(record, document=document)
+
+    async def until_shown(self, execution: LiveExecution, timeout: float) -> None:
+        """Wait until a finished execution's cell is in the notebook, or never will be."""
+        if self._cells is not None and execution.place is not None and timeout:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._cells.written(execution.id), timeout)
+
+    async def close(self) -> None:
+        """Write what is still to be written, within bounds."""
+        if self._cells is not None:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._cells.close(), CLOSE_TIMEOUT)
+
+    def _show(self, execution: LiveExecution, place: Place) -> None:
+        cells = self._cells
+        if cells is None or execution.refused:
+            return
+        cells.accepted(execution, place)
+        execution.shown_by = lambda: cells.changed(execution)
+        execution.finished.add_done_callback(lambda finished: cells.finished(finished.result()))
