@@ -133,7 +133,7 @@ class AsyncSession:
         return self._driver.feed(calls.executions(self.id))
 
     async def interrupt(self) -> None:
-        """Interrupt what runs in the kernel."""
+        """Interrupt what runs, as `Session.interrupt` does."""
         await self._driver.run(calls.interrupt(self.id))
 
     async def restart(self) -> None:

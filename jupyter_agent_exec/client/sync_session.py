@@ -81,7 +81,7 @@ class Session:
             Code in the kernel's language; None for that of the cell which `placement` names.
         placement
             Where in its notebook the cell goes: ``"end"``, ``"none"``, or a `Placement` after or
-            before a cell, or in place of one. It means nothing where there is no notebook.
+            before a cell, or in place of one. A `Placement` needs a session with a notebook.
         timeout
             Seconds it may run; the session's limit when None.
         queue_timeout
@@ -197,7 +197,7 @@ class Session:
         return self._driver.feed(calls.executions(self.id))
 
     def interrupt(self) -> None:
-        """Interrupt what runs in the kernel."""
+        """Interrupt what runs; in a person's kernel only what this session runs or has waiting."""
         self._driver.run(calls.interrupt(self.id))
 
     def restart(self) -> None:
