@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
@@ -63,7 +64,10 @@ class House:
     """A server's kernels, as far as these tests need a server."""
 
     def __init__(self, **config: Any) -> None:
-        self.kernels = AsyncMappingKernelManager(config=Config(config))
+        self._folder = TemporaryDirectory(prefix="kernels-")  # of connection files
+        self.kernels = AsyncMappingKernelManager(
+            config=Config(config), connection_dir=self._folder.name
+        )
         self.live = LiveKernels(self.kernels, log=LOG, start_timeout=SOON)
         self._people: list[Person] = []
 
@@ -85,6 +89,7 @@ class House:
         for kernel_id in list(self.kernels.list_kernel_ids()):
             await self.kernels.shutdown_kernel(kernel_id, now=True)
         self.kernels.context.destroy(linger=0)
+        self._folder.cleanup()
 
 
 @asynccontextmanager
