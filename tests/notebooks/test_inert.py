@@ -343,3 +343,7 @@ def test_html_that_each_parsing_changes_settles_or_is_held() -> None:
     copy, _ = of_data({"text/html": "<pre>\n\n\nx</pre>"})
     Parsed(copy["data"].get("text/html", ""))
     assert inert([copy])[0] == [copy]
+
+
+def test_the_text_of_a_script_is_not_shown() -> None:
+    assert sanitised("<b>x</b><script>f()</script><svg><text>y</text></svg>") == ("<b>x</b>", False)

@@ -339,8 +339,9 @@ VERSION_3 = {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "work
         ("", False),
         ("[]", False),
         (as_written(persons_notebook()).replace('"metadata": {', '"extra": {', 1), False),
+        (as_written(persons_notebook()).replace('"raw",', '"raw", "extra": 1,', 1), False),
     ],
-    ids=["nbformat 3", "nbformat 5", "no cell", "text", "empty", "list", "invalid"],
+    ids=["nbformat 3", "nbformat 5", "no cell", "text", "empty", "list", "no metadata", "invalid"],
 )
 async def test_what_is_no_valid_notebook_of_version_4_is_not_written_to(
     contents: Any, file: File, text: str, readable: bool
