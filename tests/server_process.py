@@ -70,8 +70,8 @@ class ServerProcess:
         assert answered.status_code == 200, answered.text
         return answered.json()
 
-    def open(self) -> str:
-        answered = self.ask("POST", "sessions", {"agent": {"name": "tester"}})
+    def open(self, **asked: Any) -> str:
+        answered = self.ask("POST", "sessions", {"agent": {"name": "tester"}, **asked})
         assert answered.status_code == 201, answered.text
         return str(answered.json()["id"])
 

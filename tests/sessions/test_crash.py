@@ -107,6 +107,18 @@ def while_output_floods(server: ServerProcess, traces: Traces) -> None:
     server.kill()
 
 
+def in_a_persons_notebook(server: ServerProcess, traces: Traces) -> None:
+    """One runs, another session's waits behind it, in a kernel that dies with its server."""
+    gate = Gate(traces.folder, f"notebook-{len(traces.marks)}")
+    target = {"kind": "notebook", "path": "person.ipynb", "create": True}
+    first, second = server.open(target=target), server.open(target=target)
+    traces.ask(server, first, gate.here + gate.wait)
+    gate.until_it_is_here()
+    traces.ask(server, first)
+    traces.ask(server, second)
+    server.kill()
+
+
 def right_at_the_end(server: ServerProcess, traces: Traces) -> None:
     gate = Gate(traces.folder, f"ends-{len(traces.marks)}")
     session = server.open()
@@ -119,7 +131,14 @@ def right_at_the_end(server: ServerProcess, traces: Traces) -> None:
 
 @pytest.mark.parametrize(
     "moment",
-    [while_it_accepts, while_they_wait, while_it_runs, while_output_floods, right_at_the_end],
+    [
+        while_it_accepts,
+        while_they_wait,
+        while_it_runs,
+        while_output_floods,
+        in_a_persons_notebook,
+        right_at_the_end,
+    ],
 )
 def test_what_a_killed_server_had_accepted_is_found_with_its_end_and_ran_at_most_once(
     tmp_path: Path, moment: Moment
