@@ -75,6 +75,12 @@ class InertCopy:
         return set_outputs([item.whole() for item in self._items])
 
 
+def html_length(steps: Iterable[OutputChange]) -> int:
+    """Return how many characters of HTML there are to be made inert."""
+    outputs = [step.output for step in steps if isinstance(step.output, dict)]
+    return sum(len(output.get("data", {}).get("text/html", "")) for output in outputs)
+
+
 def set_outputs(outputs: Sequence[Output]) -> list[OutputChange]:
     """Return the steps that make any outputs these."""
     first = OutputChange(index=0, truncate=True)

@@ -30,10 +30,13 @@ from .changes import (
     Unreachable,
     Way,
 )
-from .inert_copy import InertCopy
+from .inert_copy import InertCopy, html_length
 
 MERGE_DELAY = 0.1
 """Seconds for which changes are gathered before they are sent."""
+
+LARGE_HTML = 50_000
+"""Characters of HTML from which on they are made inert in a thread."""
 
 RENAME_LOOKS = 10
 """How often to look, so many seconds apart, for a notebook that is not where it was."""
@@ -254,7 +257,7 @@ class CellWriter:
         seen = self._told
         self._via = way.via
         _settle(self.reached)
-        steps = self._take()
+        steps = await self._take()
         told = self._tell()
         if whole:
             await way.apply(self._all(told, put=True), self._expected())
@@ -270,7 +273,7 @@ class CellWriter:
     async def _send_whole(self, *, put: bool) -> None:
         """Send the cell as a whole by whichever way works."""
         self._way = None
-        self._take()
+        await self._take()
         told = self._tell()
         changes = self._all(told, put=put)
         self._via = await self._documents.apply(self._path(), changes, self._expected())
@@ -298,9 +301,11 @@ class CellWriter:
 
     # -- what is written ---------------------------------------------------------------------------
 
-    def _take(self) -> list[OutputChange]:
-        """Take the outputs' changes into the copy."""
+    async def _take(self) -> list[OutputChange]:
+        """Take the outputs' changes into the copy; large HTML without holding up the loop."""
         self._version, steps = self._changes(self._version)
+        if html_length(steps) > LARGE_HTML:
+            return await asyncio.to_thread(self._copy.feed, steps)
         return self._copy.feed(steps)
 
     def _tell(self) -> SetCell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -35,7 +36,7 @@ async def rewrite_late(documents: Documents, path: str, record: ExecutionRecord)
         cell = _found(notebook, document.cell_id)
         if cell is None or not _shows(cell, record) or joined(cell["source"]) != record.source:
             return None
-        copy, held = inert(record.outputs)
+        copy, held = await asyncio.to_thread(inert, record.outputs)
         what: Literal["inert", "held"] = "held" if held else "inert"
         expected = Expected(cells={document.cell_id: ("code", record.source)})
         changes = _changes(document.cell_id, record, what, copy)

@@ -274,6 +274,21 @@ async def test_what_is_active_is_held_and_said_to_be():
     assert "application/javascript" not in tab.cells["x"]["outputs"][0]["data"]
 
 
+async def test_large_tables_are_made_inert_too():
+    tab = DictWay(notebook())
+    rows = "<tr><td>1</td></tr>" * 5000
+    async with kept(tab) as it:
+        for index in range(3):
+            html = f"<table>{rows}</table><script>alert({index})</script>"
+            output = {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}
+            it.printing.steps.append(OutputChange(index=index, output=output))
+        it.writer.stir()
+        assert (await it.ends()).outputs == "held"
+    tables = [output["data"]["text/html"] for output in tab.cells["x"]["outputs"]]
+    assert [table.count("<td>") for table in tables] == [5000] * 3
+    assert "script" not in "".join(tables)
+
+
 async def test_a_notebook_that_cannot_be_written_is_told_and_tried_again_at_the_end():
     file = DictWay(notebook(), via="contents", streams=False)
 

@@ -171,6 +171,13 @@ async def rest() -> None:
         await asyncio.sleep(0)
 
 
+async def late_is_written(session: Session, id: str) -> None:
+    """Wait until nothing writes to a cell any more."""
+    await rest()
+    async with session.placing.lock(id):
+        await rest()
+
+
 @pytest.fixture
 def tab() -> DictWay:
     return DictWay(notebook(code("a", "1"), code("b", "2")))
@@ -371,12 +378,13 @@ async def test_late_output_that_comes_while_it_is_written_is_written_next(
     session.owner.records["x"] = replace(done, outputs=[HTML])
     tab.acknowledged = asyncio.Event()
     session.cells.late("x")
-    await rest()
+    while not tab.under_way:
+        await asyncio.sleep(0)
     session.owner.records["x"] = replace(session.owner.records["x"], outputs=[HTML, HTML])
     session.cells.late("x")
     tab.acknowledged.set()
-    await rest()
-    assert tab.cells["x"]["outputs"] == [HTML, HTML]
+    while tab.cells["x"]["outputs"] != [HTML, HTML]:
+        await asyncio.sleep(0)
     assert tab.most_under_way == 1
 
 
@@ -388,7 +396,7 @@ async def test_late_output_comes_into_the_cell_inert(session: Session, tab: Dict
     session.owner.records["x"] = replace(done, outputs=late)
     session.cells.late("x")
     session.cells.late("x")
-    await rest()
+    await late_is_written(session, "x")
     assert tab.cells["x"]["outputs"] == [*execution.outputs(), HTML]
     assert tab.cells["x"]["metadata"]["agent_exec"]["outputs"] == "held"
     assert session.owner.entries[-1].document.outputs == "held"
@@ -404,7 +412,7 @@ async def test_late_output_leaves_a_decision_alone(session: Session, tab: DictWa
         done, outputs=[HTML], document=replace(done.document, outputs=what)
     )
     session.cells.late("x")
-    await rest()
+    await late_is_written(session, "x")
     assert tab.content is before
 
 
@@ -426,7 +434,7 @@ async def test_late_output_leaves_a_persons_cell_alone(
     before, attempts = tab.content, tab.attempts
     session.owner.records["x"] = replace(session.owner.records["x"], outputs=[HTML])
     session.cells.late("x")
-    await rest()
+    await late_is_written(session, "x")
     assert tab.content is before
     assert tab.attempts == attempts
 
@@ -441,5 +449,5 @@ async def test_closing_writes_what_is_still_to_be_written(tab: DictWay):
     assert session.owner.entries[0].document.status == "written"
     session.owner.records["x"] = replace(session.owner.records["x"], outputs=[HTML])
     session.cells.late("x")
-    await rest()
+    await late_is_written(session, "x")
     assert file.cells["x"]["outputs"] == []
