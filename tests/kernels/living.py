@@ -42,6 +42,13 @@ class Person:
             self._replies[message["parent_header"]["msg_id"]] = message["content"]
         return self._replies[msg_id]
 
+    async def sees_output(self, msg_id: str) -> None:
+        """Wait until a cell has printed something."""
+        while True:
+            message = await self.client.get_iopub_msg(timeout=SOON)
+            if message["msg_type"] == "stream" and message["parent_header"]["msg_id"] == msg_id:
+                return
+
     async def has_run(self, source: str) -> dict[str, Any]:
         return await self.reply(self.runs(source))
 

@@ -463,12 +463,14 @@ async def test_a_persons_cell_whose_end_is_not_seen_is_told_as_incomplete(gate: 
         told: list[PersonExecution] = []
         kernel.connection.on_person.add(told.append)
         kernel.connection.person_outputs_bytes = 100_000
-        person.runs(gate.source)
+        source = f"print('on', flush=True)\n{gate.source}"
+        msg_id = person.runs(source)
         await running(gate)
+        await person.sees_output(msg_id)  # then all who listen have been sent what came before
         os.kill(h.kernels.get_kernel(kernel_id).provisioner.pid, signal.SIGKILL)
         await ended(kernel)
         await kernel.let_go()
-        assert [(it.source, it.status, it.complete) for it in told] == [(gate.source, None, False)]
+        assert [(it.source, it.status, it.complete) for it in told] == [(source, None, False)]
 
 
 # -- manners ---------------------------------------------------------------------------------------
