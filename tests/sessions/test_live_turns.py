@@ -20,6 +20,8 @@ from living_notebook import (
 )
 from real_server import Gate
 
+from jupyter_agent_exec.kernels.turns import PATIENCE
+
 
 async def together(agent: Agent, desk: Desk, **asked: Any) -> tuple[Person, dict[str, Any]]:
     """Return a person and an agent's session at one notebook."""
@@ -217,9 +219,7 @@ async def test_the_stream_tells_what_is_waited_for(agent: Agent, desk: Desk, gat
 async def test_the_init_source_waits_its_turn_and_runs_once_in_a_life(
     agent: Agent, desk: Desk
 ) -> None:
-    _, session = await together(
-        agent, desk, init_source="inits = globals().get('inits', 0) + 1"
-    )
+    _, session = await together(agent, desk, init_source="inits = globals().get('inits', 0) + 1")
     for _ in range(2):
         done = await agent.run(session, "inits", placement="none")
         assert done["text"].strip() == "1"
@@ -295,3 +295,39 @@ async def test_a_session_whose_server_is_asked_again_has_the_same_answer(
     await until_status(agent, both[0].json, "ok")
     await person.reply(cell)
     assert (await agent.run(session, "n", placement="none"))["text"].strip() == "1"
+
+
+@pytest.mark.parametrize("how", ["close", "cancel"])
+async def test_what_stands_in_the_kernels_own_queue_is_stopped_when_it_begins_and_not_before(
+    agent: Agent, desk: Desk, tmp_path: Path, how: str
+) -> None:
+    """A person who always has a cell queued is first, until the agent has lost its patience."""
+    first, second = gate_in(tmp_path / "first"), gate_in(tmp_path / "second")
+    person, session = await together(agent, desk)
+    cells = [person.runs(first.source), person.runs(second.source)]
+    await asyncio.to_thread(first.wait_until_it_runs)
+    looping = await started(agent, session, "while True: pass")
+    clock = await agent.open(target=notebook_target())
+    await finished(agent, await started(agent, clock, "1", queue_timeout=PATIENCE + 0.5))
+    first.let_it_go_on()
+    await asyncio.to_thread(second.wait_until_it_runs)
+    await until_recorded(agent, session, "dispatched")
+    assert (await until_it_waits_for(agent, looping, "person"))["execution_id"] is None
+    if how == "close":
+        await agent.ask("POST", f"sessions/{session['id']}/close")
+        ended = await finished(agent, looping)
+        assert (ended["status"], "closed" in ended["reason"]) == ("cancelled", True)
+    else:
+        cancel = asyncio.ensure_future(agent.ask("POST", f"executions/{looping['id']}/cancel"))
+    second.let_it_go_on()
+    assert [(await person.reply(cell))["status"] for cell in cells] == ["ok", "ok"]
+    if how == "cancel":
+        await cancel
+        assert (await finished(agent, looping))["status"] == "interrupted"
+    assert (await person.has_run("1"))["status"] == "ok"
+    assert (await agent.run(clock, "1", placement="none"))["status"] == "ok"
+
+
+def gate_in(folder: Path) -> Gate:
+    folder.mkdir()
+    return Gate(folder)
