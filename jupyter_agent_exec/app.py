@@ -179,7 +179,9 @@ class AgentExecApp(ExtensionApp):
         self.serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
         self.opened = OpenedWays(log=self.log)
-        self.stored = StoredWays(self.serverapp.contents_manager, self.log)
+        self.stored = StoredWays(
+            self.serverapp.contents_manager, self.log, saved=self.opened.written
+        )
         shared = SharedWays(
             self.serverapp.extension_manager,
             partial(self.serverapp.web_app.settings.get, "file_id_manager"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeAlias
 from weakref import WeakValueDictionary
@@ -56,9 +56,19 @@ class StoredWays:
     ----------
     contents
         The server's contents manager.
+    saved
+        Called with the path of a notebook that was saved here, and the hash of its file; None if
+        the contents manager knows no hashes.
     """
 
-    def __init__(self, contents: Contents, log: logging.Logger) -> None:
+    def __init__(
+        self,
+        contents: Contents,
+        log: logging.Logger,
+        *,
+        saved: Callable[[str, str | None], None] | None = None,
+    ) -> None:
+        self._saved = saved
         self._files = _Files(contents)
         self._tasks = Tasks(log)
         self._ways: WeakValueDictionary[str, _StoredWay] = WeakValueDictionary()
@@ -68,7 +78,7 @@ class StoredWays:
         path = path.strip("/")
         way = self._ways.get(path)
         if way is None:
-            way = self._ways[path] = _StoredWay(path, self._files, self._tasks)
+            way = self._ways[path] = _StoredWay(path, self._files, self._tasks, self._saved)
         return way
 
     async def stop(self) -> None:
@@ -100,7 +110,14 @@ class _StoredWay:
     via: Via = "contents"
     streams = False
 
-    def __init__(self, path: str, files: _Files, tasks: Tasks) -> None:
+    def __init__(
+        self,
+        path: str,
+        files: _Files,
+        tasks: Tasks,
+        saved: Callable[[str, str | None], None] | None,
+    ) -> None:
+        self._saved = saved
         self._path = path
         self._files = files
         self._tasks = tasks
@@ -153,6 +170,8 @@ class _StoredWay:
                 asked.end()
             for asked, error in refused:
                 asked.end(error)
+            if made and self._saved is not None:
+                self._saved(self._path, await self._files.hash(self._path))
             return
         for asked in batch:
             asked.end(Moved(f"{self._path} was saved by others {MAX_TRIES} times meanwhile."))
@@ -256,6 +275,15 @@ class _Files:
             raise await self._refusal(path, error) from error
         key = "hash" if self._hashes and model.get("hash") else "last_modified"
         return bool(now.get(key) == model.get(key))
+
+    async def hash(self, path: str) -> str | None:
+        """Return the hash of a notebook's file now; None if there is none to be had."""
+        try:
+            got = self._contents.get(path, type="notebook", content=False, **self._asked)
+            found = (await ensure_async(got)).get("hash")
+        except (HTTPError, OSError):
+            return None
+        return found if isinstance(found, str) else None
 
     async def save(self, path: str, notebook: dict[str, Any]) -> None:
         """Save a notebook."""

@@ -272,6 +272,20 @@ async def test_callers_that_wait_share_one_save_and_each_has_its_own_failure(
     assert counting.saves == 1
 
 
+async def test_who_shows_the_notebook_hears_of_a_save_and_of_the_hash_since(
+    contents: Any, file: File
+) -> None:
+    heard: list[tuple[str, str | None]] = []
+    ways = StoredWays(contents, LOG, saved=lambda path, hash: heard.append((path, hash)))
+    way = await ways.reach(f"/{API_PATH}")
+    with pytest.raises(Moved):
+        await way.apply([put()], Expected(order=[]))
+    await way.apply([put()], ANY)
+    await ways.stop()
+    model = await ensure_async(contents.get(API_PATH, content=False, require_hash=True))
+    assert heard == [(API_PATH, model["hash"])]
+
+
 async def test_a_cell_that_would_not_be_valid_fails_its_own_caller_only(
     contents: Any, file: File
 ) -> None:
