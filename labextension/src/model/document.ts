@@ -7,6 +7,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { applyChanges, Moved, readNotebook } from './apply';
+import { SteadyView } from './view';
 import type { Asked, IAnswered, IShown } from '../api/changes';
 
 /** Milliseconds within which a save has to end; a dialog may be in its way. */
@@ -14,6 +15,9 @@ const SAVE_TIMEOUT = 4000;
 
 /** Milliseconds for which nobody has typed when a file is read again. */
 const IDLE = 1000;
+
+/** Metadata that JupyterLab itself sets when it has a kernel. */
+const KERNELS_METADATA = new Set(['kernelspec', 'language_info']);
 
 /** How often that is waited for. */
 const IDLE_TRIES = 3;
@@ -48,6 +52,7 @@ export class OpenDocument implements IDisposable {
     context.saveState.connect(this._onSaveState, this);
     context.sessionContext.kernelChanged.connect(this._emitChanged, this);
     model.stateChanged.connect(this._onStateChanged, this);
+    model.metadataChanged.connect(this._onMetadataChanged, this);
     model.contentChanged.connect(this._onContentChanged, this);
   }
 
@@ -79,8 +84,9 @@ export class OpenDocument implements IDisposable {
     context.saveState.disconnect(this._onSaveState, this);
     context.sessionContext.kernelChanged.disconnect(this._emitChanged, this);
     context.model.stateChanged.disconnect(this._onStateChanged, this);
+    context.model.metadataChanged.disconnect(this._onMetadataChanged, this);
     context.model.contentChanged.disconnect(this._onContentChanged, this);
-    for (const panel of [...this._panels]) {
+    for (const panel of [...this._panels.keys()]) {
       this._removePanel(panel);
     }
     this._disposed.emit();
@@ -106,7 +112,7 @@ export class OpenDocument implements IDisposable {
 
   /** Take a panel that shows the notebook. */
   addPanel(panel: DocumentPanel): void {
-    this._panels.add(panel);
+    this._panels.set(panel, new SteadyView(panel.content));
     for (const event of ['pointerdown', 'keydown']) {
       panel.node.addEventListener(event, this._onUsed, true);
     }
@@ -145,14 +151,14 @@ export class OpenDocument implements IDisposable {
     if (!this._isWritable) {
       return { status: 'read_only' };
     }
-    const views = Array.from(this._panels, ({ content }) => ({
-      content,
-      active: content.activeCell?.model.id,
-      mode: content.mode
-    }));
+    let change = () => applyChanges(this.context.model, changes, expected);
+    for (const view of this._panels.values()) {
+      const within = change;
+      change = () => view.hold(within);
+    }
     this._isApplying = true;
     try {
-      applyChanges(this.context.model, changes, expected);
+      change();
     } catch (error) {
       if (error instanceof Moved) {
         return { status: 'moved', message: error.message };
@@ -162,25 +168,7 @@ export class OpenDocument implements IDisposable {
       this._isApplying = false;
     }
     this._changedInSave ||= this._isSaving;
-    for (const { content, active, mode } of views) {
-      if (content.activeCell?.model.id !== active) {
-        this._activate(content, active, mode);
-      }
-    }
     return { status: 'ok' };
-  }
-
-  /** Make the cell active again that a change has taken the place of. */
-  private _activate(
-    content: DocumentPanel['content'],
-    id: string | undefined,
-    mode: DocumentPanel['content']['mode']
-  ): void {
-    const index = content.widgets.findIndex(cell => cell.model.id === id);
-    if (index >= 0) {
-      content.activeCellIndex = index;
-      content.mode = mode;
-    }
   }
 
   /** Save what is from agents; never what a person has not saved. */
@@ -231,12 +219,19 @@ export class OpenDocument implements IDisposable {
       return;
     }
     this._isDirty = dirty;
-    this._hasPersonsEdits = dirty && !this._isApplying;
+    this._hasPersonsEdits = dirty && !this._isApplying && !this._isKernels;
     this._changed.emit();
   }
 
+  /** A change of metadata is followed at once by one of content. */
+  private _onMetadataChanged(_: unknown, { key }: { key: string }): void {
+    this._isKernelsNext = KERNELS_METADATA.has(key);
+  }
+
   private _onContentChanged(): void {
-    if (this._isApplying) {
+    this._isKernels = this._isKernelsNext;
+    this._isKernelsNext = false;
+    if (this._isApplying || this._isKernels) {
       return;
     }
     this._editedInSave = true;
@@ -281,13 +276,15 @@ export class OpenDocument implements IDisposable {
     this._changed.emit();
   }
 
-  private readonly _panels = new Set<DocumentPanel>();
+  private readonly _panels = new Map<DocumentPanel, SteadyView>();
   private _changedInSave = false;
   private _editedInSave = false;
   private _hasPersonsEdits: boolean;
   private _isApplying = false;
   private _isDirty: boolean;
   private _isDisposed = false;
+  private _isKernels = false;
+  private _isKernelsNext = false;
   private _isSaving = false;
   private _usedAt = performance.now();
   private _changed = new Signal<this, void>(this);

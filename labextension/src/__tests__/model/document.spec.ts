@@ -102,6 +102,24 @@ describe('OpenDocument', () => {
       ["an agent's", true, () => apply([PUT])],
       ["a person's", false, edit],
       [
+        "JupyterLab's own, of the kernel",
+        true,
+        () => context.model.setMetadata('language_info', { name: 'julia' })
+      ],
+      [
+        'other metadata',
+        false,
+        () => context.model.setMetadata('title', 'mine')
+      ],
+      [
+        "JupyterLab's own, then a person's",
+        false,
+        () => {
+          context.model.setMetadata('language_info', { name: 'julia' });
+          edit();
+        }
+      ],
+      [
         "an agent's, then a person's",
         false,
         async () => {

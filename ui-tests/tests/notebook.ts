@@ -1,0 +1,234 @@
+/** A notebook that a person has open, and an agent that works in it. */
+import { expect } from '@jupyterlab/galata';
+import type { ICodeCellModel } from '@jupyterlab/cells';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { APIRequestContext, Page } from '@playwright/test';
+
+const API = 'api/agent-exec';
+
+/** What a test needs to know of a cell. */
+export interface ICell {
+  id: string;
+  source: string;
+  text: string;
+  execution_count: number | null;
+  state: string;
+}
+
+/** A cell as its file has it. */
+export function codeCell(id: string, source: string) {
+  return {
+    cell_type: 'code',
+    id,
+    source,
+    metadata: {},
+    outputs: [],
+    execution_count: null
+  };
+}
+
+/** The files of the server. */
+export class Files {
+  constructor(
+    private readonly _request: APIRequestContext,
+    private readonly _baseURL: string
+  ) {}
+
+  /** Write a notebook with these cells. */
+  async write(path: string, cells: object[]): Promise<void> {
+    const content = {
+      cells,
+      metadata: {
+        kernelspec: { name: 'python3', display_name: 'Python 3 (ipykernel)' },
+        language_info: { name: 'python' }
+      },
+      nbformat: 4,
+      nbformat_minor: 5
+    };
+    const response = await this._request.put(this._url(path), {
+      data: { type: 'notebook', format: 'json', content }
+    });
+    expect(response.ok(), await response.text()).toBe(true);
+  }
+
+  /** The sources of a notebook's cells, with their stream outputs. */
+  async cells(path: string): Promise<{ source: string; text: string }[]> {
+    const response = await this._request.get(this._url(path));
+    const { content } = await response.json();
+    return content.cells.map(
+      (cell: { source: string; outputs?: { text?: string }[] }) => ({
+        source: cell.source,
+        text: (cell.outputs ?? []).map(({ text }) => text ?? '').join('')
+      })
+    );
+  }
+
+  private _url(path: string): string {
+    return `${this._baseURL}/api/contents/${path}`;
+  }
+}
+
+/** An agent in a person's notebook. */
+export class NotebookAgent {
+  private constructor(
+    private readonly _request: APIRequestContext,
+    private readonly _baseURL: string,
+    private readonly _sessionId: string
+  ) {}
+
+  /** Open a session in a notebook. */
+  static async open(
+    request: APIRequestContext,
+    baseURL: string,
+    path: string
+  ): Promise<NotebookAgent> {
+    const response = await request.post(`${baseURL}/${API}/sessions`, {
+      data: { agent: { name: 'analyst' }, target: { kind: 'notebook', path } },
+      timeout: 60_000
+    });
+    expect(response.status(), await response.text()).toBe(201);
+    const { id } = await response.json();
+    return new NotebookAgent(request, baseURL, id);
+  }
+
+  /** Run a source in a cell, wait for its end, and tell by which way it went. */
+  async run(
+    source: string,
+    placement: 'end' | { before: string } = 'end'
+  ): Promise<string> {
+    const { id, status } = await this.begin(source, placement, 60);
+    expect(status).toBe('ok');
+    return this.via(id);
+  }
+
+  /** Run a source in a cell. */
+  async begin(
+    source: string,
+    placement: 'end' | { before: string } = 'end',
+    wait = 0
+  ): Promise<{ id: string; status: string }> {
+    const url = `${this._baseURL}/${API}/sessions/${this._sessionId}/executions`;
+    const response = await this._request.post(url, {
+      data: { source, placement, wait },
+      timeout: 90_000
+    });
+    expect(response.ok(), await response.text()).toBe(true);
+    return response.json();
+  }
+
+  /** Wait until an execution's cell is written, and tell by which way. */
+  async via(id: string): Promise<string> {
+    const url = `${this._baseURL}/${API}/executions/${id}?wait=60`;
+    let via = '';
+    await expect
+      .poll(async () => {
+        const response = await this._request.get(url, { timeout: 90_000 });
+        const { document } = await response.json();
+        via = document?.via;
+        return document;
+      })
+      .toMatchObject({ status: 'written' });
+    return via;
+  }
+
+  /** Make edits. */
+  async edit(path: string, edits: object[]): Promise<string> {
+    const name = encodeURIComponent(path);
+    const url = `${this._baseURL}/${API}/notebooks/${name}/cells`;
+    const response = await this._request.patch(url, {
+      data: { session_id: this._sessionId, edits }
+    });
+    expect(response.status(), await response.text()).toBe(200);
+    return (await response.json()).via;
+  }
+
+  /** Close the session. */
+  async close(): Promise<void> {
+    const url = `${this._baseURL}/${API}/sessions/${this._sessionId}/close`;
+    await this._request.post(url, { data: {}, timeout: 60_000 });
+  }
+}
+
+/** The notebook of a page, as it is shown there. */
+export class OpenNotebook {
+  constructor(
+    readonly page: Page,
+    readonly path: string
+  ) {}
+
+  /** Wait until the notebook is open with its kernel, as the server knows. */
+  async ready(request: APIRequestContext, baseURL: string, tabs = 1) {
+    await expect
+      .poll(async () => {
+        const response = await request.get(`${baseURL}/${API}/notebooks`);
+        const { notebooks } = await response.json();
+        const found = notebooks.find(
+          (each: { path: string }) => each.path === this.path
+        );
+        return found?.kernel && found.tabs;
+      })
+      .toBe(tabs);
+  }
+
+  /** The cells of the model. */
+  cells(): Promise<ICell[]> {
+    return this.page.evaluate(path => {
+      const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+      if (panel.context.path !== path) {
+        throw new Error(`${panel.context.path} is open, not ${path}`);
+      }
+      return Array.from(panel.context.model.cells, model => {
+        const cell = model.sharedModel;
+        const { outputs = [], execution_count = null } = cell.toJSON() as {
+          outputs?: { text?: string }[];
+          execution_count?: number | null;
+        };
+        return {
+          id: cell.getId(),
+          source: cell.getSource(),
+          text: outputs.map(({ text }) => text ?? '').join(''),
+          execution_count,
+          state: (model as ICodeCellModel).executionState ?? ''
+        };
+      });
+    }, this.path);
+  }
+
+  /** Whether something is unsaved. */
+  dirty(): Promise<boolean> {
+    return this.page.evaluate(() => {
+      const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+      return panel.context.model.dirty;
+    });
+  }
+
+  /** Save as a person does. */
+  async save(): Promise<void> {
+    await this.page.keyboard.press('Control+s');
+    await expect.poll(() => this.dirty()).toBe(false);
+  }
+
+  /** Scroll so that a cell is at the top. */
+  async scrollTo(index: number): Promise<void> {
+    await this.page.evaluate(async index => {
+      const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+      await panel.content.scrollToItem(index, 'start');
+    }, index);
+  }
+
+  /** The first cell in sight, and how far from the top it stands. */
+  inSight(): Promise<{ id: string; top: number }> {
+    return this.page.evaluate(() => {
+      const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+      const { content } = panel;
+      const top = content.outerNode.getBoundingClientRect().top;
+      for (const cell of content.widgets) {
+        const { bottom, top: from } = cell.node.getBoundingClientRect();
+        if (cell.isAttached && bottom > top + 5) {
+          return { id: cell.model.id, top: Math.round(from - top) };
+        }
+      }
+      throw new Error('No cell is in sight');
+    });
+  }
+}
