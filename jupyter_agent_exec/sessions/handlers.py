@@ -241,9 +241,11 @@ class TextHandler(SessionsBase):
         """Read a range of an execution's text, or with `grep` the lines that match."""
         found: Text | TextMatches
         if query.grep is None:
-            found = await self.manager.text(execution_id, query.offset, query.limit)
+            found = await self.manager.finding.text(execution_id, query.offset, query.limit)
         else:
-            found = await self.manager.grep(execution_id, query.grep, query.offset, query.limit)
+            found = await self.manager.finding.grep(
+                execution_id, query.grep, query.offset, query.limit
+            )
         self.answer(found)
 
 
@@ -254,7 +256,7 @@ class NotebookHandler(SessionsBase):
     @requires("history:read", answers={200: "application/x-ipynb+json"})
     async def get(self, session_id: str) -> None:
         """Export a session as a notebook."""
-        pieces = await self.manager.notebook(session_id)
+        pieces = await self.manager.finding.notebook(session_id)
         self.set_header("Content-Type", "application/x-ipynb+json")
         self.set_header("Content-Disposition", f'attachment; filename="{session_id}.ipynb"')
         await self.send_pieces(_in_chunks(pieces))
@@ -267,7 +269,7 @@ class JournalHandler(SessionsBase):
     @requires("history:read", answers={200: "application/jsonl"})
     async def get(self, session_id: str) -> None:
         """Read a session's journal as it is on disk."""
-        path = await self.manager.journal(session_id)
+        path = await self.manager.finding.journal(session_id)
         self.set_header("Content-Type", "application/jsonl")
         self.set_header("Content-Disposition", f'attachment; filename="{session_id}.jsonl"')
         with path.open("rb") as file:
@@ -281,7 +283,7 @@ class BlobHandler(SessionsBase):
     @requires("history:read", answers={200: "*/*"})
     async def get(self, digest: str) -> None:
         """Read a payload; what it holds was made by code that nobody vouches for."""
-        path, mimetype, size = await self.manager.blob(digest)
+        path, mimetype, size = await self.manager.finding.blob(digest)
         self.set_header("Content-Type", mimetype)
         self.set_header("Content-Length", str(size))
         self.set_header("Content-Disposition", f'attachment; filename="{digest[:16]}"')
@@ -298,7 +300,7 @@ class SearchHandler(SessionsBase):
     @requires("history:read", query=SearchQuery, answers={200: SearchResults})
     async def get(self, query: SearchQuery) -> None:
         """Search sources, text outputs and errors of all executions."""
-        self.answer(await self.manager.search(query))
+        self.answer(await self.manager.finding.search(query))
 
 
 class StatusHandler(SessionsBase):

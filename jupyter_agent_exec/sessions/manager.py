@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
-from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -30,22 +28,18 @@ from ..models import (
     Execute,
     NotebookTarget,
     OpenSession,
-    SearchResults,
     ServerStatus,
     Session,
-    Text,
-    TextMatches,
 )
-from ..ranges import grep, read_range
 from ..records import SERVER, ExecutionRecord, digest_of
-from ..text import transcript
 from ..types import Digest, ExecutionId, SessionId
 from .attached import AttachedNotebook
 from .bounds import Bounds, Settings
 from .execution import LiveExecution
+from .finding import Finding
 from .keys import Keys
 from .opening import Opener
-from .queries import SearchQuery, SessionsQuery
+from .queries import SessionsQuery
 from .session import LiveSession
 
 T = TypeVar("T")
@@ -79,6 +73,7 @@ class AgentSessions:
         self._opening = 0
         self._by_client: dict[str, LiveSession] = {}
         self._client_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.finding = Finding(history, self._read, self.execution)
         self._keys = Keys(partial(self._read, history.find_by_key))
         self._started: asyncio.Task[None] | None = None
         self._stopping = False
@@ -297,48 +292,7 @@ class AgentSessions:
                 return session, execution
         return None
 
-    # -- the history -------------------------------------------------------------------------------
-
-    async def text(self, id: str, offset: int, limit: int) -> Text:
-        """Return a range of an execution's whole text."""
-        record = await self.execution(id)
-        return await self.in_thread(partial(self._in_text, record, read_range, offset, limit))
-
-    async def grep(self, id: str, pattern: str, offset: int, limit: int) -> TextMatches:
-        """Return the lines of an execution's whole text that match."""
-        record = await self.execution(id)
-
-        def search(file: BinaryIO, offset: int, limit: int, omitted_bytes: int) -> TextMatches:
-            return grep(file, pattern, offset, limit, omitted_bytes)
-
-        return await self.in_thread(partial(self._in_text, record, search, offset, limit))
-
-    async def search(self, query: SearchQuery) -> SearchResults:
-        """Return executions that match, the newest first."""
-        return await self._read(
-            self._history.search,
-            query.q,
-            agent=query.agent,
-            status=query.status,
-            session_id=query.session_id,
-            since=query.since,
-            until=query.until,
-            has_image=query.has_image,
-            after=query.after,
-            limit=query.limit,
-        )
-
-    async def blob(self, digest: str) -> tuple[Path, str, int]:
-        """Return a large payload's file, MIME type and size; BlobNotFound if there is none."""
-        return await self._read(self._history.blob, digest)
-
-    async def journal(self, id: str) -> Path:
-        """Return a session's journal; SessionNotFound if there is none."""
-        return await self._read(self._history.journal_path, id)
-
-    async def notebook(self, id: str) -> Iterator[str]:
-        """Return a session as the text of a notebook, piece by piece; the pieces block."""
-        return await self._read(self._history.notebook, id)
+    # -- the server --------------------------------------------------------------------------------
 
     async def status(self) -> ServerStatus:
         """Return how things stand."""
@@ -376,7 +330,7 @@ class AgentSessions:
         finally:
             self._opening -= 1
         try:
-            await session.open(kernel)
+            await session.open(kernel, caller.by())
         except AgentExecError:
             await session.close("init_failed", SERVER)
             self._forget(session)
@@ -417,21 +371,6 @@ class AgentSessions:
     def _as_it_stands(self, record: Session) -> Session:
         live = self._open.get(record.id)
         return record if live is None else live.record()
-
-    def _in_text(
-        self,
-        record: ExecutionRecord,
-        read: Callable[[BinaryIO, int, int, int], T],
-        offset: int,
-        limit: int,
-    ) -> T:
-        if record.text is None:
-            data = transcript(record.outputs).encode()
-            with io.BytesIO(data) as file:
-                return read(file, offset, limit, 0)
-        path, _, _ = self._history.blob(record.text)
-        with path.open("rb") as file:
-            return read(file, offset, limit, record.omitted_text_bytes)
 
     async def _begun(self) -> None:
         """Wait until the history has been taken up; ServerStopping when it is put down."""

@@ -187,7 +187,7 @@ class LiveSession:
 
     # -- do ----------------------------------------------------------------------------------------
 
-    async def open(self, kernel: Kernel) -> None:
+    async def open(self, kernel: Kernel, by: By) -> None:
         """Begin with a kernel; run the init source there.
 
         In a kernel that others use too it has to wait for its turn, and opening does not wait for
@@ -200,7 +200,7 @@ class LiveSession:
         """
         self._publish("opened", self, status="open")
         if self._notebook is not None and self._notebook.created:
-            created = NotebookCreated(at=timestamp(), by=SERVER, path=self._notebook.path)
+            created = NotebookCreated(at=timestamp(), by=by, path=self._notebook.path)
             await self._lane.recorder.record(created)
         begun = asyncio.ensure_future(self._lane.incarnations.begin(kernel))
         await asyncio.wait({begun}, timeout=None if kernel.owned else INIT_WAIT)
