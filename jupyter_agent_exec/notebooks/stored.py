@@ -146,6 +146,7 @@ class _StoredWay:
 
     async def _save_all(self) -> None:
         """Save until nobody waits any more; not within a caller, who may be cancelled."""
+        batch: Sequence[_Asked] = ()
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
@@ -156,6 +157,9 @@ class _StoredWay:
                         asked.end(type(error)(error.message, **error.detail))
         finally:
             self._saving = False
+            left, self._waiting = [*batch, *self._waiting], []
+            for asked in left:  # a contents manager may fail in any way
+                asked.end(self._unwritable("could not be saved; the server's log says why"))
 
     async def _save(self, batch: Sequence[_Asked]) -> None:
         for _ in range(MAX_TRIES):

@@ -414,6 +414,21 @@ async def test_a_save_that_fails_is_told_to_all_who_wait(contents: Any, file: Fi
     assert outcomes[0] is not outcomes[1]
 
 
+async def test_a_contents_manager_that_breaks_leaves_nobody_waiting(
+    contents: Any, file: File, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Hashing):
+        async def save(self, model: Any, path: str) -> Any:
+            raise RuntimeError("It is broken.")
+
+    way = await StoredWays(Broken(contents), LOG).reach(API_PATH)
+    for _ in range(2):
+        with pytest.raises(DocumentUnwritable, match="log says why"):
+            await way.apply([put()], ANY)
+    await asyncio.sleep(0)
+    assert "It is broken." in caplog.text
+
+
 async def test_a_notebook_that_vanishes_before_it_is_saved_is_told(
     contents: Any, file: File
 ) -> None:
