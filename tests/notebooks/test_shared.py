@@ -310,8 +310,8 @@ async def test_live_documents_are_listed_where_they_are_now(
     ways: SharedWays, file: Path, open_page: Open, jp_fetch: Any, jp_root_dir: Path
 ) -> None:
     async with open_page("a.ipynb"):
-        way = await reached(ways)
         assert ways.paths() == ["a.ipynb"]
+        way = await reached(ways)
         body = json.dumps({"path": "b.ipynb"})
         await jp_fetch("api/contents", "a.ipynb", method="PATCH", body=body)
         assert ways.paths() == ["b.ipynb"]

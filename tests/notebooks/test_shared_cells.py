@@ -320,6 +320,7 @@ def test_cells_are_found_while_others_add_remove_and_rename_them(both: Both) -> 
     both.apply(put("n"))
     del both.shared.ycells[0]
     both.shared.append_cell(code("d"))
+    both.live.apply([put("d", "is there already")], NOTHING)
     both.live.apply([SetSource(cell_id=CellId("n"), source="found")], NOTHING)
     both.shared.ycells[0]["id"] = "renamed"
     both.live.apply([SetSource(cell_id=CellId("renamed"), source="too")], NOTHING)
@@ -329,7 +330,7 @@ def test_cells_are_found_while_others_add_remove_and_rename_them(both: Both) -> 
 
 
 def test_a_persons_undo_leaves_agents_cells_alone(both: Both) -> None:
-    both.shared.set_cell(0, source="x = 1 + 1")
+    both.shared.ycells[0]["source"].insert(5, " + 1")
     both.live.apply([put("n", "agent's"), standing("n")], NOTHING)
     both.live.apply([steps("n", output(0, STDOUT))], NOTHING)
     both.shared.undo_manager.undo()
