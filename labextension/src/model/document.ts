@@ -102,7 +102,7 @@ export class OpenDocument implements IDisposable {
       path: _contents.localPath(path),
       collaborative: model.collaborative ?? false,
       writable: this._isWritable,
-      dirty: model.dirty,
+      dirty: this._isUnsaved,
       only_agents: !this._hasPersonsEdits,
       unused_seconds: this._unused / 1000,
       kernel_id: sessionContext.session?.kernel?.id ?? null,
@@ -137,6 +137,11 @@ export class OpenDocument implements IDisposable {
     }
   }
 
+  /** Whether there are edits; a kernel's metadata are none. */
+  private get _isUnsaved(): boolean {
+    return this._hasPersonsEdits || this._hasAgentsEdits;
+  }
+
   private get _isWritable(): boolean {
     const { contentsModel, model } = this.context;
     return !model.readOnly && contentsModel?.writable !== false;
@@ -168,13 +173,21 @@ export class OpenDocument implements IDisposable {
       this._isApplying = false;
     }
     this._changedInSave ||= this._isSaving;
+    this._noteAgentsEdits();
     return { status: 'ok' };
+  }
+
+  private _noteAgentsEdits(): void {
+    if (this._isDirty && !this._hasAgentsEdits) {
+      this._hasAgentsEdits = true;
+      this._changed.emit();
+    }
   }
 
   /** Save what is from agents; never what a person has not saved. */
   private async _save(): Promise<IAnswered> {
     const { context } = this;
-    if (!context.model.dirty) {
+    if (!this._isUnsaved) {
       return { status: 'ok' };
     }
     if ((await this._hasFileChanged()) || this._hasPersonsEdits) {
@@ -196,7 +209,7 @@ export class OpenDocument implements IDisposable {
     const { context } = this;
     const changed = await this._hasFileChanged();
     // A file takes a moment to read, in which nobody should begin to type.
-    if (context.model.dirty || this._unused < IDLE) {
+    if (this._isUnsaved || this._unused < IDLE) {
       return { status: 'moved', message: 'Somebody works in it.' };
     }
     if (changed) {
@@ -219,6 +232,7 @@ export class OpenDocument implements IDisposable {
       return;
     }
     this._isDirty = dirty;
+    this._hasAgentsEdits &&= dirty;
     this._hasPersonsEdits = dirty && !this._isApplying && !this._isKernels;
     this._changed.emit();
   }
@@ -250,6 +264,7 @@ export class OpenDocument implements IDisposable {
       this._isApplying = !this._editedInSave;
       this.context.model.dirty = true;
       this._isApplying = false;
+      this._noteAgentsEdits();
     }
   }
 
@@ -279,6 +294,7 @@ export class OpenDocument implements IDisposable {
   private readonly _panels = new Map<DocumentPanel, SteadyView>();
   private _changedInSave = false;
   private _editedInSave = false;
+  private _hasAgentsEdits = false;
   private _hasPersonsEdits: boolean;
   private _isApplying = false;
   private _isDirty: boolean;

@@ -102,11 +102,6 @@ describe('OpenDocument', () => {
       ["an agent's", true, () => apply([PUT])],
       ["a person's", false, edit],
       [
-        "JupyterLab's own, of the kernel",
-        true,
-        () => context.model.setMetadata('language_info', { name: 'julia' })
-      ],
-      [
         'other metadata',
         false,
         () => context.model.setMetadata('title', 'mine')
@@ -143,6 +138,16 @@ describe('OpenDocument', () => {
       });
       context.model.dirty = false;
       expect(opened.shown().only_agents).toBe(true);
+    });
+
+    it("is nobody's when JupyterLab has set the kernel's metadata", async () => {
+      context.model.setMetadata('language_info', { name: 'julia' });
+      expect(context.model.dirty).toBe(true);
+      expect(opened.shown().dirty).toBe(false);
+      expect(await ask('save')).toEqual({ status: 'ok' });
+      expect(context.saves).toBe(0);
+      await apply([PUT]);
+      expect(opened.shown()).toMatchObject({ dirty: true, only_agents: true });
     });
 
     it('is taken for the person when it was unsaved before', () => {
