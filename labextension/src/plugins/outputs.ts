@@ -68,7 +68,8 @@ function decision(
         trans.__(
           'This cell is a copy. Decide about its outputs where the agent ran it: %1',
           plainName(original)
-        )
+        ),
+        { autoClose: 8000 }
       );
     }
   };

@@ -1,0 +1,483 @@
+/** What a notebook tells of the agents that work in it. */
+import { createHash } from 'node:crypto';
+import { expect, test } from '@jupyterlab/galata';
+import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { APIRequestContext, Locator } from '@playwright/test';
+
+const WINDOWING = ['contentVisibility', 'full', 'defer', 'none'];
+
+/** What a cell says of an execution that nobody remembers. */
+function record(ran: string, given: object = {}) {
+  return {
+    session_id: 's_00000000000000000000000000',
+    execution_id: 'x_00000000000000000000000000',
+    seq: 1,
+    agent: { name: 'analyst', version: '1.2', model: 'any-model' },
+    username: 'ada',
+    status: 'ok',
+    accepted_at: '2026-01-02T03:04:05.000Z',
+    started_at: '2026-01-02T03:04:05.000Z',
+    finished_at: '2026-01-02T03:04:06.500Z',
+    source_sha256: createHash('sha256').update(ran).digest('hex'),
+    outputs: 'inert',
+    ...given
+  };
+}
+
+function codeCell(id: string, source: string, agent_exec?: object) {
+  return {
+    cell_type: 'code',
+    id,
+    source,
+    metadata: agent_exec ? { agent_exec } : {},
+    execution_count: 1,
+    outputs: [{ output_type: 'stream', name: 'stdout', text: `of ${id}\n` }]
+  };
+}
+
+function notebook(cells: object[]) {
+  const kernelspec = { name: 'python3', display_name: 'Python 3 (ipykernel)' };
+  return { cells, metadata: { kernelspec }, nbformat: 4, nbformat_minor: 5 };
+}
+
+/** The notebook that is open. */
+class OpenNotebook {
+  constructor(
+    private readonly _page: IJupyterLabPageFixture,
+    private readonly _folder: string
+  ) {}
+
+  /** Write a notebook and open it. */
+  async show(name: string, cells: object[]): Promise<string> {
+    const path = `${this._folder}/${name}`;
+    await this._page.contents.uploadContent(
+      JSON.stringify(notebook(cells)),
+      'text',
+      path
+    );
+    await this._page.notebook.openByPath(path);
+    await this._page.notebook.activate(name);
+    return path;
+  }
+
+  cell(index: number): Locator {
+    return this._page.locator(
+      `.jp-Notebook [data-windowed-list-index="${index}"]`
+    );
+  }
+
+  badge(index: number): Locator {
+    return this.cell(index).getByRole('group', { name: /^Agent / });
+  }
+
+  get badges(): Locator {
+    return this._page.getByRole('group', { name: /^Agent / });
+  }
+
+  /** Run a command of the notebook on a cell. */
+  async command(id: string, index: number): Promise<void> {
+    await this._page.evaluate(
+      ([command, at]) => {
+        const { app } = window.galata;
+        const { content } = app.shell.currentWidget as NotebookPanel;
+        content.activeCellIndex = at as number;
+        content.deselectAll();
+        // Not waited for: a cell may run for long.
+        void app.commands.execute(command as string);
+      },
+      [id, index]
+    );
+  }
+}
+
+/** An agent in a notebook. */
+class NotebookAgent {
+  private constructor(
+    private readonly _request: APIRequestContext,
+    private readonly _api: string,
+    private readonly _id: string
+  ) {}
+
+  static async attach(
+    request: APIRequestContext,
+    baseURL: string,
+    path: string,
+    name: string
+  ): Promise<NotebookAgent> {
+    const api = `${baseURL}/api/agent-exec`;
+    const response = await request.post(`${api}/sessions`, {
+      data: { agent: { name }, target: { kind: 'notebook', path }, title: name }
+    });
+    expect(response.status(), await response.text()).toBe(201);
+    return new NotebookAgent(request, api, (await response.json()).id);
+  }
+
+  async run(source: string, wait = 30): Promise<string> {
+    const response = await this._request.post(
+      `${this._api}/sessions/${this._id}/executions`,
+      { data: { source, wait }, timeout: 60_000 }
+    );
+    expect([201, 202], await response.text()).toContain(response.status());
+    return (await response.json()).id;
+  }
+
+  async status(id: string): Promise<string> {
+    const response = await this._request.get(`${this._api}/executions/${id}`);
+    return (await response.json()).status;
+  }
+
+  async close(): Promise<void> {
+    await this._request.post(`${this._api}/sessions/${this._id}/close`, {
+      data: {}
+    });
+  }
+}
+
+const it = test.extend<{
+  opened: OpenNotebook;
+  attach: (path: string, name?: string) => Promise<NotebookAgent>;
+}>({
+  opened: async ({ page, tmpPath }, use) => {
+    await use(new OpenNotebook(page, tmpPath));
+  },
+  attach: async ({ request, baseURL }, use) => {
+    const agents: NotebookAgent[] = [];
+    await use(async (path, name = 'analyst') => {
+      const agent = await NotebookAgent.attach(
+        request,
+        baseURL ?? '',
+        path,
+        name
+      );
+      agents.push(agent);
+      return agent;
+    });
+    for (const agent of agents) {
+      await agent.close();
+    }
+  }
+});
+
+it('a badge tells whose a cell is, when it ran and how it ended', async ({
+  opened
+}) => {
+  await opened.show('words.ipynb', [
+    codeCell('mine', 'x = 1'),
+    codeCell('theirs', 'y = 2', record('y = 2')),
+    codeCell('failed', 'z', record('z', { status: 'error' })),
+    codeCell('before', 'a', record('a', { status: 'running' })),
+    codeCell('odd', 'b', { agent: 'analyst' }),
+    codeCell('turned', 'c', record('c', { agent: { name: 'an\u202ealyst' } }))
+  ]);
+  await expect(opened.badge(1)).toContainText('Done');
+  await expect(opened.badge(1)).toContainText('1.5 s');
+  await expect(opened.badge(1)).toContainText('analyst for ada');
+  await expect(opened.badge(1).locator('time')).toHaveAttribute(
+    'datetime',
+    '2026-01-02T03:04:05.000Z'
+  );
+  await expect(opened.badge(2)).toContainText('Error');
+  await expect(opened.badge(3)).toContainText('Not finished when saved');
+  await expect(opened.badge(5)).toContainText('an\ufffdalyst for ada');
+  await expect(opened.badges).toHaveCount(4);
+  const hidden = opened.badge(1).getByText('Edited since it ran');
+  await expect(hidden).toBeHidden();
+});
+
+it('a badge tells that the cell was edited since it ran', async ({
+  page,
+  opened
+}) => {
+  await opened.show('edited.ipynb', [
+    codeCell('changed', 'y = 3', record('y = 2')),
+    codeCell('same', 'z = 2', record('z = 2'))
+  ]);
+  const words = (index: number) =>
+    opened.badge(index).getByText('Edited since it ran');
+  await expect(words(0)).toBeVisible();
+  await expect(words(1)).toBeHidden();
+  await opened.cell(1).locator('.cm-content').click();
+  await page.keyboard.press('End');
+  await page.keyboard.type('0');
+  await expect(words(1)).toBeVisible();
+  await page.keyboard.press('Backspace');
+  await expect(words(1)).toBeHidden();
+});
+
+for (const windowingMode of WINDOWING) {
+  it.describe(`with windowing mode ${windowingMode}`, () => {
+    it.use({
+      mockSettings: {
+        '@jupyterlab/notebook-extension:tracker': { windowingMode }
+      }
+    });
+
+    it('badges survive scrolling, moves, copies and undo', async ({
+      page,
+      opened
+    }) => {
+      const cells = Array.from({ length: 80 }, (_, index) =>
+        index % 10 === 5
+          ? codeCell(`c${index}`, `a${index}`, record(`a${index}`))
+          : codeCell(`c${index}`, `x = ${index}`)
+      );
+      await opened.show('long.ipynb', cells);
+      await expect(opened.badge(5)).toHaveCount(1);
+      await opened.command('notebook:cut-cell', 5);
+      await expect(opened.badge(5)).toHaveCount(0);
+      await opened.command('notebook:undo-cell-action', 0);
+      await expect(opened.badge(5)).toHaveCount(1);
+      await opened.command('notebook:move-cell-up', 5);
+      await expect(opened.badge(4)).toHaveCount(1);
+      await expect(opened.badge(5)).toHaveCount(0);
+      await opened.command('notebook:copy-cell', 4);
+      await opened.command('notebook:paste-cell-below', 0);
+      await expect(opened.badge(1)).toHaveCount(1);
+      await expect(opened.badge(5)).toHaveCount(1);
+      await page.evaluate(() => {
+        const { content } = window.galata.app.shell
+          .currentWidget as NotebookPanel;
+        return content.scrollToItem(76, 'center');
+      });
+      await expect(opened.badge(76)).toBeVisible();
+      await page.evaluate(() => {
+        const { content } = window.galata.app.shell
+          .currentWidget as NotebookPanel;
+        return content.scrollToItem(0, 'start');
+      });
+      await expect(opened.badge(1)).toBeVisible();
+      await expect(opened.badge(1)).toContainText('analyst for ada');
+    });
+  });
+}
+
+it('badges survive a reload and a copy to another notebook', async ({
+  page,
+  opened
+}) => {
+  await opened.show('first.ipynb', [
+    codeCell('theirs', 'y = 2', record('y = 2')),
+    codeCell('mine', 'x = 1')
+  ]);
+  await opened.command('notebook:copy-cell', 0);
+  await opened.show('second.ipynb', [codeCell('mine', 'x = 1')]);
+  await opened.command('notebook:paste-cell-below', 0);
+  const second = page.getByRole('main').locator('.jp-NotebookPanel:visible');
+  await expect(second.getByRole('group', { name: /^Agent/ })).toHaveCount(1);
+  await page.notebook.save();
+  // The layout is restored with the notebook, so there is no launcher to wait for.
+  await page.evaluate(() => window.location.reload());
+  await expect(second.getByRole('group', { name: /^Agent/ })).toHaveCount(1);
+});
+
+it('a badge follows what others write into the cell', async ({
+  page,
+  opened
+}) => {
+  await opened.show('metadata.ipynb', [codeCell('cell', 'y = 2')]);
+  await expect(opened.cell(0)).toBeVisible();
+  const write = (agent_exec: object | null) =>
+    page.evaluate(value => {
+      const { content } = window.galata.app.shell
+        .currentWidget as NotebookPanel;
+      const { sharedModel } = content.widgets[0].model;
+      if (value) {
+        sharedModel.setMetadata('agent_exec', value as never);
+      } else {
+        sharedModel.deleteMetadata('agent_exec');
+      }
+    }, agent_exec);
+  await write(record('y = 2'));
+  await expect(opened.badge(0)).toContainText('Done');
+  await write(record('y = 2', { status: 'interrupted' }));
+  await expect(opened.badge(0)).toContainText('Interrupted');
+  await write(null);
+  await expect(opened.badges).toHaveCount(0);
+});
+
+it('the keyboard goes through the active cell’s badge and back', async ({
+  page,
+  opened
+}) => {
+  await opened.show('keys.ipynb', [
+    codeCell('held', 'y = 2', record('y = 2', { outputs: 'held' })),
+    codeCell('other', 'z = 2', record('z = 2'))
+  ]);
+  await opened.command('notebook:enter-command-mode', 0);
+  await opened.cell(0).focus();
+  await page.keyboard.press('Tab');
+  const accept = opened
+    .badge(0)
+    .getByRole('button', { name: 'Accept outputs' });
+  await expect(accept).toBeFocused();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Tab');
+  const more = opened.badge(0).getByRole('button', { name: /^More/ });
+  await expect(more).toBeFocused();
+  await expect(opened.badge(1).getByRole('button').last()).toHaveAttribute(
+    'tabindex',
+    '-1'
+  );
+  await page.keyboard.press('Enter');
+  await expect(
+    page.getByRole('menuitem', { name: 'Accept All Outputs' })
+  ).toBeVisible();
+  await page.keyboard.press('Escape');
+  await expect(more).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(opened.cell(0)).toBeFocused();
+});
+
+it('a refused decision is told in the server’s words', async ({
+  page,
+  opened
+}) => {
+  await opened.show('unknown.ipynb', [
+    codeCell('held', 'y = 2', record('y = 2', { outputs: 'held' }))
+  ]);
+  await opened.badge(0).getByRole('button', { name: 'Accept outputs' }).click();
+  await expect(page.getByText('There is no such execution.')).toBeVisible();
+});
+
+it('held outputs are named, accepted and discarded', async ({
+  page,
+  opened,
+  attach
+}) => {
+  const path = await opened.show('held.ipynb', [codeCell('mine', 'x = 1')]);
+  const agent = await attach(path);
+  await agent.run(
+    'from IPython.display import Javascript, display\n' +
+      'display(Javascript("window.fired = 1"))\nprint("text")'
+  );
+  const badge = opened.badge(1);
+  await expect(badge).toContainText('Done');
+  await expect(opened.cell(1)).toContainText('text');
+  await badge.hover();
+  await expect(badge).toContainText('Held back: JavaScript');
+  const fired = () => page.evaluate(() => 'fired' in window);
+  expect(await fired()).toBe(false);
+  await badge.getByRole('button', { name: 'Accept outputs' }).click();
+  await expect(badge).toContainText('Outputs accepted');
+  await expect.poll(fired).toBe(true);
+  await badge.getByRole('button', { name: 'Discard outputs' }).click();
+  await expect(badge).toContainText('Outputs discarded');
+  await expect(opened.cell(1).locator('.jp-OutputArea-child')).toHaveCount(0);
+  await badge.getByRole('button', { name: 'Accept outputs' }).click();
+  await expect(badge).toContainText('Outputs accepted');
+  await expect(opened.cell(1)).toContainText('text');
+});
+
+it('a copy’s outputs are not decided on', async ({ page, opened, attach }) => {
+  const path = await opened.show('copy.ipynb', [codeCell('mine', 'x = 1')]);
+  const agent = await attach(path);
+  await agent.run(
+    'from IPython.display import Javascript, display\n' +
+      'display(Javascript("window.fired = 1"))'
+  );
+  await expect(opened.badge(1)).toContainText('Done');
+  await opened.command('notebook:copy-cell', 1);
+  await opened.command('notebook:paste-cell-below', 1);
+  const copy = opened.badge(2);
+  await copy.getByRole('button', { name: 'Accept outputs' }).click();
+  await expect(page.getByText('This cell is a copy.')).toBeVisible();
+  expect(await page.evaluate(() => 'fired' in window)).toBe(false);
+});
+
+it('a badge leads to its entry, and the entry to its cell', async ({
+  page,
+  opened,
+  attach
+}) => {
+  const path = await opened.show('there.ipynb', [codeCell('mine', 'x = 1')]);
+  const agent = await attach(path, 'guide');
+  for (let step = 1; step <= 25; step++) {
+    await agent.run(`print("step", ${step})`);
+  }
+  // Another session is looked at meanwhile.
+  await attach(path, 'other');
+  await page.evaluate(() => {
+    const { content } = window.galata.app.shell.currentWidget as NotebookPanel;
+    return content.scrollToItem(2, 'center');
+  });
+  await expect(opened.badge(2)).toContainText('guide');
+  await opened.badge(2).hover();
+  await opened
+    .badge(2)
+    .getByRole('button', { name: 'Show in Agent Activity' })
+    .click();
+  const panel = page.getByRole('region', { name: 'Agent activity' });
+  const entry = panel.locator('[aria-posinset="2"]');
+  await expect(entry).toBeFocused();
+  await expect(entry).toBeInViewport();
+  await expect(entry).toContainText('print("step", 2)');
+  await panel
+    .locator('[aria-posinset="20"]')
+    .getByRole('button', { name: 'Go to the cell' })
+    .click();
+  await expect(opened.cell(20)).toBeInViewport();
+  await expect(opened.cell(20)).toBeFocused();
+  await expect(opened.cell(20)).toContainText('step 20');
+});
+
+it('the toolbar tells what an agent does, and stops it', async ({
+  page,
+  opened,
+  attach
+}) => {
+  const path = await opened.show('toolbar.ipynb', [
+    codeCell(
+      'mine',
+      'import os, time\nwhile not os.path.exists("go-on"):\n    time.sleep(0.05)'
+    )
+  ]);
+  const toolbar = page.locator('.jp-NotebookPanel-toolbar:visible');
+  const status = toolbar.getByRole('button', { name: /^Agent analyst/ });
+  const stop = toolbar.getByRole('button', { name: 'Interrupt agent' });
+  await expect(status).toHaveCount(0);
+  const agent = await attach(path);
+  await expect(status).toContainText('Idle');
+  await expect(stop).toHaveCount(0);
+  const source = '# wait for it\nimport time\ntime.sleep(60)';
+  const id = await agent.run(source, 0);
+  await expect(status).toContainText('Runs # wait for it');
+  await expect(status).toContainText(/\d s/);
+  await expect(opened.badge(1)).toContainText(/Running\s*\d+ s/);
+  await stop.click();
+  await expect(status).toContainText('Idle');
+  await expect(opened.badge(1)).toContainText('Interrupted');
+  expect(await agent.status(id)).toBe('interrupted');
+  await opened.command('notebook:run-cell', 0);
+  await expect(opened.cell(0)).toContainText('[*]');
+  await agent.run('1 + 1', 0);
+  await expect(status).toContainText('Waits behind a cell');
+  await expect(opened.badge(2)).toContainText(/somebody runs since/);
+  const folder = path.slice(0, path.lastIndexOf('/'));
+  await page.contents.uploadContent('', 'text', `${folder}/go-on`);
+  await expect(opened.badge(2)).toContainText('Done');
+  await agent.close();
+  await expect(status).toHaveCount(0);
+});
+
+it('several agents in a notebook are named in a menu', async ({
+  page,
+  opened,
+  attach
+}) => {
+  const path = await opened.show('several.ipynb', [codeCell('mine', 'x = 1')]);
+  await attach(path, 'first');
+  await attach(path, 'second');
+  const toolbar = page.locator('.jp-NotebookPanel-toolbar:visible');
+  await toolbar.getByRole('button', { name: /2 agents/ }).click();
+  await expect(
+    page.getByRole('menuitem', { name: 'Show what first does' })
+  ).toBeVisible();
+  await page.getByRole('menuitem', { name: 'Show what second does' }).click();
+  const panel = page.getByRole('region', { name: 'Agent activity' });
+  await expect(panel.getByRole('option', { selected: true })).toContainText(
+    'second'
+  );
+  await expect(panel).toContainText(`In ${path}`);
+});
