@@ -297,6 +297,7 @@ async def test_a_session_whose_server_is_asked_again_has_the_same_answer(
     assert (await agent.run(session, "n", placement="none"))["text"].strip() == "1"
 
 
+@pytest.mark.parametrize("agent_exec_config", [{"interrupt_grace": 0.2}])
 @pytest.mark.parametrize("how", ["close", "cancel"])
 async def test_what_stands_in_the_kernels_own_queue_is_stopped_when_it_begins_and_not_before(
     agent: Agent, desk: Desk, tmp_path: Path, how: str
@@ -318,11 +319,11 @@ async def test_what_stands_in_the_kernels_own_queue_is_stopped_when_it_begins_an
         ended = await finished(agent, looping)
         assert (ended["status"], "closed" in ended["reason"]) == ("cancelled", True)
     else:
-        cancel = asyncio.ensure_future(agent.ask("POST", f"executions/{looping['id']}/cancel"))
+        cancelled = await agent.ask("POST", f"executions/{looping['id']}/cancel")
+        assert cancelled.json["status"] == "queued"
     second.let_it_go_on()
     assert [(await person.reply(cell))["status"] for cell in cells] == ["ok", "ok"]
     if how == "cancel":
-        await cancel
         assert (await finished(agent, looping))["status"] == "interrupted"
     assert (await person.has_run("1"))["status"] == "ok"
     assert (await agent.run(clock, "1", placement="none"))["status"] == "ok"
@@ -331,3 +332,16 @@ async def test_what_stands_in_the_kernels_own_queue_is_stopped_when_it_begins_an
 def gate_in(folder: Path) -> Gate:
     folder.mkdir()
     return Gate(folder)
+
+
+async def test_a_scratch_session_says_what_its_next_execution_waits_for(
+    agent: Agent, gate: Gate
+) -> None:
+    session = await agent.open()
+    running = await agent.run(session, gate.source, wait=0)
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    waiting = await agent.run(session, "1", wait=0)
+    behind = await until_it_waits_for(agent, waiting, "agent")
+    assert (behind["agent"], behind["execution_id"]) == ("tester", running["id"])
+    gate.let_it_go_on()
+    assert (await finished(agent, waiting))["waiting_for"] is None
