@@ -85,8 +85,9 @@ class Placing:
         self._settle = settle
         self.log = log
         self.merge_delay = merge_delay
+        # By path: who keeps the last cell that went to the end, and each cell. Gone when they end.
         self._last: WeakValueDictionary[str, CellWriter] = WeakValueDictionary()
-        self._run: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
+        self._kept: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
         self._sessions: WeakValueDictionary[SessionId, NotebookCells] = WeakValueDictionary()
         self._locks: WeakValueDictionary[ExecutionId, asyncio.Lock] = WeakValueDictionary()
 
@@ -133,7 +134,7 @@ class Placing:
         before: CellWriter | None
         turn: asyncio.Future[Any] | None = None
         if found.cell_id is not None:
-            before = self._run.get((now, id))
+            before = self._kept.get((now, id))
             turn = before.written if before is not None else None
         else:
             before = self._last.get(now) if found.is_at_end else None
@@ -153,7 +154,7 @@ class Placing:
                 before.again_at = Position(before=id)
                 writer.again_at = Position(after=before.cell_id)
             self._last[now] = writer
-        self._run[now, id] = writer
+        self._kept[now, id] = writer
         return writer
 
 
