@@ -15,6 +15,19 @@ export interface ICell {
   state: string;
 }
 
+/** What a test needs to know of an execution. */
+export interface IExecution {
+  id: string;
+  status: string;
+  reason: string | null;
+  text: string;
+  execution_count: number | null;
+  duration: number | null;
+  waiting_for: { who: string } | null;
+  kernel: { restarted: boolean; reason: string | null } | null;
+  document: { path: string; status: string; via: string } | null;
+}
+
 /** A cell as its file has it. */
 export function codeCell(id: string, source: string) {
   return {
@@ -51,6 +64,14 @@ export class Files {
     expect(response.ok(), await response.text()).toBe(true);
   }
 
+  /** Write an empty file, for which code in a kernel waits. */
+  async touch(path: string): Promise<void> {
+    const response = await this._request.put(this._url(path), {
+      data: { type: 'file', format: 'text', content: '' }
+    });
+    expect(response.ok(), await response.text()).toBe(true);
+  }
+
   /** The sources of a notebook's cells, with their stream outputs. */
   async cells(path: string): Promise<{ source: string; text: string }[]> {
     const response = await this._request.get(this._url(path));
@@ -80,10 +101,11 @@ export class NotebookAgent {
   static async open(
     request: APIRequestContext,
     baseURL: string,
-    path: string
+    path: string,
+    name = 'analyst'
   ): Promise<NotebookAgent> {
     const response = await request.post(`${baseURL}/${API}/sessions`, {
-      data: { agent: { name: 'analyst' }, target: { kind: 'notebook', path } },
+      data: { agent: { name }, target: { kind: 'notebook', path } },
       timeout: 60_000
     });
     expect(response.status(), await response.text()).toBe(201);
@@ -106,14 +128,36 @@ export class NotebookAgent {
     source: string,
     placement: 'end' | { before: string } = 'end',
     wait = 0
-  ): Promise<{ id: string; status: string }> {
-    const url = `${this._baseURL}/${API}/sessions/${this._sessionId}/executions`;
-    const response = await this._request.post(url, {
-      data: { source, placement, wait },
+  ): Promise<IExecution> {
+    return this.execute({ source, placement, wait });
+  }
+
+  /** Ask for an execution with this body. */
+  async execute(data: object): Promise<IExecution> {
+    const response = await this._request.post(`${this._session}/executions`, {
+      data,
       timeout: 90_000
     });
     expect(response.ok(), await response.text()).toBe(true);
     return response.json();
+  }
+
+  /** An execution as it stands, or, if it is waited for, has ended. */
+  async execution(id: string, wait = 0): Promise<IExecution> {
+    const url = `${this._baseURL}/${API}/executions/${id}?wait=${wait}`;
+    return (await this._request.get(url, { timeout: 90_000 })).json();
+  }
+
+  /** Where the session's notebook is. */
+  async path(): Promise<string> {
+    return (await (await this._request.get(this._session)).json()).path;
+  }
+
+  /** The entries of the session's journal. */
+  async journal(): Promise<{ type: string }[]> {
+    const response = await this._request.get(`${this._session}/journal`);
+    const lines = (await response.text()).trim().split('\n');
+    return lines.map(line => JSON.parse(line).entry);
   }
 
   /** Wait until an execution's cell is written, and tell by which way. */
@@ -144,8 +188,12 @@ export class NotebookAgent {
 
   /** Close the session. */
   async close(): Promise<void> {
-    const url = `${this._baseURL}/${API}/sessions/${this._sessionId}/close`;
+    const url = `${this._session}/close`;
     await this._request.post(url, { data: {}, timeout: 60_000 });
+  }
+
+  private get _session(): string {
+    return `${this._baseURL}/${API}/sessions/${this._sessionId}`;
   }
 }
 
@@ -192,6 +240,26 @@ export class OpenNotebook {
         };
       });
     }, this.path);
+  }
+
+  /** The same notebook under another path. */
+  at(path: string): OpenNotebook {
+    return new OpenNotebook(this.page, path);
+  }
+
+  /** Wait until the last output of the last cell ends with a text. */
+  async last(text: string): Promise<void> {
+    await this.page.waitForFunction(
+      text => {
+        const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+        const { cells } = panel.context.model;
+        const { outputs } = cells.get(cells.length - 1) as ICodeCellModel;
+        const last = outputs.length && outputs.get(outputs.length - 1).toJSON();
+        return last && String(last.text).endsWith(text);
+      },
+      text,
+      { polling: 20 }
+    );
   }
 
   /** Whether something is unsaved. */

@@ -6,6 +6,9 @@ import type { Contents } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 import type { DocumentPanel } from '../model/document';
 
+// The DOM of the tests has no layout, so nothing is in sight.
+document.elementFromPoint ??= () => null;
+
 /** The server's files. */
 export class FakeContents {
   get(path: string): Promise<Partial<Contents.IModel>> {
@@ -102,6 +105,7 @@ export class FakeView {
     return this.widgets[this.activeCellIndex] ?? null;
   }
 
+  readonly outerNode = document.createElement('div');
   activeCellIndex = 0;
   mode: 'command' | 'edit' = 'command';
 }

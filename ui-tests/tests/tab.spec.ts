@@ -1,0 +1,236 @@
+/** An agent in a notebook that a person has open, without collaboration. */
+import { expect, galata, test as base } from '@jupyterlab/galata';
+import type { Page } from '@playwright/test';
+import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
+
+/** An open notebook, the file behind it, and an agent. */
+interface ILive {
+  files: Files;
+  path: string;
+  /** Open a notebook with these cells. */
+  open(cells: object[]): Promise<OpenNotebook>;
+  /** Open the same notebook in another page of the browser. */
+  openAgain(): Promise<OpenNotebook>;
+  attach(): Promise<NotebookAgent>;
+}
+
+const test = base.extend<{ live: ILive }>({
+  live: async ({ page, request, baseURL, tmpPath }, use) => {
+    const files = new Files(request, baseURL!);
+    const path = `${tmpPath}/live.ipynb`;
+    const pages: Page[] = [];
+    const agents: NotebookAgent[] = [];
+    await use({
+      files,
+      path,
+      open: async cells => {
+        await files.write(path, cells);
+        await page.notebook.openByPath(path);
+        const notebook = new OpenNotebook(page, path);
+        await notebook.ready(request, baseURL!);
+        return notebook;
+      },
+      openAgain: async () => {
+        const other = await page.context().newPage();
+        pages.push(other);
+        await other.goto(`${baseURL}/lab/workspaces/other/tree/${path}`);
+        const notebook = new OpenNotebook(other, path);
+        await notebook.ready(request, baseURL!, 2);
+        return notebook;
+      },
+      attach: async () => {
+        const agent = await NotebookAgent.open(request, baseURL!, path);
+        agents.push(agent);
+        return agent;
+      }
+    });
+    await Promise.all(agents.map(agent => agent.close()));
+    await Promise.all(pages.map(other => other.close()));
+  }
+});
+
+/** Type at the end of a cell, as a person does. */
+async function type(notebook: OpenNotebook, index: number, text: string) {
+  const cell = notebook.page.locator(
+    `.jp-Cell[data-windowed-list-index="${index}"] .cm-content`
+  );
+  await cell.click();
+  await notebook.page.keyboard.press('End');
+  await notebook.page.keyboard.type(text);
+}
+
+test('unsaved edits stay beside the cell of an agent, and both are saved', async ({
+  live,
+  page
+}) => {
+  const notebook = await live.open([codeCell('a', 'x = 1'), codeCell('b', '')]);
+  const agent = await live.attach();
+  await type(notebook, 0, '000');
+  expect(await agent.run('print(6 * 7)')).toBe('tab');
+  await page.keyboard.type('  # mine');
+  const cells = await notebook.cells();
+  expect(cells.map(({ source }) => source)).toEqual([
+    'x = 1000  # mine',
+    '',
+    'print(6 * 7)'
+  ]);
+  expect(cells[2]).toMatchObject({ text: '42\n', state: 'idle' });
+  await expect(page.getByText('42', { exact: true })).toBeVisible();
+  expect((await live.files.cells(live.path))[0].source).toBe('x = 1');
+  await notebook.save();
+  expect(await live.files.cells(live.path)).toEqual([
+    { source: 'x = 1000  # mine', text: '' },
+    { source: '', text: '' },
+    { source: 'print(6 * 7)', text: '42\n' }
+  ]);
+});
+
+test('undo takes back what the person did, and nothing of the agent', async ({
+  live,
+  page
+}) => {
+  const notebook = await live.open([codeCell('a', 'x = 1'), codeCell('b', '')]);
+  const agent = await live.attach();
+  await type(notebook, 0, '000');
+  await agent.run('print(1)', { before: 'b' });
+  expect(
+    await agent.edit(live.path, [
+      { op: 'replace', cell_id: 'b', source: 'y = 2' },
+      {
+        op: 'insert',
+        cell_type: 'markdown',
+        source: '# By the agent',
+        after: 'b'
+      }
+    ])
+  ).toBe('tab');
+  await page.keyboard.press('Control+z');
+  const sources = async () =>
+    (await notebook.cells()).map(({ source }) => source);
+  const agents = ['print(1)', 'y = 2', '# By the agent'];
+  await expect.poll(sources).toEqual(['x = 1', ...agents]);
+  await page.keyboard.press('Control+z');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('z');
+  expect(await sources()).toEqual(['x = 1', ...agents]);
+});
+
+test('of two pages one runs the cell, and both have it once', async ({
+  live,
+  page
+}) => {
+  const first = await live.open([codeCell('a', 'x = 1')]);
+  const second = await live.openAgain();
+  await second.page.locator('.jp-Notebook').click();
+  const agent = await live.attach();
+  expect(await agent.run('print("once")')).toBe('tab');
+  for (const notebook of [first, second]) {
+    await expect
+      .poll(async () => (await notebook.cells()).map(({ text }) => text))
+      .toEqual(['', 'once\n']);
+  }
+  expect(await live.files.cells(live.path)).toHaveLength(2);
+  await expect(page.locator('.jp-Dialog')).toHaveCount(0);
+});
+
+test('with unsaved edits in the page that is used, nothing is saved for the person', async ({
+  live
+}) => {
+  const first = await live.open([codeCell('a', 'x = 1')]);
+  const second = await live.openAgain();
+  await type(second, 0, '0');
+  const agent = await live.attach();
+  await agent.run('print("here")');
+  expect((await second.cells()).map(({ source }) => source)).toEqual([
+    'x = 10',
+    'print("here")'
+  ]);
+  expect(await second.dirty()).toBe(true);
+  expect(await first.cells()).toHaveLength(1);
+  expect(await live.files.cells(live.path)).toHaveLength(1);
+});
+
+const LINES =
+  'import time\nfor i in range(60):\n    print("line", i, flush=True)\n    time.sleep(0.1)';
+
+test('a page that is loaded again in the middle shows the cell once, and all of it', async ({
+  live,
+  page,
+  request,
+  baseURL
+}) => {
+  const notebook = await live.open([codeCell('a', 'x = 1')]);
+  const agent = await live.attach();
+  const { id } = await agent.begin(LINES);
+  await expect(page.getByText('line 5')).toBeVisible();
+  await page.reload();
+  await page.evaluate(async path => {
+    await window.jupyterapp.commands.execute('docmanager:open', { path });
+  }, live.path);
+  await notebook.ready(request, baseURL!);
+  await agent.via(id);
+  const lines = Array.from({ length: 60 }, (_, i) => `line ${i}\n`).join('');
+  await expect
+    .poll(async () => (await notebook.cells()).map(({ text }) => text))
+    .toEqual(['', lines]);
+  await notebook.save();
+  expect((await live.files.cells(live.path)).map(({ text }) => text)).toEqual([
+    '',
+    lines
+  ]);
+});
+
+test('a notebook that is closed in the middle has all in its file', async ({
+  live,
+  page
+}) => {
+  await live.open([codeCell('a', 'x = 1')]);
+  const agent = await live.attach();
+  const { id } = await agent.begin(LINES);
+  await expect(page.getByText('line 5')).toBeVisible();
+  await page.evaluate(() => window.jupyterapp.shell.currentWidget?.dispose());
+  expect(await agent.via(id)).toBe('contents');
+  const cells = await live.files.cells(live.path);
+  expect(cells).toHaveLength(2);
+  expect(cells[1].text.split('\n')).toHaveLength(61);
+});
+
+for (const windowingMode of ['full', 'defer', 'contentVisibility']) {
+  test.describe(`in windowing mode ${windowingMode}`, () => {
+    test.use({
+      mockSettings: {
+        ...galata.DEFAULT_SETTINGS,
+        '@jupyterlab/notebook-extension:tracker': { windowingMode }
+      }
+    });
+
+    test('what is in sight stays where it is, and what is not is complete', async ({
+      live,
+      page
+    }) => {
+      const many = Array.from({ length: 200 }, (_, i) =>
+        codeCell(`c${i}`, `a = ${i}\nb = ${i}`)
+      );
+      const notebook = await live.open(many);
+      const agent = await live.attach();
+      await notebook.scrollTo(100);
+      await page.waitForTimeout(1000);
+      const before = await notebook.inSight();
+      await agent.run('for i in range(3000):\n    print("line", i)');
+      await agent.run('print("above")', { before: 'c0' });
+      const after = await notebook.inSight();
+      expect(after.id).toBe(before.id);
+      expect(Math.abs(after.top - before.top)).toBeLessThan(5);
+      const cells = await notebook.cells();
+      expect(cells).toHaveLength(202);
+      expect(cells[0].text).toBe('above\n');
+      expect(cells[201].text.split('\n')).toHaveLength(3001);
+      await expect(async () => {
+        await notebook.scrollTo(201);
+        await expect(page.getByText('line 2999')).toBeVisible({
+          timeout: 1000
+        });
+      }).toPass();
+    });
+  });
+}
