@@ -284,6 +284,15 @@ export class OpenNotebook {
     }, index);
   }
 
+  /** Go to a cell, as a person does. */
+  async activate(index: number): Promise<void> {
+    await this.page.evaluate(async index => {
+      const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+      panel.content.activeCellIndex = index;
+      await panel.content.scrollToCell(panel.content.widgets[index], 'end');
+    }, index);
+  }
+
   /** The first cell in sight, and how far from the top it stands. */
   inSight(): Promise<{ id: string; top: number }> {
     return this.page.evaluate(() => {

@@ -163,8 +163,14 @@ test('a page that is loaded again in the middle shows the cell once, and all of 
   const agent = await live.attach();
   const { id } = await agent.begin(LINES);
   await expect(page.getByText('line 5')).toBeVisible();
-  await page.reload();
+  // Not `page.reload`, which waits for a page without an open notebook.
+  await Promise.all([
+    page.waitForEvent('load'),
+    page.evaluate(() => window.location.reload())
+  ]);
+  await page.waitForFunction(() => 'jupyterapp' in window);
   await page.evaluate(async path => {
+    await window.jupyterapp.restored;
     await window.jupyterapp.commands.execute('docmanager:open', { path });
   }, live.path);
   await notebook.ready(request, baseURL!);
@@ -226,7 +232,7 @@ for (const windowingMode of ['full', 'defer', 'contentVisibility']) {
       expect(cells[0].text).toBe('above\n');
       expect(cells[201].text.split('\n')).toHaveLength(3001);
       await expect(async () => {
-        await notebook.scrollTo(201);
+        await notebook.activate(201);
         await expect(page.getByText('line 2999')).toBeVisible({
           timeout: 1000
         });
