@@ -77,29 +77,30 @@ _STAND_IN: Final = re.compile(r"\s*<[^<>\n]*>\s*")
 """Text that is only the name of an object."""
 
 
-def inert(outputs: Sequence[Output]) -> tuple[list[Output], bool]:
-    """Return a copy of outputs in which nothing is active, and whether something was held back.
+def inert(outputs: Sequence[Output]) -> tuple[list[Output], list[str]]:
+    """Return a copy of outputs in which nothing is active, and which MIME types were held back.
 
     Text, raster images and JSON stay as they are. HTML is sanitised. Markdown and LaTeX, which may
     bring HTML of their own, become text. Of all else, only what comes beside it is left; if nothing
     does, a text says what is held. An inert copy is its own inert copy.
     """
-    copies, held = [], False
+    copies: list[Output] = []
+    held: dict[str, None] = {}
     for output in outputs:
         copy, less = _inert(output)
         copies.append(copy)
-        held = held or less
-    return copies, held
+        held.update(dict.fromkeys(less))
+    return copies, list(held)
 
 
-def _inert(output: Output) -> tuple[Output, bool]:
+def _inert(output: Output) -> tuple[Output, list[str]]:
     match output.get("output_type"):
         case "stream":
             kept = {key: output[key] for key in ("output_type", "name", "text")}
-            return kept, False
+            return kept, []
         case "error":
             kept = {key: output[key] for key in ("output_type", "ename", "evalue", "traceback")}
-            return kept, False
+            return kept, []
         case "display_data" | "execute_result":
             data, held = _inert_data(output.get("data", {}))
             kept = {"output_type": output["output_type"], "data": data}
@@ -108,11 +109,12 @@ def _inert(output: Output) -> tuple[Output, bool]:
                 kept["execution_count"] = output.get("execution_count")
             return kept, held
         case kind:
-            note = _held_note([f"an output of type {kind}"])
-            return {"output_type": "display_data", "data": note, "metadata": {}}, True
+            held = [f"an output of type {kind}"]
+            data = _held_note(held)
+            return {"output_type": "display_data", "data": data, "metadata": {}}, held
 
 
-def _inert_data(data: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+def _inert_data(data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     kept: dict[str, Any] = {}
     held: list[str] = []
     for mimetype, value in data.items():
@@ -132,7 +134,7 @@ def _inert_data(data: dict[str, Any]) -> tuple[dict[str, Any], bool]:
         kept["text/plain"] = source
     if held and not kept:
         kept = _held_note(held)
-    return kept, bool(held)
+    return kept, held
 
 
 def _lines(value: Any) -> str | None:

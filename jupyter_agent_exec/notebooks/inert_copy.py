@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ..models import OutputChange
@@ -36,12 +37,12 @@ class InertCopy:
 
     def __init__(self) -> None:
         self._items: list[_Item] = []
-        self._held = 0
+        self._held: Counter[str] = Counter()
 
     @property
-    def held(self) -> bool:
-        """Whether something active was left out."""
-        return self._held > 0
+    def held(self) -> list[str]:
+        """MIME types of what is active and was left out."""
+        return sorted(self._held)
 
     def feed(self, steps: Iterable[OutputChange]) -> list[OutputChange]:
         """Take steps of the original outputs; return those of the copy."""
@@ -67,7 +68,11 @@ class InertCopy:
         """Put items in the place of others, and return those."""
         gone = self._items[where]
         self._items[where] = items
-        self._held += sum(item.held for item in items) - sum(item.held for item in gone)
+        for item in items:
+            self._held.update(item.held)
+        for item in gone:
+            self._held.subtract(item.held)
+        self._held = +self._held
         return gone
 
     def whole(self) -> list[OutputChange]:

@@ -29,6 +29,9 @@ ANSWER_TIMEOUT: Final = 5.0
 BYTES_PER_SECOND: Final = 4_000_000
 """What a slow page on a slow line still takes; large changes are given more time accordingly."""
 
+KERNEL_TIMEOUT: Final = 10.0
+"""Seconds within which a page has a kernel for a notebook; longer, it waits for the person."""
+
 REMEMBERED: Final = 256
 """How many files are remembered as written behind the tabs' backs."""
 
@@ -217,6 +220,7 @@ class OpenedWays:
         self._pages: list[Page] = []
         self._tasks = Tasks(log)
         self._settling: dict[str, bool] = {}
+        self._announced = asyncio.Event()
         self._written: OrderedDict[str, str] = OrderedDict()
         self._stopped = False
 
@@ -244,6 +248,7 @@ class OpenedWays:
             page.take(message)
             return
         page.announce(message.notebooks)
+        self._wake()
         for tab in page.tabs.values():
             if self._written.get(_key(tab.shown.path), tab.shown.hash) != tab.shown.hash:
                 self._reload([tab])
@@ -251,6 +256,7 @@ class OpenedWays:
     def leave(self, page: Page) -> None:
         """Forget a page whose socket was closed."""
         page.leave()
+        self._wake()
         if page in self._pages:
             self._pages.remove(page)
 
@@ -276,6 +282,24 @@ class OpenedWays:
             )
             for path, tabs in by_path.items()
         }
+
+    async def kernel_started(self, path: str) -> None:
+        """Wait while a page is about to have a kernel for a notebook, but not for ever."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._until_no_kernel_starts(_key(path)), KERNEL_TIMEOUT)
+
+    async def _until_no_kernel_starts(self, key: str) -> None:
+        while any(
+            tab.shown.kernel_starting and _key(tab.shown.path) == key
+            for page in self._pages
+            for tab in page.tabs.values()
+        ):
+            await self._announced.wait()
+
+    def _wake(self) -> None:
+        """Have what waits for an announcement look again."""
+        announced, self._announced = self._announced, asyncio.Event()
+        announced.set()
 
     def other_tabs(self, path: str) -> int:
         """Return how many tabs show a notebook beside the one through which it is reached."""
@@ -365,6 +389,7 @@ class OpenedWays:
         for page in self._pages:
             page.close()
         self._pages.clear()
+        self._wake()
         await self._tasks.end(timeout=self._timeout)
 
 

@@ -28,6 +28,8 @@ class Shown(Struct, frozen=True, kw_only=True):
     unused_seconds: float
     """Since the person last clicked or typed in it, or opened it."""
     kernel_id: str | None
+    kernel_starting: bool
+    """Whether the page is about to have a kernel for it."""
     hash: str | None
     """Of the file's contents, as the page last read or saved it."""
 

@@ -99,8 +99,10 @@ class CellWriter:
         How the execution stands; `show` tells when it stands otherwise.
     changes
         Of the execution's outputs; `stir` tells when there are any.
+    gather
+        Returns what is done when it is time to write to the file at a path.
     turn
-        Done when the cell may be put: whichever goes before it has been.
+        Done when the cell may be put: whichever goes before it has been, or is about to be.
     merge_delay
         Seconds between two writes.
     """
@@ -114,6 +116,7 @@ class CellWriter:
         path: Callable[[], str],
         standing: Standing,
         changes: Changes,
+        gather: Callable[[str], asyncio.Future[None]],
         turn: asyncio.Future[Any] | None = None,
         merge_delay: float = MERGE_DELAY,
     ) -> None:
@@ -122,6 +125,7 @@ class CellWriter:
         self._path = path
         self._standing = standing
         self._changes = changes
+        self._gather = gather
         self._turn = turn
         self._merge_delay = merge_delay
         self._copy = InertCopy()
@@ -129,6 +133,7 @@ class CellWriter:
         self._way: Way | None = None  # which has all but what changed since
         self._told: SetCell | None = None
         self._via: Via | None = None
+        self._time: asyncio.Future[None] | None = None  # to write to a file
         self._uncertain = False
         self._gone = False
         self._missing = False
@@ -143,7 +148,7 @@ class CellWriter:
         self.reached: asyncio.Future[None] = loop.create_future()
         """Done when it is known whether, and by which way, the notebook can be reached."""
         self.placed: asyncio.Future[None] = loop.create_future()
-        """Done when the cell has been put, or could not be."""
+        """Done when the cell has been put, or could not be, or is the next to be put in a file."""
         self.written: asyncio.Future[Document] = loop.create_future()
         """Done when the cell shows how its execution ended, or never will."""
 
@@ -212,7 +217,11 @@ class CellWriter:
             return
         try:
             way = await self._documents.reach(self._path())
-            if ended or way.streams or self._via != way.via:
+            first = self._via != way.via
+            if not way.streams and (ended or first) and await self._is_time(way, ended=ended):
+                way = await self._documents.reach(self._path())
+                await self._bring(way)
+            elif way.streams:
                 await self._bring(way)
             self._problem, self._missing = None, False
         except Moved:
@@ -224,6 +233,17 @@ class CellWriter:
             self._missing = isinstance(error, NotebookNotFound)
         finally:
             _settle(self.reached)
+
+    async def _is_time(self, way: Way, *, ended: bool) -> bool:
+        """Wait until a file is to be written; False if the execution ended before."""
+        self._via = way.via
+        if self._time is None or self._time.done():
+            self._time = self._gather(self._path())
+        for future in (self.reached, self.placed):
+            _settle(future)
+        until = {self._time} if ended else {self._time, self._ended}
+        await asyncio.wait(until, return_when=asyncio.FIRST_COMPLETED)
+        return self._time.done()
 
     async def _bring(self, way: Way) -> None:
         """Bring the cell up to date by this way, or, if that breaks off, by any.
@@ -311,7 +331,12 @@ class CellWriter:
     def _tell(self) -> SetCell:
         return SetCell(
             cell_id=self.cell_id,
-            agent_exec={**self._standing.agent_exec, "outputs": self._what()},
+            agent_exec=shown(
+                self._standing.agent_exec,
+                self._standing.execution_count,
+                self._what(),
+                self._copy.held,
+            ),
             execution_count=self._standing.execution_count,
             execution_state="idle" if self._standing.ended else "running",
             trusted=True,
@@ -353,6 +378,25 @@ class CellWriter:
             outputs=self._what(),
             reason=self._problem,
         )
+
+
+def shown(
+    agent_exec: dict[str, Any],
+    execution_count: int | None,
+    what: Literal["inert", "held", "accepted", "discarded"],
+    held: Sequence[str],
+) -> dict[str, Any]:
+    """Return the metadata of a cell in a notebook: the record's, and what became of its outputs.
+
+    Parameters
+    ----------
+    execution_count
+        Of the execution; the cell has another once a person has run it again.
+    held
+        What of the outputs is held back: MIME types.
+    """
+    told = {**agent_exec, "execution_count": execution_count, "outputs": what}
+    return {**told, "held": list(held)} if held else told
 
 
 def _code_cell(id: CellId, cell: NewCell) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from ..journal.notebook import cell as exported
 from ..models import Document, Placement
 from ..notebooks.applying import id_of, joined
 from ..notebooks.changes import Notebook, Position
+from ..notebooks.gathering import GATHER_DELAY, Gatherings
 from ..notebooks.writer import (
     MERGE_DELAY,
     CellWriter,
@@ -71,6 +72,8 @@ class Placing:
         Called with the path of a notebook when a cell in a tab has got its end.
     merge_delay
         Seconds between two writes to a cell.
+    gather_delay
+        Seconds for which writes to a file are gathered.
     """
 
     def __init__(
@@ -80,11 +83,13 @@ class Placing:
         settle: Callable[[str], None],
         log: logging.Logger,
         merge_delay: float = MERGE_DELAY,
+        gather_delay: float = GATHER_DELAY,
     ) -> None:
         self.documents = documents
         self._settle = settle
         self.log = log
         self.merge_delay = merge_delay
+        self.gatherings = Gatherings(gather_delay)
         # By path: who keeps the last cell that went to the end, and each cell. Gone when they end.
         self._last: WeakValueDictionary[str, CellWriter] = WeakValueDictionary()
         self._kept: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
@@ -121,7 +126,8 @@ class Placing:
             for future in cells.ending()
         }
         if pending:
-            await asyncio.wait(pending, timeout=FLUSH_TIMEOUT)
+            with self.gatherings.hurrying(path):
+                await asyncio.wait(pending, timeout=FLUSH_TIMEOUT)
 
     def lock(self, id: ExecutionId) -> asyncio.Lock:
         """Return what is held while something writes to the cell of an execution."""
@@ -146,6 +152,7 @@ class Placing:
             path=path,
             standing=standing(execution.standing()),
             changes=execution.changes,
+            gather=self.gatherings.join,
             turn=turn,
             merge_delay=self.merge_delay,
         )
@@ -202,8 +209,9 @@ class NotebookCells:
         writer = self._writers.get(execution.id)
         if writer is None:
             return
-        if self._shown.get(execution.id) != execution.status not in FINAL_STATUSES:
-            self._shown[execution.id] = execution.status
+        status = execution.status
+        if status != self._shown.get(execution.id) and status not in FINAL_STATUSES:
+            self._shown[execution.id] = status
             writer.show(standing(execution.standing()))
         else:
             writer.stir()
@@ -242,7 +250,8 @@ class NotebookCells:
     async def close(self) -> None:
         """Write what is still to be written, within bounds; nothing is left half-told."""
         self.closing = True
-        await self._tasks.end(timeout=CLOSE_TIMEOUT)
+        with self._placing.gatherings.hurrying(self._path()):
+            await self._tasks.end(timeout=CLOSE_TIMEOUT)
 
     # -- helpers -----------------------------------------------------------------------------------
 

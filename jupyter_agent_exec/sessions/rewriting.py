@@ -15,7 +15,7 @@ from ..notebooks.applying import id_of, joined
 from ..notebooks.changes import Change, Expected, Moved, Notebook, SetCell, SetOutputs
 from ..notebooks.inert import inert
 from ..notebooks.inert_copy import set_outputs
-from ..notebooks.writer import Documents
+from ..notebooks.writer import Documents, shown
 from ..records import ExecutionRecord
 from ..types import CellId, Output
 
@@ -39,7 +39,7 @@ async def rewrite_late(documents: Documents, path: str, record: ExecutionRecord)
         copy, held = await asyncio.to_thread(inert, record.outputs)
         what: Literal["inert", "held"] = "held" if held else "inert"
         expected = Expected(cells={document.cell_id: ("code", record.source)})
-        changes = _changes(document.cell_id, record, what, copy)
+        changes = _changes(document.cell_id, record, what, copy, held)
         via = await documents.apply(path, changes, expected)
     except (Moved, NotebookNotFound, DocumentUnwritable):
         return None
@@ -101,11 +101,12 @@ def _changes(
     record: ExecutionRecord,
     what: Literal["inert", "held", "accepted", "discarded"],
     outputs: Sequence[Output],
+    held: Sequence[str] = (),
 ) -> list[Change]:
     metadata = exported(replace(record, outputs=[]))["metadata"]["agent_exec"]
     told = SetCell(
         cell_id=id,
-        agent_exec={**metadata, "outputs": what},
+        agent_exec=shown(metadata, record.execution_count, what, held),
         execution_count=record.execution_count,
         execution_state="idle",
         trusted=True,

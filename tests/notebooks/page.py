@@ -23,6 +23,7 @@ def shown(path: str, **other: Any) -> dict[str, Any]:
         "only_agents": True,
         "unused_seconds": 1.0,
         "kernel_id": None,
+        "kernel_starting": False,
         "hash": None,
         **other,
     }

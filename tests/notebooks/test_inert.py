@@ -132,7 +132,9 @@ def display(**data: Any) -> Output:
     return {"output_type": "display_data", "data": bundle, "metadata": {}}
 
 
-def of_data(data: dict[str, Any], metadata: dict[str, Any] | None = None) -> tuple[Output, bool]:
+def of_data(
+    data: dict[str, Any], metadata: dict[str, Any] | None = None
+) -> tuple[Output, list[str]]:
     output = {"output_type": "display_data", "data": data, "metadata": metadata or {}}
     (copy,), held = inert([output])
     return copy, held
@@ -147,7 +149,7 @@ def test_nothing_of_a_payload_is_left(payload: str, frame: str) -> None:
     assert "alert" not in html or "<" not in html.partition("alert")[2].partition(")")[0]
     assert held
     again, held_again = inert([copy])
-    assert (again, held_again) == ([copy], False)
+    assert (again, held_again) == ([copy], [])
 
 
 def frames() -> dict[str, str]:
@@ -215,7 +217,7 @@ def test_text_images_streams_errors_and_json_stay_as_they_are() -> None:
             "execution_count": 3,
         },
     ]
-    assert inert(outputs) == (outputs, False)
+    assert inert(outputs) == (outputs, [])
 
 
 def test_lines_of_a_text_may_be_a_list() -> None:
@@ -246,8 +248,8 @@ def test_what_is_active_or_unknown_is_held_and_named(mimetype: str) -> None:
     said = f"[{mimetype} is held back until somebody accepts the outputs]"
     assert copy["data"] == {"text/plain": said}
     assert copy["metadata"] == {}
-    assert held
-    assert inert([copy]) == ([copy], False)
+    assert held == [mimetype]
+    assert inert([copy]) == ([copy], [])
 
 
 def test_what_stands_beside_something_held_is_kept() -> None:
@@ -255,7 +257,8 @@ def test_what_stands_beside_something_held_is_kept() -> None:
         "application/vnd.jupyter.widget-view+json": {"model_id": "1"},
         "text/plain": "IntText()",
     }
-    assert of_data(data) == (of_data({"text/plain": "IntText()"})[0], True)
+    held = ["application/vnd.jupyter.widget-view+json"]
+    assert of_data(data) == (of_data({"text/plain": "IntText()"})[0], held)
 
 
 def test_html_that_shows_nothing_without_its_script_is_held() -> None:

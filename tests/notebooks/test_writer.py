@@ -14,7 +14,9 @@ from jupyter_agent_exec.errors import DocumentUnwritable, NotebookNotFound
 from jupyter_agent_exec.models import OutputChange
 from jupyter_agent_exec.notebooks.changes import Position, SetOutputs, Unreachable
 from jupyter_agent_exec.notebooks.document import Notebooks
+from jupyter_agent_exec.notebooks.gathering import Gatherings
 from jupyter_agent_exec.notebooks.writer import CellWriter, NewCell, OldCell, Standing
+from jupyter_agent_exec.types import CellId
 
 RUNNING = Standing(agent_exec={"status": "running"}, execution_count=None, ended=False)
 OK = Standing(agent_exec={"status": "ok"}, execution_count=7, ended=True)
@@ -57,6 +59,7 @@ class Kept:
             path=lambda: self.path,
             standing=RUNNING,
             changes=self.printing.changes,
+            gather=Gatherings(delay=0).join,
             turn=turn,
             merge_delay=0,
         )
@@ -96,7 +99,11 @@ async def test_the_cell_appears_grows_and_ends():
     tab = DictWay(notebook(code("a")))
     async with kept(tab) as it:
         assert tab.order == ["a", "x"]
-        assert tab.cells["x"]["metadata"]["agent_exec"] == {"status": "running", "outputs": "inert"}
+        assert tab.cells["x"]["metadata"]["agent_exec"] == {
+            "status": "running",
+            "execution_count": None,
+            "outputs": "inert",
+        }
         assert it.writer.document().status == "writing"
         await it.prints("1\n")
         await it.prints("2\n")
@@ -104,7 +111,7 @@ async def test_the_cell_appears_grows_and_ends():
         document = await it.ends()
     assert tab.cells["x"]["execution_count"] == 7
     assert tab.cells["x"]["metadata"] == {
-        "agent_exec": {"status": "ok", "outputs": "inert"},
+        "agent_exec": {"status": "ok", "execution_count": 7, "outputs": "inert"},
         "trusted": True,
     }
     assert (document.status, document.via, document.outputs) == ("written", "tab", "inert")
@@ -417,3 +424,34 @@ async def test_a_writer_that_is_broken_off_leaves_nothing_half_told():
     document = it.writer.document()
     assert (document.status, document.reason) == ("not_written", "Writing the cell was broken off.")
     assert it.writer.placed.done()
+
+
+async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_their_order():
+    file = DictWay(notebook(code("a")), via="contents", streams=False)
+    gatherings = Gatherings(delay=3600)
+    writers: list[CellWriter] = []
+    tasks = []
+    for id in ("x", "y", "z"):
+        writer = CellWriter(
+            Notebooks([file]),
+            CellId(id),
+            NewCell("print()", Position()),
+            path=lambda: "a.ipynb",
+            standing=RUNNING,
+            changes=Printing().changes,
+            gather=gatherings.join,
+            turn=writers[-1].placed if writers else None,
+            merge_delay=0,
+        )
+        writers.append(writer)
+        tasks.append(asyncio.create_task(writer.keep()))
+        await asyncio.wait_for(writer.placed, 10)
+        writer.show(OK)
+        for _ in range(5):
+            await asyncio.sleep(0)
+    assert file.attempts == 0
+    with gatherings.hurrying("a.ipynb"):
+        await asyncio.wait_for(asyncio.gather(*tasks), 10)
+    assert file.order == ["a", "x", "y", "z"]
+    assert file.attempts == len(writers)  # each with the whole cell, once
+    assert [writer.document().status for writer in writers] == ["written"] * 3

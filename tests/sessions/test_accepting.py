@@ -78,6 +78,7 @@ class Bench:
             settle=self.settled.append,
             log=logging.getLogger(__name__),
             merge_delay=0,
+            gather_delay=0,
         )
         self.placing = placing
         self.decisions = Decisions(Sessions(history), history, placing, log=logging.getLogger())

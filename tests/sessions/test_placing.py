@@ -127,6 +127,7 @@ class Session:
             settle=self.settled.append,
             log=logging.getLogger(__name__),
             merge_delay=0,
+            gather_delay=0,
         )
         self.cells: NotebookCells = self.placing.cells(self.owner)
 

@@ -101,7 +101,11 @@ async def test_a_cell_is_written_into_the_file(notebook: Notebook) -> None:
     assert cell.execution_count == done["execution_count"]
     assert cell.outputs[0].text == "hello\n"
     ours = dict(cell.metadata.agent_exec)
-    assert ours == {**done["cell"]["metadata"]["agent_exec"], "outputs": "inert"}
+    assert ours == {
+        **done["cell"]["metadata"]["agent_exec"],
+        "outputs": "inert",
+        "execution_count": done["execution_count"],
+    }
     told = await entries(notebook.agent, notebook.session)
     assert [entry["document"] for entry in told if entry["type"] == "cell_written"] == [document]
 
