@@ -51,6 +51,14 @@ class Life:
         """Whether it has ended, as far as can be told at once."""
         return self._connection.disconnected.done() or self._is_another()
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether it has ended, or the server is ending it.
+
+        That begins with an interrupt, so that the kernel is idle for a moment before it goes.
+        """
+        return self._connection.disconnected.done() or bool(self._manager.shutting_down)
+
     def watch(self) -> None:
         """Be told by the server's restarter of a death that the connection does not show."""
         for event in ("restart", "dead"):

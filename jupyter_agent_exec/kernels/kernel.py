@@ -36,6 +36,10 @@ class Kernel(Protocol):
     def language_info(self) -> dict[str, Any]:
         """As the kernel tells it; empty until it has."""
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether it has ended, or somebody is ending it: what is sent now may never run."""
+
     async def interrupt(self) -> None:
         """Interrupt what runs in it."""
 

@@ -153,6 +153,11 @@ class LiveKernel:
         info: dict[str, Any] = self.connection.kernel_info.get("language_info", {})
         return info
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether it has ended, or somebody is ending it."""
+        return self._life.is_ending
+
     async def interrupt(self) -> None:
         """Interrupt what runs in it, whosever that is."""
         await self._kernels.interrupt(self.id)
@@ -198,6 +203,11 @@ class _SharedLife:
     def is_over(self) -> bool:
         """Whether the kernel has ended, as far as can be told at once."""
         return self._life.is_over
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the kernel has ended, or somebody is ending it."""
+        return self._life.is_ending
 
     async def close(self) -> None:
         """Let go of the kernel; who waits for its end is cancelled."""

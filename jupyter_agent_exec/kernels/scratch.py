@@ -76,6 +76,11 @@ class ScratchKernel:
         name: str = self._manager.kernel_spec.display_name
         return name
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether it has ended, or somebody is ending it."""
+        return self._life.is_ending
+
     async def interrupt(self) -> None:
         """Interrupt what runs in it."""
         await self._kernels.interrupt_kernel(self.id)

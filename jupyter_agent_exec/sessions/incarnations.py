@@ -171,7 +171,7 @@ class Incarnations:
             raise
 
     def _is_dying(self) -> bool:
-        return self.current is not None and self.current.connection.disconnected.done()
+        return self.current is not None and self.current.is_ending
 
     async def _watch_over(self, kernel: Kernel) -> None:
         death = await kernel.death()

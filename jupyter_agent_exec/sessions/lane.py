@@ -298,7 +298,7 @@ class Lane:
             kernel.turns.leave(turn)
             if only is not None:
                 return
-            if turn.cancelled():
+            if turn.cancelled() or kernel.is_ending:
                 await self.incarnations.end_of(kernel)
 
     async def _kernel_for(self, execution: LiveExecution) -> Kernel | None:

@@ -216,6 +216,20 @@ async def test_the_stream_tells_what_is_waited_for(agent: Agent, desk: Desk, gat
     await person.reply(cell)
 
 
+async def test_what_waits_behind_a_cell_goes_on_after_a_restart_that_ends_the_cell(
+    agent: Agent, desk: Desk, gate: Gate
+) -> None:
+    person, session = await together(agent, desk)
+    person.runs(gate.source)
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    waiting = await started(agent, session, "'x' in globals()")
+    await until_it_waits_for(agent, waiting, "person")
+    await desk.ask("POST", f"kernels/{session['kernel']['id']}/restart")
+    went_on = await finished(agent, waiting)
+    assert (went_on["status"], went_on["text"].splitlines()[0]) == ("ok", "False")
+    assert (went_on["kernel"]["incarnation"], went_on["kernel"]["reason"]) == (2, "restarted")
+
+
 async def test_the_init_source_waits_its_turn_and_runs_once_in_a_life(
     agent: Agent, desk: Desk
 ) -> None:
