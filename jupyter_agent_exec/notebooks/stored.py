@@ -27,6 +27,10 @@ from .changes import Change, Expected, Moved, Notebook, Way
 MAX_TRIES: Final = 5
 """How often a save begins anew because somebody else has saved in between."""
 
+READ_DELAYS: Final = (0.02, 0.05, 0.1, 0.2)
+"""Seconds after which a file that cannot be read is looked at again. Jupyter writes files in place:
+while somebody saves, there is only a part of one."""
+
 Model: TypeAlias = dict[str, Any]
 
 
@@ -256,6 +260,20 @@ class _Files:
 
     async def get(self, path: str) -> Model:
         """Return the model of a notebook, with its content."""
+        for delay in READ_DELAYS:
+            try:
+                return await self._get(path)
+            except HTTPError as error:
+                if error.status_code != HTTPStatus.BAD_REQUEST:
+                    raise await self._refusal(path, error) from error
+            await asyncio.sleep(delay)
+        try:
+            return await self._get(path)
+        except HTTPError as error:
+            raise await self._refusal(path, error) from error
+
+    async def _get(self, path: str) -> Model:
+        """Return the model of a notebook; HTTPError if the contents manager refuses."""
         try:
             if not self._contents.allow_hidden and await ensure_async(
                 self._contents.is_hidden(path)
@@ -263,8 +281,6 @@ class _Files:
                 raise _not_found(path)
             got = self._contents.get(path, type="notebook", content=True, **self._asked)
             return await ensure_async(got)
-        except HTTPError as error:
-            raise await self._refusal(path, error) from error
         except UnicodeError as error:  # a lone surrogate, at which Jupyter's own signing fails
             raise _unreadable(path) from error
         except OSError as error:  # such as a name that is too long for the disk

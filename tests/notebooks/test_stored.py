@@ -245,6 +245,24 @@ async def test_what_somebody_saves_meanwhile_is_kept(
     assert (counting.reads, counting.saves) == (2, 1)
 
 
+async def test_a_file_in_the_middle_of_a_save_is_read_when_that_is_done(
+    contents: Any, file: File
+) -> None:
+    whole = file.text
+    file.text = ""  # as whoever saves in place leaves it for a moment
+
+    class BeingSaved(Counting):
+        async def get(self, path: str, content: bool = True, **asked: Any) -> Any:
+            try:
+                return await super().get(path, content=content, **asked)
+            except HTTPError:
+                file.text = whole
+                raise
+
+    await applied(BeingSaved(contents), put())
+    assert [cell.id for cell in on_disk(file).cells] == ["title", "load", "plot", "raw", X]
+
+
 async def test_a_file_that_never_rests_is_left_alone(contents: Any, file: File) -> None:
     counting = Hashing(contents)
 
