@@ -13,6 +13,16 @@ async def first_of(*futures: asyncio.Future[Any], timeout: float | None = None) 
     await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
 
 
+def settle(future: asyncio.Future[None], error: Exception | None = None) -> None:
+    """Set a future's result, or its exception, if it has none."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)
+
+
 class Tasks:
     """The tasks of one owner. A task that fails is logged, not lost."""
 

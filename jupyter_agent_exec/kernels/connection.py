@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ..models import OutputChange
+from ..tasks import settle
 from ..types import ExecutionId, ExecutionState, Output
 from .busy import Busy, Quiet, Work
 from .displays import Displays
@@ -41,8 +42,7 @@ LATE_OUTPUT_BYTES = 1_000_000
 
 HELLO_DELAY = 0.5
 HELLO_AGAIN_DELAY = 0.05
-"""Seconds after which a kernel that is starting is asked again; sooner once it has answered and
-only IOPub is missing."""
+"""Seconds after which a kernel that starts is asked again; the second if only IOPub is missing."""
 
 
 class KernelConnection:
@@ -114,6 +114,11 @@ class KernelConnection:
     def quiet(self) -> Quiet | None:
         """Set while the kernel is idle."""
         return self._busy.quiet
+
+    @property
+    def has_executed(self) -> bool:
+        """Whether anybody may have run anything in it."""
+        return self._busy.has_executed
 
     @property
     def foreign(self) -> Work | None:
@@ -188,7 +193,7 @@ class KernelConnection:
 
         A process that it forked does that.
         """
-        _settle(self.disconnected)
+        settle(self.disconnected)
 
     def _on_loop(self, call: Callable[..., None], *args: Any) -> None:
         if not self._loop.is_closed():
@@ -275,7 +280,7 @@ class KernelConnection:
         """Know a kernel that has answered on both channels."""
         if self._busy.known():
             self._on_loop(self._tell_state, self.execution_state)
-        self._on_loop(_settle, self.greeted)
+        self._on_loop(settle, self.greeted)
 
     def _feed(self, outputs: Outputs, message: Message) -> None:
         for content in message.contents():
@@ -379,11 +384,6 @@ class KernelConnection:
                 aborted=(run._reply or {}).get("status") == "aborted",
             )
         run.after(ended)
-
-
-def _settle(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 class _Frames:

@@ -19,14 +19,14 @@ from ..kernels.run import Ended
 from ..kernels.turns import Turn
 from ..models import ExecutionKernel, WaitingFor
 from ..records import SERVER, By
-from ..tasks import Tasks, first_of
+from ..tasks import Tasks, first_of, settle
 from ..types import RecordPeople, Status
 from .bounds import Bounds
 from .execution import LiveExecution
 from .incarnations import Incarnations
 from .interrupts import Interrupts, Reason
 from .recorder import Recorder
-from .sending import Sender, settle
+from .sending import Sender
 
 Ending = tuple[Status, str]
 """Status and reason of an execution."""

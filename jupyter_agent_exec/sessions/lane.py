@@ -23,7 +23,7 @@ from ..kernels.kernel import Death, Kernel, KernelSource
 from ..kernels.turns import Asker, Turn, Turns
 from ..models import Session, WaitingFor
 from ..records import SERVER, By, ExecutionRecord, timestamp
-from ..tasks import Tasks, first_of
+from ..tasks import Tasks, first_of, settle
 from ..types import ExecutionId, Status
 from .attached import AttachedNotebook
 from .bounds import Bounds
@@ -31,7 +31,6 @@ from .execution import LiveExecution
 from .in_kernel import Ending, InKernel, Told, ahead_of
 from .incarnations import Incarnations
 from .recorder import Recorder
-from .sending import settle
 
 KERNEL = WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
 """What is waited for while there is no kernel, or nobody knows what it does."""

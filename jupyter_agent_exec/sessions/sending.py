@@ -17,6 +17,7 @@ from ..kernels.kernel import Kernel
 from ..kernels.run import Ended, Run
 from ..models import ExecutionKernel
 from ..records import SERVER, Dispatched, Entry, timestamp
+from ..tasks import settle
 from .bounds import Bounds
 from .execution import LiveExecution
 
@@ -126,13 +127,3 @@ class Sender:
     def _on_loop(self, call: Callable[..., None], *args: Any) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *args)
-
-
-def settle(future: asyncio.Future[None], error: Exception | None = None) -> None:
-    """Set a future's result, or its exception, if it has none."""
-    if future.done():
-        return
-    if error is None:
-        future.set_result(None)
-    else:
-        future.set_exception(error)
