@@ -89,7 +89,9 @@ export class FakeContext {
   saveState = new Signal<this, DocumentRegistry.SaveState>(this);
   sessionContext = {
     session: null as { kernel: { id: string } | null } | null,
-    kernelChanged: new Signal<object, void>({})
+    kernelDisplayStatus: 'idle',
+    kernelChanged: new Signal<object, void>({}),
+    kernelPreferenceChanged: new Signal<object, void>({})
   };
 }
 

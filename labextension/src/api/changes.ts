@@ -75,5 +75,7 @@ export interface IShown {
   only_agents: boolean;
   unused_seconds: number;
   kernel_id: string | null;
+  /** Whether the page is about to have a kernel for it. */
+  kernel_starting: boolean;
   hash: string | null;
 }

@@ -50,7 +50,9 @@ export class OpenDocument implements IDisposable {
     context.pathChanged.connect(this._emitChanged, this);
     context.fileChanged.connect(this._emitChanged, this);
     context.saveState.connect(this._onSaveState, this);
-    context.sessionContext.kernelChanged.connect(this._emitChanged, this);
+    const { kernelChanged, kernelPreferenceChanged } = context.sessionContext;
+    kernelChanged.connect(this._emitChanged, this);
+    kernelPreferenceChanged.connect(this._emitChanged, this);
     model.stateChanged.connect(this._onStateChanged, this);
     model.metadataChanged.connect(this._onMetadataChanged, this);
     model.contentChanged.connect(this._onContentChanged, this);
@@ -82,7 +84,9 @@ export class OpenDocument implements IDisposable {
     context.pathChanged.disconnect(this._emitChanged, this);
     context.fileChanged.disconnect(this._emitChanged, this);
     context.saveState.disconnect(this._onSaveState, this);
-    context.sessionContext.kernelChanged.disconnect(this._emitChanged, this);
+    const { kernelChanged, kernelPreferenceChanged } = context.sessionContext;
+    kernelChanged.disconnect(this._emitChanged, this);
+    kernelPreferenceChanged.disconnect(this._emitChanged, this);
     context.model.stateChanged.disconnect(this._onStateChanged, this);
     context.model.metadataChanged.disconnect(this._onMetadataChanged, this);
     context.model.contentChanged.disconnect(this._onContentChanged, this);
@@ -106,6 +110,7 @@ export class OpenDocument implements IDisposable {
       only_agents: !this._hasPersonsEdits,
       unused_seconds: this._unused / 1000,
       kernel_id: sessionContext.session?.kernel?.id ?? null,
+      kernel_starting: sessionContext.kernelDisplayStatus === 'initializing',
       hash: contentsModel?.hash ?? null
     };
   }

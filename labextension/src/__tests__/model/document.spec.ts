@@ -54,11 +54,17 @@ describe('OpenDocument', () => {
         only_agents: true,
         unused_seconds: 2,
         kernel_id: 'k',
+        kernel_starting: false,
         hash: '1'
       });
       context.contentsModel = null;
       context.sessionContext.session = null;
-      expect(opened.shown()).toMatchObject({ hash: null, kernel_id: null });
+      context.sessionContext.kernelDisplayStatus = 'initializing';
+      expect(opened.shown()).toMatchObject({
+        hash: null,
+        kernel_id: null,
+        kernel_starting: true
+      });
     });
 
     it('says when it changes', () => {
@@ -67,11 +73,12 @@ describe('OpenDocument', () => {
       context.pathChanged.emit('c.ipynb');
       context.fileChanged.emit();
       context.sessionContext.kernelChanged.emit();
-      expect(changed).toHaveBeenCalledTimes(3);
-      edit();
+      context.sessionContext.kernelPreferenceChanged.emit();
       expect(changed).toHaveBeenCalledTimes(4);
       edit();
-      expect(changed).toHaveBeenCalledTimes(4);
+      expect(changed).toHaveBeenCalledTimes(5);
+      edit();
+      expect(changed).toHaveBeenCalledTimes(5);
     });
 
     it.each(['pointerdown', 'keydown'])('knows of use by %s', async type => {
