@@ -207,7 +207,7 @@ class AgentExecApp(ExtensionApp):
             log=self.log,
         )
         jupyter_sessions = ServerSessions(self.serverapp.session_manager, log=self.log)
-        attaching = NotebookKernels(live, jupyter_sessions, contents, specs)
+        attaching = NotebookKernels(live, jupyter_sessions, contents, specs, self.opened)
         self.contents_events = ContentsEvents(self.serverapp.event_logger, attaching.moved)
         self.contents_events.start()
         opener = Opener(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -116,12 +117,14 @@ class ServerSessions:
         self._sessions = sessions
         self._log = log
 
-    async def of_notebook(self, path: str) -> JupyterSession | None:
+    async def of_notebook(self, path: str, *, beside: str | None = None) -> JupyterSession | None:
         """Return the session of a notebook, the most recently active if there are several."""
         models = [
             model
             for model in await ensure_async(self._sessions.list_sessions())
-            if model["type"] == "notebook" and contents_path(model["path"]) == path
+            if model["type"] == "notebook"
+            and contents_path(model["path"]) == path
+            and model["id"] != beside
         ]
         if not models:
             return None
@@ -169,9 +172,15 @@ class ServerSessions:
             ) from error
         return _session(model)
 
+    async def end(self, id: str) -> None:
+        """End a session and its kernel."""
+        with suppress(web.HTTPError):  # somebody else was quicker
+            await ensure_async(self._sessions.delete_session(id))
+
 
 def _session(model: Any) -> JupyterSession:
-    return JupyterSession(model["id"], model["path"], model["kernel"]["id"])
+    kernel = model["kernel"]
+    return JupyterSession(model["id"], model["path"], kernel["id"], kernel["connections"])
 
 
 class ContentsEvents:

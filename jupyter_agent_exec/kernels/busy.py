@@ -74,6 +74,8 @@ class Busy:
         """Whether something of ours keeps it busy."""
         self.quiet: Quiet | None = None
         """Set while it is idle."""
+        self.has_executed = found == "busy"
+        """Whether anybody may have run anything in it."""
         if found == "busy":
             self._before = Work("", "", "", "", None, ours=False)
             self._settle(after_ours=False)
@@ -87,6 +89,7 @@ class Busy:
         """
         ours = parent.session == self._session
         if state == "busy":
+            self.has_executed |= parent.msg_type == "execute_request"
             now = datetime.now(timezone.utc)
             self._work[parent.msg_id] = Work(
                 parent.msg_id, parent.msg_type, parent.username, parent.session, now, ours

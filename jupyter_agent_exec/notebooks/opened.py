@@ -212,11 +212,20 @@ class OpenedWays:
     ----------
     timeout
         Seconds within which a page answers.
+    kernel_timeout
+        Seconds within which a page has a kernel that it starts.
     """
 
-    def __init__(self, *, log: logging.Logger, timeout: float = ANSWER_TIMEOUT) -> None:
+    def __init__(
+        self,
+        *,
+        log: logging.Logger,
+        timeout: float = ANSWER_TIMEOUT,
+        kernel_timeout: float = KERNEL_TIMEOUT,
+    ) -> None:
         self._log = log
         self._timeout = timeout
+        self._kernel_timeout = kernel_timeout
         self._pages: list[Page] = []
         self._tasks = Tasks(log)
         self._settling: dict[str, bool] = {}
@@ -270,9 +279,8 @@ class OpenedWays:
     def opened(self) -> dict[str, OpenTabs]:
         """Return by path what is open, collaborative or not."""
         by_path: dict[str, list[Tab]] = {}
-        for page in self._pages:
-            for tab in page.tabs.values():
-                by_path.setdefault(_key(tab.shown.path), []).append(tab)
+        for tab in self._all_tabs():
+            by_path.setdefault(_key(tab.shown.path), []).append(tab)
         return {
             path: OpenTabs(
                 tabs=len(tabs),
@@ -286,13 +294,11 @@ class OpenedWays:
     async def kernel_started(self, path: str) -> None:
         """Wait while a page is about to have a kernel for a notebook, but not for ever."""
         with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._until_no_kernel_starts(_key(path)), KERNEL_TIMEOUT)
+            await asyncio.wait_for(self._until_no_kernel_starts(_key(path)), self._kernel_timeout)
 
     async def _until_no_kernel_starts(self, key: str) -> None:
         while any(
-            tab.shown.kernel_starting and _key(tab.shown.path) == key
-            for page in self._pages
-            for tab in page.tabs.values()
+            tab.shown.kernel_starting and _key(tab.shown.path) == key for tab in self._all_tabs()
         ):
             await self._announced.wait()
 
@@ -308,12 +314,12 @@ class OpenedWays:
     def _tabs(self, path: str) -> list[Tab]:
         """Return the tabs that can reach a notebook, the one that was used last first."""
         tabs = [
-            tab
-            for page in self._pages
-            for tab in page.tabs.values()
-            if tab.is_way and _key(tab.shown.path) == _key(path)
+            tab for tab in self._all_tabs() if tab.is_way and _key(tab.shown.path) == _key(path)
         ]
         return sorted(tabs, key=lambda tab: tab.used_at, reverse=True)
+
+    def _all_tabs(self) -> list[Tab]:
+        return [tab for page in self._pages for tab in page.tabs.values()]
 
     # -- several tabs ------------------------------------------------------------------------------
 

@@ -25,13 +25,21 @@ class JupyterSession(NamedTuple):
     id: str
     path: str
     kernel_id: str
+    connections: int
+    """How many pages are connected to its kernel."""
 
 
 class JupyterSessions(Protocol):
     """What is asked of the server's session manager."""
 
-    async def of_notebook(self, path: str) -> JupyterSession | None:
-        """Return the session of a notebook, the most recently active if there are several."""
+    async def of_notebook(self, path: str, *, beside: str | None = None) -> JupyterSession | None:
+        """Return the session of a notebook, the most recently active if there are several.
+
+        Parameters
+        ----------
+        beside
+            The id of a session that is not meant.
+        """
 
     async def get(self, id: str) -> JupyterSession | None:
         """Return a session; None if it is gone, or its kernel is."""
@@ -44,6 +52,16 @@ class JupyterSessions(Protocol):
         KernelUnavailable
             It did not start.
         """
+
+    async def end(self, id: str) -> None:
+        """End a session and its kernel."""
+
+
+class Pages(Protocol):
+    """What is asked of the JupyterLab pages that have notebooks open."""
+
+    async def kernel_started(self, path: str) -> None:
+        """Wait while a page is about to have a kernel for a notebook, but not for ever."""
 
 
 class Contents(Protocol):
@@ -124,6 +142,8 @@ class AttachedNotebook:
     async def parted(self, kernel: Kernel) -> Death | None:
         """Tell how the notebook parted from a kernel; None if that is still its own."""
         session = await self._look()
+        if session is not None and session.kernel_id == kernel.id:
+            session = await self._kernels.used(session, kernel)
         if session is None or session.kernel_id == kernel.id:
             return None
         return Death("changed", "Somebody gave the notebook another kernel.")
@@ -140,6 +160,11 @@ class AttachedNotebook:
             self._has_path(path)
         elif self.path.startswith(f"{before}/"):
             self._has_path(f"{path}/{self.path[len(before) + 1 :]}")
+
+    def follow(self, jupyter_session_id: str, to: str) -> None:
+        """Take note that another Jupyter session has taken the place of one."""
+        if self._jupyter_session_id == jupyter_session_id:
+            self._jupyter_session_id = to
 
     async def _look(self) -> JupyterSession | None:
         """Return the Jupyter session that was found before, and follow it where it went."""
@@ -163,6 +188,8 @@ class NotebookKernels:
     ----------
     live
         Gives kernels by their ids.
+    pages
+        May be about to start a kernel for a notebook themselves.
     """
 
     def __init__(
@@ -171,12 +198,15 @@ class NotebookKernels:
         jupyter_sessions: JupyterSessions,
         contents: Contents,
         specs: KernelSpecs,
+        pages: Pages,
     ) -> None:
         self.live = live
         self.jupyter_sessions = jupyter_sessions
         self._contents = contents
         self._specs = specs
+        self._pages = pages
         self._lock = asyncio.Lock()
+        self._unused: set[str] = set()
         self._attached: WeakSet[AttachedNotebook] = WeakSet()
 
     async def attach(self, target: NotebookTarget) -> AttachedNotebook:
@@ -217,6 +247,8 @@ class NotebookKernels:
 
     async def session_of(self, path: str, kernel_name: str | None) -> JupyterSession:
         """Return the Jupyter session of a notebook, which is started if there is none."""
+        if await self.jupyter_sessions.of_notebook(path) is None:
+            await self._pages.kernel_started(path)
         async with self._lock:
             found = await self.jupyter_sessions.of_notebook(path)
             if found is not None:
@@ -224,7 +256,35 @@ class NotebookKernels:
             name = kernel_name or await self._contents.kernel_name(path)
             name = name or self._specs.default_kernel_name
             self._specs.check(name)
-            return await self.jupyter_sessions.start(path, name)
+            started = await self.jupyter_sessions.start(path, name)
+            self._unused.add(started.id)
+            return await self._met(started)
+
+    async def used(self, session: JupyterSession, kernel: Kernel) -> JupyterSession:
+        """Return the session in which to run something instead of one that was found before.
+
+        That is another one only if we started that, nobody has used it, and a page that was just
+        being opened has started its own at the same time.
+        """
+        if session.id not in self._unused:
+            return session
+        async with self._lock:
+            if session.id in self._unused and not kernel.connection.has_executed:
+                session = await self._met(session)
+            self._unused.discard(session.id)
+            return session
+
+    async def _met(self, ours: JupyterSession) -> JupyterSession:
+        """End a session of ours that nobody has used if a page has started one meanwhile."""
+        path = contents_path(ours.path)
+        theirs = await self.jupyter_sessions.of_notebook(path, beside=ours.id)
+        if theirs is None or ours.connections:
+            return ours
+        self._unused.discard(ours.id)
+        for attached in self._attached:
+            attached.follow(ours.id, theirs.id)
+        await self.jupyter_sessions.end(ours.id)
+        return theirs
 
     def moved(self, before: str, path: str) -> None:
         """Take note that somebody moved a file or a folder."""

@@ -77,6 +77,18 @@ def test_a_kernel_that_was_found_idle_is_not_taken_for_it_before_it_answers() ->
     assert busy.execution_state == "idle"
 
 
+def test_whatever_was_run_in_it_is_known_and_what_was_only_asked_is_not() -> None:
+    for who in OURS, THEIRS:
+        busy = Busy(OURS, "idle")
+        busy.take("busy", parent("hello", who, msg_type="kernel_info_request"))
+        busy.take("idle", parent("hello", who))
+        assert not busy.has_executed
+        busy.take("busy", parent("cell", who))
+        busy.take("idle", parent("cell", who))
+        assert busy.has_executed
+    assert Busy(OURS, "busy").has_executed
+
+
 def test_it_is_told_when_our_part_is_done_though_others_go_on() -> None:
     busy = Busy(OURS)
     busy.take("busy", parent("x_1", OURS))
