@@ -426,7 +426,7 @@ test('a notebook that is opened while an agent works has its cell once', async (
   ).toPass();
   const kernels = await live.kernels();
   const notebook = await live.show('live.ipynb');
-  expect([await person.kernelId()]).toEqual(kernels);
+  await expect.poll(async () => [await person.kernelId()]).toEqual(kernels);
   await live.pass('go');
   expect(await agent.via(id)).toBe('tab');
   const texts = ['', lines('before', 100) + lines('after', 100)];

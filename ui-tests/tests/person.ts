@@ -104,13 +104,14 @@ export class Person {
     return notebook.at(path);
   }
 
-  /** Close the notebook in front, and say what becomes of what is unsaved. */
+  /** Close the only notebook, and say what becomes of what is unsaved. */
   async close(answer: 'Save' | 'Discard'): Promise<void> {
     await this.page
       .locator('#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current')
       .locator('.lm-TabBar-tabCloseIcon')
       .click();
     await this.answer(answer);
+    await expect(this.page.locator('.jp-NotebookPanel')).toHaveCount(0);
   }
 
   /** Click on a button of a dialog. */
