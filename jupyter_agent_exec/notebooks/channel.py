@@ -10,7 +10,8 @@ from tornado.websocket import WebSocketClosedError
 
 from ..access.handler import requires
 from ..access.websocket import AgentExecWebSocket
-from .opened import OpenedWays, Page
+from .opened import OpenedWays
+from .pages import Page
 
 MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
 """A notebook that a page tells as a whole may be this large, with all its outputs."""

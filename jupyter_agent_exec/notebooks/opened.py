@@ -2,7 +2,7 @@
 
 Each JupyterLab page says over its WebSocket which notebooks it has open, for as long as the socket
 lives. A change goes to one of these tabs, which makes it in its own model, so that the person's
-unsaved edits stay. Nothing here knows HTTP: a `Transport` carries the messages.
+unsaved edits stay.
 """
 
 from __future__ import annotations
@@ -10,189 +10,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from itertools import count
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
-from ..errors import DocumentUnwritable
 from ..tasks import Tasks
-from ..types import Via
 from . import tab_messages as wire
-from .changes import Change, Expected, Moved, Notebook, Unreachable, Way
+from .changes import Unreachable, Way
+from .pages import Page, Tab, Transport
 
 ANSWER_TIMEOUT: Final = 5.0
 """Seconds within which a page answers; a page that does not is taken for gone."""
-
-BYTES_PER_SECOND: Final = 4_000_000
-"""What a slow page on a slow line still takes; large changes are given more time accordingly."""
 
 KERNEL_TIMEOUT: Final = 10.0
 """Seconds within which a page has a kernel for a notebook; longer, it waits for the person."""
 
 REMEMBERED: Final = 256
 """How many files are remembered as written behind the tabs' backs."""
-
-
-class Transport(Protocol):
-    """The socket of a page."""
-
-    async def send(self, message: bytes) -> None:
-        """Send a message.
-
-        Raises
-        ------
-        ConnectionError
-            If the page is gone.
-        """
-
-    def close(self) -> None:
-        """Close the socket; the page may come back with another."""
-
-
-class Tab:
-    """A notebook that is open in a page."""
-
-    def __init__(self, page: Page, shown: wire.Shown, used_at: float) -> None:
-        self.page = page
-        self.shown = shown
-        self.used_at = used_at
-        self.way = OpenedWay(self)
-        """The way through it: the same one for as long as the tab lives."""
-        self._turn = asyncio.Lock()
-
-    @property
-    def is_way(self) -> bool:
-        """Whether the notebook is to be reached through this tab."""
-        return not self.shown.collaborative
-
-    async def ask(self, make: Callable[[int], wire.ToPage]) -> wire.Answer:
-        """Ask one thing after the other, so that a save ends before the next change comes.
-
-        Raises
-        ------
-        Unreachable
-        """
-        async with self._turn:
-            if self.page.tabs.get(self.shown.panel) is not self:
-                raise Unreachable(f"{self.shown.path} is no longer open in this tab.")
-            answer = await self.page.ask(make)
-        if answer.status == "failed":
-            raise Unreachable(answer.message or "It went wrong in the tab.")
-        if answer.status == "gone":
-            raise Unreachable(f"{self.shown.path} is no longer open in this tab.")
-        return answer
-
-
-class Page:
-    """A JupyterLab page, for as long as its socket lives."""
-
-    def __init__(self, transport: Transport, timeout: float, log: logging.Logger) -> None:
-        self.tabs: dict[str, Tab] = {}
-        self._transport = transport
-        self._timeout = timeout
-        self._log = log
-        self._ids = count(1)
-        self._waiting: dict[int, asyncio.Future[wire.Answer | None]] = {}
-        self._is_gone = False
-
-    async def ask(self, make: Callable[[int], wire.ToPage]) -> wire.Answer:
-        """Ask something and return the answer.
-
-        Raises
-        ------
-        Unreachable
-            If none comes in time, or the page goes meanwhile.
-        """
-        if self._is_gone:
-            raise Unreachable("The page was closed.")
-        id = next(self._ids)
-        answered: asyncio.Future[wire.Answer | None] = asyncio.get_running_loop().create_future()
-        self._waiting[id] = answered
-        try:
-            message = wire.encode(make(id))
-            limit = self._timeout + len(message) / BYTES_PER_SECOND
-            answer = await asyncio.wait_for(self._exchange(message, answered), limit)
-        except asyncio.TimeoutError as error:
-            self._log.warning("A JupyterLab page did not answer in time.")
-            self.close()
-            raise Unreachable("The page did not answer in time.") from error
-        except ConnectionError:
-            answer = None
-        finally:
-            del self._waiting[id]
-        if answer is None:
-            raise Unreachable("The page was closed.")
-        return answer
-
-    async def _exchange(
-        self, message: bytes, answered: asyncio.Future[wire.Answer | None]
-    ) -> wire.Answer | None:
-        await self._transport.send(message)
-        return await answered
-
-    def take(self, answer: wire.Answer) -> None:
-        """Take an answer; one that nobody waits for any more is dropped."""
-        waiting = self._waiting.get(answer.id)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(answer)
-
-    def announce(self, notebooks: Sequence[wire.Shown]) -> None:
-        """Take what the page has open now."""
-        now = asyncio.get_running_loop().time()
-        known, self.tabs = self.tabs, {}
-        if self._is_gone:
-            return
-        for shown in notebooks:
-            used_at = now - shown.unused_seconds
-            tab = known.get(shown.panel) or Tab(self, shown, used_at)
-            tab.shown, tab.used_at = shown, used_at
-            self.tabs[shown.panel] = tab
-
-    def leave(self) -> None:
-        """Forget all tabs: the socket is gone."""
-        self._is_gone = True
-        self.tabs = {}
-        for answered in self._waiting.values():
-            if not answered.done():
-                answered.set_result(None)
-
-    def close(self) -> None:
-        """Close the socket."""
-        self.leave()
-        self._transport.close()
-
-
-class OpenedWay:
-    """The way to a notebook through one tab."""
-
-    via: Via = "tab"
-    streams = True
-
-    def __init__(self, tab: Tab) -> None:
-        self._tab = tab
-
-    async def read(self) -> Notebook:
-        """Return the notebook as the tab has it."""
-        panel = self._tab.shown.panel
-        answer = await self._tab.ask(lambda id: wire.Read(id=id, panel=panel))
-        if answer.notebook is None:
-            raise Unreachable("The tab did not say what is in the notebook.")
-        return answer.notebook
-
-    async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
-        """Have the tab make changes, all or none."""
-        panel = self._tab.shown.panel
-        answer = await self._tab.ask(
-            lambda id: wire.Apply(id=id, panel=panel, changes=list(changes), expected=expected)
-        )
-        if answer.status == "moved":
-            raise Moved
-        if answer.status == "read_only":
-            path = self._tab.shown.path
-            raise DocumentUnwritable(f"{path} is open, but cannot be saved there.", path=path)
 
 
 class OpenTabs(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,7 +108,11 @@ class OpenedWays:
     # -- documents ---------------------------------------------------------------------------------
 
     async def reach(self, path: str) -> Way | None:
-        """Return the way through the tab that was used last; None if no tab shows the notebook."""
+        """Return the way through the tab that was used last; None if no tab shows the notebook.
+
+        A tab that has unsaved changes of agents stays the way until they are saved, though the
+        person goes on in another: if both had some, Jupyter would ask which of them to lose.
+        """
         tabs = self._tabs(path)
         return tabs[0].way if tabs else None
 
@@ -312,11 +152,11 @@ class OpenedWays:
         return max(0, len(self._tabs(path)) - 1)
 
     def _tabs(self, path: str) -> list[Tab]:
-        """Return the tabs that can reach a notebook, the one that was used last first."""
+        """Return the tabs that can reach a notebook, the one to go through first."""
         tabs = [
             tab for tab in self._all_tabs() if tab.is_way and _key(tab.shown.path) == _key(path)
         ]
-        return sorted(tabs, key=lambda tab: tab.used_at, reverse=True)
+        return sorted(tabs, key=lambda tab: (tab.has_changes, tab.used_at), reverse=True)
 
     def _all_tabs(self) -> list[Tab]:
         return [tab for page in self._pages for tab in page.tabs.values()]

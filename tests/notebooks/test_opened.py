@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -213,6 +214,45 @@ async def test_of_several_tabs_the_one_that_was_used_last_is_the_way(
     await until(lambda: tabs(ways) == 1)
     await (await reached(ways, "a.ipynb")).read()
     assert len(first.asked) == 2
+
+
+async def test_a_tab_with_unsaved_changes_of_agents_stays_the_way_until_they_are_saved(
+    ways: OpenedWays, open_page: OpenPage
+) -> None:
+    uses = count()
+
+    async def use(page: Page, **other: Any) -> None:
+        use = str(next(uses))
+        await page.announce(shown("a.ipynb", unused_seconds=0, kernel_id=use, **other))
+        await until(lambda: ways.opened()["a.ipynb"].kernel_id == use)
+
+    async def change(page: Page) -> None:
+        asked = len(page.asked)
+        await (await reached(ways, "a.ipynb")).apply([], Expected())
+        assert len(page.asked) == asked + 1
+
+    first = await open_page(shown("a.ipynb", dirty=True))
+    second = await open_page(shown("a.ipynb", unused_seconds=60))
+    await change(first)
+    await use(second)
+    await change(first)
+    await use(first)  # saved
+    await use(second, dirty=True)
+    await change(second)
+    await use(first, dirty=True)  # by the person
+    await change(second)
+    await second.leave()
+    await until(lambda: tabs(ways) == 1)
+    await change(first)
+
+
+async def test_a_tab_with_unsaved_edits_of_a_person_only_does_not_stay_the_way(
+    ways: OpenedWays, open_page: OpenPage
+) -> None:
+    await open_page(shown("a.ipynb", dirty=True, only_agents=False, unused_seconds=60))
+    used = await open_page(shown("a.ipynb"))
+    await (await reached(ways, "a.ipynb")).apply([], Expected())
+    await used.heard("apply")
 
 
 async def test_a_collaborative_tab_is_told_of_but_is_no_way(
