@@ -1,0 +1,121 @@
+"""The Jupyter session of a notebook, looked for and started, and where its file goes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jupyter_agent_exec.models import NotebookTarget
+from jupyter_agent_exec.sessions.attached import AttachedNotebook, JupyterSession, NotebookKernels
+
+
+class Server:
+    """Jupyter sessions, contents, kernelspecs and pages of a test."""
+
+    default_kernel_name = "python3"
+
+    def __init__(self) -> None:
+        self.sessions: list[JupyterSession] = []
+        self.ended: list[str] = []
+        self.opened_meanwhile: list[JupyterSession] = []
+
+    async def of_notebook(self, path: str, *, beside: str | None = None) -> JupyterSession | None:
+        found = [each for each in self.sessions if each.path == path and each.id != beside]
+        return found[-1] if found else None
+
+    async def get(self, id: str) -> JupyterSession | None:
+        return next((each for each in self.sessions if each.id == id), None)
+
+    async def start(self, path: str, kernel_name: str) -> JupyterSession:
+        ours = JupyterSession("ours", path, "our kernel", connections=0)
+        self.sessions += [*self.opened_meanwhile, ours]
+        return ours
+
+    async def end(self, id: str) -> None:
+        self.ended.append(id)
+
+    async def kind(self, path: str) -> str | None:
+        return "notebook"
+
+    async def kernel_name(self, path: str) -> str | None:
+        return None
+
+    async def create(self, path: str, kernel_name: str) -> None:
+        raise AssertionError
+
+    def check(self, kernel_name: str) -> None:
+        assert kernel_name == "python3"
+
+    async def kernel_started(self, path: str) -> None:
+        pass
+
+    async def adopt(self, kernel_id: str) -> Any:
+        raise AssertionError
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def kernels(server: Server) -> NotebookKernels:
+    return NotebookKernels(server, server, server, server, server)
+
+
+async def attached_to(kernels: NotebookKernels, path: str) -> tuple[AttachedNotebook, list[Any]]:
+    attached = await kernels.attach(NotebookTarget(path=path))
+    moves: list[Any] = []
+    attached.on_moved = lambda before, path: moves.append((before, path))
+    return attached, moves
+
+
+async def test_the_kernel_that_a_page_started_while_ours_did_is_taken_at_once(
+    server: Server, kernels: NotebookKernels
+) -> None:
+    theirs = JupyterSession("theirs", "a.ipynb", "their kernel", connections=1)
+    server.opened_meanwhile = [theirs]
+    assert await kernels.session_of("a.ipynb", None) == theirs
+    assert server.ended == ["ours"]
+
+
+async def test_a_kernel_of_ours_stays_where_nobody_started_another(
+    server: Server, kernels: NotebookKernels
+) -> None:
+    server.opened_meanwhile = [JupyterSession("other", "b.ipynb", "k", connections=1)]
+    assert (await kernels.session_of("a.ipynb", None)).id == "ours"
+    assert server.ended == []
+
+
+async def test_what_is_about_to_run_in_a_kernel_of_ours_is_not_taken_from_under(
+    server: Server, kernels: NotebookKernels
+) -> None:
+    ours = await kernels.session_of("a.ipynb", None)
+    kernel: Any = SimpleNamespace(connection=SimpleNamespace(has_executed=False))
+    assert await kernels.used(ours, kernel) == ours
+    server.sessions.append(JupyterSession("theirs", "a.ipynb", "k", connections=1))
+    assert await kernels.used(ours, kernel) == ours
+    assert server.ended == []
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "now"),
+    [
+        ("x/y/a.ipynb", "b.ipynb", "b.ipynb"),
+        ("x/y", "x/z", "x/z/a.ipynb"),
+        ("x", "w", "w/y/a.ipynb"),
+        ("x", "deeper/x", "deeper/x/y/a.ipynb"),
+        ("x/y/a", "x/y/b", "x/y/a.ipynb"),
+        ("y", "z", "x/y/a.ipynb"),
+        ("x/y/a.ipynb.bak", "c", "x/y/a.ipynb"),
+    ],
+)
+async def test_a_notebook_goes_where_it_or_a_folder_above_it_goes(
+    kernels: NotebookKernels, before: str, path: str, now: str
+) -> None:
+    attached, moves = await attached_to(kernels, "x/y/a.ipynb")
+    kernels.moved(before, path)
+    assert attached.path == now
+    assert moves == ([] if now == "x/y/a.ipynb" else [("x/y/a.ipynb", now)])
