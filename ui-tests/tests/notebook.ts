@@ -6,6 +6,9 @@ import type { APIRequestContext, Page } from '@playwright/test';
 
 const API = 'api/agent-exec';
 
+/** Pixels that a wheel scrolls at once. */
+const STEP = 200;
+
 /** What a test needs to know of a cell. */
 export interface ICell {
   id: string;
@@ -276,12 +279,30 @@ export class OpenNotebook {
     await expect.poll(() => this.dirty()).toBe(false);
   }
 
-  /** Scroll so that a cell is at the top. */
-  async scrollTo(index: number): Promise<void> {
-    await this.page.evaluate(async index => {
-      const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
-      await panel.content.scrollToItem(index, 'start');
-    }, index);
+  /**
+   * Scroll down as a person does, until a cell is out of sight or at the top,
+   * and the view is at rest.
+   *
+   * With a command of JupyterLab it would be otherwise: for some seconds it
+   * goes back to what stands in the same place of the list, whatever that is.
+   */
+  async scrollDown(index: number): Promise<void> {
+    await this.page.locator('.jp-WindowedPanel-outer').hover();
+    let now = await this.inSight();
+    while (now.index < index) {
+      await this.page.mouse.wheel(0, STEP);
+      await this._drawn();
+      // Beyond the cells that JupyterLab has drawn so far there is nothing.
+      await expect(async () => {
+        now = await this.inSight();
+      }).toPass();
+    }
+    let before;
+    do {
+      before = now;
+      await this._drawn(30);
+      now = await this.inSight();
+    } while (now.id !== before.id || now.top !== before.top);
   }
 
   /** Go to a cell, as a person does. */
@@ -294,18 +315,27 @@ export class OpenNotebook {
   }
 
   /** The first cell in sight, and how far from the top it stands. */
-  inSight(): Promise<{ id: string; top: number }> {
+  inSight(): Promise<{ id: string; index: number; top: number }> {
     return this.page.evaluate(() => {
       const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
       const { content } = panel;
       const top = content.outerNode.getBoundingClientRect().top;
-      for (const cell of content.widgets) {
+      for (const [index, cell] of content.widgets.entries()) {
         const { bottom, top: from } = cell.node.getBoundingClientRect();
         if (cell.isAttached && bottom > top + 5) {
-          return { id: cell.model.id, top: Math.round(from - top) };
+          return { id: cell.model.id, index, top: Math.round(from - top) };
         }
       }
       throw new Error('No cell is in sight');
     });
+  }
+
+  /** Wait until the page was drawn some times. */
+  private async _drawn(times = 1): Promise<void> {
+    await this.page.evaluate(async times => {
+      for (let n = 0; n < times; n++) {
+        await new Promise(resolve => requestAnimationFrame(resolve));
+      }
+    }, times);
   }
 }

@@ -219,8 +219,7 @@ for (const windowingMode of ['full', 'defer', 'contentVisibility']) {
       );
       const notebook = await live.open(many);
       const agent = await live.attach();
-      await notebook.scrollTo(100);
-      await page.waitForTimeout(1000);
+      await notebook.scrollDown(100);
       const before = await notebook.inSight();
       await agent.run('for i in range(3000):\n    print("line", i)');
       await agent.run('print("above")', { before: 'c0' });
@@ -237,6 +236,23 @@ for (const windowingMode of ['full', 'defer', 'contentVisibility']) {
           timeout: 1000
         });
       }).toPass();
+    });
+
+    test('who looks at the end of the notebook stays there', async ({
+      live
+    }) => {
+      const cells = Array.from({ length: 60 }, (_, i) =>
+        codeCell(`c${i}`, `a = ${i}\nb = ${i}`)
+      );
+      const notebook = await live.open(cells);
+      const agent = await live.attach();
+      await notebook.scrollDown(55);
+      await expect(notebook.page.getByText('a = 59')).toBeInViewport();
+      const before = await notebook.inSight();
+      await agent.run('for i in range(100):\n    print("line", i)');
+      const after = await notebook.inSight();
+      expect(after.id).toBe(before.id);
+      expect(Math.abs(after.top - before.top)).toBeLessThan(5);
     });
   });
 }

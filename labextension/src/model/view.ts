@@ -1,30 +1,20 @@
 /** What a person sees of a notebook, and that it stays while it changes. */
-import type { Notebook } from '@jupyterlab/notebook';
+import type { Cell } from '@jupyterlab/cells';
+import type { Notebook, NotebookViewModel } from '@jupyterlab/notebook';
 
 /** Milliseconds for which a view settles after a change. */
 const SETTLE = 500;
 
-/** What a person does that takes the view elsewhere. */
-const USES = ['wheel', 'pointerdown', 'keydown', 'touchmove'];
+/** Milliseconds for which a view may go on moving after a person moved it. */
+const REST = 300;
 
-/** Something in sight, and how far from the top of the screen it is. */
+/** What a person does, anywhere, that takes the view elsewhere. */
+const USES = ['wheel', 'touchmove', 'pointerdown', 'click', 'keydown'];
+
+/** A cell in sight, and how far from the top of what is seen it is. */
 interface IAnchor {
-  node: Element;
+  cell: Cell;
   top: number;
-}
-
-/** The first cell in sight; null if none is, as in a tab that is hidden. */
-function findAnchor(scroller: HTMLElement): IAnchor | null {
-  const { left, top, width } = scroller.getBoundingClientRect();
-  for (const inset of [1, 30]) {
-    const node = document
-      .elementFromPoint(left + width / 2, top + inset)
-      ?.closest('.jp-Cell');
-    if (node && scroller.contains(node)) {
-      return { node, top: node.getBoundingClientRect().top };
-    }
-  }
-  return null;
 }
 
 /**
@@ -39,9 +29,11 @@ export class SteadyView {
 
   /** Make changes. */
   hold(change: () => void): void {
-    const { activeCell, mode, outerNode } = this._notebook;
+    const { activeCell, mode } = this._notebook;
     const active = activeCell?.model.id;
-    this._anchor ??= findAnchor(outerNode);
+    if (performance.now() >= this._restsAt) {
+      this._anchor ??= this._findAnchor();
+    }
     try {
       change();
     } finally {
@@ -62,47 +54,105 @@ export class SteadyView {
     }
   }
 
+  /** The first cell in sight; null if none is, as in a tab that is hidden. */
+  private _findAnchor(): IAnchor | null {
+    const { outerNode, widgets } = this._notebook;
+    const { left, top, width } = outerNode.getBoundingClientRect();
+    for (const inset of [1, 30]) {
+      const node = document
+        .elementFromPoint(left + width / 2, top + inset)
+        ?.closest('.jp-Cell');
+      const cell = node && widgets.find(each => each.node === node);
+      if (cell) {
+        return { cell, top: this._topOf(cell) ?? 0 };
+      }
+    }
+    return null;
+  }
+
   /** Follow what is drawn, for a while. */
   private _settle(): void {
     this._until = performance.now() + SETTLE;
-    if (!this._anchor || this._isSettling) {
+    this._correct();
+    if (this._isSettling) {
       return;
     }
     this._isSettling = true;
-    const { outerNode } = this._notebook;
     for (const use of USES) {
-      outerNode.addEventListener(use, this._release, { passive: true });
+      document.addEventListener(use, this._release, {
+        capture: true,
+        passive: true
+      });
     }
     const follow = () => {
-      this._correct(outerNode);
-      if (this._anchor && performance.now() < this._until) {
+      this._correct();
+      if (performance.now() < this._until) {
         requestAnimationFrame(follow);
         return;
       }
-      this._release();
+      this._anchor = null;
       this._isSettling = false;
       for (const use of USES) {
-        outerNode.removeEventListener(use, this._release);
+        document.removeEventListener(use, this._release, true);
       }
     };
     requestAnimationFrame(follow);
   }
 
-  private _correct(scroller: HTMLElement): void {
-    if (this._anchor?.node.isConnected) {
-      const { node, top } = this._anchor;
-      const moved = node.getBoundingClientRect().top - top;
-      if (Math.abs(moved) >= 1) {
-        scroller.scrollTop += moved;
+  /** Bring the cell back to where it was. */
+  private _correct(): void {
+    const top = this._anchor && this._topOf(this._anchor.cell);
+    if (!this._anchor || top === null) {
+      return;
+    }
+    const moved = top - this._anchor.top;
+    if (Math.abs(moved) >= 1) {
+      const places = this._places;
+      if (places.windowingActive) {
+        this._notebook.scrollTo(places.scrollOffset + moved);
+      } else {
+        this._notebook.outerNode.scrollTop += moved;
       }
     }
   }
 
-  private _release = (): void => {
+  /** How far from the top a cell is; null if it is gone. */
+  private _topOf(cell: Cell): number | null {
+    const { outerNode, widgets } = this._notebook;
+    const index = widgets.indexOf(cell);
+    if (index < 0) {
+      return null;
+    }
+    const places = this._places;
+    if (places.windowingActive) {
+      return places.getSpan(index, index)[0] - places.scrollOffset;
+    }
+    const from = outerNode.getBoundingClientRect().top;
+    return cell.node.getBoundingClientRect().top - from;
+  }
+
+  /**
+   * JupyterLab's own model of where cells are.
+   *
+   * In windowing mode `full` it decides, and what is drawn follows some frames
+   * later, with cells that are there only to be measured: what stands where
+   * cannot be seen, and would not stay where it was put. It is protected, for
+   * those who extend a notebook; nothing public tells the same.
+   */
+  private get _places(): NotebookViewModel {
+    return this._notebook['viewModel'];
+  }
+
+  private _release = ({ type }: Event): void => {
     this._anchor = null;
+    // Typing moves nothing by itself, and must not be moved.
+    if (type !== 'keydown') {
+      this._restsAt = performance.now() + REST;
+    }
   };
 
   private _anchor: IAnchor | null = null;
   private _isSettling = false;
+  private _restsAt = 0;
   private _until = 0;
 }

@@ -7,6 +7,9 @@ const FRAME = 16;
 describe('SteadyView', () => {
   let scroller: HTMLElement;
   let cell: HTMLElement;
+  /** JupyterLab's model of where cells are. */
+  let places: { windowingActive: boolean; scrollOffset: number };
+  let widgets: object[];
   let view: SteadyView;
   /** Where the cell in sight stands when nothing is scrolled. */
   let offset: number;
@@ -28,12 +31,23 @@ describe('SteadyView', () => {
     scroller.scrollTop = 400;
     cell.getBoundingClientRect = () => ({ top: seen() }) as DOMRect;
     inSight = cell;
+    widgets = [{ node: cell, model: { id: 'a' } }];
+    const viewModel = {
+      windowingActive: false,
+      scrollOffset: 0,
+      getSpan: () => [offset, 20]
+    };
+    places = viewModel;
     document.elementFromPoint = () => inSight;
     view = new SteadyView({
       activeCell: null,
       mode: 'command',
       outerNode: scroller,
-      widgets: []
+      scrollTo: (to: number) => {
+        places.scrollOffset = to;
+      },
+      viewModel,
+      widgets
     } as unknown as Notebook);
   });
 
@@ -68,19 +82,75 @@ describe('SteadyView', () => {
     expect(seen()).toBe(110);
   });
 
-  it.each(['wheel', 'pointerdown', 'keydown', 'touchmove'])(
-    'lets go at a %s',
+  describe.each(['wheel', 'touchmove', 'pointerdown', 'click', 'keydown'])(
+    'at a %s',
     use => {
-      view.hold(() => undefined);
-      scroller.dispatchEvent(new Event(use));
-      offset += 60;
-      frames(40);
-      expect(seen()).toBe(160);
+      it('lets go, wherever that is', () => {
+        view.hold(() => undefined);
+        document.body.dispatchEvent(new Event(use, { bubbles: true }));
+        offset += 60;
+        frames(40);
+        expect(seen()).toBe(160);
+      });
+
+      it('holds again once that is over', () => {
+        view.hold(() => undefined);
+        document.body.dispatchEvent(new Event(use, { bubbles: true }));
+        frames(20);
+        view.hold(() => {
+          offset += 60;
+        });
+        expect(seen()).toBe(100);
+      });
     }
   );
 
+  it('lets a movement end that a person has begun', () => {
+    view.hold(() => undefined);
+    document.body.dispatchEvent(new Event('wheel', { bubbles: true }));
+    frames(5);
+    view.hold(() => undefined);
+    scroller.scrollTop += 50;
+    frames(5);
+    expect(seen()).toBe(50);
+  });
+
+  it('does not move under somebody who types', () => {
+    view.hold(() => undefined);
+    document.body.dispatchEvent(new Event('keydown', { bubbles: true }));
+    view.hold(() => {
+      offset += 60;
+    });
+    expect(seen()).toBe(100);
+  });
+
+  it('has no ear for anything when it has settled', () => {
+    const remove = jest.spyOn(document, 'removeEventListener');
+    const add = jest.spyOn(document, 'addEventListener');
+    view.hold(() => undefined);
+    view.hold(() => undefined);
+    frames(40);
+    expect(add).toHaveBeenCalledTimes(5);
+    expect(remove).toHaveBeenCalledTimes(5);
+    jest.restoreAllMocks();
+  });
+
+  it('asks and tells the model where only what is in sight is drawn', () => {
+    places.windowingActive = true;
+    places.scrollOffset = 400;
+    cell.getBoundingClientRect = () => ({ top: -9000 }) as DOMRect;
+    view.hold(() => {
+      offset += 60;
+    });
+    expect(places.scrollOffset).toBe(460);
+    offset += 40;
+    frames(1);
+    expect(places.scrollOffset).toBe(500);
+    expect(scroller.scrollTop).toBe(400);
+  });
+
   it('lets go of what is taken away', () => {
-    view.hold(() => cell.remove());
+    view.hold(() => void widgets.pop());
     offset += 60;
     frames(40);
     expect(scroller.scrollTop).toBe(400);
