@@ -172,8 +172,10 @@ export interface ICellRecord {
   started_at: string | null;
   finished_at: string | null;
   source_sha256: string;
+  /** Of the agent's execution; a cell with another was run again since. */
+  execution_count: number | null;
   outputs: PlacedOutputs;
-  /** Mime types of what is held back, as far as they are known. */
+  /** Mime types of what is held back. */
   held: readonly string[];
   /** The cell's id, if the notebook's format has none of its own. */
   cell_id: string | null;

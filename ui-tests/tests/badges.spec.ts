@@ -205,6 +205,33 @@ it('a badge tells that the cell was edited since it ran', async ({
   await expect(words(1)).toBeHidden();
 });
 
+it('a cell that a person ran again is theirs', async ({ opened }) => {
+  const held = {
+    execution_count: 1,
+    outputs: 'held',
+    held: ['application/javascript']
+  };
+  await opened.show('again.ipynb', [
+    codeCell('again', 'print(1)', record('print(1)', held)),
+    { ...codeCell('before', '2', record('2', held)), execution_count: 9 }
+  ]);
+  const badge = opened.badge(0);
+  await expect(badge.getByText('Held back: JavaScript')).toBeVisible();
+  await expect(badge.getByText('Accept outputs')).toBeVisible();
+  await expect(badge.getByText('again since')).toBeHidden();
+  for (let n = 0; n < 2; n++) {
+    await opened.command('notebook:run-cell', 0);
+    await expect(opened.cell(0)).toContainText(`[${n + 1}]:`);
+  }
+  for (const index of [0, 1]) {
+    const each = opened.badge(index);
+    await expect(each.getByText('Run again since')).toBeVisible();
+    await expect(each.getByText('Held back')).toBeHidden();
+    await expect(each.getByText('Accept outputs')).toBeHidden();
+    await expect(each.getByText('Discard outputs')).toBeHidden();
+  }
+});
+
 for (const windowingMode of WINDOWING) {
   it.describe(`with windowing mode ${windowingMode}`, () => {
     it.use({

@@ -1,8 +1,6 @@
 /** What the metadata of a notebook's cell says of an agent's execution. */
-import type * as nbformat from '@jupyterlab/nbformat';
 import { toHexString } from 'lib0/buffer';
 import { digest } from 'lib0/hash/sha256';
-import { joinText } from '../api/outputs';
 import type { ICellRecord, PlacedOutputs, Status } from '../tokens';
 
 /** The key of our metadata in a cell. */
@@ -45,6 +43,7 @@ export function readCellRecord(metadata: unknown): ICellRecord | null {
     started_at: moment(fields.started_at),
     finished_at: moment(fields.finished_at),
     source_sha256: text(fields.source_sha256) ?? '',
+    execution_count: count(fields.execution_count),
     outputs: PLACED.has(fields.outputs)
       ? (fields.outputs as PlacedOutputs)
       : 'inert',
@@ -69,26 +68,20 @@ export function isEdited(record: ICellRecord, source: string): boolean {
   );
 }
 
-/** The mime types of outputs that are in the record and not in a notebook. */
-export function heldTypes(
-  recorded: readonly nbformat.IOutput[],
-  placed: readonly nbformat.IOutput[]
-): string[] {
-  const held = new Set<string>();
-  recorded.forEach((output, index) => {
-    const data = asFields(output.data) ?? {};
-    const there = asFields(placed[index]?.data) ?? {};
-    for (const [mimetype, value] of Object.entries(data)) {
-      // Of HTML, what is active was taken out.
-      const less =
-        mimetype === 'text/html' &&
-        joinText(value).length > joinText(there[mimetype]).length;
-      if (!(mimetype in there) || less) {
-        held.add(mimetype);
-      }
-    }
-  });
-  return Array.from(held);
+/**
+ * Whether somebody ran the cell again after the agent: its outputs are theirs.
+ *
+ * While it runs, and after it was cleared, a cell has no count.
+ */
+export function isRunAgain(
+  record: ICellRecord,
+  executionCount: number | null
+): boolean {
+  return (
+    record.execution_count !== null &&
+    executionCount !== null &&
+    record.execution_count !== executionCount
+  );
 }
 
 function asFields(value: unknown): Fields | null {
@@ -97,6 +90,10 @@ function asFields(value: unknown): Fields | null {
 
 function text(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
+}
+
+function count(value: unknown): number | null {
+  return typeof value === 'number' && Number.isInteger(value) ? value : null;
 }
 
 function moment(value: unknown): string | null {

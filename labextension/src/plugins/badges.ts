@@ -31,7 +31,6 @@ export const badgesPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const { commands } = app;
     const options = {
-      api: model.api,
       attached,
       clock: new Clock(() => Date.now() + model.api.clockOffset),
       trans: (translator ?? nullTranslator).load(TRANSLATION_DOMAIN),

@@ -4,21 +4,17 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { editIcon } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
-import { heldTypes, isEdited } from '../model/cellrecord';
+import { isEdited, isRunAgain } from '../model/cellrecord';
 import { Coalescer } from '../model/coalescer';
 import { isFinal } from '../tokens';
-import type {
-  Execute,
-  IAgentExecApi,
-  IAttachedSessions,
-  ICellRecord
-} from '../tokens';
+import type { Execute, IAttachedSessions, ICellRecord } from '../tokens';
 import { BadgeActions } from './badgeactions';
 import type { Clock } from './clock';
 import { statusIcons, unknownIcon } from './icons';
 import type { OpenMenu } from './menu';
 import {
   cellDuration,
+  changedText,
   heldText,
   ownerText,
   plainName,
@@ -31,6 +27,12 @@ const REST = 300;
 
 /** Milliseconds after which the server knows what waits or runs. */
 const GRACE = 10_000;
+
+/** What is used of a change of a cell. */
+interface ICellChange {
+  sourceChange?: unknown;
+  executionCountChange?: unknown;
+}
 
 /** A badge above a cell's input. */
 export class Badge extends Widget {
@@ -58,7 +60,6 @@ export class Badge extends Widget {
   }
   set record(record: ICellRecord) {
     this._record = record;
-    this._asked = false;
     this.render();
   }
 
@@ -90,7 +91,6 @@ export class Badge extends Widget {
     this._time.dateTime = accepted_at;
     this._time.textContent = momentText(accepted_at, clock.now());
     this._time.title = new Date(accepted_at).toLocaleString();
-    this._renderOutputs();
     this._look();
     this.tick();
   }
@@ -143,10 +143,11 @@ export class Badge extends Widget {
     this._word.title = this._record.reason ?? '';
   }
 
-  private _renderOutputs(): void {
+  /** Show what became of the outputs; a person's own are not ours to tell. */
+  private _renderOutputs(runAgain: boolean): void {
     const { trans } = this._options;
     const { held, outputs } = this._record;
-    this._held.hidden = outputs === 'inert';
+    this._held.hidden = runAgain || outputs === 'inert';
     this._held.textContent = {
       inert: '',
       held: heldText(held, trans),
@@ -154,7 +155,8 @@ export class Badge extends Widget {
       discarded: trans.__('Outputs discarded')
     }[outputs];
     this._held.title = this._held.textContent;
-    this._actions.render(this._record, this._cell.model.outputs.length > 0);
+    const hasOutputs = this._cell.model.outputs.length > 0;
+    this._actions.render(this._record, { hasOutputs, runAgain });
   }
 
   /** Whether it waited or ran, and the server knows nothing of that now. */
@@ -169,53 +171,31 @@ export class Badge extends Widget {
     );
   }
 
-  /** Learn from the server what is held back, once somebody comes near. */
-  private async _learnHeld(): Promise<void> {
-    const record = this._record;
-    if (this._asked || record.outputs !== 'held' || record.held.length > 0) {
-      return;
-    }
-    this._asked = true;
-    try {
-      const { cell } = await this._options.api.getExecution(
-        record.execution_id
-      );
-      if (!this.isDisposed && this._record === record) {
-        const placed = this._cell.model.outputs.toJSON();
-        const held = heldTypes(cell.outputs, placed);
-        this._record = { ...record, held };
-        this.render();
-      }
-    } catch {
-      // Whoever decides about them is told what is wrong.
-      this._asked = false;
-    }
-  }
-
-  private _onCellChanged(_: unknown, change: { sourceChange?: unknown }): void {
-    if (change.sourceChange) {
+  private _onCellChanged(_: unknown, change: ICellChange): void {
+    if (change.sourceChange || change.executionCountChange) {
       this._looking.request();
     }
   }
 
-  /** Look whether the source is still the one that ran. */
+  /** Look whether the source is still the one that ran, and ran last. */
   private _look(): void {
     if (this._cell.isDisposed) {
       return;
     }
     const { trans } = this._options;
-    const source = this._cell.model.sharedModel.getSource();
-    const edited = isEdited(this._record, source);
-    this._edited.hidden = !edited;
-    this._editedWord.textContent = this._record.started_at
-      ? trans.__('Edited since it ran')
-      : trans.__('Edited since');
+    const { executionCount, sharedModel } = this._cell.model;
+    const edited = isEdited(this._record, sharedModel.getSource());
+    const runAgain = isRunAgain(this._record, executionCount);
+    this._renderOutputs(runAgain);
+    const changed = changedText(this._record, edited, runAgain, trans);
+    this._edited.hidden = changed === '';
+    this._editedWord.textContent = changed;
     const parts = [
       trans.__('Agent %1', ownerText(this._record, trans)),
       this._word.textContent,
       this._time.textContent,
-      edited ? this._editedWord.textContent : '',
-      this._held.textContent
+      changed,
+      this._held.hidden ? '' : this._held.textContent
     ];
     this.node.setAttribute('aria-label', parts.filter(Boolean).join(', '));
   }
@@ -239,9 +219,6 @@ export class Badge extends Widget {
       this._edited,
       this._held
     );
-    for (const near of ['mouseenter', 'focusin']) {
-      this.node.addEventListener(near, () => void this._learnHeld());
-    }
     this.node.addEventListener('keydown', event => {
       // Escape leads back to the cell.
       if (event.key === 'Escape') {
@@ -253,7 +230,6 @@ export class Badge extends Widget {
   }
 
   private readonly _actions: BadgeActions;
-  private _asked = false;
   private readonly _agent = element('span', 'agent');
   private readonly _duration = element('span', 'duration');
   private readonly _edited = element('span', 'edited');
@@ -279,7 +255,6 @@ function element<K extends keyof HTMLElementTagNameMap>(
 export namespace Badge {
   /** What all badges share. */
   export interface IOptions {
-    api: Pick<IAgentExecApi, 'getExecution'>;
     attached: IAttachedSessions;
     clock: Clock;
     trans: TranslationBundle;

@@ -45,14 +45,17 @@ export class BadgeActions extends Widget {
     }
   }
 
-  /** Offer what makes sense for a record. */
-  render(record: ICellRecord, hasOutputs: boolean): void {
+  /** Offer what makes sense for a record; nothing for a person's outputs. */
+  render(
+    record: ICellRecord,
+    { hasOutputs, runAgain }: { hasOutputs: boolean; runAgain: boolean }
+  ): void {
     this._record = record;
     const { outputs, status } = record;
-    const final = isFinal(status);
+    const decidable = isFinal(status) && !runAgain;
     this._accept.hidden =
-      !final || (outputs !== 'held' && outputs !== 'discarded');
-    this._discard.hidden = !final || outputs === 'discarded' || !hasOutputs;
+      !decidable || (outputs !== 'held' && outputs !== 'discarded');
+    this._discard.hidden = !decidable || outputs === 'discarded' || !hasOutputs;
     // With something to decide, both answers can be seen at once.
     this._discard.classList.toggle('jp-mod-quiet', outputs !== 'held');
   }

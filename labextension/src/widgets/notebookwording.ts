@@ -118,6 +118,26 @@ export function heldText(
     : trans.__('Held back: %1', Array.from(kinds).join(', '));
 }
 
+/** What a person has done to a cell since the agent ran it. */
+export function changedText(
+  { started_at }: ICellRecord,
+  edited: boolean,
+  runAgain: boolean,
+  trans: TranslationBundle
+): string {
+  if (runAgain) {
+    return edited
+      ? trans.__('Edited and run again since')
+      : trans.__('Run again since');
+  }
+  if (!edited) {
+    return '';
+  }
+  return started_at
+    ? trans.__('Edited since it ran')
+    : trans.__('Edited since');
+}
+
 /** What the server calls people whom it does not know by name. */
 const NAMELESS = /^[0-9a-f]{32}$/;
 

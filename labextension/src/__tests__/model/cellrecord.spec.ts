@@ -1,4 +1,4 @@
-import { heldTypes, isEdited, readCellRecord } from '../../model/cellrecord';
+import { isEdited, isRunAgain, readCellRecord } from '../../model/cellrecord';
 
 const METADATA = {
   session_id: 's_1',
@@ -12,6 +12,7 @@ const METADATA = {
   finished_at: '2026-01-02T03:04:06.000Z',
   source_sha256:
     '94754d49a21b65e6a316640a8575c784bd0f6e5728c536f5620dcd157b18c205',
+  execution_count: 7,
   outputs: 'held',
   held: ['application/javascript', 7]
 };
@@ -29,6 +30,7 @@ describe('readCellRecord', () => {
       started_at: '2026-01-02T03:04:05.100Z',
       finished_at: '2026-01-02T03:04:06.000Z',
       source_sha256: METADATA.source_sha256,
+      execution_count: 7,
       outputs: 'held',
       held: ['application/javascript'],
       cell_id: null
@@ -56,6 +58,7 @@ describe('readCellRecord', () => {
       accepted_at: 'yesterday',
       started_at: {},
       source_sha256: null,
+      execution_count: 1.5,
       outputs: 'trusted',
       held: 'all'
     });
@@ -64,9 +67,15 @@ describe('readCellRecord', () => {
       accepted_at: '',
       started_at: null,
       source_sha256: '',
+      execution_count: null,
       outputs: 'inert',
       held: []
     });
+    const { execution_count } = readCellRecord({
+      ...METADATA,
+      execution_count: '7'
+    })!;
+    expect(execution_count).toBeNull();
   });
 });
 
@@ -83,34 +92,19 @@ describe('isEdited', () => {
   });
 });
 
-describe('heldTypes', () => {
-  const bundle = (data: Record<string, string | string[]>) => ({
-    output_type: 'display_data',
-    metadata: {},
-    data
-  });
+describe('isRunAgain', () => {
+  const record = readCellRecord(METADATA)!;
 
-  it('names what is missing, and HTML that lost something', () => {
-    const recorded = [
-      { output_type: 'stream', name: 'stdout', text: 'x' },
-      bundle({ 'text/plain': 'x', 'application/javascript': '1' }),
-      bundle({ 'text/html': ['<b>', 'x</b><script></script>'] }),
-      bundle({ 'text/html': '<i>x</i>', 'image/png': 'AAAA' })
-    ];
-    const placed = [
-      { output_type: 'stream', name: 'stdout', text: 'x' },
-      bundle({ 'text/plain': 'x' }),
-      bundle({ 'text/html': '<b>x</b>' }),
-      bundle({ 'text/html': '<i>x</i>', 'image/png': 'AAAA' })
-    ];
-    expect(heldTypes(recorded, placed)).toEqual([
-      'application/javascript',
-      'text/html'
-    ]);
-    expect(heldTypes(recorded.slice(0, 2), [])).toEqual([
-      'text/plain',
-      'application/javascript'
-    ]);
-    expect(heldTypes(recorded.slice(0, 1), [])).toEqual([]);
+  it.each([
+    [7, 7, false],
+    [7, 8, true],
+    [7, 1, true],
+    // It runs, was cleared, or never ran.
+    [7, null, false],
+    [null, 8, false]
+  ])('of an execution %p in a cell with %p is %p', (ran, shown, expected) => {
+    expect(isRunAgain({ ...record, execution_count: ran }, shown)).toBe(
+      expected
+    );
   });
 });

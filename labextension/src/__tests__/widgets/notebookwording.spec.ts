@@ -9,6 +9,7 @@ import type {
 import {
   attachedText,
   cellDuration,
+  changedText,
   contentText,
   documentText,
   doingText,
@@ -38,6 +39,7 @@ function record(given: Partial<ICellRecord> = {}): ICellRecord {
     started_at: '2026-01-02T03:04:05.000Z',
     finished_at: '2026-01-02T03:04:06.500Z',
     source_sha256: '',
+    execution_count: 1,
     outputs: 'inert',
     held: [],
     cell_id: null,
@@ -222,5 +224,21 @@ describe('documentText', () => {
       ...given
     };
     expect(documentText(document, trans)).toMatch(sentence);
+  });
+});
+
+describe('changedText', () => {
+  it.each([
+    [false, false, ''],
+    [true, false, 'Edited since it ran'],
+    [false, true, 'Run again since'],
+    [true, true, 'Edited and run again since']
+  ])('of edited %p and run again %p is %p', (edited, again, text) => {
+    expect(changedText(record(), edited, again, trans)).toBe(text);
+  });
+
+  it('does not say that it ran if it did not', () => {
+    const cancelled = record({ status: 'cancelled', started_at: null });
+    expect(changedText(cancelled, true, false, trans)).toBe('Edited since');
   });
 });
