@@ -56,8 +56,9 @@ check-python: .make/tools ## ruff, mypy, import-linter, codespell
 	lint-imports --no-logo
 	codespell
 
-check-lab: .make/node_modules ## stylelint, prettier, eslint
+check-lab: .make/node_modules .make/ui-tests ## stylelint, prettier, eslint, types of the UI tests
 	cd labextension && jlpm lint:check
+	cd ui-tests && jlpm check
 
 bench: .make/lab .make/ui-tests ## measure how fast it is; a browser is installed if there is none
 	browser="$$(scripts/browser)" && CHROMIUM_PATH="$$browser" python benchmarks/run.py
