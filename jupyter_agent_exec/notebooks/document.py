@@ -166,7 +166,7 @@ class _Once:
 async def _plan(notebook: Notebook, edits: Sequence[Edit], ids: list[CellId]) -> Planned:
     """Return a plan; planned again, the same cells get the same ids.
 
-    Then what was put before a way broke off is not put a second time.
+    Then a way that broke off, and makes the plan after all, does not put them a second time.
     """
     new_id = _replayed(ids).__next__
     if len(edits) * len(notebook.cells) < _LONG:
@@ -184,13 +184,16 @@ def _replayed(ids: list[CellId]) -> Iterator[CellId]:
 
 
 def _is_made(planned: Planned, notebook: Notebook) -> bool:
-    """Whether a plan of which it is not known is what the notebook looks like."""
+    """Whether a plan of which it is not known was made, as far as the notebook tells.
+
+    One that adds cells is known by them, whatever else a person has done meanwhile.
+    """
+    added = set(planned.after["order"]).difference(planned.before["order"])
+    if not added.isdisjoint(order_of(notebook.cells)):
+        return True
     touched = {*planned.before["cells"], *planned.after["cells"]}
-    return (
-        order_of(notebook.cells) == planned.after["order"]
-        and state_of(notebook.cells, touched) == planned.after
-        and planned.before != planned.after
-    )
+    is_as_planned = state_of(notebook.cells, touched) == planned.after
+    return is_as_planned and planned.before != planned.after
 
 
 def _nowhere(path: str) -> NotebookNotFound:

@@ -53,7 +53,9 @@ class OneWay:
         self.via = via
         self.there = True
         self.applied = 0
+        self.put: list[str] = []
         self.before_apply: Callable[[], None] | None = None
+        self.before_read: Callable[[], None] | None = None
         self.breaks_off: str | None = None
 
     async def reach(self, path: str) -> Way | None:
@@ -63,10 +65,13 @@ class OneWay:
         if self.breaks_off == "reading":
             raise Unreachable
         await asyncio.sleep(0)
+        if self.before_read is not None:
+            self.before_read()
         return as_read(self.document.content)
 
     async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
         self.applied += 1
+        self.put = [change.cell["id"] for change in changes if isinstance(change, PutCell)]
         if self.before_apply is not None:
             self.before_apply()
         if self.breaks_off == "before":
@@ -211,6 +216,25 @@ async def test_edits_are_made_once_when_a_way_breaks_off(
     assert sources(ways) == sources(alone)
     assert planned.hash == notebook_hash(ways.document.content["cells"])
     assert len(ways.told) == 1
+
+
+async def test_what_was_put_before_a_way_broke_off_is_not_put_again_beside_a_persons_cell(
+    ways: Ways,
+) -> None:
+    ways.live.breaks_off = "after"
+    ways.tab.before_read = lambda: ways.document.apply([put("person")], ANY)
+    via, planned = await ways.edit(inserted("x"))
+    ((new,),) = planned.cell_ids
+    assert via == "tab"
+    assert ways.document.order == ["a", "b", new, "person"]
+    assert ways.told == [0]
+
+
+async def test_a_cell_is_put_under_one_id_by_all_ways(ways: Ways) -> None:
+    ways.live.breaks_off = "before"
+    via, planned = await ways.edit(inserted("x"), inserted("y"))
+    assert via == "tab"
+    assert ways.live.put == ways.tab.put == [id for (id,) in planned.cell_ids]
 
 
 async def test_edits_of_two_agents_come_one_after_the_other(ways: Ways) -> None:
