@@ -20,10 +20,15 @@ NOWHERE = {
 
 
 class Verb(NamedTuple):
-    """A verb of a route, and an address of it where nothing is."""
+    """A verb of a route."""
 
     method: str
-    path: str
+    template: str
+
+    @property
+    def path(self) -> str:
+        """An address where nothing is."""
+        return self.template.format(**NOWHERE)
 
     @property
     def body(self) -> str | None:
@@ -39,7 +44,7 @@ class Verb(NamedTuple):
 
 
 VERBS = [
-    Verb(verb.upper(), path.format(**NOWHERE).lstrip("/"))
+    Verb(verb.upper(), path.lstrip("/"))
     for path, handler in AgentExecApp.routes
     for verb in operations(handler)
 ]

@@ -55,12 +55,45 @@ def with_token(jp_auth_header: dict[str, str]) -> dict[str, str]:
     return dict(jp_auth_header)
 
 
+READ, EXECUTE = ("read", "kernels"), ("execute", "kernels")
+READ_CONTENTS, WRITE_CONTENTS = ("read", "contents"), ("write", "contents")
+
+ASKED_FOR = {
+    "GET status": READ,
+    "GET sessions": READ,
+    "POST sessions": EXECUTE,
+    "GET sessions/{session_id}": READ,
+    "POST sessions/{session_id}/close": EXECUTE,
+    "POST sessions/{session_id}/interrupt": EXECUTE,
+    "POST sessions/{session_id}/restart": EXECUTE,
+    "GET sessions/{session_id}/executions": READ,
+    "POST sessions/{session_id}/executions": EXECUTE,
+    "GET sessions/{session_id}/notebook": READ,
+    "GET sessions/{session_id}/journal": READ,
+    "POST sessions/{session_id}/accept": WRITE_CONTENTS,
+    "GET executions/{execution_id}": READ,
+    "GET executions/{execution_id}/stream": READ,
+    "GET executions/{execution_id}/text": READ,
+    "POST executions/{execution_id}/cancel": EXECUTE,
+    "POST executions/{execution_id}/accept": WRITE_CONTENTS,
+    "POST executions/{execution_id}/discard": WRITE_CONTENTS,
+    "GET blobs/{digest}": READ,
+    "GET search": READ,
+    "GET notebooks": READ_CONTENTS,
+    "GET notebooks/{path}/cells": READ_CONTENTS,
+    "PATCH notebooks/{path}/cells": WRITE_CONTENTS,
+    "GET openapi.json": READ,
+}
+"""Action and resource for each verb of each route; the channel's are in `test_channel.py`."""
+
+
 def permission(verb: Verb) -> tuple[str, str]:
-    """Say what a verb should ask for: notebooks are contents, all else is about kernels."""
-    on_contents = verb.path.startswith("notebooks") or verb.path.endswith(("/accept", "/discard"))
-    if on_contents:
-        return ("read" if verb.method == "GET" else "write", "contents")
-    return ("read" if verb.method == "GET" else "execute", "kernels")
+    """Say what a verb should ask for."""
+    return ASKED_FOR[f"{verb.method} {verb.template}"]
+
+
+def test_each_verb_of_each_route_is_in_the_table() -> None:
+    assert sorted(ASKED_FOR) == sorted(f"{verb.method} {verb.template}" for verb in VERBS)
 
 
 async def test_each_verb_asks_once_to_read_or_to_do_something(
@@ -103,17 +136,19 @@ async def test_whoever_may_only_read_sees_everything_and_runs_nothing(
     authorizer.allowed = {"read"}
     for path in (f"sessions/{session['id']}", f"executions/{done['id']}", "search", "status"):
         assert (await agent.get(path)).status == 200
-    for path, body in [
-        ("sessions", {"agent": {"name": "another"}}),
-        (f"sessions/{session['id']}/executions", {"source": "x = 2"}),
-        (f"sessions/{session['id']}/interrupt", {}),
-        (f"sessions/{session['id']}/restart", {}),
-        (f"sessions/{session['id']}/close", {}),
-        (f"executions/{done['id']}/cancel", {}),
-    ]:
-        refused = await agent.ask("POST", path, body)
-        assert (refused.status, refused.json["code"]) == (403, "forbidden"), path
-        assert refused.json["detail"] == {"action": "execute", "resource": "kernels"}
+    ids = {"session_id": session["id"], "execution_id": done["id"], "path": "n.ipynb"}
+    bodies: dict[str, Any] = {
+        "sessions": {"agent": {"name": "another"}},
+        "sessions/{session_id}/executions": {"source": "x = 2"},
+        "notebooks/{path}/cells": {"edits": [{"op": "clear_outputs"}]},
+    }
+    for verb in VERBS:
+        if verb.method != "GET":
+            path, body = verb.template.format(**ids), bodies.get(verb.template, {})
+            refused = await agent.ask(verb.method, path, body)
+            assert (refused.status, refused.json["code"]) == (403, "forbidden"), path
+            action, resource = permission(verb)
+            assert refused.json["detail"] == {"action": action, "resource": resource}
     assert record_bytes(history_dir) == before
     assert [s["id"] for s in (await agent.get("sessions")).json["sessions"]] == [session["id"]]
     authorizer.allowed = {"read", "execute"}
