@@ -322,8 +322,9 @@ async def test_pages_are_closed_when_the_server_stops(
 
 
 async def test_the_kernel_that_a_page_is_starting_is_waited_for(
-    ways: OpenedWays, open_page: OpenPage
+    ways: OpenedWays, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ways, "_kernel_timeout", 3600)
     await ways.kernel_started("a.ipynb")
     page = await open_page(shown("a.ipynb", kernel_starting=True), shown("b.ipynb"))
     await ways.kernel_started("b.ipynb")
@@ -332,17 +333,18 @@ async def test_the_kernel_that_a_page_is_starting_is_waited_for(
     await until(lambda: tabs(ways) == 1)
     assert not waiting.done()
     await page.announce(shown("a.ipynb", kernel_id="k"))
-    await waiting
+    await asyncio.wait_for(waiting, 10)
 
 
 async def test_a_page_that_goes_is_waited_for_no_longer(
-    ways: OpenedWays, open_page: OpenPage
+    ways: OpenedWays, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ways, "_kernel_timeout", 3600)
     page = await open_page(shown("a.ipynb", kernel_starting=True, collaborative=True))
     waiting = asyncio.create_task(ways.kernel_started("a.ipynb"))
     await page.announce(shown("a.ipynb", kernel_starting=True, collaborative=True))
     await page.leave()
-    await waiting
+    await asyncio.wait_for(waiting, 10)
 
 
 async def test_a_page_in_which_nobody_chooses_a_kernel_is_not_waited_for_for_ever(

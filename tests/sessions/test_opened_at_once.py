@@ -55,6 +55,7 @@ async def test_two_agents_go_over_to_the_kernel_of_the_page_together(
     for session in first, second:
         done = await agent.run(session, "1", placement="none")
         assert (done["status"], done["kernel"]["id"]) == ("ok", theirs["kernel"]["id"])
+        assert done["kernel"]["reason"] == "changed"
     assert [session["id"] for session in await desk.sessions()] == [theirs["id"]]
 
 
