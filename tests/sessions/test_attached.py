@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_agent_exec.kernels.kernel import Death
 from jupyter_agent_exec.models import NotebookTarget
 from jupyter_agent_exec.sessions.attached import AttachedNotebook, JupyterSession, NotebookKernels
 
@@ -52,7 +53,12 @@ class Server:
         pass
 
     async def adopt(self, kernel_id: str) -> Any:
-        raise AssertionError
+        return kernel_of(kernel_id)
+
+
+def kernel_of(id: str) -> Any:
+    """A kernel in which nobody has run anything."""
+    return SimpleNamespace(id=id, connection=SimpleNamespace(has_executed=False))
 
 
 @pytest.fixture
@@ -93,11 +99,44 @@ async def test_what_is_about_to_run_in_a_kernel_of_ours_is_not_taken_from_under(
     server: Server, kernels: NotebookKernels
 ) -> None:
     ours = await kernels.session_of("a.ipynb", None)
-    kernel: Any = SimpleNamespace(connection=SimpleNamespace(has_executed=False))
+    kernel = kernel_of(ours.kernel_id)
     assert await kernels.used(ours, kernel) == ours
     server.sessions.append(JupyterSession("theirs", "a.ipynb", "k", connections=1))
     assert await kernels.used(ours, kernel) == ours
     assert server.ended == []
+
+
+async def test_a_notebook_parts_from_its_kernel_when_it_has_another(
+    server: Server, kernels: NotebookKernels
+) -> None:
+    server.sessions = [JupyterSession("s", "a.ipynb", "k1", connections=1)]
+    attached, moves = await attached_to(kernels, "a.ipynb")
+    kernel = await attached.take()
+    assert await attached.parted(kernel) is None
+    shut_down = Death("shut_down", "Somebody shut the kernel down.")
+    server.sessions = []
+    assert await attached.parted(kernel) is None
+    assert await attached.explain(kernel, shut_down) == shut_down
+    server.sessions = [JupyterSession("s", "a.ipynb", "k2", connections=1)]
+    parted = await attached.parted(kernel)
+    assert parted is not None
+    assert parted.reason == "changed"
+    assert await attached.explain(kernel, shut_down) == parted
+    died = Death("died", "Its code ended it.")
+    assert await attached.explain(kernel, died) == died
+    assert (await attached.take()).id == "k2"
+    assert moves == []
+
+
+async def test_a_notebook_goes_where_its_jupyter_session_went(
+    server: Server, kernels: NotebookKernels
+) -> None:
+    server.sessions = [JupyterSession("s", "a.ipynb", "k", connections=1)]
+    attached, moves = await attached_to(kernels, "a.ipynb")
+    kernel = await attached.take()
+    server.sessions = [JupyterSession("s", "RTC:b.ipynb", "k", connections=1)]
+    assert await attached.parted(kernel) is None
+    assert (attached.path, moves) == ("b.ipynb", [("a.ipynb", "b.ipynb")])
 
 
 @pytest.mark.parametrize(
