@@ -350,7 +350,47 @@ async def test_a_caller_who_leaves_does_not_take_the_others_along(
     counting.after_read = leave
     await way.apply([put("stays")], ANY)
     await ways.stop()
-    assert "stays" in [cell.id for cell in on_disk(file).cells]
+    assert [cell.id for cell in on_disk(file).cells[4:]] == ["stays"]
+
+
+async def test_a_caller_who_leaves_in_the_middle_of_a_save_does_not_take_the_others_along(
+    contents: Any, file: File
+) -> None:
+    class Leaving(Hashing):
+        async def save(self, model: Any, path: str) -> Any:
+            leaves.cancel()
+            return await super().save(model, path)
+
+    counting = Leaving(contents)
+    way = await StoredWays(counting, LOG).reach(API_PATH)
+    leaves = asyncio.ensure_future(way.apply([put("leaves")], ANY))
+    await asyncio.gather(way.apply([put("one")], ANY), way.apply([put("two")], ANY))
+    assert [cell.id for cell in on_disk(file).cells[5:]] == ["one", "two"]
+    assert counting.saves == 1
+    assert leaves.cancelled()
+
+
+async def test_a_file_is_written_by_one_at_a_time(contents: Any, file: File) -> None:
+    class Alone(Hashing):
+        at_work = False
+
+        async def get(self, path: str, content: bool = True, **asked: Any) -> Any:
+            assert not (content and self.at_work)
+            self.at_work |= content
+            for _ in range(10):  # so that others come in between
+                await asyncio.sleep(0)
+            return await super().get(path, content=content, **asked)
+
+        async def save(self, model: Any, path: str) -> Any:
+            await super().save(model, path)
+            self.at_work = False
+
+    way = await StoredWays(Alone(contents), LOG).reach(API_PATH)
+    first = asyncio.ensure_future(way.apply([put("first")], ANY))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await asyncio.gather(*(way.apply([put(f"n{n}")], ANY) for n in range(3)), first)
+    assert [cell.id for cell in on_disk(file).cells[4:]] == ["first", "n0", "n1", "n2"]
 
 
 def broken(path: Path, **changed: Any) -> None:
