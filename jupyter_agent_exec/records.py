@@ -210,7 +210,7 @@ class DisplayUpdated(Entry, frozen=True, kw_only=True, tag="display_updated"):
     """A later execution replaced data and metadata of outputs with the same display id."""
 
     execution_id: ExecutionId
-    """The execution that sent the update."""
+    """The execution that sent the update; if a person's cell did, the first that it is for."""
     targets: tuple[OutputRef, ...]
     outputs: Digest
     """JSON array of one display_data output that holds the new data and metadata."""

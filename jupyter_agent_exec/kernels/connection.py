@@ -19,6 +19,7 @@ from typing import Any, Literal
 from ..models import OutputChange
 from ..tasks import settle
 from ..types import ExecutionId, ExecutionState, Output
+from . import mimebundles
 from .busy import Busy, Quiet, Work
 from .displays import Displays
 from .drain import Drain
@@ -240,6 +241,8 @@ class KernelConnection:
             self._feed(self._late_outputs(ExecutionId(parent.msg_id)), message)
         elif not ours:
             self._busy.overhear(parent)
+            if msg_type == "update_display_data":
+                self._feed_foreign_update(message)
         if not ours and self.on_person and not parent.msg_id.startswith("x_"):
             self._people.take(message, self.person_outputs_bytes)
         if self._greeting.hear(message, ours=ours):
@@ -286,6 +289,13 @@ class KernelConnection:
         for content in message.contents():
             with self._lock:
                 outputs.feed(message.header.msg_type, content)
+
+    def _feed_foreign_update(self, message: Message) -> None:
+        """Take somebody else's update as late output of the first of our executions it is for."""
+        display_id = mimebundles.display_id(message.content)
+        shown = () if display_id is None else self._displays.elsewhere(display_id)
+        if shown:
+            self._feed(self._late_outputs(shown[0].execution_id), message)
 
     def _late_outputs(self, id: ExecutionId) -> Outputs:
         if id not in self._late:

@@ -71,7 +71,7 @@ class Displays:
         self._lengths[execution_id] = length
 
     def elsewhere(
-        self, display_id: str, execution_id: ExecutionId, first: int
+        self, display_id: str, execution_id: ExecutionId | None = None, first: int = 0
     ) -> tuple[OutputRef, ...]:
         """Return where a display id is shown but for the outputs of one execution from `first`."""
         return tuple(

@@ -25,6 +25,7 @@ from . import mimebundles
 from .displays import Displays, DisplayUpdate, DisplayUpdates
 from .rich import Rich, left_out
 from .streams import Stream, encode
+from .widgets import OutputWidgets
 
 __all__ = ["DisplayUpdate", "Displays", "Outputs", "TextSink"]
 
@@ -80,6 +81,7 @@ class Outputs:
         self._transcript: Transcript | None = None
         self._clear_before_next = False
         self._updates = DisplayUpdates(max_output_bytes)
+        self._widgets = OutputWidgets(execution_id)
         self._start_over()
 
     def _start_over(self) -> None:
@@ -162,7 +164,9 @@ class Outputs:
             self._feed_display(msg_type, content)
         elif msg_type == "error":
             self._feed_error(content)
-        elif msg_type == "clear_output":
+        elif msg_type in ("comm_open", "comm_msg"):
+            self._widgets.feed(content)
+        elif msg_type == "clear_output" and not self._widgets.capture:
             self._clear_before_next = bool(content.get("wait"))
             if not self._clear_before_next:
                 self._clear()

@@ -455,6 +455,23 @@ async def test_what_a_person_runs_is_told_with_its_outputs() -> None:
         assert (execution.status, execution.complete) == ("error", True)
 
 
+async def test_a_persons_update_of_an_agents_display_is_told() -> None:
+    async with house() as h:
+        kernel_id = await h.start_kernel()
+        person = await h.person(kernel_id)
+        kernel = await h.live.adopt(kernel_id)
+        loop = asyncio.get_running_loop()
+        told: asyncio.Queue[Late] = asyncio.Queue()
+        kernel.connection.on_late.add(lambda late: loop.call_soon_threadsafe(told.put_nowait, late))
+        await AgentRun(1, "shown = display('one', display_id='d')").in_turn(kernel)
+        await person.has_run("shown.update('two')")
+        late = await asyncio.wait_for(told.get(), SOON)
+        assert (late.execution_id, late.outputs) == ("x_1", [])
+        (update,) = late.display_updates
+        assert update.output["data"] == {"text/plain": "'two'"}
+        assert [(ref.execution_id, ref.index) for ref in update.targets] == [("x_1", 0)]
+
+
 async def test_a_persons_cell_whose_end_is_not_seen_is_told_as_incomplete(gate: Gate) -> None:
     async with house(KernelManager={"autorestart": False}) as h:
         kernel_id = await h.start_kernel()
