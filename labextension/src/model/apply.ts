@@ -8,6 +8,7 @@
 import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import type * as nbformat from '@jupyterlab/nbformat';
 import type { INotebookModel } from '@jupyterlab/notebook';
+import type { PartialJSONValue } from '@lumino/coreutils';
 import { applyOutputChange } from '../api/outputs';
 import type {
   Change,
@@ -18,9 +19,14 @@ import type {
 } from '../api/changes';
 import type { IOutputChange } from '../tokens';
 import { CellOutputs } from './outputs';
+import { PersonsRuns } from './personsruns';
 
 /** What was expected of a notebook does not hold; nothing was done. */
 export class Moved extends Error {}
+
+/** A change, or what is left of it where the outputs are a person's. */
+type Step =
+  Change | (Pick<ISetCell, 'cell_id' | 'agent_exec'> & { op: 'set_record' });
 
 /** The notebook as its file would be if it were saved now. */
 export function readNotebook(model: INotebookModel): INotebook {
@@ -34,19 +40,59 @@ export function readNotebook(model: INotebookModel): INotebook {
 /**
  * Make changes, all or none.
  *
+ * @param runs What a person ran since an execution came to its cell; of the
+ * execution only the metadata are set there, and the rest is the person's.
  * @throws Moved if what is expected does not hold, or a change is for
  * something that is not there.
  */
 export function applyChanges(
   model: INotebookModel,
   changes: readonly Change[],
-  expected: IExpected
+  expected: IExpected,
+  runs = new PersonsRuns()
 ): void {
   checkExpected(model, expected);
-  checkChanges(model, changes);
-  for (const change of changes) {
-    applyOne(model, change);
+  const steps = leaveOutputs(model, changes, runs);
+  checkChanges(model, steps);
+  for (const step of steps) {
+    applyOne(model, step);
   }
+}
+
+function leaveOutputs(
+  model: INotebookModel,
+  changes: readonly Change[],
+  runs: PersonsRuns
+): Step[] {
+  /** Metadata so far, of cells in which they change. */
+  const metadata = new Map<string, ISetCell['agent_exec']>();
+  return changes.map(change => {
+    if (change.op === 'set_cell') {
+      const { cell_id, agent_exec } = change;
+      metadata.set(cell_id, agent_exec);
+      return runs.own(cell_id, agent_exec)
+        ? { op: 'set_record', cell_id, agent_exec }
+        : change;
+    }
+    if (change.op === 'set_outputs') {
+      const { cell_id: id } = change;
+      const agentExec = metadata.has(id)
+        ? metadata.get(id)
+        : recordIn(model, id);
+      return runs.own(id, agentExec) ? { ...change, changes: [] } : change;
+    }
+    return change;
+  });
+}
+
+function recordIn(
+  model: INotebookModel,
+  id: string
+): PartialJSONValue | undefined {
+  const index = cellIds(model).indexOf(id);
+  return index < 0
+    ? undefined
+    : model.cells.get(index).getMetadata('agent_exec');
 }
 
 function checkExpected(model: INotebookModel, expected: IExpected): void {
@@ -66,7 +112,7 @@ function checkExpected(model: INotebookModel, expected: IExpected): void {
 }
 
 /** Go through changes without making them, to find what would not go. */
-function checkChanges(model: INotebookModel, changes: readonly Change[]): void {
+function checkChanges(model: INotebookModel, changes: readonly Step[]): void {
   const ids = new Set(cellIds(model));
   /** Outputs so far, of cells whose outputs change; null if not a code cell. */
   const outputs = new Map<string, readonly nbformat.IOutput[] | null>();
@@ -118,7 +164,7 @@ function changedOutputs(
   return after;
 }
 
-function applyOne(model: INotebookModel, change: Change): void {
+function applyOne(model: INotebookModel, change: Step): void {
   switch (change.op) {
     case 'put':
       return putCell(model, change.cell, change.at);
@@ -130,6 +176,8 @@ function applyOne(model: INotebookModel, change: Change): void {
       return setSource(findCell(model, change.cell_id), change.source);
     case 'set_cell':
       return setCell(findCell(model, change.cell_id), change);
+    case 'set_record':
+      return setRecord(findCell(model, change.cell_id), change.agent_exec);
     case 'set_outputs': {
       const cell = findCell(model, change.cell_id);
       if (isCode(cell)) {
@@ -231,14 +279,18 @@ function setCell(cell: ICellModel, change: ISetCell): void {
   if (!change.trusted) {
     cell.deleteMetadata('trusted');
   }
-  if (change.agent_exec) {
-    cell.setMetadata('agent_exec', change.agent_exec);
-  } else {
-    cell.deleteMetadata('agent_exec');
-  }
+  setRecord(cell, change.agent_exec);
   if (isCode(cell)) {
     cell.executionState = change.execution_state;
     cell.executionCount = change.execution_count;
+  }
+}
+
+function setRecord(cell: ICellModel, record: ISetCell['agent_exec']): void {
+  if (record) {
+    cell.setMetadata('agent_exec', record);
+  } else {
+    cell.deleteMetadata('agent_exec');
   }
 }
 

@@ -1,4 +1,5 @@
 /** A notebook that is open in this page, as agents reach it. */
+import type { ICellModel } from '@jupyterlab/cells';
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { INotebookModel, NotebookPanel } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
@@ -7,6 +8,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { applyChanges, Moved, readNotebook } from './apply';
+import { PersonsRuns } from './personsruns';
 import { SteadyView } from './view';
 import type { Asked, IAnswered, IShown } from '../api/changes';
 
@@ -124,6 +126,11 @@ export class OpenDocument implements IDisposable {
     panel.disposed.connect(this._removePanel, this);
   }
 
+  /** A person is about to run a cell: from now on its outputs are theirs. */
+  onRun(cell: ICellModel): void {
+    this._runs.add(cell);
+  }
+
   /** Do what the server asks. */
   async handle(asked: Asked): Promise<IAnswered> {
     try {
@@ -161,7 +168,8 @@ export class OpenDocument implements IDisposable {
     if (!this._isWritable) {
       return { status: 'read_only' };
     }
-    let change = () => applyChanges(this.context.model, changes, expected);
+    const { model } = this.context;
+    let change = () => applyChanges(model, changes, expected, this._runs);
     for (const view of this._panels.values()) {
       const within = change;
       change = () => view.hold(within);
@@ -297,6 +305,7 @@ export class OpenDocument implements IDisposable {
   }
 
   private readonly _panels = new Map<DocumentPanel, SteadyView>();
+  private readonly _runs = new PersonsRuns();
   private _changedInSave = false;
   private _editedInSave = false;
   private _hasAgentsEdits = false;

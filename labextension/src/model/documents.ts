@@ -1,23 +1,34 @@
 /** The notebooks that this page has open, told to the server. */
-import type { INotebookTracker } from '@jupyterlab/notebook';
+import type { Cell } from '@jupyterlab/cells';
+import type { INotebookTracker, Notebook } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
 import type { Channel } from '../api/channel';
 import type { Asked } from '../api/changes';
 import { OpenDocument } from './document';
 import type { DocumentPanel } from './document';
+
+/** What a person is about to run. */
+interface IScheduled {
+  notebook: Pick<Notebook, 'model'>;
+  cell: Pick<Cell, 'model'>;
+}
 
 /** Milliseconds for which changes are gathered before they are announced. */
 const GATHER = 50;
 
 /** Keeps the server told, and hands what it asks to the notebook it is about. */
 export class OpenDocuments implements IDisposable {
-  constructor({ tracker, contents, channel }: OpenDocuments.IOptions) {
+  constructor(options: OpenDocuments.IOptions) {
+    const { tracker, contents, channel, scheduled } = options;
     this._contents = contents;
     this._channel = channel;
     channel.opened.connect(this._announce, this);
     channel.asked.connect(this._onAsked, this);
+    this._scheduled = scheduled;
+    scheduled.connect(this._onScheduled, this);
     this._tracker = tracker;
     tracker.forEach(panel => this._add(panel));
     tracker.widgetAdded.connect(this._onAdded, this);
@@ -33,12 +44,21 @@ export class OpenDocuments implements IDisposable {
     }
     this._isDisposed = true;
     this._tracker.widgetAdded.disconnect(this._onAdded, this);
+    this._scheduled.disconnect(this._onScheduled, this);
     this._channel.dispose();
     for (const document of [...this._documents]) {
       document.dispose();
     }
     this._stopGathering();
     Signal.clearData(this);
+  }
+
+  private _onScheduled(_: unknown, { notebook, cell }: IScheduled): void {
+    for (const document of this._documents) {
+      if (document.context.model === notebook.model) {
+        document.onRun(cell.model);
+      }
+    }
   }
 
   private _onAdded(_: unknown, panel: DocumentPanel): void {
@@ -121,6 +141,7 @@ export class OpenDocuments implements IDisposable {
   private readonly _channel: Channel;
   private readonly _contents: Contents.IManager;
   private readonly _documents = new Set<OpenDocument>();
+  private readonly _scheduled: ISignal<unknown, IScheduled>;
   private readonly _tracker: INotebookTracker;
   private _isDisposed = false;
   private _timer: ReturnType<typeof setTimeout> | null = null;
@@ -133,5 +154,7 @@ export namespace OpenDocuments {
     tracker: INotebookTracker;
     contents: Contents.IManager;
     channel: Channel;
+    /** Tells what a person is about to run, in any notebook. */
+    scheduled: ISignal<unknown, IScheduled>;
   }
 }

@@ -3,7 +3,7 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { Channel } from '../api/channel';
 import { OpenDocuments } from '../model/documents';
 
@@ -22,7 +22,8 @@ export const documentsPlugin: JupyterFrontEndPlugin<void> = {
     void new OpenDocuments({
       tracker,
       contents,
-      channel: new Channel(serverSettings)
+      channel: new Channel(serverSettings),
+      scheduled: NotebookActions.executionScheduled
     });
   }
 };

@@ -3,6 +3,7 @@ import type * as nbformat from '@jupyterlab/nbformat';
 import { NotebookModel } from '@jupyterlab/notebook';
 import type { Change, IExpected, ISetCell } from '../../api/changes';
 import { applyChanges, Moved, readNotebook } from '../../model/apply';
+import { PersonsRuns } from '../../model/personsruns';
 import type { IOutputChange } from '../../tokens';
 import { stdout } from '../fakes';
 
@@ -416,6 +417,104 @@ describe('all or nothing', () => {
     );
     expect(cell(model, 'n').sharedModel.getSource()).toBe('2');
     expect(outputs(model, 'n')).toEqual([stdout('12')]);
+  });
+});
+
+describe('in a cell that a person runs', () => {
+  const X = { execution_id: 'x' };
+  let model: NotebookModel;
+  let runs: PersonsRuns;
+
+  const write = (...changes: Change[]) =>
+    applyChanges(model, changes, ANY, runs);
+  const whole = (text: string): Change =>
+    setOutputs(
+      'a',
+      { index: 0, truncate: true },
+      { index: 0, output: stdout(text) }
+    );
+
+  /** What JupyterLab does when a person runs the cell. */
+  const run = () => {
+    const ran = cell(model, 'a');
+    runs.add(ran);
+    ran.clearExecution();
+    ran.executionState = 'running';
+  };
+
+  beforeEach(() => {
+    model = notebook(code('a'), code('b'));
+    runs = new PersonsRuns();
+    write(setCell('a'), setOutputs('a', { index: 0, output: stdout('1') }));
+    run();
+  });
+
+  it('only the metadata are the agent’s from then on', () => {
+    write(setOutputs('a', { index: 0, append: '2' }));
+    write(whole('12'));
+    const ended = { ...X, status: 'ok' };
+    write(
+      setCell('a', {
+        agent_exec: ended,
+        execution_state: 'idle',
+        trusted: false
+      }),
+      whole('12')
+    );
+    const { executionCount, executionState, metadata, trusted } = cell(
+      model,
+      'a'
+    );
+    expect(outputs(model, 'a')).toEqual([]);
+    expect(executionCount).toBeNull();
+    expect(executionState).toBe('running');
+    expect(trusted).toBe(true);
+    expect(metadata.agent_exec).toEqual(ended);
+  });
+
+  it('what comes of the person’s run stays', () => {
+    cell(model, 'a').outputs.add(stdout('mine'));
+    cell(model, 'a').executionCount = 4;
+    write(setCell('a'), setOutputs('a', { index: 0, append: '2' }));
+    expect(outputs(model, 'a')).toEqual([stdout('mine')]);
+    expect(cell(model, 'a').executionCount).toBe(4);
+  });
+
+  it('a later execution of an agent is shown', () => {
+    const later = setCell('a', { agent_exec: { execution_id: 'y' } });
+    write(later, whole('new'));
+    write(setOutputs('a', { index: 0, append: 'er' }));
+    expect(outputs(model, 'a')).toEqual([stdout('newer')]);
+    expect(cell(model, 'a').executionCount).toBe(3);
+    run();
+    write(setOutputs('a', { index: 0, append: '!' }));
+    write(setCell('a'), whole('12'));
+    expect(outputs(model, 'a')).toEqual([]);
+  });
+
+  it('what the person decides of the agent’s outputs is done', () => {
+    write(
+      setCell('a', { agent_exec: { ...X, outputs: 'accepted' } }),
+      whole('12')
+    );
+    expect(outputs(model, 'a')).toEqual([stdout('12')]);
+  });
+
+  it('another cell is not meant', () => {
+    write(setCell('b'), setOutputs('b', { index: 0, output: stdout('1') }));
+    expect(outputs(model, 'b')).toEqual([stdout('1')]);
+  });
+
+  it('nothing of an agent’s is remembered where none was', () => {
+    runs.add(cell(model, 'b'));
+    write(setCell('b'), setOutputs('b', { index: 0, output: stdout('1') }));
+    expect(outputs(model, 'b')).toEqual([stdout('1')]);
+  });
+
+  it('nothing is done when it is gone', () => {
+    write({ op: 'delete', cell_id: 'a' });
+    expect(() => write(setCell('a'))).toThrow(Moved);
+    expect(() => write(whole('12'))).toThrow(Moved);
   });
 });
 

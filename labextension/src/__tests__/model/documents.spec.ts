@@ -1,4 +1,6 @@
+import type { Cell } from '@jupyterlab/cells';
 import type { INotebookTracker } from '@jupyterlab/notebook';
+import type { INotebookContent } from '@jupyterlab/nbformat';
 import { Signal } from '@lumino/signaling';
 import type { Channel } from '../../api/channel';
 import type { Asked, IAnswered, IShown } from '../../api/changes';
@@ -44,12 +46,19 @@ describe('OpenDocuments', () => {
   let tracker: FakeTracker;
   let channel: FakeChannel;
   let documents: OpenDocuments;
+  let scheduled: Signal<object, ReturnType<typeof inCell>>;
 
+  /** What JupyterLab tells of a cell that a person is about to run. */
+  const inCell = ({ model }: FakeContext, index: number) => ({
+    notebook: { model },
+    cell: { model: model.cells.get(index) } as unknown as Cell
+  });
   const newDocuments = () =>
     new OpenDocuments({
       tracker: tracker as unknown as INotebookTracker,
       contents: new FakeContents().manager,
-      channel: channel as unknown as Channel
+      channel: channel as unknown as Channel,
+      scheduled
     });
   const open = async (panel: FakePanel) => {
     tracker.widgetAdded.emit(panel);
@@ -61,6 +70,7 @@ describe('OpenDocuments', () => {
     jest.spyOn(console, 'warn').mockImplementation();
     tracker = new FakeTracker();
     channel = new FakeChannel();
+    scheduled = new Signal({});
     documents = newDocuments();
   });
 
@@ -168,6 +178,35 @@ describe('OpenDocuments', () => {
     expect(channel.shown[0].dirty).toBe(true);
   });
 
+  it('knows which cells a person runs in which notebook', async () => {
+    const contexts = [new FakeContext('a.ipynb'), new FakeContext('b.ipynb')];
+    for (const context of contexts) {
+      context.model.cells.get(0).setMetadata('agent_exec', {
+        execution_id: 'x'
+      });
+      await open(new FakePanel(context));
+    }
+    scheduled.emit(inCell(contexts[1], 0));
+    const output = { output_type: 'stream', name: 'stdout', text: '1' };
+    for (const [id, { panel }] of channel.shown.entries()) {
+      channel.asked.emit({
+        op: 'apply',
+        id,
+        panel,
+        changes: [
+          { op: 'set_outputs', cell_id: 'a', changes: [{ index: 0, output }] }
+        ],
+        expected: { cells: {}, order: null }
+      });
+    }
+    await jest.advanceTimersByTimeAsync(0);
+    expect(channel.sent).toContainEqual(['answer', 1, 'ok']);
+    const outputs = contexts.map(
+      ({ model }) => (model.toJSON() as INotebookContent).cells[0].outputs
+    );
+    expect(outputs).toEqual([[output], []]);
+  });
+
   it('lets go of everything when it is disposed', async () => {
     const panel = new FakePanel(new FakeContext());
     await open(panel);
@@ -177,6 +216,7 @@ describe('OpenDocuments', () => {
     documents.dispose();
     documents.dispose();
     tracker.widgetAdded.emit(panel);
+    scheduled.emit(inCell(panel.context, 0));
     await jest.advanceTimersByTimeAsync(100);
     expect(documents.isDisposed).toBe(true);
     expect(channel.isDisposed).toBe(true);

@@ -1,0 +1,39 @@
+/** What a person ran in cells that show agents' executions. */
+import type { ICellModel } from '@jupyterlab/cells';
+import type { PartialJSONValue } from '@lumino/coreutils';
+
+/** What a person decides about outputs; that is done whatever ran since. */
+const DECIDED: ReadonlySet<unknown> = new Set(['accepted', 'discarded']);
+
+/**
+ * Remembers which executions were in cells when a person ran them.
+ *
+ * JupyterLab takes the outputs away then, and what comes next is the person's,
+ * though the agent's execution may still go on.
+ */
+export class PersonsRuns {
+  /** A person runs a cell. */
+  add(cell: ICellModel): void {
+    const agentExec = cell.getMetadata('agent_exec') as PartialJSONValue;
+    const id = executionId(agentExec);
+    if (id !== null) {
+      const ids = this._ids.get(cell.id) ?? new Set();
+      this._ids.set(cell.id, ids.add(id));
+    }
+  }
+
+  /** Whether the outputs are a person's that an execution would set. */
+  own(cellId: string, agentExec: PartialJSONValue | undefined): boolean {
+    const id = executionId(agentExec);
+    return id !== null && (this._ids.get(cellId)?.has(id) ?? false);
+  }
+
+  /** By cell. */
+  private readonly _ids = new Map<string, Set<string>>();
+}
+
+/** The execution that writes to a cell by itself, if the metadata name one. */
+function executionId(agentExec: PartialJSONValue | undefined): string | null {
+  const { execution_id: id, outputs } = Object(agentExec);
+  return typeof id === 'string' && !DECIDED.has(outputs) ? id : null;
+}
