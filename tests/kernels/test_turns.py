@@ -167,6 +167,22 @@ async def test_who_has_lost_patience_takes_a_pause_that_is_over_when_it_is_told(
     assert turn.done()
 
 
+async def test_who_has_lost_patience_still_waits_for_another_agent_and_for_the_cell() -> None:
+    kernel = SharedKernel()
+    kernel.begins()
+    turn = kernel.turns.ask()
+    kernel.clock.advance(PATIENCE)
+    kernel.turns.kernel_is("busy")
+    assert waiting(turn)
+    kernel.ends()
+    assert turn.done()
+    kernel.begins()
+    second = kernel.turns.ask()
+    second.first_at = 0.0
+    kernel.turns.kernel_is("idle")
+    assert waiting(second)
+
+
 async def test_patience_counts_from_the_head_of_the_line() -> None:
     kernel = SharedKernel()
     holder = kernel.turns.ask()

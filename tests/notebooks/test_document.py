@@ -7,10 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from notebooks_made import as_read, code, persons_notebook
+from notebooks_made import as_read, code, persons_notebook, result
 
 from jupyter_agent_exec.errors import DocumentChanged, DocumentUnwritable, NotebookNotFound
-from jupyter_agent_exec.models import DeleteCell, Edit, InsertCell, MoveCell, ReplaceCell
+from jupyter_agent_exec.models import (
+    ClearOutputs,
+    DeleteCell,
+    Edit,
+    InsertCell,
+    MoveCell,
+    ReplaceCell,
+)
 from jupyter_agent_exec.notebooks.applying import apply, order_of
 from jupyter_agent_exec.notebooks.changes import (
     Change,
@@ -216,6 +223,14 @@ async def test_edits_are_made_once_when_a_way_breaks_off(
     assert sources(ways) == sources(alone)
     assert planned.hash == notebook_hash(ways.document.content["cells"])
     assert len(ways.told) == 1
+
+
+async def test_outputs_are_cleared_though_a_way_broke_off_before_that(ways: Ways) -> None:
+    ways.document.content = persons_notebook(code("a", "1", [result(text_plain="1")]))
+    ways.live.breaks_off = "before"
+    via, _ = await ways.edit(ClearOutputs(cell_id=CellId("a")))
+    assert via == "tab"
+    assert ways.document.content["cells"][0]["outputs"] == []
 
 
 async def test_what_was_put_before_a_way_broke_off_is_not_put_again_beside_a_persons_cell(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,37 @@ async def test_what_somebody_saves_meanwhile_is_kept(
     assert [cell.source for cell in on_disk(file).cells][1] == "edited by the person"
     assert on_disk(file).cells[-1].id == X
     assert (counting.reads, counting.saves) == (2, 1)
+
+
+async def test_what_is_saved_within_a_tick_of_the_clock_is_kept(
+    contents: Any, file: File, tmp_path: Path
+) -> None:
+    counting = Hashing(contents)
+    path = tmp_path / API_PATH
+    edited = persons_notebook()
+    edited.cells[1].source = "edited by the person"
+
+    async def save_once() -> None:
+        counting.after_read = None
+        before = path.stat()
+        file.text = as_written(edited)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    counting.after_read = save_once
+    await applied(counting, put())
+    assert on_disk(file).cells[1].source == "edited by the person"
+    assert on_disk(file).cells[-1].id == X
+
+
+async def test_hidden_notebooks_are_reached_where_the_server_shows_them(
+    contents: Any, file: File, tmp_path: Path
+) -> None:
+    contents.allow_hidden = True
+    hidden = tmp_path / ".hidden" / "n.ipynb"
+    hidden.parent.mkdir()
+    hidden.write_text(as_written(persons_notebook()))
+    await (await StoredWays(contents, LOG).reach(".hidden/n.ipynb")).apply([put()], ANY)
+    assert X in hidden.read_text()
 
 
 async def test_a_file_in_the_middle_of_a_save_is_read_when_that_is_done(
