@@ -201,12 +201,14 @@ async def test_a_closed_session_is_decided_on_after_a_restart(bench: Bench, hist
 
 
 async def test_all_that_is_held_is_accepted_where_the_cell_still_is(bench: Bench):
-    held, gone, inert, discarded = (
+    run_again, held, gone, inert, discarded = (
         bench.ran(1),
         bench.ran(2),
-        bench.ran(3, outputs=(INERT,), what="inert"),
-        bench.ran(4),
+        bench.ran(3),
+        bench.ran(4, outputs=(INERT,), what="inert"),
+        bench.ran(5),
     )
+    bench.way.cells[run_again]["execution_count"] = 7
     await bench.decisions.discard(discarded, ADA)
     del bench.way.content["cells"][bench.way.order.index(gone)]
     records = await bench.decisions.accept_all(bench.session.session_id, ADA)
@@ -275,6 +277,19 @@ async def test_a_cell_that_changes_at_this_very_moment_is_looked_at_again(bench:
     await bench.decisions.accept(id, ADA)
     assert bench.way.cells[id]["source"] == "just now"
     assert bench.outputs(id) == [SCRIPT]
+
+
+async def test_a_cell_that_is_run_again_at_this_very_moment_is_left_alone(bench: Bench):
+    id = bench.ran(1)
+
+    def run_again() -> None:
+        changed = {"source": "just now", "execution_count": 7, "outputs": []}
+        bench.way.content = notebook({**bench.way.cells[id], **changed})
+
+    bench.way.before = run_again
+    with pytest.raises(DocumentChanged):
+        await bench.decisions.accept(id, ADA)
+    assert bench.outputs(id) == []
 
 
 async def test_a_cell_that_is_still_written_is_waited_for(bench: Bench):
