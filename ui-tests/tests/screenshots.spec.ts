@@ -2,6 +2,7 @@
 import path from 'node:path';
 import { expect } from '@jupyterlab/galata';
 import type { Page } from '@playwright/test';
+import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
 import { test } from './panel';
 
 const IMAGES = path.join(__dirname, '..', '..', 'docs', 'images');
@@ -56,6 +57,18 @@ HTML(f"<table><tr><th>x</th><th>value</th></tr>{rows}</table>")`,
   'sketch(values)'
 ];
 
+const TABLE = `from IPython.display import HTML
+rows = "".join(f"<tr><td>{m}</td><td>{n}</td></tr>" for m, n in sales.items())
+HTML(f"<table><tr><th>month</th><th>sold</th></tr>{rows}</table>")`;
+
+const SCRIPT = `from IPython.display import Javascript
+Javascript("element.append('a chart that can be turned')")`;
+
+const FORECAST = `import time
+for month in range(24):
+    print("month", month, flush=True)
+    time.sleep(0.5)`;
+
 for (const theme of ['Light', 'Dark'] as const) {
   test(`the panel is readable in the ${theme.toLowerCase()} theme`, async ({
     page,
@@ -97,3 +110,47 @@ for (const theme of ['Light', 'Dark'] as const) {
     await keep(page, `panel-${theme.toLowerCase()}`);
   });
 }
+
+test('an agent’s cells can be told in a notebook', async ({
+  page,
+  request,
+  baseURL,
+  tmpPath
+}) => {
+  await page.setViewportSize({ width: 1000, height: 720 });
+  const path = `${tmpPath}/Sales.ipynb`;
+  const cells = [
+    {
+      cell_type: 'markdown',
+      id: 'title',
+      source: '## Sales by month',
+      metadata: {}
+    },
+    codeCell('mine', 'sales = {"January": 120, "February": 95, "March": 143}')
+  ];
+  await new Files(request, baseURL!).write(path, cells);
+  await page.notebook.openByPath(path);
+  await page.notebook.activate('Sales.ipynb');
+  await page.sidebar.close('left');
+  await new OpenNotebook(page, path).ready(request, baseURL!);
+  await page.notebook.selectCells(1);
+  await page.keyboard.press('Control+Enter');
+  await expect(page.locator('.jp-Notebook')).toContainText('[1]:');
+  const agent = await NotebookAgent.open(request, baseURL!, path);
+  try {
+    expect(await agent.run(TABLE)).toBe('tab');
+    await agent.run(SCRIPT);
+    await agent.begin(FORECAST);
+    await page.getByText('month 2').waitFor();
+    const badges = page.getByRole('group', { name: /^Agent analyst/ });
+    await expect(badges).toHaveCount(3);
+    await expect(badges.nth(1)).toContainText('Held back: JavaScript');
+    await expect(badges.nth(2)).toContainText(/Running\s*\d+ s/);
+    await expect(
+      page.locator('[data-jp-item-name="agent-exec:status"]')
+    ).toContainText('Runs import time');
+    await keep(page, 'notebook-light');
+  } finally {
+    await agent.close();
+  }
+});
