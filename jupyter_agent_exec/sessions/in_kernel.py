@@ -135,16 +135,16 @@ class InKernel:
 
     async def end_kernel(self, death: Death, ending: Ending, by: By) -> None:
         """Let the kernel go; what runs in it ends as `ending` says unless somebody said before."""
-        running = self.execution
-        kernel = await self._incarnations.end(death, by)
+        running, kernel = self.execution, self._incarnations.current
         if kernel is None:
             return
+        if death.reason == "shut_down" and not kernel.owned:
+            self._told.shut_down(death.message)  # at once: what is asked from now on may go on
+        await self._incarnations.end(death, by)
         if running is not None and running.held_by is kernel:
             running.ending = running.ending or ending
             kernel.connection.abandon(death.message)
             settle(running.parted)
-        if death.reason == "shut_down" and not kernel.owned:
-            self._told.shut_down(death.message)
         self._told.gone()
         self._tasks.start(self._let_go(kernel), f"let go of {kernel.id}")
 
