@@ -77,9 +77,7 @@ export class AttachedSessions implements IAttachedSessions {
 
   at(path: string, kernelId: string | null): readonly IAttachedSession[] {
     return this._attached.filter(
-      ({ session }) =>
-        session.path === path ||
-        (kernelId !== null && session.kernel?.id === kernelId)
+      ({ session }) => session.path === path || session.kernel?.id === kernelId
     );
   }
 

@@ -123,6 +123,20 @@ describe('where cells go', () => {
     expect(ids(model)).toEqual(expected);
   });
 
+  it('does not make anew what stands where it should', () => {
+    const model = notebook(code('a'), code('b'));
+    const before = cell(model, 'b');
+    apply(model, { op: 'move', cell_id: 'b', at: END });
+    expect(cell(model, 'b')).toBe(before);
+  });
+
+  it('does not look for a cell that is to stand beside itself', () => {
+    const model = notebook(code('a'));
+    const at = { after: 'z', before: null };
+    apply(model, { op: 'move', cell_id: 'z', at });
+    expect(ids(model)).toEqual(['a']);
+  });
+
   it('keeps of a moved cell what it had', () => {
     const model = notebook(code('a', 'x', [stdout('1')]), code('b'));
     apply(
@@ -240,7 +254,13 @@ describe('how a cell stands', () => {
       setCell('a', { trusted: false }),
       setOutputs('a', { index: 0, output: stdout('1') })
     );
+    const changed: string[] = [];
+    cell(model, 'a').outputs.changed.connect((_, { type }) => {
+      changed.push(type);
+    });
     apply(model, setCell('a', { trusted: true }));
+    // A view follows only what goes and comes.
+    expect(changed.slice(-2)).toEqual(['clear', 'add']);
     apply(model, setOutputs('a', { index: 0, append: '2' }));
     expect(outputs(model, 'a')).toEqual([stdout('12')]);
     expect(cell(model, 'a').outputs.get(0).trusted).toBe(true);
@@ -298,6 +318,20 @@ describe('outputs', () => {
       stdout('3'),
       picture()
     ]);
+  });
+
+  it.each([
+    [stdout('1'), picture()],
+    [picture(), stdout('1')]
+  ])('go and come where a stream is replaced or replaces', (from, to) => {
+    const model = notebook(code('a', '', [from]));
+    const changed: string[] = [];
+    cell(model, 'a').outputs.changed.connect((_, { type }) => {
+      changed.push(type);
+    });
+    apply(model, setOutputs('a', { index: 0, output: to }));
+    expect(outputs(model, 'a')).toEqual([to]);
+    expect(changed).toEqual(['clear', 'add']);
   });
 
   it('work off carriage returns as the text comes', () => {
@@ -386,6 +420,7 @@ describe('all or nothing', () => {
 
   it.each<[string, IExpected]>([
     ['a cell more', { cells: {}, order: ['a'] }],
+    ['a cell less', { cells: {}, order: ['a', 'b', 'c'] }],
     ['another order', { cells: {}, order: ['b', 'a'] }],
     ['a source', { cells: { a: ['code', 'other'] }, order: null }],
     ['a type', { cells: { a: ['markdown', '1'] }, order: null }],

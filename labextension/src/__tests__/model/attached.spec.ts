@@ -185,6 +185,48 @@ describe('AttachedSessions', () => {
     expect(doing()).toEqual([null]);
   });
 
+  it('looks no further where there is nothing to find', async () => {
+    const { server, model } = await open([busy({ executions: 0 })]);
+    expect(server.calls).toEqual([LIST]);
+    server.emit(1);
+    await settle();
+    server.forget();
+    model.isActive = true;
+    await settle();
+    expect(server.calls).toEqual([]);
+    server.sessions = [];
+    server.emit(2, { execution_id: 'x_1', status: 'running' });
+    await settle();
+    expect(server.calls).toEqual([LIST]);
+  });
+
+  it('names what runs before what waits', async () => {
+    const { doing } = await open(
+      [busy()],
+      [
+        execution({ seq: 1, status: 'queued' }),
+        execution({ seq: 2, status: 'running' })
+      ]
+    );
+    expect(doing()).toEqual(['running']);
+  });
+
+  it('looks again at what it could not read at first', async () => {
+    const { server, model, doing } = await open([], []);
+    server.emit(1);
+    await settle();
+    server.sessions = [busy()];
+    server.executions = [execution({ seq: 1, status: 'running' })];
+    const listing = jest.spyOn(server, 'listExecutions');
+    listing.mockRejectedValueOnce(new Error('down'));
+    server.emit(2);
+    await settle();
+    expect(model.sessions).toEqual([]);
+    server.emit(3);
+    await settle();
+    expect(doing()).toEqual(['running']);
+  });
+
   it('is silent once it is disposed', async () => {
     const { server, model } = await open([inNotebook()]);
     const changed = jest.fn();

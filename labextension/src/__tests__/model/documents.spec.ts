@@ -207,6 +207,19 @@ describe('OpenDocuments', () => {
     expect(outputs).toEqual([[output], []]);
   });
 
+  it('takes and announces nothing that was under way when it is disposed', async () => {
+    const context = new FakeContext('a.ipynb');
+    await open(new FakePanel(context));
+    channel.sent = [];
+    channel.isConnected = false;
+    context.pathChanged.emit('c.ipynb');
+    tracker.widgetAdded.emit(new FakePanel(new FakeContext('b.ipynb')));
+    documents.dispose();
+    await jest.advanceTimersByTimeAsync(50);
+    expect(channel.isConnected).toBe(false);
+    expect(channel.sent).toEqual([]);
+  });
+
   it('lets go of everything when it is disposed', async () => {
     const panel = new FakePanel(new FakeContext());
     await open(panel);
