@@ -9,6 +9,7 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { applyChanges, Moved, readNotebook } from './apply';
 import { PersonsRuns } from './personsruns';
+import { after, Saves } from './saves';
 import { SteadyView } from './view';
 import type { Asked, IAnswered, IShown } from '../api/changes';
 
@@ -31,11 +32,6 @@ export type DocumentPanel = Pick<
 >;
 
 type Apply = Extract<Asked, { op: 'apply' }>;
-
-/** Wait for a time, in milliseconds. */
-function after(delay: number): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, delay));
-}
 
 /**
  * One notebook, shown in one panel or in several views of the same model.
@@ -82,6 +78,7 @@ export class OpenDocument implements IDisposable {
       return;
     }
     this._isDisposed = true;
+    this._saves.forget();
     const { context } = this;
     context.pathChanged.disconnect(this._emitChanged, this);
     context.fileChanged.disconnect(this._emitChanged, this);
@@ -138,7 +135,7 @@ export class OpenDocument implements IDisposable {
         case 'read':
           return { status: 'ok', notebook: readNotebook(this.context.model) };
         case 'apply':
-          return this._apply(asked);
+          return await this._applyBetweenSaves(asked);
         case 'save':
           return await this._save();
         case 'reload':
@@ -162,6 +159,19 @@ export class OpenDocument implements IDisposable {
   /** Milliseconds since somebody used one of the panels. */
   private get _unused(): number {
     return performance.now() - this._usedAt;
+  }
+
+  /**
+   * Make changes, but not while what the file gets is on its way to it.
+   *
+   * At a notebook's closing, what comes during the save would be lost: it is
+   * for the server then to take another way.
+   */
+  private async _applyBetweenSaves(asked: Apply): Promise<IAnswered> {
+    if (this._saves.any) {
+      await this._saves.over();
+    }
+    return this._isDisposed ? { status: 'gone' } : this._apply(asked);
   }
 
   private _apply({ changes, expected }: Apply): IAnswered {
@@ -271,8 +281,12 @@ export class OpenDocument implements IDisposable {
   private _onSaveState(_: unknown, state: DocumentRegistry.SaveState): void {
     this._isSaving = state === 'started';
     if (this._isSaving) {
+      this._saves.begin();
       this._changedInSave = this._editedInSave = false;
-    } else if (this._changedInSave) {
+      return;
+    }
+    this._saves.end();
+    if (this._changedInSave) {
       // JupyterLab takes all for saved, also what came during the save.
       this._isApplying = !this._editedInSave;
       this.context.model.dirty = true;
@@ -306,6 +320,7 @@ export class OpenDocument implements IDisposable {
 
   private readonly _panels = new Map<DocumentPanel, SteadyView>();
   private readonly _runs = new PersonsRuns();
+  private readonly _saves = new Saves();
   private _changedInSave = false;
   private _editedInSave = false;
   private _hasAgentsEdits = false;

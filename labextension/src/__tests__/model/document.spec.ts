@@ -1,10 +1,14 @@
+import { PromiseDelegate } from '@lumino/coreutils';
 import type { Asked, Change, IExpected } from '../../api/changes';
 import { OpenDocument } from '../../model/document';
+import type { IOutputChange } from '../../tokens';
+import { stdout } from '../fakes';
 import { FakeContents, FakeContext, FakePanel } from '../openpanel';
 
 const ANY: IExpected = { cells: {}, order: null };
 const END = { after: null, before: null };
 const TEXT = { cell_type: 'markdown', id: 'n', source: '#', metadata: {} };
+const OK = { status: 'ok' };
 const PUT: Change = { op: 'put', cell: TEXT, at: END };
 
 describe('OpenDocument', () => {
@@ -21,6 +25,12 @@ describe('OpenDocument', () => {
   /** What a person does. */
   const edit = () =>
     context.model.cells.get(0).sharedModel.updateSource(0, 0, 'x');
+  /** Have a save go on until it is released. */
+  const hold = () => {
+    const held = new PromiseDelegate<void>();
+    context.saving = held.promise;
+    return { saved: context.save(), release: () => held.resolve() };
+  };
   /** Let so many milliseconds pass. */
   const pass = (time: number) => jest.advanceTimersByTimeAsync(time);
 
@@ -207,9 +217,12 @@ describe('OpenDocument', () => {
       expect(panel.content.activeCellIndex).toBe(2);
     });
 
-    it('that come during a save are unsaved after it', async () => {
-      const saved = context.save();
-      await apply([PUT]);
+    it('that come during a save that takes long are unsaved after it', async () => {
+      const { release, saved } = hold();
+      const applied = apply([PUT]);
+      await pass(2001);
+      await applied;
+      release();
       await saved;
       expect(opened.shown()).toMatchObject({ dirty: true, only_agents: true });
       await context.save();
@@ -218,11 +231,90 @@ describe('OpenDocument', () => {
 
     it('that come during a save beside edits are not only from agents', async () => {
       edit();
-      const saved = context.save();
-      await apply([PUT]);
+      const { release, saved } = hold();
+      const applied = apply([PUT]);
+      await pass(2001);
+      await applied;
       edit();
+      release();
       await saved;
       expect(opened.shown()).toMatchObject({ dirty: true, only_agents: false });
+    });
+  });
+
+  describe('changes that come during a save', () => {
+    const outputs = (...changes: IOutputChange[]): Change => ({
+      op: 'set_outputs',
+      cell_id: 'a',
+      changes
+    });
+    const text = () => context.model.cells.get(0).sharedModel.toJSON().outputs;
+
+    it('are made after it, in order', async () => {
+      const { release, saved } = hold();
+      const answers = [
+        apply([outputs({ index: 0, output: stdout('1') })]),
+        apply([outputs({ index: 0, append: '2' })])
+      ];
+      await pass(1000);
+      expect(text()).toEqual([]);
+      release();
+      await saved;
+      await pass(0);
+      expect(await Promise.all(answers)).toEqual([OK, OK]);
+      expect(text()).toEqual([stdout('12')]);
+      expect(opened.shown()).toMatchObject({ dirty: true, only_agents: true });
+      expect(await apply([PUT])).toEqual(OK);
+    });
+
+    it('are made after one that fails', async () => {
+      context.saveState.emit('started');
+      const answered = apply([PUT]);
+      context.saveState.emit('failed');
+      await pass(0);
+      expect(await answered).toEqual(OK);
+    });
+
+    it('are left to another way when the notebook is closed after it', async () => {
+      const { release, saved } = hold();
+      const closed = saved.then(() => panel.close());
+      const answered = apply([PUT]);
+      release();
+      await closed;
+      await pass(0);
+      expect(await answered).toEqual({ status: 'gone' });
+      expect(context.model.cells.length).toBe(2);
+    });
+
+    it('are left to another way when it is closed before that has ended', async () => {
+      hold();
+      const answered = apply([PUT]);
+      panel.close();
+      await pass(0);
+      expect(await answered).toEqual({ status: 'gone' });
+    });
+
+    it('wait for the last one of several', async () => {
+      const { release, saved } = hold();
+      context.saveState.emit('started');
+      const answered = apply([PUT]);
+      release();
+      await saved;
+      await pass(1000);
+      expect(context.model.cells.length).toBe(2);
+      context.saveState.emit('completed');
+      await pass(0);
+      expect(await answered).toEqual(OK);
+    });
+
+    it('wait once only for one that never tells of its end', async () => {
+      context.saveState.emit('started');
+      const answered = apply([PUT]);
+      await pass(1999);
+      expect(context.model.cells.length).toBe(2);
+      await pass(2);
+      expect(await answered).toEqual(OK);
+      expect(await apply([{ op: 'delete', cell_id: 'a' }])).toEqual(OK);
     });
   });
 
