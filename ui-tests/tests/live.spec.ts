@@ -1,5 +1,6 @@
 /** An agent and a person at once in a notebook that is open, without collaboration. */
 import { expect, test as base } from '@jupyterlab/galata';
+import type { Page } from '@playwright/test';
 import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
 import { Person } from './person';
 
@@ -87,6 +88,38 @@ const lines = (who: string, count: number) =>
 /** Code that prints lines, each of them flushed. */
 const printing = (who: string, count: number) =>
   `for n in range(${count}):\n    print("${who}", n, flush=True)\n`;
+
+/** Hold what the page saves of a file. */
+async function holdSaves(page: Page, path: string) {
+  let begin = () => {};
+  let release = () => {};
+  const begun = new Promise<void>(resolve => (begin = resolve));
+  const released = new Promise<void>(resolve => (release = resolve));
+  await page.route(`**/api/contents/${path}?*`, async route => {
+    if (route.request().method() === 'PUT') {
+      begin();
+      await released;
+    }
+    await route.fallback();
+  });
+  return { begun, release: () => release() };
+}
+
+/** Watch for changes that the server asks of the page, with a text in them. */
+async function watchChanges(page: Page, text: string) {
+  const [real] = page.context().pages(); // what Galata gives is around it
+  const client = await real.context().newCDPSession(real);
+  await client.send('Network.enable');
+  const came = new Promise<void>(resolve =>
+    client.on('Network.webSocketFrameReceived', ({ response }) => {
+      const { payloadData } = response;
+      if (payloadData.includes('"apply"') && payloadData.includes(text)) {
+        resolve();
+      }
+    })
+  );
+  return { came };
+}
 
 test('an agent that waits behind a person’s cell times out, and the cell knows nothing of it', async ({
   live
@@ -468,4 +501,65 @@ test('3,000 lines come whole into a notebook of 200 cells', async ({
     `3,000 lines: ${median.toFixed(2)} s without a cell, ${duration!.toFixed(2)} s with one, ` +
       `in the page after ${shown.toFixed(2)} s: ${(shown / median).toFixed(2)} x`
   );
+});
+
+test('a person runs the agent’s cell while that runs, and its outputs are theirs', async ({
+  live
+}) => {
+  const { files, person } = live;
+  const notebook = await live.open([codeCell('mine', 'x = 1')]);
+  const agent = await live.attach();
+  const { id } = await agent.begin(
+    'runs = globals().get("runs", 0) + 1\nprint("run", runs, flush=True)\n' +
+      gate('go') +
+      printing('line', 200)
+  );
+  await expect(person.cell(1)).toContainText('run 1');
+  await person.run(1);
+  await expect(person.cell(1)).not.toContainText('run 1');
+  await live.pass('go');
+  expect((await agent.execution(id, 60)).text).toBe(
+    `run 1\n${lines('line', 200)}`
+  );
+  expect(await agent.via(id)).toBe('tab');
+  await expect(person.prompt(1)).toHaveText('[2]:');
+  await expect(person.badge(1)).toContainText('Run again since');
+  const text = `run 2\n${lines('line', 200)}`;
+  expect((await notebook.cells())[1]).toMatchObject({ text, state: 'idle' });
+  await notebook.save();
+  expect((await files.cells(notebook.path))[1].text).toBe(text);
+  // What an agent runs in the cell next is shown there as ever.
+  const next = await agent.execute({
+    placement: { cell: id },
+    source: 'print("next")',
+    wait: 60
+  });
+  expect(await agent.via(next.id)).toBe('tab');
+  expect((await notebook.cells())[1].text).toBe('next\n');
+});
+
+test('what comes while a notebook is saved at its closing is in the file', async ({
+  live,
+  page
+}) => {
+  const { files, person } = live;
+  const notebook = await live.open([codeCell('mine', 'x = 1')]);
+  const agent = await live.attach();
+  const { id } = await agent.begin(
+    printing('before', 100) + gate('go') + printing('after', 100)
+  );
+  await expect(person.cell(1)).toContainText('before 99');
+  const saving = await holdSaves(page, notebook.path);
+  const changes = await watchChanges(page, 'after 0');
+  const closed = person.close('Save');
+  await saving.begun;
+  await live.pass('go');
+  await changes.came;
+  saving.release();
+  await closed;
+  expect(await agent.via(id)).toBe('contents');
+  expect((await files.cells(notebook.path)).map(({ text }) => text)).toEqual([
+    '',
+    lines('before', 100) + lines('after', 100)
+  ]);
 });
