@@ -149,6 +149,8 @@ class CellWriter:
         """Done when it is known whether, and by which way, the notebook can be reached."""
         self.placed: asyncio.Future[None] = loop.create_future()
         """Done when the cell has been put, or could not be, or is the next to be put in a file."""
+        self.there: asyncio.Future[None] = loop.create_future()
+        """Done when the cell is in the notebook, or it is known why not."""
         self.written: asyncio.Future[Document] = loop.create_future()
         """Done when the cell shows how its execution ended, or never will."""
 
@@ -192,9 +194,11 @@ class CellWriter:
                 else:
                     await self._flush(ended=False)
                     _settle(self.placed)
+                    if self._told is not None or self._problem is not None:
+                        _settle(self.there)
                     await asyncio.wait({self._ended}, timeout=self._merge_delay)
         finally:
-            for future in (self.reached, self.placed):
+            for future in (self.reached, self.placed, self.there):
                 _settle(future)
             if not self.written.done():
                 self._problem = self._problem or BROKEN_OFF

@@ -118,12 +118,12 @@ class Placing:
             cells.owner.document_changed(id)
 
     async def flush(self, path: str) -> None:
-        """Wait, within bounds, until the cells of what has ended in a notebook show its end."""
+        """Wait, within bounds, until agents' cells are in a notebook, and show what has ended."""
         pending = {
             future
             for cells in self._sessions.values()
             if cells.owner.path == path
-            for future in cells.ending()
+            for future in cells.pending()
         }
         if pending:
             with self.gatherings.hurrying(path):
@@ -182,6 +182,7 @@ class NotebookCells:
         if placement == "end":
             return Found(_given(source), NewCell(_given(source), Position()), None)
         _check(placement)
+        await self._placing.flush(self._path())  # it may name a cell that is just being written
         try:
             _, notebook = await self._placing.documents.read(self._path())
         except (NotebookNotFound, DocumentUnwritable):
@@ -243,9 +244,13 @@ class NotebookCells:
             if writer.streams:
                 await asyncio.wait({writer.written})
 
-    def ending(self) -> list[asyncio.Future[Document]]:
-        """Return what is done when cells whose executions have ended show that."""
-        return [writer.written for writer in self._writers.values() if writer.ended]
+    def pending(self) -> list[asyncio.Future[Any]]:
+        """Return what is done when cells are there, and show that their executions have ended."""
+        return [
+            writer.written if writer.ended else writer.there
+            for writer in self._writers.values()
+            if writer.ended or not writer.there.done()
+        ]
 
     async def close(self) -> None:
         """Write what is still to be written, within bounds; nothing is left half-told."""

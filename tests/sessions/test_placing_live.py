@@ -110,6 +110,17 @@ async def test_a_cell_is_written_into_the_file(notebook: Notebook) -> None:
     assert [entry["document"] for entry in told if entry["type"] == "cell_written"] == [document]
 
 
+async def test_a_cell_can_go_to_one_that_is_just_being_written(notebook: Notebook) -> None:
+    await notebook.open("1")
+    there = notebook.ids
+    runs = await notebook.agent.run(notebook.session, "'runs'", wait=0)
+    asked = {"placement": {"before": runs["id"]}}
+    done = await notebook.agent.run(notebook.session, "'done'", **asked)
+    last = await notebook.agent.run(notebook.session, "'last'", placement={"after": done["id"]})
+    await notebook.agent.ask("POST", f"sessions/{notebook.session['id']}/close")
+    assert notebook.ids == [*there, done["id"], last["id"], runs["id"]]
+
+
 async def test_cells_go_where_they_are_asked_to(notebook: Notebook) -> None:
     await notebook.open("1", "2")
     first, last = notebook.ids
