@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from ..errors import DocumentChanged, DocumentUnwritable, NotebookNotFound
 from ..models import Document, OutputChange
+from ..tasks import settle
 from ..types import CellId, Via
 from .applying import id_of, joined
 from .changes import (
@@ -174,7 +175,7 @@ class CellWriter:
         """Show how the execution stands now."""
         self._standing = standing
         if standing.ended:
-            _settle(self._ended)
+            settle(self._ended)
         self.stir()
 
     def stir(self) -> None:
@@ -193,13 +194,13 @@ class CellWriter:
                     await self._finish()
                 else:
                     await self._flush(ended=False)
-                    _settle(self.placed)
+                    settle(self.placed)
                     if self._told is not None or self._problem is not None:
-                        _settle(self.there)
+                        settle(self.there)
                     await asyncio.wait({self._ended}, timeout=self._merge_delay)
         finally:
             for future in (self.reached, self.placed, self.there):
-                _settle(future)
+                settle(future)
             if not self.written.done():
                 self._problem = self._problem or BROKEN_OFF
                 self.written.set_result(self._document(final=True))
@@ -236,7 +237,7 @@ class CellWriter:
             self._way, self._problem = None, error.message
             self._missing = isinstance(error, NotebookNotFound)
         finally:
-            _settle(self.reached)
+            settle(self.reached)
 
     async def _is_time(self, way: Way, *, ended: bool) -> bool:
         """Wait until a file is to be written; False if the execution ended before."""
@@ -244,7 +245,7 @@ class CellWriter:
         if self._time is None or self._time.done():
             self._time = self._gather(self._path())
         for future in (self.reached, self.placed):
-            _settle(future)
+            settle(future)
         until = {self._time} if ended else {self._time, self._ended}
         await asyncio.wait(until, return_when=asyncio.FIRST_COMPLETED)
         return self._time.done()
@@ -280,7 +281,7 @@ class CellWriter:
         """Send by one way what it has not seen."""
         seen = self._told
         self._via = way.via
-        _settle(self.reached)
+        settle(self.reached)
         steps = await self._take()
         told = self._tell()
         if whole:
@@ -412,8 +413,3 @@ def _code_cell(id: CellId, cell: NewCell) -> dict[str, Any]:
         "outputs": [],
         "source": cell.source,
     }
-
-
-def _settle(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
