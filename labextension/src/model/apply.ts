@@ -78,14 +78,14 @@ function leaveOutputs(
       const { cell_id: id } = change;
       const agentExec = metadata.has(id)
         ? metadata.get(id)
-        : recordIn(model, id);
+        : executionShownIn(model, id);
       return runs.own(id, agentExec) ? { ...change, changes: [] } : change;
     }
     return change;
   });
 }
 
-function recordIn(
+function executionShownIn(
   model: INotebookModel,
   id: string
 ): PartialJSONValue | undefined {
