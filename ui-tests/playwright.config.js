@@ -43,6 +43,7 @@ function server(project, collaboration) {
   };
 }
 
+const FIRST = /first\.spec\.ts$/;
 const COLLABORATION = /collab.*\.spec\.ts$/;
 
 module.exports = {
@@ -76,8 +77,15 @@ module.exports = {
   },
   projects: [
     {
+      // All others leave sessions in the server's history.
+      name: 'first',
+      testMatch: FIRST,
+      use: { baseURL: address('plain') }
+    },
+    {
       name: 'plain',
-      testIgnore: COLLABORATION,
+      testIgnore: [FIRST, COLLABORATION],
+      dependencies: ['first'],
       use: { baseURL: address('plain') }
     },
     {

@@ -66,3 +66,6 @@ export const test = galata.extend<{
     }
   }
 });
+
+/** What the button is called that stops an agent. */
+export const INTERRUPT = 'Interrupt what runs in the chosen agent session';
