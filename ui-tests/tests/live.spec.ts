@@ -17,6 +17,8 @@ interface ILive {
   attach(name?: string, agent?: string): Promise<NotebookAgent>;
   /** The kernels of the folder's notebooks. */
   kernels(): Promise<string[]>;
+  /** Wait until a kernel runs something; a page says so already when it asks. */
+  busy(): Promise<void>;
   /** Let code go on that waits at a gate. */
   pass(gate: string): Promise<void>;
 }
@@ -25,7 +27,7 @@ interface ILive {
 interface ISession {
   id: string;
   path: string;
-  kernel: { id: string };
+  kernel: { id: string; execution_state: string };
 }
 
 const test = base.extend<{ live: ILive }>({
@@ -68,6 +70,10 @@ const test = base.extend<{ live: ILive }>({
         agents.push(opened);
         return opened;
       },
+      busy: () =>
+        expect
+          .poll(async () => (await sessions())[0].kernel.execution_state)
+          .toBe('busy'),
       pass: gate => files.touch(path(gate))
     });
     await Promise.all(agents.map(agent => agent.close()));
@@ -131,6 +137,7 @@ test('an agent that waits behind a person’s cell times out, and the cell knows
   ]);
   const agent = await live.attach();
   await person.run(0);
+  await live.busy();
   await expect(person.prompt(0)).toHaveText('[*]:');
   const asked = { source: 'print("never")', wait: 0, queue_timeout: 6 };
   const { id, status } = await agent.execute(asked);
