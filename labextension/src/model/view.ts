@@ -73,7 +73,9 @@ export class SteadyView {
   /** Follow what is drawn, for a while. */
   private _settle(): void {
     this._until = performance.now() + SETTLE;
-    this._correct();
+    if (this._anchor && this._places.windowingActive) {
+      this._correct();
+    } // else before it is drawn: to measure now would lay out all cells anew
     if (this._isSettling) {
       return;
     }

@@ -100,6 +100,7 @@ describe('SteadyView', () => {
         view.hold(() => {
           offset += 60;
         });
+        frames(1);
         expect(seen()).toBe(100);
       });
     }
@@ -121,6 +122,7 @@ describe('SteadyView', () => {
     view.hold(() => {
       offset += 60;
     });
+    frames(1);
     expect(seen()).toBe(100);
   });
 
