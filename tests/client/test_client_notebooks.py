@@ -130,9 +130,9 @@ def test_open_notebooks_are_listed() -> None:
 
 def test_a_path_is_sent_in_segments_whatever_is_in_their_names() -> None:
     script = Script(reply(CELLS))
-    assert script.run(notebook_calls.cells("/work/50% #1? ü.ipynb", True, None)) == CELLS
+    assert script.run(notebook_calls.cells("/reports/50% #1? ü.ipynb", True, None)) == CELLS
     assert script.sent[0].path == (
-        "/api/agent-exec/notebooks/work/50%25%20%231%3F%20%C3%BC.ipynb/cells"
+        "/api/agent-exec/notebooks/reports/50%25%20%231%3F%20%C3%BC.ipynb/cells"
     )
 
 
@@ -170,7 +170,7 @@ def test_edits_are_sent_together_with_what_they_expect() -> None:
     sent = script.sent[-1]
     assert (sent.method, sent.path) == (
         "PATCH",
-        "/api/agent-exec/notebooks/work/sales.ipynb/cells",
+        "/api/agent-exec/notebooks/reports/sales.ipynb/cells",
     )
     assert msgspec.json.decode(sent.body, type=models.EditNotebook) == models.EditNotebook(
         session_id=IN_NOTEBOOK.id, edits=list(edits), hash=DIGEST
