@@ -29,7 +29,7 @@ PERSON = models.WaitingFor(
     who="person", agent=None, execution_id=None, since="2026-11-21T13:02:11.000Z"
 )
 DOCUMENT = models.Document(
-    path="reports/sales.ipynb",
+    path="data/sales.ipynb",
     cell_id=CellId("x_1"),
     via="tab",
     status="written",
@@ -37,7 +37,7 @@ DOCUMENT = models.Document(
     reason=None,
 )
 CELLS = models.NotebookCells(
-    path="reports/sales.ipynb",
+    path="data/sales.ipynb",
     hash=DIGEST,
     via="contents",
     cells=[
@@ -55,7 +55,7 @@ CELLS = models.NotebookCells(
     ],
 )
 IN_NOTEBOOK = msgspec.structs.replace(
-    session(), target=models.NotebookTarget(path="sales.ipynb"), path="reports/sales.ipynb"
+    session(), target=models.NotebookTarget(path="sales.ipynb"), path="data/sales.ipynb"
 )
 
 
@@ -130,9 +130,9 @@ def test_open_notebooks_are_listed() -> None:
 
 def test_a_path_is_sent_in_segments_whatever_is_in_their_names() -> None:
     script = Script(reply(CELLS))
-    assert script.run(notebook_calls.cells("/reports/50% #1? ü.ipynb", True, None)) == CELLS
+    assert script.run(notebook_calls.cells("/data/50% #1? ü.ipynb", True, None)) == CELLS
     assert script.sent[0].path == (
-        "/api/agent-exec/notebooks/reports/50%25%20%231%3F%20%C3%BC.ipynb/cells"
+        "/api/agent-exec/notebooks/data/50%25%20%231%3F%20%C3%BC.ipynb/cells"
     )
 
 
@@ -159,7 +159,7 @@ def test_a_session_without_a_notebook_has_no_cells() -> None:
 
 def test_edits_are_sent_together_with_what_they_expect() -> None:
     edited = models.NotebookEdited(
-        path="reports/sales.ipynb", hash=DIGEST, via="tab", cell_ids=[[CellId("c2")], []], chain=CHAIN
+        path="data/sales.ipynb", hash=DIGEST, via="tab", cell_ids=[[CellId("c2")], []], chain=CHAIN
     )
     edits = [
         InsertCell(cell_type="markdown", source="# Sales", before=CellId("c1")),
@@ -170,7 +170,7 @@ def test_edits_are_sent_together_with_what_they_expect() -> None:
     sent = script.sent[-1]
     assert (sent.method, sent.path) == (
         "PATCH",
-        "/api/agent-exec/notebooks/reports/sales.ipynb/cells",
+        "/api/agent-exec/notebooks/data/sales.ipynb/cells",
     )
     assert msgspec.json.decode(sent.body, type=models.EditNotebook) == models.EditNotebook(
         session_id=IN_NOTEBOOK.id, edits=list(edits), hash=DIGEST
@@ -255,20 +255,20 @@ def test_waiting_is_told_in_words(changes: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "cell x_1 in reports/sales.ipynb through a JupyterLab tab"),
-        ({"status": "writing"}, "on its way into reports/sales.ipynb through a JupyterLab tab"),
+        ({}, "cell x_1 in data/sales.ipynb through a JupyterLab tab"),
+        ({"status": "writing"}, "on its way into data/sales.ipynb through a JupyterLab tab"),
         (
             {"outputs": "held", "via": "collaboration"},
-            "cell x_1 in reports/sales.ipynb through the live document, "
+            "cell x_1 in data/sales.ipynb through the live document, "
             "active outputs held back until a person accepts them",
         ),
         (
             {"outputs": "discarded", "via": "contents"},
-            "cell x_1 in reports/sales.ipynb through the file, outputs discarded",
+            "cell x_1 in data/sales.ipynb through the file, outputs discarded",
         ),
         (
             {"status": "not_written", "cell_id": None, "via": None, "reason": "It is read-only."},
-            "no cell in reports/sales.ipynb: It is read-only.",
+            "no cell in data/sales.ipynb: It is read-only.",
         ),
     ],
 )
