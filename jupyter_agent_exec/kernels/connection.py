@@ -9,41 +9,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
+from ..errors import AgentExecError
 from ..models import OutputChange
-from ..tasks import settle
-from ..types import ExecutionId, ExecutionState, Output
+from ..tasks import first_of, settle
+from ..types import ExecutionState, Output
 from . import mimebundles
 from .busy import Busy, Quiet, Work
 from .displays import Displays
 from .drain import Drain
 from .greeting import HELLO, Greeting
+from .inspect import Inspector
+from .late import Late, LateOutputs
 from .listeners import Listeners
+from .looking import execution_of
 from .messages import Message
-from .outputs import Outputs
-from .people import People, PersonExecution
-from .run import Ended, Late, Run, error_in, exits
-
-__all__ = ["Ended", "KernelConnection", "Late", "PersonExecution", "Run"]
-
-REPLY_IDLE_GRACE = 2.0
-"""Seconds to wait for idle after the reply, or for the reply after idle."""
-
-LATE_OUTPUT_DELAY = 0.25
-"""Seconds for which late output is gathered before it is handed on."""
-
-LATE_OUTPUT_BYTES = 1_000_000
-"""Of late output, gathered at one time, that is kept."""
+from .people import NOTHING, KeptOfPeople, People, PersonExecution
+from .run import Run
+from .runs import Runs
+from .stdin import InputRequest
 
 HELLO_DELAY = 0.5
 HELLO_AGAIN_DELAY = 0.05
 """Seconds after which a kernel that starts is asked again; the second if only IOPub is missing."""
+
+CODE_TIMEOUT = 5.0
+"""Seconds to wait for a kernel to say that it is at the code that is to be interrupted."""
 
 
 class KernelConnection:
@@ -69,6 +64,7 @@ class KernelConnection:
         kernel_name: str,
         log: logging.Logger,
         found: ExecutionState | None = None,
+        people: KeptOfPeople = NOTHING,
     ) -> None:
         self.kernel_id = kernel_id
         self.kernel_name = kernel_name
@@ -79,24 +75,22 @@ class KernelConnection:
         self.on_person: Listeners[PersonExecution] = Listeners()
         """Called in the drain's thread with what others run: at once, or when it has ended if
         outputs are asked for."""
-        self.person_outputs_bytes: int | None = None
-        """Of the outputs of what others run that are kept; None if only sources are wanted."""
         self._loop = asyncio.get_running_loop()
         self.disconnected: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel's end of the connection is gone."""
         self.greeted: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel has answered on both channels."""
-        self._lock = threading.Lock()
         self._displays = Displays()
         self._waiting: list[asyncio.Future[None]] = []
-        self._run: Run | None = None
-        self._late: dict[ExecutionId, Outputs] = {}
-        self._late_since: float | None = None
+        self._late = LateOutputs(self._displays, self.on_late)
         self._closed = False
         self._greeting = Greeting(is_shared=found is not None)
         self._drain = Drain(connection, _Frames(self), name=f"kernel-{kernel_id[:8]}", log=log)
         self._busy = Busy(self._drain.session, found)
-        self._people = People(self.on_person)
+        self._people = People(self.on_person, people)
+        self._runs = Runs(self, self._drain, self._busy, self._displays, is_fresh=found is None)
+        self.inspector = Inspector(self, self._drain)
+        """Looks into the kernel."""
         self._drain.start()
         if found is not None:
             self._drain.call(self._say_hello)
@@ -134,6 +128,7 @@ class KernelConnection:
             self._drain.call(self._say_hello)
             delay = HELLO_AGAIN_DELAY if self.kernel_info else HELLO_DELAY
             await asyncio.wait({self.greeted}, timeout=delay)
+        self._drain.call(partial(self.inspector.prepare, is_own=True))
         await self.free()
 
     def start(self, run: Run) -> None:
@@ -142,13 +137,39 @@ class KernelConnection:
 
     def changes(self, run: Run, version: int) -> tuple[int, list[OutputChange]]:
         """Return how a run's outputs changed since `version`, and their version now."""
-        with self._lock:
-            return run.outputs.changes_since(version)
+        return self._runs.changes(run, version)
 
     def outputs(self, run: Run) -> list[Output]:
         """Return a run's outputs so far."""
-        with self._lock:
-            return run.outputs.outputs
+        return self._runs.outputs(run)
+
+    async def give_input(
+        self, run: Run, request: InputRequest, value: str, before: Callable[[], None]
+    ) -> bool:
+        """Answer what a run's code asks for; False if it does not (any more).
+
+        Parameters
+        ----------
+        before
+            Done in the drain's thread before the kernel is told; what it raises is raised here.
+        """
+        given: asyncio.Future[bool] = self._loop.create_future()
+
+        def give() -> None:
+            try:
+                taken = self._runs.give_input(run, request, value, before)
+            except AgentExecError as error:
+                self.on_loop(_settle, given, False, error)
+            else:
+                self.on_loop(_settle, given, taken)
+
+        self._drain.call(give)
+        await first_of(given, self.disconnected)
+        return given.done() and given.result()
+
+    def withdraw_input(self, run: Run) -> None:
+        """Give a run no more of what it asks for: it is about to be interrupted."""
+        self._drain.call(partial(self._runs.withdraw_input, run))
 
     def abandon(self, reason: str) -> None:
         """End what runs though the kernel did not; what it still sends is late output."""
@@ -159,7 +180,22 @@ class KernelConnection:
 
         Only then may it be interrupted: before and after, the kernel may be at somebody else's.
         """
-        return self._run is run and run.has_begun and not run._idle
+        return self._runs.is_running(run)
+
+    async def heeds_interrupts(self, run: Run) -> None:
+        """Wait until an interrupt of a run is not lost: until the kernel is at its code.
+
+        Or past it; or for some seconds, if the kernel does not tell what it is at.
+        """
+        there = self._loop.create_future()
+        tell = partial(self.on_loop, settle, there)
+        self._drain.call(partial(self._runs.when_at_code, run, tell))
+        await first_of(there, self.disconnected, timeout=CODE_TIMEOUT)
+
+    def hear_people(self, listener: Callable[[PersonExecution], None]) -> None:
+        """Have a listener told what others run; the first, also what has ended since adoption."""
+        self.on_person.add(listener)
+        self._drain.call(partial(self._people.tell_held, listener))
 
     async def free(self) -> None:
         """Wait until nothing of ours keeps the kernel busy, or it is gone."""
@@ -172,7 +208,8 @@ class KernelConnection:
         """Let go of the kernel; late output that came so far is handed on first."""
         if not self._closed:
             self._closed = True
-            self._drain.call(self._hand_on_late)
+            await self.inspector.end()
+            self._drain.call(self._late.hand_on)
             self._drain.call(self._people.stop)
             await asyncio.to_thread(self._drain.stop)
             self.lost()
@@ -184,11 +221,6 @@ class KernelConnection:
         if self.on_state is not None:
             self.on_state(state)
 
-    def _tell_changed(self, run: Run) -> None:
-        run._telling = False
-        if run.changed is not None:
-            run.changed()
-
     def lost(self) -> None:
         """Take note that the kernel has ended, though its end of the connection may be held open.
 
@@ -196,35 +228,24 @@ class KernelConnection:
         """
         settle(self.disconnected)
 
-    def _on_loop(self, call: Callable[..., None], *args: Any) -> None:
+    # -- in the drain's thread ---------------------------------------------------------------------
+
+    def tell_state(self) -> None:
+        """Tell the loop what the kernel does now."""
+        self.on_loop(self._tell_state, self.execution_state)
+
+    def on_loop(self, call: Callable[..., None], *args: Any) -> None:
+        """Have the loop call, unless it is closed."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *args)
 
-    # -- in the drain's thread ---------------------------------------------------------------------
-
     def _begin(self, run: Run) -> None:
-        self._hand_on_late()
-        run.outputs = Outputs(
-            run.id, self._displays, max_output_bytes=run.max_output_bytes, sink=run.sink
-        )
-        run.started_at = datetime.now(timezone.utc)
-        run.is_behind = self._busy.foreign is not None
-        if not run.before():
-            return
-        self._run = run
-        self._drain.send(
-            "execute_request",
-            {
-                "code": run.source,
-                "silent": False,
-                "store_history": run.store_history,
-                "user_expressions": {},
-                "allow_stdin": False,
-                "stop_on_error": False,
-            },
-            msg_id=run.id,
-        )
-        run.sent()
+        self._late.hand_on()
+        self._runs.begin(run)
+
+    def _abandon(self, reason: str) -> None:
+        self._runs.abandon(reason)
+        self._late.hand_on()
 
     def _say_hello(self) -> None:
         self._greeting.asked()
@@ -233,95 +254,64 @@ class KernelConnection:
     def _take_iopub(self, message: Message) -> None:
         msg_type, parent = message.header.msg_type, message.parent
         ours = parent.session == self._drain.session
+        if ours and self.inspector.take(message):
+            return
         if msg_type == "status":
-            self._take_status(message)
-        elif self._run is not None and parent.msg_id == self._run.id:
-            self._feed(self._run.outputs, message)
+            changed = self._busy.take(message.content.get("execution_state"), parent)
+            self.inspector.overhear(parent)
+            self._runs.take_status(message, ours=ours)
+            if changed:  # told last: the loop's thread should not compete with the record
+                self.tell_state()
+        elif self._runs.take_output(message):
+            pass
         elif parent.msg_id.startswith("x_"):
-            self._feed(self._late_outputs(ExecutionId(parent.msg_id)), message)
-        elif not ours:
+            self._runs.feed(self._late.outputs(execution_of(parent.msg_id)), message)
+        elif ours:
+            self._take_stray(message)
+        else:
             self._busy.overhear(parent)
+            self._runs.overhear(parent)
             if msg_type == "update_display_data":
                 self._feed_foreign_update(message)
-        if not ours and self.on_person and not parent.msg_id.startswith("x_"):
-            self._people.take(message, self.person_outputs_bytes)
+        if not ours and not parent.msg_id.startswith("x_"):
+            self._people.take(message)
         if self._greeting.hear(message, ours=ours):
             self._greeted()
 
-    def _take_status(self, message: Message) -> None:
-        state, parent = message.content.get("execution_state"), message.parent
-        changed = self._busy.take(state, parent)
-        run = self._run
-        if run is not None and parent.msg_id == run.id:
-            if state == "idle":
-                run._idle = True
-                self._end_if_both(run)
-            elif not run.has_begun:
-                self._take_up(run)
-        elif run is not None and not run.has_begun and state == "busy":
-            run.is_behind = True
-        if changed:  # told last: the loop's thread should not compete with the record
-            self._on_loop(self._tell_state, self.execution_state)
-
-    def _take_up(self, run: Run) -> None:
-        """Take note that the kernel has begun with a run."""
-        run.has_begun = True
-        if run.is_behind:
-            run.started_at = datetime.now(timezone.utc)
-        if run.begun is not None:
-            self._on_loop(run.begun)
+    def _take_stray(self, message: Message) -> None:
+        """Take what a thread printed as the kernel was asked something, for what runs or ran."""
+        latest = self._runs.latest
+        if latest is not None and self._busy.foreign is None:
+            self._runs.feed(self._runs.running or self._late.outputs(latest), message)
 
     def _take_shell(self, message: Message) -> None:
         if message.header.msg_type == "kernel_info_reply":
             if self._greeting.answer(message.content, time.monotonic()):
                 self._greeted()
-        elif self._run is not None and message.parent.msg_id == self._run.id:
-            self._run._reply = message.content
-            self._end_if_both(self._run)
+        elif not self.inspector.take(message):
+            self._runs.take_reply(message)
 
     def _greeted(self) -> None:
         """Know a kernel that has answered on both channels."""
         if self._busy.known():
-            self._on_loop(self._tell_state, self.execution_state)
-        self._on_loop(settle, self.greeted)
-
-    def _feed(self, outputs: Outputs, message: Message) -> None:
-        for content in message.contents():
-            with self._lock:
-                outputs.feed(message.header.msg_type, content)
+            self.tell_state()
+        self.on_loop(settle, self.greeted)
 
     def _feed_foreign_update(self, message: Message) -> None:
         """Take somebody else's update as late output of the first of our executions it is for."""
         display_id = mimebundles.display_id(message.content)
         shown = () if display_id is None else self._displays.elsewhere(display_id)
         if shown:
-            self._feed(self._late_outputs(shown[0].execution_id), message)
-
-    def _late_outputs(self, id: ExecutionId) -> Outputs:
-        if id not in self._late:
-            self._late[id] = Outputs(
-                id, self._displays, max_output_bytes=LATE_OUTPUT_BYTES, sink=None
-            )
-        return self._late[id]
+            self._runs.feed(self._late.outputs(shown[0].execution_id), message)
 
     def _settled(self) -> float | None:
         now = time.monotonic()
-        run = self._run
-        if run is not None and run.changed is not None:
-            self._tell_of_changes(run)
-        due: list[float] = []
-        if run is not None and (run._idle or run._reply is not None):
-            run._half_since = run._half_since or now
-            due.append(run._half_since + REPLY_IDLE_GRACE)
-            if now >= due[-1]:
-                self._end(run)
-                due.pop()
-        if self._late:
-            self._late_since = self._late_since or now
-            due.append(self._late_since + LATE_OUTPUT_DELAY)
-            if now >= due[-1]:
-                self._hand_on_late()
-                due.pop()
+        due = self._runs.settled(now)
+        hand_on_at = self._late.hand_on_at(now)
+        if hand_on_at is not None and now >= hand_on_at:
+            self._late.hand_on()
+        elif hand_on_at is not None:
+            due.append(hand_on_at)
         again_at = self._greeting.again_at()
         if again_at is not None and now >= again_at:
             self._say_hello()
@@ -329,71 +319,14 @@ class KernelConnection:
             due.append(again_at)
         return max(0.005, min(due) - now) if due else None
 
-    def _tell_of_changes(self, run: Run) -> None:
-        if not run._telling and run.outputs.version != run._told:
-            run._told = run.outputs.version
-            run._telling = True
-            self._on_loop(self._tell_changed, run)
 
-    def _hand_on_late(self) -> None:
-        late, self._late, self._late_since = self._late, {}, None
-        for id, outputs in late.items():
-            self.on_late(Late(id, outputs.outputs, outputs.omitted, outputs.take_display_updates()))
-
-    def _end_if_both(self, run: Run) -> None:
-        if run._idle and run._reply is not None:
-            self._end(run)
-
-    def _end(self, run: Run) -> None:
-        """End a run that the kernel answered, wholly or at least in half."""
-        reply = run._reply
-        if reply is None:
-            self._finish(run, "error", "The kernel went idle without an answer.", None)
-            return
-        reason = None if run._idle else "The kernel answered but did not go idle."
-        if not run._idle and self._busy.done(run.id):
-            self._on_loop(self._tell_state, self.execution_state)
-        if reply.get("status") == "aborted":
-            reason = "The kernel did not run it, since a cell that was queued before it failed."
-        count = reply.get("execution_count")
-        self._finish(
-            run,
-            "ok" if reply.get("status") == "ok" else "error",
-            reason,
-            count if isinstance(count, int) else None,
-        )
-
-    def _abandon(self, reason: str) -> None:
-        if self._run is not None:
-            self._finish(self._run, "abandoned", reason, None)
-        self._hand_on_late()
-
-    def _finish(
-        self,
-        run: Run,
-        status: Literal["ok", "error", "abandoned"],
-        reason: str | None,
-        execution_count: int | None,
-    ) -> None:
-        self._run = None
-        assert run.started_at is not None
-        with self._lock:
-            run.outputs.finish()
-            ended = Ended(
-                status=status,
-                reason=reason,
-                execution_count=execution_count,
-                error=error_in(run._reply),
-                outputs=run.outputs.outputs,
-                outputs_complete=reason is None and run.outputs.complete,
-                omitted=run.outputs.omitted,
-                display_updates=run.outputs.take_display_updates(),
-                started_at=run.started_at,
-                finished_at=datetime.now(timezone.utc),
-                exits=exits(run._reply),
-                aborted=(run._reply or {}).get("status") == "aborted",
-            )
-        run.after(ended)
+def _settle(given: asyncio.Future[bool], taken: bool, error: AgentExecError | None = None) -> None:
+    if given.done():
+        return  # whoever asked has gone
+    if error is None:
+        given.set_result(taken)
+    else:
+        given.set_exception(error)
 
 
 class _Frames:
@@ -405,6 +338,9 @@ class _Frames:
         self.settled = connection._settled
         self._connection = connection
 
+    def stdin(self, message: Message) -> None:
+        self._connection._runs.take_input_request(message)
+
     def disconnected(self) -> None:
         self._connection._people.stop()
-        self._connection._on_loop(self._connection.lost)
+        self._connection.on_loop(self._connection.lost)

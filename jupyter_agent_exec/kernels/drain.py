@@ -28,6 +28,9 @@ LARGE_BYTES = 1 << 20
 """Of a frame, from which on it is read where ZMQ put it: a copy of 50 MB keeps all threads
 waiting."""
 
+STDIN_CONNECT_MILLISECONDS = 2000
+"""For the stdin channel of a kernel that answers on the others already."""
+
 RECONNECT_MILLISECONDS = 20
 """How soon a connection to a kernel that is still starting is tried again."""
 
@@ -39,7 +42,10 @@ class Receiver(Protocol):
         """Take a message from IOPub."""
 
     def shell(self, message: Message) -> None:
-        """Take a reply."""
+        """Take a reply, also one from the control channel."""
+
+    def stdin(self, message: Message) -> None:
+        """Take a request for input, as an answer to one of our own requests."""
 
     def disconnected(self) -> None:
         """Take note that the kernel's end is gone; all it had sent was delivered before."""
@@ -54,7 +60,9 @@ class Receiver(Protocol):
 
 
 class Drain:
-    """Shell and IOPub of one kernel, and the thread that serves them.
+    """Shell, IOPub, control and stdin of one kernel, and the thread that serves them.
+
+    The control channel is connected when something is sent there first, stdin when it is asked for.
 
     Parameters
     ----------
@@ -74,7 +82,11 @@ class Drain:
         key = connection["key"]
         key = key.encode() if isinstance(key, str) else key
         self._codec = Codec(key, connection["signature_scheme"])
+        self._connection = connection
         self._context = zmq.Context()
+        self._poller = zmq.Poller()
+        self._control: zmq.Socket[bytes] | None = None
+        self._stdin: zmq.Socket[bytes] | None = None
         self._shell = self._connect(zmq.DEALER, connection, "shell_port")
         self._iopub = self._connect(zmq.SUB, connection, "iopub_port")
         self._monitor = self._shell.get_monitor_socket(zmq.EVENT_DISCONNECTED)
@@ -87,6 +99,14 @@ class Drain:
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
     def _connect(self, kind: int, connection: dict[str, Any], port: str) -> zmq.Socket[bytes]:
+        socket = self._new_socket(kind, connection)
+        separator = "-" if connection["transport"] == "ipc" else ":"
+        socket.connect(
+            f"{connection['transport']}://{connection['ip']}{separator}{connection[port]}"
+        )
+        return socket
+
+    def _new_socket(self, kind: int, connection: dict[str, Any]) -> zmq.Socket[bytes]:
         socket: zmq.Socket[bytes] = self._context.socket(kind)
         socket.linger = 0
         socket.rcvhwm = 0
@@ -97,10 +117,8 @@ class Drain:
             socket.curve_serverkey = connection["curve_publickey"].encode()
         if kind == zmq.SUB:
             socket.subscribe(b"")
-        separator = "-" if connection["transport"] == "ipc" else ":"
-        socket.connect(
-            f"{connection['transport']}://{connection['ip']}{separator}{connection[port]}"
-        )
+        else:  # a kernel asks for input whoever has the identity that the request came from
+            socket.identity = self.session.encode()
         return socket
 
     @property
@@ -129,22 +147,65 @@ class Drain:
             self.call(stop)
             self._thread.join()
 
-    def send(self, msg_type: str, content: dict[str, Any], *, msg_id: str) -> None:
-        """Send a request on the shell channel; only from the drain's thread."""
-        self._shell.send_multipart(self._codec.request(msg_type, content, msg_id))
+    def send(
+        self,
+        msg_type: str,
+        content: dict[str, Any],
+        *,
+        msg_id: str,
+        subshell_id: str | None = None,
+    ) -> None:
+        """Send a request on the shell channel; only from the drain's thread.
+
+        Parameters
+        ----------
+        subshell_id
+            Of the subshell that is to answer; None for the kernel's main shell.
+        """
+        frames = self._codec.request(msg_type, content, msg_id, subshell_id)
+        self._shell.send_multipart(frames)
+
+    def send_on_control(self, msg_type: str, content: dict[str, Any], *, msg_id: str) -> None:
+        """Send a request on the control channel; only from the drain's thread."""
+        if self._control is None:
+            self._control = self._connect(zmq.DEALER, self._connection, "control_port")
+            self._poller.register(self._control, zmq.POLLIN)
+        self._control.send_multipart(self._codec.request(msg_type, content, msg_id))
+
+    def connect_stdin(self) -> None:
+        """Have the kernel reach us when code of ours asks for input; from the drain's thread.
+
+        What it asks while we are not connected is lost, and it would wait for ever. So this waits,
+        within bounds, until we are.
+        """
+        if self._stdin is None:
+            self._stdin = self._connect(zmq.DEALER, self._connection, "stdin_port")
+            monitor = self._stdin.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+            monitor.poll(STDIN_CONNECT_MILLISECONDS)
+            self._stdin.disable_monitor()
+            monitor.close(linger=0)
+            self._poller.register(self._stdin, zmq.POLLIN)
+
+    def send_on_stdin(self, msg_type: str, content: dict[str, Any], *, msg_id: str) -> None:
+        """Send on the stdin channel, which is connected; only from the drain's thread."""
+        assert self._stdin is not None
+        self._stdin.send_multipart(self._codec.request(msg_type, content, msg_id))
 
     def _work(self) -> None:
-        poller = zmq.Poller()
         for socket in (self._shell, self._iopub, self._monitor, self._wake):
-            poller.register(socket, zmq.POLLIN)
+            self._poller.register(socket, zmq.POLLIN)
         again: float | None = None
         try:
             while not self._stopping:
-                ready = dict(poller.poll(None if again is None else int(again * 1000)))
+                ready = dict(self._poller.poll(None if again is None else int(again * 1000)))
                 if self._wake in ready:
                     self._obey()
                 self._read(self._shell, self._receiver.shell)
                 self._read(self._iopub, self._receiver.iopub)
+                if self._control is not None:
+                    self._read(self._control, self._receiver.shell)
+                if self._stdin is not None:
+                    self._read(self._stdin, self._receiver.stdin)
                 if self._monitor in ready:
                     recv_monitor_message(self._monitor)
                     self._read_all()

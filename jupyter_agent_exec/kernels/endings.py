@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from .connection import KernelConnection
+from .isolation.provisioner import IsolatedProvisioner
 from .kernel import Death
 from .server import ServerKernels
 
@@ -100,6 +101,8 @@ class Life:
 
     async def _exit_code(self) -> int | None:
         code: int | None = getattr(self._popen, "returncode", None)
+        if code is not None and isinstance(self._process, IsolatedProvisioner):
+            return self._process.exit_code(code)
         if code is None and self._process is not None and self._process.has_process:
             code = None if self._is_another() else await self._process.poll()
         return code
@@ -141,5 +144,6 @@ def _told(code: int | None) -> str:
         "SIGKILL": " (perhaps for lack of memory)",
         "SIGSEGV": " (segmentation fault)",
         "SIGABRT": " (abort)",
+        "SIGXCPU": " (its processor time is used up)",
     }.get(name, "")
     return f"its process was ended by {name}{hint}"

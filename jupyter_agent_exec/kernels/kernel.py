@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..types import RestartReason
@@ -14,6 +15,14 @@ class Death(NamedTuple):
 
     reason: RestartReason
     message: str
+
+
+class WorkingFolder(NamedTuple):
+    """Where a kernel works, on this machine."""
+
+    path: Path
+    document: str | None = None
+    """Name of the notebook there that the kernel is for."""
 
 
 class Kernel(Protocol):
@@ -53,11 +62,18 @@ class Kernel(Protocol):
 class KernelSource(Protocol):
     """Where a session's kernels come from."""
 
+    @property
+    def folder(self) -> WorkingFolder | None:
+        """Where they work; None if that is not known, or not on this machine."""
+
     async def take(self) -> Kernel:
         """Return the kernel for what comes next.
 
         Raises
         ------
-        KernelUnavailable, KernelNotFound
+        KernelUnavailable, KernelNotFound, IsolationUnavailable
             There is none.
         """
+
+    async def release(self) -> None:
+        """Give up what the kernels had beside themselves; the last of them has been let go."""

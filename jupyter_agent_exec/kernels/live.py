@@ -11,10 +11,13 @@ import logging
 from typing import Any, Final
 
 from ..errors import KernelNotFound, KernelUnavailable
+from ..tasks import start_apart
 from ..types import ExecutionState
 from .connection import KernelConnection
 from .endings import Life, settled
+from .inspect import REQUESTS
 from .kernel import Death
+from .people import NOTHING, KeptOfPeople
 from .server import ServerKernels
 from .turns import Turns
 
@@ -32,15 +35,27 @@ class LiveKernels:
         The server's kernel manager.
     start_timeout
         Seconds within which a kernel that starts, or is being restarted, must answer.
+    people
+        What is kept of what others run in them.
     """
 
     def __init__(
-        self, kernels: ServerKernels, *, log: logging.Logger, start_timeout: float
+        self,
+        kernels: ServerKernels,
+        *,
+        log: logging.Logger,
+        start_timeout: float,
+        people: KeptOfPeople = NOTHING,
     ) -> None:
         self._kernels = kernels
         self._log = log
         self._start_timeout = start_timeout
+        self._people = people
         self._lives: dict[str, _SharedLife] = {}
+        # Or the server would take a kernel for idle, and cull it, that is at a person's cell.
+        kernels.untracked_message_types = list(
+            dict.fromkeys([*kernels.untracked_message_types, *REQUESTS])
+        )
 
     async def adopt(self, kernel_id: str) -> LiveKernel:
         """Hold a kernel, which may be busy for long still; the caller has to let it go.
@@ -57,7 +72,7 @@ class LiveKernels:
         life = self._lives.get(kernel_id)
         if life is None or life.is_over:
             life = self._lives[kernel_id] = _SharedLife(
-                self._kernels, manager, kernel_id, found, self._log
+                self._kernels, manager, kernel_id, found, self._people, self._log
             )
         kernel = LiveKernel(self, life)
         try:
@@ -91,10 +106,7 @@ class LiveKernels:
         waited = False
         while (left := deadline - loop.time()) > 0:
             if kernel_id not in self._kernels:
-                raise KernelNotFound(
-                    f"No kernel with the id {kernel_id!r} runs on this server.",
-                    kernel_id=kernel_id,
-                )
+                raise not_running(kernel_id)
             manager = self._kernels.get_kernel(kernel_id)
             _check_local(manager, kernel_id)
             if not manager.ready.done():
@@ -181,6 +193,7 @@ class _SharedLife:
         manager: Any,
         kernel_id: str,
         found: ExecutionState,
+        people: KeptOfPeople,
         log: logging.Logger,
     ) -> None:
         self.display_name: str = manager.kernel_spec.display_name
@@ -189,6 +202,7 @@ class _SharedLife:
             kernel_id=kernel_id,
             kernel_name=manager.kernel_name,
             found=found,
+            people=people,
             log=log,
         )
         self.turns = Turns(self.connection)
@@ -197,7 +211,7 @@ class _SharedLife:
         self.holders: set[LiveKernel] = set()
         self._life = Life(kernels, manager, self.connection)
         self._life.watch()
-        self.ending = asyncio.create_task(self._life.death(), name=f"end of {kernel_id}")
+        self.ending = start_apart(self._life.death(), f"end of {kernel_id}")
 
     @property
     def is_over(self) -> bool:
@@ -215,6 +229,13 @@ class _SharedLife:
         self.ending.cancel()
         await asyncio.wait({self.ending})
         await self.connection.close()
+
+
+def not_running(kernel_id: str) -> KernelNotFound:
+    """Return the refusal of a kernel that is not there for whoever asks."""
+    return KernelNotFound(
+        f"No kernel with the id {kernel_id!r} runs on this server.", kernel_id=kernel_id
+    )
 
 
 def _state_of(manager: Any) -> ExecutionState:

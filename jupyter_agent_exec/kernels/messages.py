@@ -77,8 +77,14 @@ class Codec:
         self.session = uuid.uuid4().hex
         """Our id in the messaging protocol's sense: of all requests that this makes."""
 
-    def request(self, msg_type: str, content: dict[str, Any], msg_id: str) -> list[bytes]:
-        """Return the frames of a request on the shell channel."""
+    def request(
+        self,
+        msg_type: str,
+        content: dict[str, Any],
+        msg_id: str,
+        subshell_id: str | None = None,
+    ) -> list[bytes]:
+        """Return the frames of a request on the shell or the control channel."""
         header = {
             "msg_id": msg_id,
             "msg_type": msg_type,
@@ -87,6 +93,8 @@ class Codec:
             "date": datetime.now(timezone.utc).isoformat(),
             "version": PROTOCOL_VERSION,
         }
+        if subshell_id is not None:
+            header["subshell_id"] = subshell_id
         parts = [_encode(header), b"{}", b"{}", _encode(content)]
         return [DELIMITER, self._sign(parts), *parts]
 

@@ -6,16 +6,21 @@ comes after its cell has ended is left out.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Literal
+from typing import Final, Literal
 
 from ..models import Omitted
 from ..types import ExecutionId, Output
 from .displays import Displays
+from .listeners import Listeners
 from .messages import Message
 from .outputs import Outputs
+
+MOST_HELD: Final = 100
+"""How many executions are held for who is about to listen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +47,18 @@ class PersonExecution:
     for."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeptOfPeople:
+    """What is kept of what others run."""
+
+    source: bool = False
+    outputs_bytes: int | None = None
+    """Of an execution's outputs; None if only the source is wanted."""
+
+
+NOTHING: Final = KeptOfPeople()
+
+
 @dataclass(slots=True)
 class _Running:
     execution: Message
@@ -55,26 +72,32 @@ class People:
 
     Parameters
     ----------
-    tell
+    listeners
         Called with each execution.
+    kept
+        What is kept of each.
     """
 
-    def __init__(self, tell: Callable[[PersonExecution], None]) -> None:
-        self._tell = tell
+    def __init__(self, listeners: Listeners[PersonExecution], kept: KeptOfPeople) -> None:
+        self._listeners = listeners
+        self._kept = kept
+        self._held: deque[PersonExecution] | None = deque(maxlen=MOST_HELD)
         self._displays = Displays()
         self._running: dict[str, _Running] = {}
 
-    def take(self, message: Message, outputs_bytes: int | None) -> None:
-        """Take a message.
+    def tell_held(self, listener: Callable[[PersonExecution], None]) -> None:
+        """Tell the first that listens what has ended while it was about to."""
+        held, self._held = self._held or deque(), None
+        for execution in held:
+            listener(execution)
 
-        Parameters
-        ----------
-        outputs_bytes
-            Of an execution's outputs that are kept; None if only the source is wanted.
-        """
+    def take(self, message: Message) -> None:
+        """Take a message."""
+        if not self._kept.source:
+            return
         msg_type, msg_id = message.header.msg_type, message.parent.msg_id
         if msg_type == "execute_input":
-            self._begin(message, outputs_bytes)
+            self._begin(message)
         elif (running := self._running.get(msg_id)) is None:
             pass
         elif msg_type != "status":
@@ -87,16 +110,16 @@ class People:
         while self._running:
             self._end(self._running.pop(next(iter(self._running))), complete=False)
 
-    def _begin(self, message: Message, outputs_bytes: int | None) -> None:
+    def _begin(self, message: Message) -> None:
         now = datetime.now(timezone.utc)
-        if outputs_bytes is None:
+        if self._kept.outputs_bytes is None:
             self._tell(_told(message, now))
             return
         id = ExecutionId(message.parent.msg_id)
         self._running[id] = _Running(
             message,
             now,
-            Outputs(id, self._displays, max_output_bytes=outputs_bytes, sink=None),
+            Outputs(id, self._displays, max_output_bytes=self._kept.outputs_bytes, sink=None),
         )
 
     def _feed(self, running: _Running, message: Message) -> None:
@@ -117,6 +140,12 @@ class People:
                 complete=complete and outputs.complete,
             )
         )
+
+    def _tell(self, execution: PersonExecution) -> None:
+        if self._listeners:
+            self._listeners(execution)
+        elif self._held is not None:
+            self._held.append(execution)
 
 
 def _told(

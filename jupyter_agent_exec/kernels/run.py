@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, Literal
 
-from ..models import ExecutionError, Omitted
+from ..models import ExecutionError, Omitted, Value
 from ..types import ExecutionId, Output
 from .displays import DisplayUpdate
 from .outputs import Outputs, TextSink
+from .stdin import InputRequest
+from .values import told
+from .variables import VariableChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,10 @@ class Ended:
     """Whether the code asked the kernel to exit."""
     aborted: bool
     """Whether the kernel ran nothing of it, since somebody's cell ahead of it had failed."""
+    variables: VariableChanges | None
+    """How it changed the kernel's variables; None if that is not known."""
+    values: dict[str, Value] | None
+    """What the expressions came to that were asked for; None if none were."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -51,6 +58,16 @@ class Run:
     """Done in the drain's thread after it was sent."""
     after: Callable[[Ended], None]
     """Done in the drain's thread when it has ended."""
+    failed: Callable[[Exception], None]
+    """Done in the drain's thread when something of ours failed, so that `after` will not be."""
+    looks: bool = False
+    """Whether to look at what it changes; False once it begins if its code can change nothing."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Expressions to evaluate after it, by name."""
+    asks: Callable[[InputRequest], None] | None = None
+    """Done in the drain's thread when its code asks for input; None if it may not."""
+    input: InputRequest | None = None
+    """What its code asks for, and nobody has given yet."""
     begun: Callable[[], None] | None = None
     """Called on the loop when the kernel took it up, if set."""
     changed: Callable[[], None] | None = None
@@ -62,21 +79,55 @@ class Run:
     """Whether the kernel took it up: until then, what runs in the kernel is somebody else's."""
     is_behind: bool = False
     """Whether somebody's cells were ahead of it in the kernel's own queue."""
+    is_sent: bool = False
+    ended_at: datetime | None = None
+    variables: VariableChanges | None = None
+    """How it changed the kernel's variables, once that is known."""
     _reply: dict[str, Any] | None = None
     _idle: bool = False
+    _is_at_code: bool = False
+    _when_at_code: list[Callable[[], None]] = field(default_factory=list)
     _half_since: float | None = None
     _told: int = 0
     _telling: bool = False
 
+    def answer(self) -> tuple[Literal["ok", "error"], str | None, int | None]:
+        """Return status, reason and execution count, once the kernel answered or went idle."""
+        reply = self._reply
+        if reply is None:
+            return "error", "The kernel went idle without an answer.", None
+        reason = None if self._idle else "The kernel answered but did not go idle."
+        if reply.get("status") == "aborted":
+            reason = "The kernel did not run it, since a cell that was queued before it failed."
+        count = reply.get("execution_count")
+        status: Literal["ok", "error"] = "ok" if reply.get("status") == "ok" else "error"
+        return status, reason, count if isinstance(count, int) else None
 
-@dataclass(frozen=True, slots=True)
-class Late:
-    """Output of a run that had ended."""
-
-    execution_id: ExecutionId
-    outputs: list[Output]
-    omitted: Omitted
-    display_updates: list[DisplayUpdate]
+    def end(
+        self,
+        status: Literal["ok", "error", "abandoned"],
+        reason: str | None,
+        execution_count: int | None,
+    ) -> Ended:
+        """Take no more outputs, and return how it ended."""
+        assert self.started_at is not None
+        self.outputs.finish()
+        return Ended(
+            status=status,
+            reason=reason,
+            execution_count=execution_count,
+            error=error_in(self._reply),
+            outputs=self.outputs.outputs,
+            outputs_complete=reason is None and self.outputs.complete,
+            omitted=self.outputs.omitted,
+            display_updates=self.outputs.take_display_updates(),
+            started_at=self.started_at,
+            finished_at=self.ended_at or datetime.now(timezone.utc),
+            exits=exits(self._reply),
+            aborted=(self._reply or {}).get("status") == "aborted",
+            variables=self.variables,
+            values=told(self._reply, self.values) if self.values else None,
+        )
 
 
 def error_in(reply: dict[str, Any] | None) -> ExecutionError | None:

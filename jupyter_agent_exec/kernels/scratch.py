@@ -11,18 +11,23 @@ import logging
 import os
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from subprocess import TimeoutExpired
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
-from jupyter_client.kernelspec import NoSuchKernel
-
-from ..errors import KernelSpecNotFound, KernelUnavailable
-from ..tasks import Tasks
+from ..errors import AgentExecError, KernelUnavailable
+from ..tasks import Tasks, call_later_apart, first_of, start_apart
 from ..types import ExecutionState
 from .connection import KernelConnection
 from .endings import Life
-from .kernel import Death
-from .server import ServerKernels
+from .isolation.isolation import Isolation
+from .kernel import Death, WorkingFolder
+from .server import ServerKernels, kernel_spec
 from .turns import Turns
 
 IPYKERNEL_ARGUMENTS = [
@@ -34,6 +39,10 @@ IPYKERNEL_ARGUMENTS = [
 ]
 
 
+KILL_TIMEOUT = 5.0
+"""Seconds to wait for the end of a process that was killed."""
+
+
 class Spec(NamedTuple):
     """What a kernel is started with."""
 
@@ -42,6 +51,10 @@ class Spec(NamedTuple):
     """Contents path of a folder that exists."""
     env: tuple[tuple[str, str], ...]
     """Environment variables beyond the server's own, sorted by name."""
+
+
+class EndedAtStart(Exception):
+    """A kernel's process ended before it answered."""
 
 
 class ScratchKernel:
@@ -100,7 +113,20 @@ class ScratchKernel:
         """Shut it down; nothing happens if it has ended already."""
         await self.connection.close()
         if self.id in self._kernels:
+            await _killed(self._manager.provisioner)
             await self._kernels.shutdown_kernel(self.id, now=True)
+
+
+async def _killed(provisioner: Any) -> None:
+    """Kill a kernel that is a process here, and wait for its end.
+
+    Its manager would do so too, but look for the end only every tenth of a second.
+    """
+    process = getattr(provisioner, "process", None)
+    if process is not None:
+        await provisioner.kill()
+        with suppress(TimeoutExpired):
+            await asyncio.to_thread(process.wait, KILL_TIMEOUT)
 
 
 class ScratchSource:
@@ -110,9 +136,55 @@ class ScratchSource:
         self._kernels = kernels
         self._spec = spec
 
+    @property
+    def folder(self) -> WorkingFolder:
+        """Where they start."""
+        return self._kernels.folder(self._spec)
+
     async def take(self) -> ScratchKernel:
         """Return a kernel that has not run anything."""
         return await self._kernels.take(self._spec)
+
+    async def release(self) -> None:
+        """Have nothing to give up."""
+
+
+class FolderSource:
+    """One session's kernels in a folder that is theirs, or isolated in it: none is kept warm.
+
+    Parameters
+    ----------
+    folder
+        Where they work; None for a folder that they alone have, and that goes with the session.
+    isolated
+        Whether they are.
+    """
+
+    def __init__(
+        self, kernels: ScratchKernels, spec: Spec, folder: Path | None, *, isolated: bool
+    ) -> None:
+        self._kernels = kernels
+        self._spec = spec
+        self._isolated = isolated
+        self._own: TemporaryDirectory[str] | None = None
+        self.folder = None if folder is None else WorkingFolder(folder)
+        """Where they work; None as long as there is none of their own yet."""
+
+    async def take(self) -> ScratchKernel:
+        """Return a kernel that has not run anything."""
+        if self.folder is None:
+            self._own = TemporaryDirectory(
+                prefix="agent-exec-work-",
+                dir=os.path.realpath(gettempdir()),  # noqa: ASYNC240 - once, and on a local disk
+                ignore_cleanup_errors=True,
+            )
+            self.folder = WorkingFolder(Path(self._own.name))
+        return await self._kernels.take_in(self.folder.path, self._spec, isolated=self._isolated)
+
+    async def release(self) -> None:
+        """Remove the folder of their own."""
+        if self._own is not None:
+            await asyncio.to_thread(self._own.cleanup)
 
 
 class ScratchKernels:
@@ -140,9 +212,11 @@ class ScratchKernels:
         pool_size: int,
         start_timeout: float,
         idle_timeout: float,
+        isolation: Isolation,
         log: logging.Logger,
     ) -> None:
         self._kernels = kernels
+        self._isolation = isolation
         self._pool_size = pool_size
         self._start_timeout = start_timeout
         self._idle_timeout = idle_timeout
@@ -152,21 +226,45 @@ class ScratchKernels:
         self._filling: asyncio.Task[None] | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._ending = Tasks(log)
+        self._managers: WeakSet[Any] = WeakSet()
         self._stopping = False
+
+    def isolates(self, asked: bool) -> bool:
+        """Tell whether a session's kernels are isolated, by what it asks and the server says."""
+        return asked or self._isolation.mode == "always"
 
     def spec(self, kernel_name: str | None, cwd: str, env: Mapping[str, str]) -> Spec:
         """Make a spec; raise KernelSpecNotFound if no kernelspec has this name."""
         name = kernel_name or self._kernels.default_kernel_name
-        try:
-            self._kernels.kernel_spec_manager.get_kernel_spec(name)
-        except NoSuchKernel:
-            allowed = sorted(self._kernels.kernel_spec_manager.find_kernel_specs())
-            raise KernelSpecNotFound(
-                f"No kernel is named {name!r}; there are: {', '.join(allowed)}.",
-                field="target.kernel_name",
-                allowed=allowed,
-            ) from None
+        kernel_spec(self._kernels, name)
         return Spec(name, cwd, tuple(sorted(env.items())))
+
+    def own_folder(self, spec: Spec) -> FolderSource:
+        """Return where kernels come from that have a folder of their own."""
+        return FolderSource(self, spec, None, isolated=False)
+
+    def isolated(self, spec: Spec, *, own_folder: bool) -> FolderSource:
+        """Return where isolated kernels come from.
+
+        Raises
+        ------
+        IsolationUnavailable, InvalidRequest
+            The server isolates none, or not in that folder.
+        """
+        self._isolation.check_allowed()
+        if own_folder:
+            return FolderSource(self, spec, None, isolated=True)
+        folder = self.folder(spec).path.resolve()
+        self._isolation.check_folder(folder)
+        return FolderSource(self, spec, folder, isolated=True)
+
+    def has(self, kernel_id: str) -> bool:
+        """Tell whether a kernel is one of these, in a session or warm."""
+        return kernel_id in self._kernels and self._kernels.get_kernel(kernel_id) in self._managers
+
+    def folder(self, spec: Spec) -> WorkingFolder:
+        """Return where a kernel works."""
+        return WorkingFolder(Path(self._kernels.cwd_for_path(spec.cwd)))
 
     async def take(self, spec: Spec) -> ScratchKernel:
         """Return a kernel that has not run anything: a warm one, or else start one."""
@@ -183,6 +281,10 @@ class ScratchKernels:
             kernel = await self._start(spec)
         self._keep_warm(spec)
         return kernel
+
+    async def take_in(self, folder: Path, spec: Spec, *, isolated: bool) -> ScratchKernel:
+        """Start a kernel in a folder of this machine; none is ever warm."""
+        return await self._start(spec, folder, isolated=isolated)
 
     async def stop(self) -> None:
         """Shut down the warm kernels, and wait for those that are being shut down."""
@@ -203,12 +305,11 @@ class ScratchKernels:
             self._discard_warm()
             self._warm_spec = spec
         if self._filling is None or self._filling.done():
-            self._filling = asyncio.create_task(self._fill(), name="scratch kernel pool")
+            self._filling = start_apart(self._fill(), "scratch kernel pool")
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         if self._idle_timeout:
-            loop = asyncio.get_running_loop()
-            self._idle_timer = loop.call_later(self._idle_timeout, self._discard_warm)
+            self._idle_timer = call_later_apart(self._idle_timeout, self._discard_warm)
 
     async def _fill(self) -> None:
         while not self._stopping and len(self._warm) < self._pool_size:
@@ -237,17 +338,41 @@ class ScratchKernels:
         argv = self._kernels.kernel_spec_manager.get_kernel_spec(kernel_name).argv
         return IPYKERNEL_ARGUMENTS if any("ipykernel" in argument for argument in argv) else []
 
-    async def _start(self, spec: Spec) -> ScratchKernel:
+    async def _start(
+        self, spec: Spec, folder: Path | None = None, *, isolated: bool = False
+    ) -> ScratchKernel:
+        """Start a kernel, and another one if it ends before it is ready."""
+        try:
+            return await self._start_once(spec, folder, isolated=isolated)
+        except EndedAtStart:
+            # Ports are chosen before they are taken, and may be somebody else's by then.
+            self._log.warning("Kernel %r ended as it started; trying again", spec.kernel_name)
+        try:
+            return await self._start_once(spec, folder, isolated=isolated)
+        except EndedAtStart as error:
+            raise self._unavailable(spec) from error
+
+    async def _start_once(
+        self, spec: Spec, folder: Path | None, *, isolated: bool
+    ) -> ScratchKernel:
         kernel_id = ""
         connection: KernelConnection | None = None
+        start = partial(
+            self._kernels.start_kernel,
+            kernel_name=spec.kernel_name,
+            path=spec.cwd,
+            env={**os.environ, **dict(spec.env)},
+            extra_arguments=self._arguments(spec.kernel_name),
+        )
         try:
-            kernel_id = await self._kernels.start_kernel(
-                kernel_name=spec.kernel_name,
-                path=spec.cwd,
-                env={**os.environ, **dict(spec.env)},
-                extra_arguments=self._arguments(spec.kernel_name),
-            )
+            if folder is None:
+                kernel_id = await start()
+            elif isolated:
+                kernel_id = await self._isolation.start(start, folder, dict(spec.env))
+            else:
+                kernel_id = await start(path=None, cwd=str(folder))
             manager = self._kernels.get_kernel(kernel_id)
+            self._managers.add(manager)
             # Its state is told from our own drain: one reader of IOPub on the loop less. And its
             # death is ours to tell: the autorestart would hide it.
             self._kernels.stop_watching_activity(kernel_id)
@@ -258,20 +383,48 @@ class ScratchKernels:
                 kernel_name=spec.kernel_name,
                 log=self._log,
             )
-            await asyncio.wait_for(connection.ready(), self._start_timeout)
+            await self._until_ready(manager, connection)
         except BaseException as error:
             if connection is not None:
                 await connection.close()
             if kernel_id in self._kernels:
                 await self._kernels.shutdown_kernel(kernel_id, now=True)
-            if isinstance(error, Exception):
-                self._log.warning("Kernel %r did not start", spec.kernel_name, exc_info=error)
-                raise KernelUnavailable(
-                    f"The kernel {spec.kernel_name!r} did not start; the server's log says why.",
-                    kernel_name=spec.kernel_name,
-                ) from error
-            raise
+            if not isinstance(error, Exception) or isinstance(
+                error, (AgentExecError, EndedAtStart)
+            ):
+                raise
+            self._log.warning("Kernel %r did not start", spec.kernel_name, exc_info=error)
+            raise self._unavailable(spec) from error
         kernel = ScratchKernel(self._kernels, manager, connection, spec)
         connection.on_state = kernel.shows
         kernel.shows("idle")
         return kernel
+
+    async def _until_ready(self, manager: Any, connection: KernelConnection) -> None:
+        """Wait until a kernel answers.
+
+        Raises
+        ------
+        EndedAtStart
+            Its process has ended.
+        TimeoutError
+        """
+        ready = asyncio.ensure_future(connection.ready())
+        ended = asyncio.ensure_future(manager.provisioner.wait())
+        try:
+            await first_of(ready, ended, timeout=self._start_timeout)
+            if ready.done():
+                ready.result()
+            elif ended.done():
+                raise EndedAtStart
+            else:
+                raise TimeoutError
+        finally:
+            ready.cancel()
+            ended.cancel()
+
+    def _unavailable(self, spec: Spec) -> KernelUnavailable:
+        return KernelUnavailable(
+            f"The kernel {spec.kernel_name!r} did not start; the server's log says why.",
+            kernel_name=spec.kernel_name,
+        )

@@ -194,15 +194,26 @@ class Turns:
         """Tell behind whom a turn waits; None if it does not wait."""
         if turn.done():
             return None
-        if self._holder is not None:
-            asker = self._holder.asker
-            return WaitingFor(
-                who="agent",
-                agent=None if asker is None else asker.agent,
-                execution_id=None if asker is None else asker.execution_id,
-                since=self._holder.granted_at,
-            )
-        return self.person or WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
+        kernel = WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
+        return self.at_work or kernel
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether somebody has the turn, or waits for it."""
+        return self._holder is not None or bool(self._waiting)
+
+    @property
+    def at_work(self) -> WaitingFor | None:
+        """Who has the turn, or else whose work the kernel is at without."""
+        if self._holder is None:
+            return self.person
+        asker = self._holder.asker
+        return WaitingFor(
+            who="agent",
+            agent=None if asker is None else asker.agent,
+            execution_id=None if asker is None else asker.execution_id,
+            since=self._holder.granted_at,
+        )
 
     @property
     def person(self) -> WaitingFor | None:

@@ -12,8 +12,10 @@ from typing import Any
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from traitlets.config import Config
 
-from jupyter_agent_exec.kernels.connection import Ended, KernelConnection, Run
+from jupyter_agent_exec.kernels.connection import KernelConnection
 from jupyter_agent_exec.kernels.live import LiveKernel, LiveKernels
+from jupyter_agent_exec.kernels.people import NOTHING, KeptOfPeople
+from jupyter_agent_exec.kernels.run import Ended, Run
 from jupyter_agent_exec.kernels.turns import Turn, Turns
 from jupyter_agent_exec.types import ExecutionId
 
@@ -70,12 +72,12 @@ class Person:
 class House:
     """A server's kernels, as far as these tests need a server."""
 
-    def __init__(self, **config: Any) -> None:
+    def __init__(self, people: KeptOfPeople = NOTHING, **config: Any) -> None:
         self._folder = TemporaryDirectory(prefix="kernels-")  # of connection files
         self.kernels = AsyncMappingKernelManager(
             config=Config(config), connection_dir=self._folder.name
         )
-        self.live = LiveKernels(self.kernels, log=LOG, start_timeout=SOON)
+        self.live = LiveKernels(self.kernels, log=LOG, start_timeout=SOON, people=people)
         self._people: list[Person] = []
 
     async def start_kernel(self) -> str:
@@ -83,10 +85,13 @@ class House:
         return kernel_id
 
     async def person(self, kernel_id: str) -> Person:
-        """Return a person whose notebook is ready."""
-        person = Person(self.kernels.get_kernel(kernel_id))
+        """Return a person whose notebook is ready, in a kernel that the server listens to."""
+        manager = self.kernels.get_kernel(kernel_id)
+        person = Person(manager)
         self._people.append(person)
         await person.client.wait_for_ready(timeout=SOON)
+        while manager.execution_state == "starting":  # its own watch may begin later
+            await person.reply(person.client.kernel_info())
         return person
 
     async def close(self) -> None:
@@ -126,6 +131,9 @@ class AgentRun:
             sent=lambda: _from_thread(self.sent, None),
             after=lambda ended: _from_thread(self.ended, ended),
             begun=lambda: self.begun.set_result(None),
+            failed=lambda error: self.ended.get_loop().call_soon_threadsafe(
+                self.ended.set_exception, error
+            ),
         )
 
     async def go(self, connection: KernelConnection) -> Ended:

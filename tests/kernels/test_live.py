@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from jupyter_server.gateway.managers import GatewayKernelManager
@@ -13,9 +14,10 @@ from living import LOG, SOON, AgentRun, House, Person, at_foreign_work, granted,
 from real_server import Gate
 
 from jupyter_agent_exec.errors import KernelNotFound, KernelUnavailable
-from jupyter_agent_exec.kernels.connection import Late, PersonExecution
 from jupyter_agent_exec.kernels.kernel import Death
+from jupyter_agent_exec.kernels.late import Late
 from jupyter_agent_exec.kernels.live import LiveKernel, LiveKernels
+from jupyter_agent_exec.kernels.people import KeptOfPeople, PersonExecution
 from jupyter_agent_exec.kernels.turns import Turns
 from jupyter_agent_exec.types import ExecutionState
 
@@ -83,11 +85,11 @@ async def test_a_busy_kernel_is_adopted_at_once_and_asked_only_one_thing(gate: G
 async def _server_knows(h: House, kernel_id: str, state: ExecutionState) -> None:
     """Wait until the server's own watch has heard what the kernel does."""
     manager = h.kernels.get_kernel(kernel_id)
-    told = asyncio.get_running_loop().create_future()
-    manager.observe(lambda change: told.done() or told.set_result(None), "execution_state")
-    if manager.execution_state != state:
-        await asyncio.wait_for(told, SOON)
-    assert manager.execution_state == state
+    told = asyncio.Event()
+    manager.observe(lambda _: told.set(), "execution_state")
+    while manager.execution_state != state:
+        told.clear()
+        await asyncio.wait_for(told.wait(), SOON)
 
 
 def _requests_heard(person: Person) -> asyncio.Task[list[str]]:
@@ -115,6 +117,8 @@ async def test_a_kernel_that_nobody_knows_is_not_found() -> None:
 
 class GatewayKernels:
     """The kernels of a server that has them from a gateway."""
+
+    untracked_message_types: ClassVar[list[str]] = []
 
     def __contains__(self, kernel_id: str) -> bool:
         return True
@@ -429,30 +433,68 @@ async def test_a_dead_kernel_that_nobody_restarts_is_refused() -> None:
 # -- what people run -------------------------------------------------------------------------------
 
 
-async def test_what_a_person_runs_is_told_with_its_outputs() -> None:
-    async with house() as h:
+WITH_OUTPUTS = KeptOfPeople(source=True, outputs_bytes=100_000)
+
+
+def told_by(kernel: LiveKernel) -> asyncio.Queue[PersonExecution]:
+    """Return where it comes what people run in a kernel."""
+    told: asyncio.Queue[PersonExecution] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    kernel.connection.hear_people(
+        lambda execution: loop.call_soon_threadsafe(told.put_nowait, execution)
+    )
+    return told
+
+
+async def test_the_source_of_what_a_person_runs_is_told() -> None:
+    async with house(people=KeptOfPeople(source=True)) as h:
         kernel_id = await h.start_kernel()
         person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
-        told: asyncio.Queue[PersonExecution] = asyncio.Queue()
-        loop = asyncio.get_running_loop()
-
-        def tell(execution: PersonExecution) -> None:
-            loop.call_soon_threadsafe(told.put_nowait, execution)
-
-        kernel.connection.on_person.add(tell)
+        told = told_by(await h.live.adopt(kernel_id))
         await person.has_run("print('source')")
         execution = await asyncio.wait_for(told.get(), SOON)
         assert (execution.source, execution.execution_count) == ("print('source')", 1)
         assert (execution.outputs, execution.status) == (None, None)
         assert execution.session == person.client.session.session
-        kernel.connection.person_outputs_bytes = 100_000
+
+
+async def test_what_a_person_runs_is_told_with_its_outputs() -> None:
+    async with house(people=WITH_OUTPUTS) as h:
+        kernel_id = await h.start_kernel()
+        person = await h.person(kernel_id)
+        kernel = await h.live.adopt(kernel_id)
+        told = told_by(kernel)
         await AgentRun(1, "print('agent')").in_turn(kernel)
         await person.has_run("print('a')\n1 / 0")
         execution = await asyncio.wait_for(told.get(), SOON)
         assert execution.outputs is not None
         assert [output["output_type"] for output in execution.outputs] == ["stream", "error"]
         assert (execution.status, execution.complete) == ("error", True)
+
+
+async def test_what_a_person_runs_is_not_told_where_nothing_is_kept() -> None:
+    async with house() as h:
+        kernel_id = await h.start_kernel()
+        person = await h.person(kernel_id)
+        kernel = await h.live.adopt(kernel_id)
+        told = told_by(kernel)
+        await person.has_run("'private'")
+        await AgentRun(1, "1").in_turn(kernel)  # then all of what came before was heard
+        assert told.empty()
+
+
+async def test_what_a_person_ran_before_anybody_listened_is_told_to_the_first() -> None:
+    async with house(people=WITH_OUTPUTS) as h:
+        kernel_id = await h.start_kernel()
+        person = await h.person(kernel_id)
+        kernel = await h.live.adopt(kernel_id)
+        await person.has_run("'early'")
+        await AgentRun(1, "1").in_turn(kernel)  # then all of what came before was heard
+        first, second = told_by(kernel), told_by(kernel)
+        assert (await asyncio.wait_for(first.get(), SOON)).source == "'early'"
+        await person.has_run("'later'")
+        for told in (first, second):
+            assert (await asyncio.wait_for(told.get(), SOON)).source == "'later'"
 
 
 async def test_a_persons_update_of_an_agents_display_is_told() -> None:
@@ -473,13 +515,12 @@ async def test_a_persons_update_of_an_agents_display_is_told() -> None:
 
 
 async def test_a_persons_cell_whose_end_is_not_seen_is_told_as_incomplete(gate: Gate) -> None:
-    async with house(KernelManager={"autorestart": False}) as h:
+    async with house(people=WITH_OUTPUTS, KernelManager={"autorestart": False}) as h:
         kernel_id = await h.start_kernel()
         person = await h.person(kernel_id)
         kernel = await h.live.adopt(kernel_id)
         told: list[PersonExecution] = []
-        kernel.connection.on_person.add(told.append)
-        kernel.connection.person_outputs_bytes = 100_000
+        kernel.connection.hear_people(told.append)
         source = f"print('on', flush=True)\n{gate.source}"
         msg_id = person.runs(source)
         await running(gate)

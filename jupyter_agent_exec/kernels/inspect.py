@@ -1,0 +1,322 @@
+"""Looking into a kernel without running anything that counts: variables, completion, documentation.
+
+Where a kernel has subshells, one of them answers, also while it runs code; else the kernel itself
+when nobody else needs it. What is asked has ids of its own, is nobody's execution, and what a
+subshell does is not what the kernel does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import msgspec
+
+from ..errors import KernelUnavailable
+from ..tasks import first_of
+from ..types import ExecutionState
+from .drain import Drain
+from .inspect_in_kernel import ANSWER, TARGET
+from .messages import Header, Message
+from .sent_code import expression, is_ipython
+from .turns import Asker
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+MAIN, ASIDE = "look-", "aside-"
+"""How the ids of requests begin: of those that keep the kernel itself busy, and of others."""
+
+MOST_STUCK: Final = 3
+"""Of subshells that never answered; the kernel is left alone then while it is busy."""
+
+CONTROL_TIMEOUT: Final = 2.0
+"""Seconds in which a kernel makes a subshell, whatever it is at."""
+
+TURN_TIMEOUT: Final = 2.0
+"""Seconds to wait for a turn on a kernel that was idle a moment ago."""
+
+BUSY_TIMEOUT: Final = 0.2
+"""Seconds to wait for a kernel that is busy: it may be at what a page asks as somebody types."""
+
+PATIENCE: Final = 5.0
+"""Seconds for which a person's kernel waits for somebody who takes nothing of what it tells."""
+
+REQUESTS: Final = ("comm_open", "create_subshell_request", "delete_subshell_request")
+"""What is sent to a kernel that runs code: its end is not the end of that code."""
+
+_MODULES = ("variables_in_kernel", "inspect_in_kernel")
+
+
+class Question(NamedTuple):
+    """What is asked of a kernel."""
+
+    name: str
+    """Of one of the questions that `inspect_in_kernel` answers."""
+    given: dict[str, Any]
+    timeout: float
+    """Seconds for the answer."""
+    msg_type: str | None = None
+    """Of the request by which a kernel is asked that is not IPython; None if it cannot be."""
+
+
+class Unanswered(Exception):
+    """The kernel has not answered in time."""
+
+
+class Owner(Protocol):
+    """What is asked of the connection."""
+
+    disconnected: asyncio.Future[None]
+
+    @property
+    def kernel_info(self) -> dict[str, Any]:
+        """Content of the kernel's `kernel_info_reply`; empty before it has answered."""
+
+    @property
+    def execution_state(self) -> ExecutionState:
+        """As the kernel tells it, whoever keeps it busy."""
+
+    def on_loop(self, call: Callable[..., None], *args: Any) -> None:
+        """Have the loop call."""
+
+
+class Inspector:
+    """Asks one kernel, in one life of it. What is not said otherwise is called on the loop."""
+
+    def __init__(self, owner: Owner, drain: Drain) -> None:
+        self._owner = owner
+        self._drain = drain
+        self._ids = count()
+        self._pending: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._making = asyncio.Lock()
+        self._subshell: str | None = None
+        self._stuck = 0
+        self._stays = False
+        self._at: str | None = None
+        self._behind = Header()
+
+    @property
+    def has_subshells(self) -> bool:
+        """Whether the kernel can answer while it runs code."""
+        features = self._owner.kernel_info.get("supported_features") or ()
+        return "kernel subshells" in features and self._stuck < MOST_STUCK
+
+    @property
+    def is_python(self) -> bool:
+        """Whether code of ours can answer there."""
+        return is_ipython(self._owner.kernel_info)
+
+    @property
+    def is_at_ours(self) -> bool:
+        """Whether the kernel is at a question on its main shell now, as far as it has told."""
+        return self._at is not None
+
+    @property
+    def asks_aside(self) -> bool:
+        """Whether a subshell can answer, so that it does not matter what the kernel is at.
+
+        Only in IPython: other kernels may be built on ipykernel, and say that they have subshells,
+        but know nothing of them.
+        """
+        return self._stays and self.has_subshells
+
+    async def ask(self, question: Question, *, aside: bool) -> Any:
+        """Ask, and return the answer.
+
+        Parameters
+        ----------
+        aside
+            Whether a subshell is to answer; else the caller holds the kernel's turn.
+
+        Raises
+        ------
+        Unanswered, KernelUnavailable
+        """
+        if not aside:
+            send = partial(self._send, question, None)
+            return self._told(await self._answer(MAIN, send, question.timeout))
+        for _ in range(2):
+            subshell = self._subshell or await self._new_subshell()
+            try:
+                send = partial(self._send, question, subshell)
+                answer = await self._answer(ASIDE, send, question.timeout)
+            except Unanswered:
+                self._subshell = None  # whatever is wrong there goes on
+                self._stuck += 1
+                raise
+            if answer.get("ename") != "UnknownSubshellError":
+                return self._told(answer)
+            self._subshell = None  # somebody has deleted it
+        raise Unanswered
+
+    async def end(self) -> None:
+        """Leave no subshell behind; but one that is at something would keep the kernel waiting."""
+        subshell, self._subshell = self._subshell, None
+        if subshell is not None and not self._pending:
+            with suppress(Unanswered, KernelUnavailable):
+                await self._on_control("delete_subshell_request", {"subshell_id": subshell})
+
+    def _told(self, answer: dict[str, Any]) -> Any:
+        """Read an answer; Unanswered if it is none."""
+        if not self.is_python and answer.get("status") == "ok":
+            return answer
+        try:
+            return msgspec.json.decode(answer["told"])
+        except (KeyError, TypeError, UnicodeError, msgspec.MsgspecError) as error:
+            raise Unanswered from error  # what runs in the kernel can write messages too
+
+    async def _new_subshell(self) -> str:
+        async with self._making:
+            if self._subshell is None:
+                answer = await self._on_control("create_subshell_request", {})
+                if not isinstance(answer.get("subshell_id"), str):
+                    self._stuck = MOST_STUCK
+                    raise Unanswered
+                self._subshell = answer["subshell_id"]
+            return self._subshell
+
+    async def _on_control(self, msg_type: str, content: dict[str, Any]) -> dict[str, Any]:
+        def send(msg_id: str) -> None:
+            self._drain.send_on_control(msg_type, content, msg_id=msg_id)
+
+        return await self._answer(ASIDE, send, CONTROL_TIMEOUT)
+
+    async def _answer(
+        self, prefix: str, send: Callable[[str], None], timeout: float
+    ) -> dict[str, Any]:
+        msg_id = f"{prefix}{next(self._ids)}"
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+        def begin() -> None:
+            self._pending[msg_id] = answer
+            send(msg_id)
+
+        self._drain.call(begin)
+        try:
+            await first_of(answer, self._owner.disconnected, timeout=timeout)
+        finally:
+            self._drain.call(partial(self._forget, msg_id))
+        if answer.done():
+            return answer.result()
+        if self._owner.disconnected.done():
+            raise KernelUnavailable("The kernel ended when it was looked into.")
+        raise Unanswered
+
+    # -- in the drain's thread ---------------------------------------------------------------------
+
+    def prepare(self, *, is_own: bool = False) -> None:
+        """Have a kernel that has subshells answer from its next idle on.
+
+        Parameters
+        ----------
+        is_own
+            Whether the kernel is ours alone: then it waits for us rather than drop what it tells,
+            however long; else for `PATIENCE`.
+        """
+        if self.is_python and (is_own or self.has_subshells):
+            self._stay(f"stay()\nkeep_all({None if is_own else PATIENCE})")
+
+    def _stay(self, call: str = "stay()") -> None:
+        """Have a kernel of Python answer from its next idle on; nothing happens if it does."""
+        if not self._stays:
+            self._stays = True
+            asked = expression(self._owner.kernel_info, _MODULES, call)
+            content = {
+                "code": "",
+                "silent": True,
+                "store_history": False,
+                "user_expressions": {TARGET: asked},
+                "allow_stdin": False,
+                "stop_on_error": False,
+            }
+            # Aside, since what comes next follows at once: nobody should see it busy in between.
+            self._drain.send("execute_request", content, msg_id=f"{ASIDE}stay")
+
+    def take(self, message: Message) -> bool:
+        """Take a message that answers us; return whether it is of no concern to others."""
+        msg_id, msg_type = message.parent.msg_id, message.header.msg_type
+        if not msg_id.startswith((MAIN, ASIDE)):
+            return False
+        if msg_type == "status":
+            state = message.content.get("execution_state")
+            if msg_id.startswith(MAIN):
+                self._at = msg_id if state == "busy" else None
+            return msg_id.startswith(ASIDE)
+        if msg_type != ANSWER and not msg_type.endswith("_reply"):
+            return False
+        asked = self._pending.pop(msg_id, None)
+        if asked is not None:
+            self._owner.on_loop(_settle, asked, message.content)
+        return True
+
+    def _forget(self, msg_id: str) -> None:
+        self._pending.pop(msg_id, None)
+
+    def overhear(self, parent: Header) -> None:
+        """Take note of what the kernel is at: what threads print meanwhile stays with that."""
+        if parent.msg_type == "execute_request":
+            self._behind = parent
+
+    def _send(self, question: Question, subshell: str | None, msg_id: str) -> None:
+        msg_type, content = question.msg_type, question.given
+        if self.is_python:
+            if subshell is None:
+                self._stay()
+            data = {
+                "question": question.name,
+                "given": question.given,
+                "behind": msgspec.structs.asdict(self._behind),
+            }
+            msg_type = "comm_open"
+            content = {"comm_id": msg_id, "target_name": TARGET, "data": data}
+        assert msg_type is not None
+        self._drain.send(msg_type, content, msg_id=msg_id, subshell_id=subshell)
+
+
+class Taken(Exception):
+    """The kernel does somebody's work, and cannot be asked meanwhile."""
+
+
+async def ask(kernel: Kernel, question: Question, asker: Asker) -> Any:
+    """Ask a kernel, aside where that is possible, else when it has nothing to do.
+
+    Raises
+    ------
+    Taken
+        It has something to do.
+    Unanswered, KernelUnavailable
+    """
+    inspector = kernel.connection.inspector
+    if inspector.asks_aside:
+        return await inspector.ask(question, aside=True)
+    timeout = TURN_TIMEOUT if _is_free(kernel) else BUSY_TIMEOUT
+    turn = kernel.turns.ask(asker)
+    try:
+        await first_of(turn, timeout=timeout)
+        if turn.cancelled() or not turn.done():
+            raise Taken
+        return await inspector.ask(question, aside=False)
+    except Unanswered:
+        if inspector.is_at_ours:  # else whoever comes next would wait for it
+            await kernel.interrupt()
+        raise
+    finally:
+        kernel.turns.leave(turn)
+
+
+def _is_free(kernel: Kernel) -> bool:
+    """Tell whether a kernel has nothing to do, or will have in a moment."""
+    behind = kernel.turns.at_work
+    if behind is not None and behind.who == "agent" and behind.execution_id is None:
+        return True  # somebody looks into it just now
+    return not kernel.turns.is_taken and kernel.connection.execution_state == "idle"
+
+
+def _settle(answer: asyncio.Future[dict[str, Any]], content: dict[str, Any]) -> None:
+    if not answer.done():
+        answer.set_result(content)

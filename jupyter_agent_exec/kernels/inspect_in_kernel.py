@@ -1,0 +1,161 @@
+"""What is left with an IPython kernel so that it can be looked into while it runs code.
+
+Like `variables_in_kernel`, with which it is sent, it is never imported there and runs none of the
+user's code. It answers whoever opens a comm with a question. A comm, since that is all that a
+subshell does without side effects: an `execute_request` there would show and close the figures that
+the running cell has begun, take away its `input()`, and swallow what it has to tell at its end.
+And any other request would take what the cell's threads print for its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from json import dumps
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .variables_in_kernel import described, flags_of, module_of, user_variables
+
+TARGET = "jupyter_agent_exec"
+ANSWER = "agent_exec_told"
+IS_A_CLASS = 1 << 31
+"""Flag of a class whose instances are classes."""
+
+
+def is_shown(value: Any) -> bool:
+    """Tell whether a variable holds something of the user's, and not merely what was imported."""
+    kind = type(value)
+    if kind is FunctionType:
+        return bool(value.__module__ == "__main__")
+    if flags_of(kind) & IS_A_CLASS:
+        return bool(module_of(value) == "__main__")
+    return kind is not ModuleType and kind is not type(len)
+
+
+def variables(match: str, limit: int) -> Any:
+    """Return the variables whose names have `match` in them, and how many more there are."""
+    found = [
+        item for item in user_variables() or () if match in item[0].casefold() and is_shown(item[1])
+    ]
+    found.sort(key=lambda item: item[0])
+    return [described(name, value)[:5] for name, value in found[:limit]], len(found[limit:])
+
+
+def module_names(distribution: Any) -> set[str]:
+    """Return the names under which a distribution can be imported."""
+    told = distribution.read_text("top_level.txt")
+    if told is not None:
+        return set(told.split())
+    names = set()
+    for line in (distribution.read_text("RECORD") or "").splitlines():
+        parts = line.partition(",")[0].split("/")
+        name, _, suffix = parts[0].partition(".")
+        is_module = len(parts) > 1 and not suffix
+        is_module = is_module or suffix == "py" or suffix.endswith((".so", ".pyd"))
+        if is_module and name.isidentifier() and not name.startswith("__"):
+            names.add(name)
+    return names
+
+
+def packages(match: str, limit: int) -> Any:
+    """Return the distributions with `match` in a name of theirs, and how many more there are.
+
+    The name and the version are read from the head of the metadata: to have all of it parsed takes
+    ten times as long.
+    """
+    from importlib.metadata import distributions
+
+    found: dict[str, Any] = {}
+    for distribution in distributions():
+        text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+        head = dict.fromkeys(("Name", "Version"), "")
+        for line in text.partition("\n\n")[0].splitlines():
+            field, _, value = line.partition(":")
+            if head.get(field) == "":
+                head[field] = value.strip()
+        key = head["Name"].casefold().replace("_", "-")
+        if key and key not in found:  # of two, the one that is first on the path counts
+            names = sorted(module_names(distribution))
+            if any(match in name.casefold() for name in (head["Name"], *names)):
+                found[key] = [head["Name"], head["Version"], names]
+    told = [found[key] for key in sorted(found)]
+    return told[:limit], len(told[limit:])
+
+
+def completions(code: str, cursor_pos: int) -> Any:
+    """Return what the kernel answers to a `complete_request`."""
+    return sys.modules["IPython"].get_ipython().kernel.do_complete(code, cursor_pos)
+
+
+def documentation(code: str, cursor_pos: int, detail_level: int) -> Any:
+    """Return what the kernel answers to an `inspect_request`."""
+    kernel = sys.modules["IPython"].get_ipython().kernel
+    return kernel.do_inspect(code, cursor_pos, detail_level)
+
+
+QUESTIONS: dict[str, Any] = {
+    "variables": variables,
+    "packages": packages,
+    "complete": completions,
+    "inspect": documentation,
+}
+
+
+def opened(comm: Any, message: Any) -> None:
+    """Answer the question that a comm was opened with; nothing of the comm stays.
+
+    What threads print that are not asked belongs to the cell that it would have belonged to.
+    """
+    shell = sys.modules["IPython"].get_ipython()
+    asked = message["content"]["data"]
+    if asked["behind"]["msg_id"]:
+        shell.set_parent({"header": asked["behind"]})
+    kernel = shell.kernel
+    comm._closed = True  # or its end would be told to all pages
+    kernel.comm_manager.unregister_comm(comm)
+    try:
+        answer = {"told": dumps(QUESTIONS[asked["question"]](**asked["given"]))}
+    except Exception as error:
+        answer = {"ename": type(error).__name__, "evalue": str(error)[:1000]}
+    kernel.send_response(kernel.iopub_socket, ANSWER, answer)
+
+
+def stay() -> None:
+    """Have comms of our own name answered from now on."""
+    kernel = sys.modules["IPython"].get_ipython().kernel
+    kernel.comm_manager.register_target(TARGET, opened)
+
+
+def keep_all(patience: float | None) -> None:
+    """Have the kernel wait when 1,000 messages wait for somebody who listens, and drop none.
+
+    Parameters
+    ----------
+    patience
+        Seconds, after which it drops again what they do not take: they have stopped, such as a
+        suspended console. None if only we listen.
+    """
+    from zmq import XPUB_NODROP, Again
+
+    thread = sys.modules["IPython"].get_ipython().kernel.iopub_thread
+    socket = thread.socket
+
+    def begin() -> None:
+        socket.setsockopt(XPUB_NODROP, 1)
+        if patience is None or "send_multipart" in vars(socket):
+            return
+        send = socket.send_multipart
+        socket.sndtimeo = int(patience * 1000)
+
+        def send_patiently(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return send(*args, **kwargs)
+            except Again:
+                socket.setsockopt(XPUB_NODROP, 0)
+                return send(*args, **kwargs)
+
+        socket.send_multipart = send_patiently
+
+    # Nobody else may touch the socket.
+    thread.schedule(begin)

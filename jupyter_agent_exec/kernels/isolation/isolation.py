@@ -1,0 +1,190 @@
+"""Which scratch kernels are isolated, whether that can be done here, and how one is started so."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...errors import InvalidRequest, IsolationUnavailable
+from ...types import IsolationMode
+from ..server import ServerKernels
+from .provisioner import Asked, IsolatedProvisioner, Room
+from .view import View
+from .ways import IsolationLimits, Way, fault
+
+WAYS: Sequence[Way] = ("bubblewrap", "unshare")
+
+_asked: ContextVar[Asked | None] = ContextVar("isolated kernel", default=None)
+
+
+class Isolation:
+    """Starts isolated kernels under the server's kernel manager.
+
+    Parameters
+    ----------
+    mode
+        Whether scratch kernels may be isolated, must be, or must not.
+    private
+        Folders of the server's own: they are not shown, and no isolated kernel works in them.
+    root_dir
+        The folder that the server serves; of it only the folder that a kernel works in is shown.
+    readable
+        What isolated kernels may read beside the system's programs, Python and their own program.
+    ways
+        What to try, in this order.
+    """
+
+    def __init__(
+        self,
+        kernels: ServerKernels,
+        *,
+        mode: IsolationMode,
+        limits: IsolationLimits,
+        private: Collection[Path],
+        root_dir: Path,
+        readable: Collection[Path] = (),
+        ways: Sequence[Way] = WAYS,
+    ) -> None:
+        self.mode = mode
+        self._kernels = kernels
+        self._limits = limits
+        self._private = [path.resolve() for path in private]
+        self._root_dir = root_dir
+        self._readable = readable
+        self._ways = ways
+        self._way: Way | None = None
+        self._lock = asyncio.Lock()
+        self._makes_managers = False
+
+    def check_allowed(self) -> None:
+        """Raise IsolationUnavailable if no kernel may be isolated."""
+        if self.mode == "off":
+            raise IsolationUnavailable(
+                "target.isolated: this server does not isolate kernels; its operator switched "
+                "that off (isolation='off')."
+            )
+
+    def check_folder(self, folder: Path) -> None:
+        """Raise InvalidRequest if a kernel that works in a folder would find what is private."""
+        real = folder.resolve()
+        home = Path.home().resolve()
+        found = next(
+            (
+                path
+                for path in [home, *self._private]
+                if path.is_relative_to(real) or (path != home and real.is_relative_to(path))
+            ),
+            None,
+        )
+        if found is not None:
+            what = "the account's home folder" if found == home else "folders of the server's own"
+            raise InvalidRequest(
+                f"target.cwd: an isolated kernel may not work there, for it would find {what}. "
+                "Name another folder, or leave target.cwd out.",
+                field="target.cwd",
+            )
+
+    async def start(
+        self, start: Callable[[], Awaitable[str]], folder: Path, env: Mapping[str, str]
+    ) -> str:
+        """Start a kernel that is isolated; return its id.
+
+        Parameters
+        ----------
+        start
+            Has the server's kernel manager start it.
+        folder
+            Where it works, as its path is without links.
+        env
+            What the session sets for it.
+
+        Raises
+        ------
+        IsolationUnavailable
+        """
+        asked = Asked(await self.way(), str(folder), tuple(env), self._limits, self._view)
+        self._make_managers()
+        with _asking(asked):
+            kernel_id = await start()
+        if not isinstance(self._kernels.get_kernel(kernel_id).provisioner, IsolatedProvisioner):
+            await self._kernels.shutdown_kernel(kernel_id, now=True)
+            raise IsolationUnavailable(
+                "This server's kernel manager starts kernels by means of its own, which are not "
+                "isolated."
+            )
+        return kernel_id
+
+    async def way(self) -> Way:
+        """Return the way that works here, tried once; IsolationUnavailable if none does."""
+        async with self._lock:
+            if self._way is not None:
+                return self._way
+            self._way = way = await asyncio.to_thread(self._try)
+            return way
+
+    def _try(self) -> Way:
+        if not sys.platform.startswith("linux"):
+            raise IsolationUnavailable("Kernels can be isolated on Linux only.")
+        room = Room()
+        try:
+            faults = {}
+            for way in self._ways:
+                work = room.path / "work"
+                work.mkdir(exist_ok=True)
+                asked = Asked(way, str(work), (), self._limits, self._view)
+                why = fault(way, room.plan(asked, [sys.executable, "-I", "-S", "-c", "pass"]))
+                if why is None:
+                    return way
+                faults[way] = why
+        finally:
+            room.remove()
+        told = "; ".join(f"{way}: {why}" for way, why in faults.items())
+        raise IsolationUnavailable(
+            f"This server cannot isolate kernels. Tried {told}. Its operator can install "
+            "bubblewrap 0.8 or later, or allow user namespaces (see the page on isolation).",
+            tried=faults,
+        )
+
+    def _view(self) -> View:
+        view = View([*self._private, Path.home(), self._root_dir])
+        view.system()
+        view.server_python()
+        for path in self._readable:
+            view.readable(path)
+        return view
+
+    def _make_managers(self) -> None:
+        """Have the server's kernel manager make managers that isolate, when they are asked to.
+
+        Which provisioner a kernel has is said in its kernelspec, once for all its kernels; this is
+        said for one, and the kernelspec stays the one that people know.
+        """
+        if not self._makes_managers:
+            self._makes_managers = True
+            make = partial(_manager, self._kernels.kernel_manager_factory)
+            self._kernels.kernel_manager_factory = make
+
+
+@contextmanager
+def _asking(asked: Asked) -> Iterator[None]:
+    token = _asked.set(asked)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+def _manager(make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    manager = make(*args, **kwargs)
+    asked = _asked.get()
+    if asked is not None:
+        manager.provisioner = IsolatedProvisioner(
+            asked, kernel_spec=manager.kernel_spec, parent=manager
+        )
+    return manager

@@ -1,0 +1,175 @@
+"""What an isolated kernel sees of the machine: a list of what is named, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import site
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from ...errors import IsolationUnavailable
+
+HOME = "/home/agent"
+"""The kernel's home folder: in memory, and gone with it."""
+
+SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"),
+    *("/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/ld.so.conf"),
+    *("/etc/ld.so.conf.d", "/etc/localtime", "/etc/timezone", "/etc/mime.types"),
+    *("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust"),
+    *("/etc/ca-certificates", "/etc/crypto-policies", "/etc/terminfo", "/etc/magic"),
+)
+"""Programs, and what they need that holds no secret. The rest of /etc does."""
+
+
+class Mount(NamedTuple):
+    """One thing that is seen."""
+
+    kind: Literal["read", "write", "link", "tmpfs", "nothing"]
+    source: str
+    """A path of the server's; of a link what it says, of a `tmpfs` its bytes."""
+    target: str
+
+
+class View:
+    """Collects what a kernel sees.
+
+    Parameters
+    ----------
+    hidden
+        Folders of which nothing is seen, even if what is shown has them in it.
+    """
+
+    def __init__(self, hidden: Iterable[Path]) -> None:
+        self._hidden = [path.resolve() for path in hidden]
+        self._mounts: dict[str, Mount] = {}
+
+    def mounts(self) -> list[Mount]:
+        """Return all of it, what is above before what is below."""
+        shown = dict(self._mounts)
+        for path in self._hidden:
+            if self._is_shown(path) and path.is_dir():
+                shown.setdefault(str(path), Mount("nothing", "", str(path)))
+        return sorted(shown.values(), key=lambda mount: len(Path(mount.target).parts))
+
+    def system(self) -> None:
+        """Show the system's programs."""
+        for path in map(Path, SYSTEM):
+            if path.is_symlink() and path.resolve().is_relative_to("/usr"):
+                self._add(Mount("link", os.readlink(path), str(path)))
+            elif path.exists():
+                self._add(Mount("read", str(path.resolve()), str(path)))
+
+    def program(self, name: str) -> str:
+        """Show where a program is installed; return its path.
+
+        Raises
+        ------
+        IsolationUnavailable
+            It is not there, or cannot be shown without what is private.
+        """
+        found = shutil.which(name)
+        if found is None:
+            raise IsolationUnavailable(f"The kernel's program {name!r} is not there.")
+        for path, prefix in _installed(Path(found).absolute()):
+            if not self._is_shown(path):
+                self.readable(prefix)
+        return found
+
+    def server_python(self) -> None:
+        """Show the server's own Python, and what its user has installed for it."""
+        for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix):
+            self.readable(Path(prefix))
+        self.program(sys.executable)
+        if site.ENABLE_USER_SITE and os.path.isdir(site.getusersitepackages()):
+            self.readable(Path(site.getusersitepackages()))
+
+    def readable(self, path: Path) -> None:
+        """Show a folder or a file as it is, to be read."""
+        real = path.resolve()
+        if Path.home().resolve().is_relative_to(real):
+            raise IsolationUnavailable(
+                f"An isolated kernel would need to read all of {str(path)!r}, where the account's "
+                "own files are: install what it needs in a folder of its own."
+            )
+        self._add(Mount("read", str(real), str(path)))
+        if real != path:
+            self._add(Mount("read", str(real), str(real)))
+
+    def writable(self, folder: str) -> None:
+        """Show a folder, to be written."""
+        self._add(Mount("write", folder, folder))
+
+    def memory(self, target: str, size: int) -> None:
+        """Make an empty folder in memory, of so many bytes at the most."""
+        self._add(Mount("tmpfs", str(size), target))
+
+    def file(self, source: str, target: str) -> None:
+        """Show one file elsewhere."""
+        self._add(Mount("read", source, target))
+
+    def _add(self, mount: Mount) -> None:
+        if mount.kind != "read" or not self._is_shown(Path(mount.target)):
+            self._mounts.setdefault(mount.target, mount)
+
+    def _is_shown(self, path: Path) -> bool:
+        """Tell whether something is in a folder that is shown to be read."""
+        return any(
+            mount.kind in ("read", "link") and path.is_relative_to(mount.target)
+            for mount in self._mounts.values()
+        )
+
+
+def _installed(program: Path) -> Iterator[tuple[Path, Path]]:
+    """Return a program, each that it links to, and a venv's Python, with where it is installed."""
+    while True:
+        in_bin = program.parent.name in ("bin", "sbin")
+        prefix = program.parent.parent if in_bin else program.parent
+        yield program, prefix
+        if (bin_of_base := _home_of_venv(prefix / "pyvenv.cfg")) is not None:
+            yield bin_of_base, bin_of_base.parent
+        if not program.is_symlink():
+            return
+        program = Path(os.path.normpath(program.parent / os.readlink(program)))
+
+
+def _home_of_venv(config: Path) -> Path | None:
+    """Return the folder of the Python that a venv was made with, if it is one."""
+    if config.is_file():
+        for line in config.read_text().splitlines():
+            name, _, value = line.partition("=")
+            if name.strip() == "home":
+                return Path(value.strip())
+    return None
+
+
+def environment(environ: Mapping[str, str], given: Collection[str]) -> dict[str, str]:
+    """Return what an isolated kernel is told of an environment.
+
+    Parameters
+    ----------
+    given
+        Names that the session or the kernelspec set for it.
+    """
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name in given or name in _TOLD or name.startswith("LC_")
+    }
+    home = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/sh"}
+    if site.ENABLE_USER_SITE:
+        home["PYTHONUSERBASE"] = site.getuserbase()
+    return {**kept, **home}
+
+
+_TOLD = frozenset(
+    (
+        *("PATH", "LANG", "LANGUAGE", "TZ", "TERM", "VIRTUAL_ENV", "CONDA_PREFIX"),
+        *("LD_LIBRARY_PATH", "JAVA_HOME", "R_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+        *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED"),
+    )
+)
+"""Names that say where programs are and how they should behave; no other is told."""

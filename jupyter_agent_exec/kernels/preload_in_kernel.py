@@ -1,0 +1,25 @@
+"""What a session's preload looks for in its kernel first. Runs there, so it knows no more of us."""
+
+
+def _check_preload(modules: list[str], requirements: list[tuple[str, str]]) -> None:
+    """Raise ModuleNotFoundError that lists all that is missing, before anything is loaded."""
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
+
+    missing = []
+    for name in modules:
+        if find_spec(name) is None:
+            missing.append(f"module {name}")
+    for name, specifier in requirements:
+        try:
+            found = version(name)
+        except PackageNotFoundError:
+            missing.append(name + specifier)
+            continue
+        if specifier:
+            from packaging.specifiers import SpecifierSet
+
+            if not SpecifierSet(specifier).contains(found, prereleases=True):
+                missing.append(f"{name}{specifier} (there is {found})")
+    if missing:
+        raise ModuleNotFoundError("not installed where this kernel runs: " + ", ".join(missing))

@@ -1,0 +1,371 @@
+"""What of ours runs in one kernel: one run at a time, with the looks before and after it.
+
+All but what says otherwise is called in the thread of the kernel's drain.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import Any, Literal, Protocol
+
+from ..models import OutputChange
+from ..types import ExecutionId, Output
+from .busy import Busy
+from .displays import Displays
+from .drain import Drain
+from .inspect import Inspector
+from .looking import (
+    AFTER_TIMEOUT,
+    BEFORE_TIMEOUT,
+    Looking,
+    expressions,
+    look_id,
+    may_change,
+)
+from .messages import Header, Message
+from .outputs import Outputs
+from .run import Run
+from .stdin import InputRequest, input_request
+from .values import asking
+from .variables import UNCHANGED
+
+REPLY_IDLE_GRACE = 2.0
+"""Seconds of silence to wait for idle after the reply, or for the reply after idle."""
+
+
+class Owner(Protocol):
+    """What is asked of the connection."""
+
+    @property
+    def kernel_info(self) -> dict[str, Any]:
+        """Content of the kernel's `kernel_info_reply`; empty before it has answered."""
+
+    inspector: Inspector
+
+    def tell_state(self) -> None:
+        """Tell the loop what the kernel does now."""
+
+    def on_loop(self, call: Callable[..., None], *args: Any) -> None:
+        """Have the loop call."""
+
+
+class Runs:
+    """Sends runs to one kernel and follows each to its end.
+
+    Parameters
+    ----------
+    is_fresh
+        Whether the kernel has not run anything.
+    """
+
+    def __init__(
+        self, owner: Owner, drain: Drain, busy: Busy, displays: Displays, *, is_fresh: bool
+    ) -> None:
+        self._owner = owner
+        self._drain = drain
+        self._busy = busy
+        self._displays = displays
+        self._lock = threading.Lock()
+        self._run: Run | None = None
+        self.latest: ExecutionId | None = None
+        """The last that was begun."""
+        self._looking = Looking(is_fresh=is_fresh)
+        self._look_until: float | None = None
+
+    # -- from any thread ---------------------------------------------------------------------------
+
+    def changes(self, run: Run, version: int) -> tuple[int, list[OutputChange]]:
+        """Return how a run's outputs changed since `version`, and their version now."""
+        with self._lock:
+            return run.outputs.changes_since(version)
+
+    def outputs(self, run: Run) -> list[Output]:
+        """Return a run's outputs so far."""
+        with self._lock:
+            return run.outputs.outputs
+
+    def is_running(self, run: Run) -> bool:
+        """Tell whether the kernel is at a run of ours, as far as it has told."""
+        return self._run is run and run.has_begun and not run._idle
+
+    # -- in the drain's thread ---------------------------------------------------------------------
+
+    def begin(self, run: Run) -> None:
+        """Send a run, after a look at the kernel's variables if one is due."""
+        with self._bringing_to_an_end(run):
+            self._begin(run)
+
+    def _begin(self, run: Run) -> None:
+        run.outputs = Outputs(
+            run.id, self._displays, max_output_bytes=run.max_output_bytes, sink=run.sink
+        )
+        run.started_at = datetime.now(timezone.utc)
+        run.is_behind = self._busy.foreign is not None
+        if not run.before():
+            return
+        self._owner.inspector.prepare()
+        self._run, self.latest = run, run.id
+        if self._looks(run) and not may_change(run.source) and not run.values:
+            run.looks, run.variables = False, UNCHANGED
+        if self._looks(run) and self._looking.begins(is_idle=self._busy.quiet is not None):
+            self._look(run, BEFORE_TIMEOUT)
+        else:
+            self._dispatch(run)
+
+    def abandon(self, reason: str) -> None:
+        """End what runs though the kernel did not."""
+        self._look_until = None
+        if (run := self._run) is not None:
+            if not run.is_sent:
+                run.sent()
+            with self._bringing_to_an_end(run):
+                self._finish(run, "abandoned", reason)
+
+    def when_at_code(self, run: Run, call: Callable[[], None]) -> None:
+        """Call once the kernel has told something of a run's code, or the run has ended.
+
+        A kernel says that it is busy before it heeds interrupts; one that comes between the two
+        is lost.
+        """
+        run._when_at_code.append(call)
+        if run._is_at_code:
+            _is_at_code(run)
+
+    @property
+    def running(self) -> Outputs | None:
+        """Where the outputs go of what runs, if anything does."""
+        return None if self._run is None else self._run.outputs
+
+    def feed(self, outputs: Outputs, message: Message) -> None:
+        """Fold a message into outputs that other threads may read meanwhile."""
+        for content in message.contents():
+            with self._lock:
+                outputs.feed(message.header.msg_type, content)
+
+    def overhear(self, parent: Header) -> None:
+        """Take note of somebody else's request."""
+        self._looking.overhear(parent)
+
+    def take_output(self, message: Message) -> bool:
+        """Take a message from IOPub that is no status; return whether it is the run's."""
+        run = self._run
+        if run is None or message.parent.msg_id != run.id:
+            return False
+        run._half_since = None  # there may be more of it
+        _is_at_code(run)
+        self.feed(run.outputs, message)
+        return True
+
+    def take_status(self, message: Message, *, ours: bool) -> None:
+        """Take what the kernel tells of its state."""
+        state, parent = message.content.get("execution_state"), message.parent
+        run = self._run
+        if run is not None and parent.msg_id == run.id:
+            if state == "idle":
+                run._idle = True
+                self._end_if_both(run)
+            elif not run.has_begun:
+                self._take_up(run)
+        elif not ours:
+            self._looking.overhear(parent)
+            if run is not None and not run.has_begun and state == "busy":
+                run.is_behind = True
+
+    def take_reply(self, message: Message) -> None:
+        """Take a reply, if it is to the run or to a look of it."""
+        run, msg_id = self._run, message.parent.msg_id
+        if run is None:
+            return
+        if msg_id == run.id:
+            run._reply = message.content
+            self._end_if_both(run)
+        elif self._look_until is not None and msg_id == look_id(run.id, after=run.is_sent):
+            self._looked(run, message.content)
+
+    def take_input_request(self, message: Message) -> None:
+        """Take what the run's code asks for; what other code of ours asks for, nobody answers."""
+        run, request = self._run, input_request(message)
+        if request is None or run is None or run.asks is None or message.parent.msg_id != run.id:
+            return
+        if not run.has_begun:
+            self._take_up(run)
+        run.input = request
+        run.asks(request)
+
+    def give_input(
+        self, run: Run, request: InputRequest, value: str, before: Callable[[], None]
+    ) -> bool:
+        """Answer what a run's code asks for; False if it does not (any more).
+
+        Parameters
+        ----------
+        before
+            Done before the kernel is told; what it raises leaves the request unanswered.
+        """
+        if self._run is not run or run.input is not request:
+            return False
+        before()
+        run.input = None
+        self._drain.send_on_stdin("input_reply", {"value": value}, msg_id=f"{run.id}-input")
+        return True
+
+    def withdraw_input(self, run: Run) -> None:
+        """Give a run no more of what it asks for."""
+        run.input = None
+
+    def settled(self, now: float) -> list[float]:
+        """Take note that what could be read was read; return when to be called again."""
+        run = self._run
+        if run is None:
+            return []
+        if run.changed is not None:
+            self._tell_of_changes(run)
+        if self._look_until is not None:
+            due = self._look_until
+            if now >= due:
+                self._looked(run, None)
+                return []
+        elif run._idle or run._reply is not None:
+            run._half_since = run._half_since or now
+            due = run._half_since + REPLY_IDLE_GRACE
+            if now >= due:
+                self._end(run)
+                return []
+        else:
+            return []
+        return [due]
+
+    def _dispatch(self, run: Run) -> None:
+        """Send a run's code to the kernel."""
+        info = self._owner.kernel_info
+        more = asking(info, run.values) if run.values else {}
+        if run.asks is not None:
+            self._drain.connect_stdin()
+        self._request(
+            run.source,
+            run.id,
+            looks=run.looks,
+            more=more,
+            store_history=run.store_history,
+            allow_stdin=run.asks is not None,
+        )
+        run.is_sent = True
+        run.sent()
+
+    def _look(self, run: Run, timeout: float) -> None:
+        """Look at the kernel's variables by a request of its own, which runs nothing."""
+        self._look_until = time.monotonic() + timeout
+        self._request("", look_id(run.id, after=run.is_sent), looks=True, silent=True)
+
+    def _looked(self, run: Run, reply: dict[str, Any] | None) -> None:
+        """Go on after a look by a request of its own, or without if the kernel does not answer."""
+        self._look_until = None
+        with self._bringing_to_an_end(run):
+            if run.is_sent:
+                self._finish_answered(run, reply)
+            else:
+                self._looking.before(reply)
+                run.started_at = datetime.now(timezone.utc)
+                self._dispatch(run)
+
+    def _looks(self, run: Run) -> bool:
+        return run.looks and bool(expressions(self._owner.kernel_info))
+
+    def _request(
+        self,
+        code: str,
+        msg_id: str,
+        *,
+        looks: bool,
+        more: dict[str, str] | None = None,
+        silent: bool = False,
+        **asked: bool,
+    ) -> None:
+        # In this order: a look sees also what the evaluation of values has changed.
+        looking = expressions(self._owner.kernel_info) if looks else {}
+        content = {
+            "code": code,
+            "silent": silent,
+            "store_history": False,
+            "user_expressions": {**(more or {}), **looking},
+            "allow_stdin": False,
+            "stop_on_error": False,
+            **asked,
+        }
+        self._drain.send("execute_request", content, msg_id=msg_id)
+
+    def _take_up(self, run: Run) -> None:
+        """Take note that the kernel has begun with a run."""
+        run.has_begun = True
+        if run.is_behind:
+            run.started_at = datetime.now(timezone.utc)
+        if run.begun is not None:
+            self._owner.on_loop(run.begun)
+
+    def _tell_of_changes(self, run: Run) -> None:
+        if not run._telling and run.outputs.version != run._told:
+            run._told = run.outputs.version
+            run._telling = True
+            self._owner.on_loop(_tell_changed, run)
+
+    def _end_if_both(self, run: Run) -> None:
+        if run._idle and run._reply is not None:
+            self._end(run)
+
+    def _end(self, run: Run) -> None:
+        """End a run that the kernel answered, wholly or at least in half."""
+        if self._look_until is not None:
+            return
+        run.ended_at = datetime.now(timezone.utc)
+        if not run._idle and self._busy.done(run.id):
+            self._owner.tell_state()
+        with self._bringing_to_an_end(run):
+            if self._looks(run) and (run._reply or {}).get("status") == "error":
+                self._look(run, AFTER_TIMEOUT)  # a kernel looks only when the code has not failed
+            else:
+                self._finish_answered(run, run._reply)
+
+    def _finish_answered(self, run: Run, look: dict[str, Any] | None) -> None:
+        """Finish a run that has ended; `look` is the answer that tells of the variables."""
+        if run.looks:
+            run.variables = self._looking.after(look)
+        self._finish(run, *run.answer())
+
+    def _finish(
+        self,
+        run: Run,
+        status: Literal["ok", "error", "abandoned"],
+        reason: str | None,
+        execution_count: int | None = None,
+    ) -> None:
+        self._run = None
+        _is_at_code(run)
+        with self._lock:
+            ended = run.end(status, reason, execution_count)
+        run.after(ended)
+
+    @contextmanager
+    def _bringing_to_an_end(self, run: Run) -> Iterator[None]:
+        """Give a run up if anything fails here, since nobody else would end it."""
+        try:
+            yield
+        except Exception as error:
+            self._run, self._look_until = None, None
+            run.failed(error)
+            raise  # the drain logs it
+
+
+def _is_at_code(run: Run) -> None:
+    run._is_at_code = True
+    while run._when_at_code:
+        run._when_at_code.pop()()
+
+
+def _tell_changed(run: Run) -> None:
+    run._telling = False
+    if run.changed is not None:
+        run.changed()

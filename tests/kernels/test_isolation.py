@@ -1,0 +1,449 @@
+"""Isolated kernels: what code in them cannot do, tried by code in them.
+
+Each way is tried under a real server: without bubblewrap as whoever runs the tests, and with it as
+an ordinary user, for root's kernels are not left to it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx2
+import psutil
+import pytest
+from isolated_house import CANARY, SOON, House, failed, house, prefix_of, server_process, value
+from real_server import TOKEN
+
+from jupyter_agent_exec.client import Session
+from jupyter_agent_exec.errors import AgentExecError, InvalidRequest, IsolationUnavailable
+
+LIMITS = (
+    "--AgentExecApp.isolated_memory_bytes=3000000000",
+    "--AgentExecApp.isolated_processes=301",
+    "--AgentExecApp.isolated_disk_bytes=50000000",
+)
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are isolated on Linux")
+
+
+@pytest.fixture(scope="module", params=["unshare", "bubblewrap"])
+def here(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    folder, prefix = tmp_path_factory.mktemp("house"), prefix_of(request.param)
+    with house(folder, request.param, *LIMITS, prefix=prefix) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def isolated(here: House) -> Iterator[Session]:
+    """Open a session that tests share which leave nothing in its kernel."""
+    with here.client.open_session("tester", isolated=True) as session:
+        yield session
+
+
+# -- what it sees ----------------------------------------------------------------------------------
+
+
+def test_a_session_says_that_its_kernel_is_isolated(here: House, isolated: Session) -> None:
+    assert isolated.info.target.isolated
+    assert here.client.session(isolated.id).info.target.isolated
+    first = value(isolated, "found = open('/proc/1/cmdline').read().split('\\0')[0]")
+    assert (
+        Path(first).name == {"bubblewrap": "bwrap", "unshare": Path(sys.executable).name}[here.way]
+    )
+
+
+def test_no_file_of_the_server_of_its_account_or_of_another_session_is_there(
+    here: House, isolated: Session
+) -> None:
+    with here.client.open_session("tester", isolated=True) as other:
+        path = value(other, f"open('kept', 'w').write({CANARY!r}); import os", "os.getcwd()")
+        assert (Path(path) / "kept").read_text() == CANARY
+        wanted = [*here.outside(), path]
+        assert all(Path(each).exists() for each in wanted)
+        found = value(isolated, f"import os; found = [p for p in {wanted} if os.path.exists(p)]")
+    assert found == []
+
+
+def test_no_secret_is_in_any_file_that_can_be_read(here: House, isolated: Session) -> None:
+    secrets = [CANARY, TOKEN]
+    found = value(
+        isolated,
+        f"""
+        import os, sys
+        found, read, pruned = [], 0, ('/usr', '/proc', '/dev', sys.prefix, sys.base_prefix)
+        for folder, folders, files in os.walk('/'):
+            folders[:] = [f for f in folders if os.path.join(folder, f) not in pruned]
+            for name in files:
+                path = os.path.join(folder, name)
+                try:
+                    text = open(path, 'rb').read()
+                except OSError:
+                    continue
+                read += 1
+                found += [path for secret in {secrets} if secret.encode() in text]
+        for process in filter(str.isdigit, os.listdir('/proc')):
+            try:
+                text = open(f'/proc/{{process}}/environ', 'rb').read()
+            except OSError:
+                continue
+            found += [process for secret in {secrets} if secret.encode() in text]
+        """.replace("\n        ", "\n"),
+        "{'found': found, 'read': read}",
+    )
+    assert found["read"] > 10
+    assert found["found"] == []
+
+
+def test_its_environment_is_what_is_on_the_list(isolated: Session) -> None:
+    environ = value(isolated, "import os; found = dict(os.environ)")
+    assert not [name for name in environ if name.startswith(("JUPYTER", "JPY", "AGENT"))]
+    assert not [name for name in environ if "PROXY" in name.upper() or "PASSWORD" in name]
+    assert environ["HOME"] == "/home/agent"
+
+
+def test_it_sees_no_process_but_its_own_and_can_end_none(here: House, isolated: Session) -> None:
+    server = str(server_process(here).pid)
+    source = """
+import os
+found = {p: open(f'/proc/{p}/cmdline').read() for p in os.listdir('/proc') if p.isdigit()}
+"""
+    seen = value(isolated, source)
+    assert 1 <= len(seen) <= 4
+    assert not [line for line in seen.values() if "announcing_server" in line]
+    if server not in seen:
+        assert "ProcessLookupError" in failed(isolated, f"import os; os.kill({server}, 0)")
+    assert server_process(here).is_running()
+    assert value(isolated, "os.kill(1, 9)", "1 + 1") == 2  # the namespace's first is not for it
+
+
+def test_it_has_no_file_open_but_its_own(here: House, isolated: Session) -> None:
+    source = """
+import os
+found = []
+for fd in os.listdir('/proc/self/fd'):
+    try:
+        found.append(os.readlink(f'/proc/self/fd/{fd}'))
+    except OSError:
+        pass
+"""
+    opened = [path for path in value(isolated, source) if path.startswith("/")]
+    assert "/dev/null" in opened
+    theirs = ("/dev/", "/proc/", "/home/agent/", f"{here.temporary}/agent-exec-kernel-")
+    assert [path for path in opened if not path.startswith(theirs)] == []
+
+
+# -- whom it reaches -------------------------------------------------------------------------------
+
+
+def test_it_reaches_no_server_by_any_kind_of_socket(here: House, isolated: Session) -> None:
+    port = urlsplit(here.server.url).port
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as on_disk:
+        name = f"\0{CANARY}-{os.getpid()}"
+        listening.bind(name)
+        listening.listen()
+        path = here.folder / "socket"
+        on_disk.bind(str(path))
+        on_disk.listen()
+        source = f"""
+import socket
+def reach(family, address):
+    try:
+        with socket.socket(family) as s:
+            s.settimeout(5)
+            s.connect(address)
+            return 'reached'
+    except OSError as error:
+        return type(error).__name__
+found = [
+    reach(socket.AF_INET, ('127.0.0.1', {port})),
+    reach(socket.AF_INET, ('192.0.2.1', 80)),
+    reach(socket.AF_UNIX, {name!r}),
+    reach(socket.AF_UNIX, {str(path)!r}),
+    *(reach(socket.AF_UNIX, each) for each in ('/run/docker.sock', '/var/run/docker.sock')),
+    *(reach(family, (2, {port})) for family in [socket.AF_VSOCK]),
+]
+"""
+        reached = value(isolated, source)
+        path.unlink()
+    assert "reached" not in reached, reached
+    assert here.client.status().version  # which was there to be reached
+    assert failed(isolated, "import socket; socket.socket(socket.AF_VSOCK)").startswith("OSError")
+
+
+def test_its_own_programs_may_talk_to_each_other(isolated: Session) -> None:
+    source = """
+import socket
+with socket.create_server(('127.0.0.1', 0)) as listening:
+    with socket.create_connection(listening.getsockname()) as other:
+        found = other.getpeername()[0]
+import multiprocessing
+with multiprocessing.Pool(1) as pool:
+    found = [found, pool.map(abs, [-1])]
+"""
+    assert value(isolated, source) == ["127.0.0.1", [1]]
+
+
+# -- what it may do --------------------------------------------------------------------------------
+
+
+def test_it_writes_nowhere_but_in_its_folder(here: House, isolated: Session) -> None:
+    places = ["/", "/usr", "/etc", "/dev", "/run", sys.prefix, str(here.temporary), "/tmp", "/home"]
+    source = f"""
+import os
+found = []
+for place in {places}:
+    try:
+        open(os.path.join(place, {CANARY!r}), 'w').close()
+    except OSError:
+        continue
+    found.append(place)
+open(os.path.expanduser('~/x'), 'w').close()
+open('mine', 'w').close()
+"""
+    written = value(isolated, source)
+    assert set(written) <= {"/tmp", str(here.temporary)}  # in memory, and gone with it
+    assert not [place for place in places if (Path(place) / CANARY).exists()]
+    own = Path(value(isolated, "import os", "os.getcwd()"))
+    assert [each.name for each in own.iterdir()] == ["mine"]
+
+
+def test_it_cannot_take_on_rights(here: House, isolated: Session) -> None:
+    status = value(isolated, "found = open('/proc/self/status').read()")
+    told = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    assert {told[name] for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
+    assert (told["NoNewPrivs"], told["Seccomp"]) == ("1", "2")
+    calls = """
+import json, subprocess, sys
+calls = '''
+import ctypes
+libc = ctypes.CDLL(None)
+print([libc.unshare(0x10000000), libc.mount(b'x', b'/tmp', b'tmpfs', 0, None),
+       libc.syscall(425, 1, 0), libc.umount2(b'/proc', 2)])
+'''  # in a process of one thread, which alone could make a user namespace
+found = json.loads(subprocess.check_output([sys.executable, '-c', calls]))
+"""
+    assert value(isolated, calls) == [-1, -1, -1, -1]
+    if here.way == "unshare":
+        assert "OSError" in failed(isolated, "open('/proc/sys/kernel/core_pattern', 'r+')")
+
+
+def test_memory_files_and_processes_are_bounded(here: House) -> None:
+    with here.client.open_session("tester", isolated=True) as session:
+        assert failed(session, "x = bytearray(4_000_000_000)").startswith("MemoryError")
+        large = "open({!r}, 'wb').write(bytes(60_000_000))"
+        assert "OSError: [Errno 27]" in failed(session, large.format("large"))
+        assert "OSError: [Errno 2" in failed(session, large.format("/tmp/large"))
+        if here.way == "bubblewrap" and os.geteuid() == 0:
+            return  # no limit on processes holds for root, who is this ordinary user
+        forks = """
+import os, signal
+found = []
+try:
+    for _ in range(400):
+        pid = os.fork()
+        if pid == 0:
+            signal.pause()
+        found.append(pid)
+except OSError as error:
+    refused = error.errno
+for pid in found:
+    os.kill(pid, 9)
+for pid in found:
+    os.waitpid(pid, 0)
+"""
+        told = value(session, forks, "[len(found), refused]")
+        assert 0 < told[0] < 301
+        assert told[1] == 11
+
+
+# -- what goes on as with any kernel ---------------------------------------------------------------
+
+
+def test_it_is_interrupted_and_keeps_its_variables(here: House) -> None:
+    with here.client.open_session("tester", isolated=True) as session:
+        assert session.run("kept = 7").ok
+        endless = session.run("print('begun')\nwhile True: pass", timeout=2)
+        assert endless.status == "timed_out"
+        assert value(session, "kept += 1", "kept") == 8
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("import os; os._exit(3)", "exited with code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
+        ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
+    ],
+)
+def test_its_death_is_told_and_the_next_kernel_is_isolated_too(
+    here: House, source: str, told: str
+) -> None:
+    with here.client.open_session("tester", isolated=True) as session:
+        assert session.run("open('kept', 'w').close()").ok
+        died = session.run(source)
+        assert died.status == "kernel_died"
+        assert told in died.text
+        again = session.run("import os; print(os.listdir('.'), os.path.exists('/etc/shadow'))")
+        assert again.execution.kernel.restarted
+        assert "['kept'] False" in again.text
+
+
+def test_a_restart_gives_another_that_is_isolated(here: House) -> None:
+    with here.client.open_session("tester", isolated=True) as session:
+        assert session.run("x = 1").ok
+        session.restart()
+        assert "NameError" in failed(session, "x")
+        assert value(session, "import os", "os.path.exists('/etc/shadow')") is False
+
+
+def test_tables_and_plots_work(isolated: Session) -> None:
+    result = isolated.run(
+        "import pandas, matplotlib.pyplot as plt\n"
+        "plt.plot([1, 2]); plt.show()\n"
+        "pandas.DataFrame({'a': [1]})"
+    )
+    assert result.ok, result.text
+    assert [image.suffix for image in result.images] == [".png"]
+
+
+def test_jupyters_own_restart_leaves_it_isolated(here: House) -> None:
+    with here.client.open_session("tester", isolated=True) as session:
+        assert session.run("x = 1").ok
+        kernel = here.client.session(session.id).info.kernel
+        assert kernel is not None
+        answered = httpx2.post(
+            f"{here.server.url}api/kernels/{kernel.id}/restart",
+            headers={"Authorization": f"token {TOKEN}"},
+            timeout=SOON,
+        )
+        assert answered.status_code == 200, answered.text
+        assert value(session, "import os", "os.path.exists('/etc/shadow')") is False
+
+
+# -- two of them, and none -------------------------------------------------------------------------
+
+
+def test_two_share_nothing(here: House) -> None:
+    with (
+        here.client.open_session("one", isolated=True) as one,
+        here.client.open_session("two", isolated=True) as two,
+    ):
+        places = ["/tmp/x", "/dev/shm/x", "/home/agent/x"]
+        source = f"import socket, os\nfor p in {places}: open(p, 'w').close()\n"
+        source += f"s = socket.socket(socket.AF_UNIX); s.bind('\\0{CANARY}'); s.listen()"
+        assert one.run(source).ok
+        found = value(two, f"import os; found = [p for p in {places} if os.path.exists(p)]")
+        assert found == []
+        connect = f"import socket; socket.socket(socket.AF_UNIX).connect('\\0{CANARY}')"
+        assert failed(two, connect).startswith("ConnectionRefusedError")
+        folders = [value(each, "import os", "os.getcwd()") for each in (one, two)]
+        assert folders[0] != folders[1]
+        assert value(two, f"import os; found = os.path.exists({folders[0]!r})") is False
+
+
+def test_a_warm_kernel_is_for_sessions_that_are_not_isolated(here: House) -> None:
+    def sees_all(isolated: bool) -> bool:
+        with here.client.open_session("tester", isolated=isolated) as session:
+            seen: bool = value(
+                session, "import os", f"os.path.exists({str(here.folder / 'outside')!r})"
+            )
+            return seen
+
+    assert [sees_all(isolated) for isolated in (False, True, False)] == [True, False, True]
+
+
+def test_closing_leaves_no_process_mount_or_folder(here: House) -> None:
+    before = set(here.temporary.iterdir())
+    with here.client.open_session("tester", isolated=True) as session:
+        source = "import subprocess; subprocess.Popen(['setsid', 'sleep', '600'])"
+        assert session.run(source).ok
+        made = set(here.temporary.iterdir()) - before
+        assert len(made) == 2  # the session's, and its kernel's
+        started = [
+            process
+            for process in server_process(here).children(recursive=True)
+            if process.name() == "sleep"
+        ]
+        assert len(started) == 1
+    _, left = psutil.wait_procs(started, timeout=SOON)
+    assert left == []
+    assert set(here.temporary.iterdir()) == before
+    assert not [
+        line for line in Path("/proc/mounts").read_text().splitlines() if "agent-ex" in line
+    ]
+
+
+def test_they_end_with_the_server(tmp_path: Path) -> None:
+    with house(tmp_path, "unshare") as here:
+        session = here.client.open_session("tester", isolated=True)
+        assert session.run("1").ok
+        server = server_process(here)
+        kernels = server.children(recursive=True)
+        assert kernels
+        server.send_signal(signal.SIGKILL)
+        _, left = psutil.wait_procs(kernels, timeout=SOON)
+        assert left == []
+
+
+# -- where it works --------------------------------------------------------------------------------
+
+
+def test_it_writes_in_the_folder_that_was_asked_for_and_no_other(here: House) -> None:
+    for name in ("work", "other"):
+        (here.server.root_dir / name).mkdir()
+    (here.server.root_dir / "work" / "data").write_text("here")
+    with here.client.open_session("tester", isolated=True, cwd="work") as session:
+        assert value(session, "open('made', 'w').write('x')", "open('data').read()") == "here"
+        assert "FileNotFoundError" in failed(session, "import os; os.listdir('../other')")
+    assert (here.server.root_dir / "work" / "made").read_text() == "x"
+
+
+def test_a_folder_with_the_servers_own_is_refused(tmp_path: Path) -> None:
+    with house(tmp_path, "unshare", data=tmp_path / "root" / "notebooks" / "data") as here:
+        (here.server.root_dir / "notebooks").mkdir(exist_ok=True)
+        for cwd in ("", "notebooks"):
+            with pytest.raises(AgentExecError, match=r"target\.cwd") as refused:
+                here.client.open_session("tester", isolated=True, cwd=cwd)
+            assert refused.value.code == InvalidRequest.code
+
+
+# -- what the operator decides ---------------------------------------------------------------------
+
+
+def test_always_isolates_every_scratch_kernel_and_off_none(tmp_path: Path) -> None:
+    for name in ("always", "off"):
+        (tmp_path / name).mkdir()
+    with (
+        house(tmp_path / "always", "unshare", "--AgentExecApp.isolation=always") as here,
+        here.client.open_session("tester") as session,
+    ):
+        assert session.info.target.isolated
+        assert value(session, "import os", "os.path.exists('/etc/shadow')") is False
+    with house(tmp_path / "off", "unshare", "--AgentExecApp.isolation=off") as here:
+        with pytest.raises(AgentExecError, match="switched") as refused:
+            here.client.open_session("tester", isolated=True)
+        assert refused.value.code == IsolationUnavailable.code
+
+
+def test_where_namespaces_are_missing_it_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    # bubblewrap is not used for root; as an ordinary user it is not found.
+    with house(tmp_path, "bubblewrap") as here:
+        if os.geteuid() != 0 and shutil.which("bwrap") is not None:
+            pytest.skip("bubblewrap works here")
+        with pytest.raises(AgentExecError, match="Tried bubblewrap") as no:
+            here.client.open_session("tester", isolated=True)
+        assert no.value.code == IsolationUnavailable.code
+        assert "install" in str(no.value)
+        assert list(here.temporary.iterdir()) == []
+        with here.client.open_session("tester") as session:
+            assert session.run("1").ok

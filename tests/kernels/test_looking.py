@@ -1,0 +1,366 @@
+"""Looking at the variables of real kernels: what is seen, and that nothing else happens."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from living import SOON, AgentRun, House, house, text
+
+from jupyter_agent_exec.kernels.live import LiveKernel
+from jupyter_agent_exec.kernels.looking import expressions
+from jupyter_agent_exec.kernels.run import Ended
+from jupyter_agent_exec.models import VariableChange
+
+pytestmark = pytest.mark.usefixtures("jp_environ")
+
+
+class Looked:
+    """Runs code in a kernel and looks at its variables before and after."""
+
+    def __init__(self, kernel: LiveKernel) -> None:
+        self.kernel = kernel
+        self._number = 0
+
+    async def ended(self, source: str, *, looks: bool = True) -> Ended:
+        self._number += 1
+        run = AgentRun(self._number, source)
+        run.run.looks = looks
+        return await run.in_turn(self.kernel)
+
+    async def __call__(self, source: str) -> dict[str, VariableChange]:
+        ended = await self.ended(source)
+        assert ended.variables is not None, ended
+        return {change.name: change for change in ended.variables.changes}
+
+
+async def looked_at(h: House) -> Looked:
+    return Looked(await h.live.adopt(await h.start_kernel()))
+
+
+VALUES: list[tuple[str, str, Any, int | None, str | None]] = [
+    ("7", "int", None, None, "7"),
+    ("10 ** 5000", "int", None, None, None),
+    ("-1.5", "float", None, None, "-1.5"),
+    ("float('nan')", "float", None, None, "nan"),
+    ("True", "bool", None, None, "True"),
+    ("1 + 2j", "complex", None, None, "(1+2j)"),
+    ("None", "NoneType", None, None, "None"),
+    ("'quokka\\n'", "str", None, 7, "'quokka\\n'"),
+    ("'\\ud800\\u202e'", "str", None, 2, "'\\ud800\\u202e'"),
+    ("'a' * 10 ** 7", "str", None, 10**7, "'" + "a" * 78 + "…"),
+    ("b'ab'", "bytes", None, 2, "b'ab'"),
+    ("[1, 'a', None]", "list", None, 3, "[1, 'a', None]"),
+    ("(1,)", "tuple", None, 1, "(1,)"),
+    ("{'a': [1, {2: 3}]}", "dict", None, 1, "{'a': [1, {2: 3}]}"),
+    ("{7}", "set", None, 1, "{7}"),
+    ("set()", "set", None, 0, "set()"),
+    ("frozenset([7])", "frozenset", None, 1, "frozenset({7})"),
+    ("[object(), len]", "list", None, 2, "[<object>, <builtin_function_or_method>]"),
+    ("list(range(100_000))", "list", None, 100_000, None),
+    ("range(3)", "range", None, None, None),
+    ("lambda: 1", "function", None, None, None),
+    ("__import__('math')", "module", None, None, None),
+    ("int", "type", None, None, None),
+    ("ValueError('x')", "ValueError", None, None, None),
+    ("__import__('collections').Counter('aab')", "collections.Counter", None, 2, None),
+    ("__import__('collections').OrderedDict(a=1)", "collections.OrderedDict", None, 1, None),
+    ("__import__('pathlib').PurePosixPath('/')", "PurePosixPath", None, None, None),
+    ("__import__('numpy').zeros((3, 4))", "numpy.ndarray", [3, 4], None, None),
+    ("__import__('numpy').array(5)", "numpy.ndarray", [], None, None),
+    ("__import__('numpy').array([object()])", "numpy.ndarray", [1], None, None),
+    ("__import__('numpy').zeros((3000, 400)).T", "numpy.ndarray", [400, 3000], None, None),
+    ("__import__('numpy').float64(1.5)", "numpy.float64", None, None, "np.float64(1.5)"),
+    ("__import__('pandas').DataFrame({'a': [1, 2]})", "pandas.DataFrame", [2, 1], None, None),
+    ("__import__('pandas').Series(['a', 'b'])", "pandas.Series", [2], None, None),
+    ("__import__('pandas').DataFrame().index", "pandas.RangeIndex", [0], None, None),
+    ("__import__('pandas').DataFrame(index=['x'])", "pandas.DataFrame", [1, 0], None, None),
+    ("__import__('pandas').Index(['a', 'b'])", "pandas.Index", [2], None, None),
+    ("__import__('pandas').Index([1, None], dtype='Int64')", "pandas.Index", [2], None, None),
+    ("__import__('pandas').date_range('2020', periods=2)", "pandas.DatetimeIndex", [2], None, None),
+    ("__import__('pandas').CategoricalIndex(['a', 'b'])", "CategoricalIndex", [2], None, None),
+    ("__import__('pandas').MultiIndex.from_tuples([(1, 2)])", "pandas.MultiIndex", [1], None, None),
+]
+"""Code that makes a value, and what is to be told of it."""
+
+
+async def test_values_are_told_by_type_shape_length_and_preview() -> None:
+    async with house() as h:
+        looked = await looked_at(h)
+        await looked("''")
+        for source, type_name, shape, length, preview in VALUES:
+            (change,) = (await looked(f"value = {source}")).values()
+            assert change.type is not None
+            assert change.type.endswith(type_name), source
+            assert (change.shape, change.length) == (shape, length), source
+            if preview is not None or length is None:
+                assert change.preview == preview, source
+            assert len(change.preview or "") <= 80, source
+            same = await looked("value = value")
+            assert same == {}, source
+
+
+MUTATIONS = [
+    ("x = [1, 2, 3]", "x[1] = 9"),
+    ("x = [[1], 2]", "x[0].append(3)"),
+    ("x = {'a': 1}", "x['a'] = 2"),
+    ("x = {1, 2}", "x.remove(1)"),
+    ("x = list(range(1000))", "x.append(1)"),
+    ("x = 'a' * 1000", "x = 'a' * 999 + 'b'"),
+    ("x = 10 ** 1000", "x = 10 ** 1000 + 1"),
+    ("import numpy as np; x = np.zeros(10)", "x[3] = 1"),
+    ("x = np.zeros((1000, 1000))", "x += 1"),
+    ("import pandas as pd; x = pd.DataFrame({'a': [1, 2]})", "x.loc[0, 'a'] = 5"),
+    ("x = pd.DataFrame({'a': [1, 2]})", "x['b'] = 'text'"),
+    ("x = pd.DataFrame({'a': [1, 2]})", "x.columns = ['z']"),
+    ("x = pd.Series([1.0, 2.0])", "x[0] = 3"),
+    ("x = object()", "x = object()"),
+]
+
+
+async def test_changes_in_place_are_seen() -> None:
+    async with house() as h:
+        looked = await looked_at(h)
+        for before, change in MUTATIONS:
+            await looked(before)
+            assert await looked("'nothing' + str()") == {}, before
+            told = await looked(change)
+            assert [(told.change, told.name) for told in told.values()] == [("changed", "x")], (
+                change
+            )
+
+
+HOSTILE = """
+ran = []
+def touched(name):
+    def touch(self, *_, **__):
+        ran.append(name)
+        raise SystemExit(name)
+    return touch
+
+SPECIAL = (
+    "__repr__", "__str__", "__len__", "__iter__", "__getattr__", "__getattribute__", "__eq__",
+    "__hash__", "__bool__", "__format__", "__sizeof__", "__dir__", "__index__", "__int__",
+    "__array__", "__getitem__", "__contains__", "__reduce__", "_repr_html_", "_ipython_display_",
+    "_repr_mimebundle_", "_ipython_canary_method_should_not_exist_",
+)
+def traps(*skip):
+    made = {name: touched(name) for name in SPECIAL if name not in skip}
+    made["shape"] = property(touched("shape"))
+    made["__class__"] = property(touched("__class__"))
+    made["__dict__"] = property(touched("__dict__"))
+    return made
+
+class Meta(type):
+    __eq__ = touched("meta eq")
+    __hash__ = touched("meta hash")
+    __getattribute__ = touched("meta getattribute")
+    __repr__ = touched("meta repr")
+    __instancecheck__ = touched("meta instancecheck")
+    __subclasscheck__ = touched("meta subclasscheck")
+    __len__ = touched("meta len")
+
+plain = type("Plain", (), traps())()
+listed = type("Listed", (list,), traps())([1, 2])
+mapped = type("Mapped", (dict,), traps())(a=1)
+worded = type("Worded", (str,), traps())("abc")
+counted = type("Counted", (int,), traps())(3)
+coupled = type("Coupled", (tuple,), traps())((1,))
+metaclassed = type.__call__(Meta, "Metaclassed", (), {})
+instance = object.__new__(metaclassed)
+lying = type("ndarray", (), {**traps(), "__module__": "numpy"})()
+framed = type("DataFrame", (), {**traps(), "__module__": "pandas"})()
+class Dtype(pandas.api.extensions.ExtensionDtype):
+    name, type = "anybody's", int
+class Array(pandas.api.extensions.ExtensionArray):
+    dtype = Dtype()
+    def __len__(self):
+        ran.append("array len")
+        return 2
+arrayed = pandas.Series(Array(), copy=False)
+tabled = pandas.DataFrame({"a": arrayed}, copy=False)
+indexed = pandas.Index._simple_new(Array(), None)
+moduled = type("Moduled", (), {**traps(), "__module__": property(touched("__module__"))})()
+unhashable = [plain, {1: plain}, (instance,), {"k": mapped}]
+class Loud:
+    def __del__(self):
+        ran.append("__del__")
+holder = [Loud()]
+class Lazy(type(__import__("sys"))):
+    __getattr__ = touched("lazy module")
+__import__("sys").modules["polars"] = Lazy("polars")
+lazy = type("DataFrame", (), {"__module__": "polars"})()
+ran.clear()
+"""
+
+
+async def test_nobodys_code_runs_because_it_is_looked_at() -> None:
+    async with house() as h:
+        looked = await looked_at(h)
+        await looked.ended("import numpy, pandas")
+        told = await looked(HOSTILE)
+        assert {name: told[name].length for name in ("listed", "mapped", "worded", "coupled")} == {
+            "listed": 2,
+            "mapped": 1,
+            "worded": 3,
+            "coupled": 1,
+        }
+        assert told["lying"].shape is None
+        assert told["lying"].type == "numpy.ndarray"
+        assert [told[name].shape for name in ("arrayed", "tabled", "indexed")] == [
+            [2],
+            [2, 1],
+            None,
+        ]
+        assert told["metaclassed"].type == "Meta"
+        assert told["instance"].type == "Metaclassed"
+        assert told["moduled"].type == "?.Moduled"
+        assert text(await looked.ended("print(ran)")) == "[]\n"
+        await looked.ended("del __import__('sys').modules['polars']")  # tracebacks ask it
+        assert (await looked.ended("plain = plain\n1 / 0")).status == "error"
+        assert text(await looked.ended("print(ran)")) == "[]\n"
+
+
+async def test_nothing_of_ours_stays_in_the_kernel() -> None:
+    source = (
+        "print(sorted(globals()), list(In), dict(Out), sorted(__import__('sys').modules),"
+        " list(get_ipython().history_manager.get_range()), get_ipython().payload_manager._payload,"
+        " get_ipython().execution_count, _)"
+    )
+    told: dict[bool, list[str]] = {}
+    for looks in (True, False):
+        async with house() as h:
+            looked = await looked_at(h)
+            for code in ("x = {1: [2]}", "x\n", "y = 1 / 0", "_"):
+                await looked.ended(code, looks=looks)
+            told[looks] = [
+                text(await looked.ended(source, looks=looks)),
+                text(await looked.ended("print(dir(), dir(get_ipython()))", looks=looks)),
+            ]
+    assert told[True] == told[False]
+    assert "x" in told[True][0]
+
+
+async def test_python_that_was_covered_up_is_found_nevertheless() -> None:
+    async with house() as h:
+        looked = await looked_at(h)
+        covered = "exec = eval = type = list = str = get_ipython = __import__ = len = id = None"
+        assert set(await looked("import sys\n" + covered)) >= {"sys", "exec", "list"}
+        assert set(await looked("z = 1")) == {"z"}
+
+
+async def test_variables_go_with_del_and_with_reset() -> None:
+    async with house() as h:
+        looked = await looked_at(h)
+        await looked("a = 1; b = 2; _private = 3")
+        assert {name: told.change for name, told in (await looked("del a")).items()} == {
+            "a": "removed"
+        }
+        assert {name: told.change for name, told in (await looked("%reset -f")).items()} == {
+            "b": "removed"
+        }
+        assert set(await looked("c = 1")) == {"c"}
+
+
+async def test_after_an_error_and_an_interrupt_it_is_looked_at_too() -> None:
+    async with house() as h:
+        looked = await looked_at(h)
+        failed = await looked.ended("a = 1\n1 / 0")
+        assert failed.status == "error"
+        assert failed.variables is not None
+        assert [change.name for change in failed.variables.changes] == ["a"]
+        assert failed.error is not None
+        assert failed.error.ename == "ZeroDivisionError"
+        interrupted = await looked.ended("b = 2\nraise KeyboardInterrupt")
+        assert interrupted.variables is not None
+        assert [change.name for change in interrupted.variables.changes] == ["b"]
+        assert text(await looked.ended("print(len(In))")) == "4\n"
+        assert (await looked.ended("syntax error")).status == "error"
+
+
+async def test_an_interrupt_while_it_is_looked_at_fails_nothing() -> None:
+    async with house() as h:
+        looked = await looked_at(h)
+        slow = """
+import signal, sys
+a = 1
+def interrupt(frame, event, argument):
+    if frame.f_code.co_name == "described":
+        sys.setprofile(None)
+        signal.raise_signal(signal.SIGINT)
+sys.setprofile(interrupt)
+"""
+        ended = await looked.ended(slow)
+        assert ended.status == "ok"
+        assert "a" in await looked("'next' + str()")
+
+
+async def test_what_a_person_did_meanwhile_is_not_the_agents() -> None:
+    async with house() as h:
+        kernel_id = await h.start_kernel()
+        looked = Looked(await h.live.adopt(kernel_id))
+        assert set(await looked("mine = 1")) == {"mine"}
+        person = await h.person(kernel_id)
+        await person.has_run("theirs = 1")
+        assert set(await looked("mine = 2")) == {"mine"}
+
+
+async def test_of_very_many_variables_the_newest_are_told() -> None:
+    async with house() as h:
+        looked = await looked_at(h)
+        await looked.ended("base = 1")
+        many = "for n in range(5000): globals()[f'v{n}'] = n"
+        ended = await looked.ended(many)
+        assert ended.variables is not None
+        assert 0 < len(ended.variables.changes) <= 200
+        assert ended.variables.changes[-1].name == "v4999"
+        assert len(ended.variables.changes) + ended.variables.more == 5001
+        assert set(await looked("last = 1")) == {"last"}
+        assert await looked("'nothing' + str()") == {}
+
+
+async def test_what_a_thread_prints_while_it_is_looked_at_is_the_executions() -> None:
+    async with house() as h:
+        looked = await looked_at(h)
+        said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+
+        def hear(late: Any) -> None:
+            if not said.done():
+                loop.call_soon_threadsafe(said.set_result, late.execution_id)
+
+        looked.kernel.connection.on_late.add(hear)
+        source = """
+import threading, sys
+def later():
+    gate.wait()
+    print("late", flush=True)
+gate = threading.Event()
+thread = threading.Thread(target=later)
+thread.start()
+def now(frame, event, argument):
+    if frame.f_code.co_name == "look":
+        sys.setprofile(None)
+        gate.set()
+        thread.join()
+sys.setprofile(now)
+1 / 0
+"""
+        assert (await looked.ended(source)).status == "error"
+        assert await asyncio.wait_for(said, SOON) == "x_1"
+
+
+def test_only_ipython_is_asked() -> None:
+    assert expressions({}) == {}
+    assert expressions({"implementation": "bash", "language_info": {"name": "bash"}}) == {}
+    ours = expressions({"implementation": "ipython", "language_info": {"version": "3.99.1"}})
+    assert "MAGIC_NUMBER" not in ours["agent_exec"]
+
+
+async def test_another_python_is_sent_source_that_does_the_same() -> None:
+    async with house() as h:
+        looked = await looked_at(h)
+        info = looked.kernel.connection.kernel_info
+        info["language_info"] = {**info["language_info"], "version": "3.99.1"}
+        assert set(await looked("x = [1]")) == {"x"}
