@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, Literal
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ..models import Chain, Document, ExecutionError, NotebookTarget, Omitted, Session
+from ..models import Chain, Changes, Input, NotebookTarget, Review, Session, Value
 from ..records import (
     Accepted,
-    BlobRef,
+    ApprovalAsked,
+    ApprovalGranted,
+    Approved,
+    CellDiscarded,
+    CellRestored,
     CellWritten,
     Closed,
     Dispatched,
     DisplayUpdated,
     Entry,
     ExecutionRecord,
+    FilesWritten,
     Finished,
+    InputAsked,
+    InputGiven,
     JournalEntry,
     KernelEnded,
     KernelStarted,
@@ -26,50 +35,91 @@ from ..records import (
     Opened,
     OutputsAccepted,
     OutputsDiscarded,
+    OutputsRestored,
+    Rejected,
+    Reviewed,
 )
-from ..types import Digest, ExecutionId, Output, Status
-from .blobs import unpack_outputs
+from ..types import ExecutionId, Status
+from .decided import Asking, Shown, review_of
+from .outputs import Outputs, ReadBlob
 from .reading import Line
 
-ReadBlob = Callable[[Digest], bytes | None]
-"""Gives a payload's bytes, or None if it is gone."""
-
-PARTS_OF_EXECUTIONS: Final = (
+_PARTS_OF_EXECUTIONS: Final = (
     Accepted,
+    ApprovalAsked,
+    Approved,
+    Rejected,
     Dispatched,
+    InputAsked,
+    InputGiven,
     Finished,
+    FilesWritten,
     LateOutput,
-    DisplayUpdated,
     CellWritten,
     OutputsAccepted,
     OutputsDiscarded,
+    OutputsRestored,
+    CellDiscarded,
+    CellRestored,
+    Reviewed,
 )
-"""Entries that say something of an execution's cell; all others are events of the session."""
+
+_decode_values = msgspec.json.Decoder(dict[str, Value]).decode
+
+E = TypeVar("E", bound=Entry)
 
 
-def session_after(record: Session | None, line: Line) -> Session | None:
-    """Return a session's record after one more line; None as long as it has not been opened."""
+class SessionState(Struct, frozen=True, kw_only=True):
+    """What a session's entries so far add up to."""
+
+    session: Session
+    """But for what is counted over its executions: `asking` and `unreviewed`."""
+    last_seq: int = 0
+    """Of the last execution that was accepted."""
+    reviewed_up_to: int = 0
+    """The last execution that `session.review` is about."""
+
+
+def session_after(state: SessionState | None, line: Line) -> SessionState | None:
+    """Return a session's state after one more line; None as long as it has not been opened."""
     entry = line.entry
     head = Chain(head=line.hash, length=entry.n + 1)
     if isinstance(entry, Opened):
-        return opened(entry, head)
-    if record is None:
+        return SessionState(session=opened(entry, head))
+    if state is None:
         return None
+    record = replace(state.session, last_activity_at=entry.at, chain=head)
+    if isinstance(entry, Accepted):
+        record = replace(record, executions=record.executions + 1)
+        return replace(state, session=record, last_seq=entry.seq)
+    if isinstance(entry, Reviewed) and entry.execution_id is None:
+        review = review_of(entry)
+        up_to = 0 if review is None else entry.up_to
+        return replace(state, session=replace(record, review=review), reviewed_up_to=up_to)
+    return replace(state, session=_session_after(record, entry))
+
+
+def _session_after(record: Session, entry: JournalEntry) -> Session:
     if isinstance(entry, KernelStarted):
-        record = replace(record, kernel=entry.kernel)
-    elif isinstance(entry, KernelEnded) and record.kernel is not None:
+        return replace(record, kernel=entry.kernel)
+    if isinstance(entry, KernelEnded) and record.kernel is not None:
         ended = (entry.kernel_id, entry.incarnation)
         if ended == (record.kernel.id, record.kernel.incarnation):
-            record = replace(record, kernel=None)
-    elif isinstance(entry, Accepted):
-        record = replace(record, executions=record.executions + 1)
+            return replace(record, kernel=None)
     elif isinstance(entry, NotebookMoved):
-        record = replace(record, path=entry.path)
+        return replace(record, path=entry.path)
+    elif isinstance(entry, ApprovalGranted):
+        return replace(record, approved_until=entry.until)
     elif isinstance(entry, Closed):
-        record = replace(
-            record, status="closed", close_reason=entry.reason, closed_at=entry.at, kernel=None
+        return replace(
+            record,
+            status="closed",
+            close_reason=entry.reason,
+            closed_at=entry.at,
+            kernel=None,
+            approved_until=None,
         )
-    return replace(record, last_activity_at=entry.at, chain=head)
+    return record
 
 
 def opened(entry: Opened, head: Chain) -> Session:
@@ -85,6 +135,7 @@ def opened(entry: Opened, head: Chain) -> Session:
         close_reason=None,
         username=entry.username,
         access=entry.access,
+        token=entry.token,
         path=entry.target.path if isinstance(entry.target, NotebookTarget) else None,
         record_people=entry.record_people,
         kernel=None,
@@ -93,61 +144,66 @@ def opened(entry: Opened, head: Chain) -> Session:
         last_activity_at=entry.at,
         closed_at=None,
         chain=head,
+        approval=entry.approval,
+        allow_stdin=entry.allow_stdin,
+        preloaded=list(entry.preloaded),
     )
 
 
 def executions_of(entry: Entry) -> tuple[ExecutionId, ...]:
-    """Return which executions' records an entry is part of."""
+    """Return which executions' records an entry is part of; none for events of the session."""
     if isinstance(entry, DisplayUpdated):
         return tuple(dict.fromkeys(target.execution_id for target in entry.targets))
-    return (entry.execution_id,) if isinstance(entry, PARTS_OF_EXECUTIONS) else ()
+    if isinstance(entry, _PARTS_OF_EXECUTIONS) and entry.execution_id is not None:
+        return (entry.execution_id,)
+    return ()
 
 
-def status_after(status: Status | None, entry: JournalEntry) -> Status | None:
+def status_after(status: Status, entry: JournalEntry) -> Status:
     """Return an execution's status after one more of its entries."""
-    if isinstance(entry, Accepted):
+    if isinstance(entry, (Accepted, Approved)):
         return "queued"
-    if isinstance(entry, Dispatched):
+    if isinstance(entry, ApprovalAsked):
+        return "awaiting_approval"
+    if isinstance(entry, (Dispatched, InputGiven)):
         return "running"
+    if isinstance(entry, InputAsked):
+        return "awaiting_input"
     if isinstance(entry, Finished):
         return entry.status
     return status
 
 
 def execution_record(
-    session: Session, lines: Sequence[Line], read_blob: ReadBlob
+    state: SessionState, lines: Sequence[Line], read_blob: ReadBlob, *, brief: bool = False
 ) -> ExecutionRecord | None:
     """Return what an execution's lines, in order, add up to; None without its `accepted`.
 
     What is gone (a payload that was erased or lost) is left empty, and `outputs_complete` is then
     false.
+
+    Parameters
+    ----------
+    state
+        Of its session.
+    lines
+        All of the execution's.
+    read_blob
+        Reads what does not stand on them.
+    brief
+        Leave out what is large in its outputs, unread. Which images there are is then not told.
     """
-    accepted: Accepted | None = None
-    dispatched: Dispatched | None = None
-    finished: Finished | None = None
-    entry_hash: Digest | None = None
-    status: Status | None = None
-    document: Document | None = None
-    decided: Literal["accepted", "discarded"] | None = None
-    for line in lines:
-        entry = line.entry
-        status = status_after(status, entry)
-        if isinstance(entry, Accepted):
-            accepted = entry
-        elif isinstance(entry, Dispatched):
-            dispatched = entry
-        elif isinstance(entry, Finished):
-            finished, entry_hash = entry, line.hash
-        elif isinstance(entry, CellWritten):
-            document = entry.document
-        elif isinstance(entry, (OutputsAccepted, OutputsDiscarded)):
-            decided = "accepted" if isinstance(entry, OutputsAccepted) else "discarded"
-    if document is not None and decided is not None:
-        document = replace(document, outputs=decided)
-    if accepted is None or status is None:
+    accepted = _last(Accepted, lines)
+    if accepted is None:
         return None
-    folded = _Outputs(accepted.execution_id, lines, read_blob)
-    source = folded.read(accepted.source)
+    status: Status = "queued"
+    asking, shown = Asking(), Shown()
+    for line in lines:
+        status = status_after(status, line.entry)
+        asking.take(line.entry)
+        shown.take(line.entry)
+    dispatched, finished = _last(Dispatched, lines), _last(Finished, lines)
+    folded = Outputs(accepted.execution_id, lines, read_blob, brief=brief)
     done = finished or Finished(
         at="",
         by=accepted.by,
@@ -157,14 +213,14 @@ def execution_record(
     )
     return ExecutionRecord(
         id=accepted.execution_id,
-        session_id=session.id,
+        session_id=state.session.id,
         seq=accepted.seq,
         init=accepted.init,
         status=status,
         reason=done.reason,
-        source="" if source is None else source.decode("utf-8"),
-        agent=session.agent,
-        username=session.username,
+        source=folded.text(asking.source or accepted.source),
+        agent=state.session.agent,
+        username=state.session.username,
         timeout=accepted.timeout,
         kernel=dispatched.kernel if dispatched else None,
         execution_count=done.execution_count,
@@ -180,79 +236,61 @@ def execution_record(
         text=done.text,
         text_bytes=done.text_bytes,
         omitted_text_bytes=done.omitted_text_bytes,
-        entry_hash=entry_hash,
-        document=document,
-        chain=session.chain,
+        entry_hash=next((line.hash for line in lines if line.entry is finished), None),
+        document=shown.document(),
+        input=_input(status, _last(InputAsked, lines), folded),
+        step=accepted.step,
+        approval=asking.approval(folded.text),
+        revises=accepted.revises,
+        review=_review(state, accepted.seq, _last(Reviewed, lines)),
+        changes=_changes(finished, _last(FilesWritten, lines), folded),
+        values=None if brief else _values(accepted, finished, folded),
+        brief=folded.brief,
+        chain=state.session.chain,
     )
 
 
-class _Outputs:
-    """An execution's outputs, with late ones appended and display updates applied."""
-
-    def __init__(
-        self, execution_id: ExecutionId, lines: Sequence[Line], read_blob: ReadBlob
-    ) -> None:
-        self.outputs: list[Output] = []
-        self.blobs: list[BlobRef] = []
-        self.error: ExecutionError | None = None
-        self.omitted = Omitted()
-        self.missing = False
-        self._inline = {d: text for line in lines for d, text in line.payloads.items()}
-        self._read_blob = read_blob
-        for line in lines:
-            entry = line.entry
-            if isinstance(entry, (Finished, LateOutput)):
-                self._append(entry)
-            elif isinstance(entry, DisplayUpdated):
-                self._update(execution_id, entry)
-
-    def read(self, digest: Digest) -> bytes | None:
-        text = self._inline.get(digest)
-        data = self._read_blob(digest) if text is None else text.encode("utf-8")
-        self.missing = self.missing or data is None
-        return data
-
-    def _unpack(self, outputs: Digest | None, blobs: Sequence[BlobRef]) -> list[Output]:
-        data = None if outputs is None else self.read(outputs)
-        return [] if data is None else unpack_outputs(data, blobs, self.read)
-
-    def _append(self, entry: Finished | LateOutput) -> None:
-        start = len(self.outputs)
-        more = self._unpack(entry.outputs, entry.blobs)
-        self.outputs += more
-        if more:
-            self.blobs += [_moved(ref, int(ref.at[0]) + start) for ref in entry.blobs]
-        self.omitted = Omitted(
-            bytes=self.omitted.bytes + entry.omitted.bytes,
-            lines=self.omitted.lines + entry.omitted.lines,
-            outputs=self.omitted.outputs + entry.omitted.outputs,
-        )
-        if isinstance(entry, Finished) and entry.error:
-            self.error = _last_error(more)
-
-    def _update(self, execution_id: ExecutionId, entry: DisplayUpdated) -> None:
-        for target in entry.targets:
-            if target.execution_id != execution_id or target.index >= len(self.outputs):
-                continue
-            update = self._unpack(entry.outputs, entry.blobs)
-            if not update:
-                continue
-            changed = {key: update[0].get(key, {}) for key in ("data", "metadata")}
-            self.outputs[target.index] = {**self.outputs[target.index], **changed}
-            self.blobs = [
-                ref for ref in self.blobs if ref.at[0] != target.index or ref.at[1] not in changed
-            ]
-            self.blobs += [_moved(ref, target.index) for ref in entry.blobs]
+def _last(kind: type[E], lines: Sequence[Line]) -> E | None:
+    return next((line.entry for line in reversed(lines) if isinstance(line.entry, kind)), None)
 
 
-def _moved(ref: BlobRef, index: int) -> BlobRef:
-    return replace(ref, at=(index, *ref.at[1:]))
+def _review(state: SessionState, seq: int, own: Reviewed | None) -> Review | None:
+    """Return what was said of an execution itself, or else of all that its session had run."""
+    said = None if own is None else review_of(own)
+    if said is None and seq <= state.reviewed_up_to:
+        return state.session.review
+    return said
 
 
-def _last_error(outputs: Sequence[Output]) -> ExecutionError | None:
-    for output in reversed(outputs):
-        if output.get("output_type") == "error":
-            return ExecutionError(
-                ename=output["ename"], evalue=output["evalue"], traceback=output["traceback"]
-            )
-    return None
+def _input(status: Status, asked: InputAsked | None, folded: Outputs) -> Input | None:
+    """Return what its code asks for; None if it does not (any more)."""
+    if status != "awaiting_input" or asked is None:
+        return None
+    return Input(prompt=folded.text(asked.prompt), password=asked.password, asked_at=asked.at)
+
+
+def _values(
+    accepted: Accepted, finished: Finished | None, folded: Outputs
+) -> dict[str, Value] | None:
+    """Return what its expressions came to; None if there were none, or before it has finished."""
+    if accepted.values is None or finished is None:
+        return None
+    if finished.values is not None:
+        data = folded.read(finished.values)
+        return None if data is None else _decode_values(data)
+    asked = folded.read(accepted.values)
+    why = f"The execution has ended as {finished.status} before it came to that."
+    return {name: Value.not_evaluated(why) for name in msgspec.json.decode(asked or b"{}")}
+
+
+def _changes(
+    finished: Finished | None, written: FilesWritten | None, folded: Outputs
+) -> Changes | None:
+    named = (finished and finished.variables, written and written.files)
+    found = [data for data in (folded.read(d) for d in named if d) if data is not None]
+    if not found:
+        return None
+    told: dict[str, Any] = {}
+    for data in found:
+        told |= msgspec.json.decode(data)
+    return msgspec.convert(told, Changes)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import HistoryUnavailable
 from ..models import Chain
-from ..records import Closed, Entry, Opened, Payload
+from ..records import Closed, Entry, LedgerEntry, Opened, Payload
 from ..types import Digest, SessionId
 from .amending import amend_session
 from .blobs import BlobStore
@@ -146,7 +146,9 @@ class History(HistoryReader):
             self._note(session_id, True)
             return session
 
-    def decide(self, session_id: SessionId, entries: Sequence[Entry]) -> None:
+    def decide(
+        self, session_id: SessionId, entries: Sequence[Entry], payloads: Sequence[Payload] = ()
+    ) -> None:
         """Record what a person decides about a session, open or closed; durable on return.
 
         Raises
@@ -157,11 +159,11 @@ class History(HistoryReader):
         with self._lock:
             live = self._live.get(session_id)
             if live is not None:
-                live.append(entries)
+                live.append(entries, payloads)
                 return
             ledger = self._begin()
             try:
-                chain = amend_session(self._session_folder(session_id), entries)
+                chain = amend_session(self._session_folder(session_id), entries, payloads)
             except OSError as error:
                 raise self._unavailable(error) from error
             self._note(session_id, True)
@@ -169,6 +171,28 @@ class History(HistoryReader):
                 ledger.session_amended(session_id, entries[-1].at, entries[-1].by, chain)
             except HistoryUnavailable as error:
                 self._log.warning("That %s goes on is not yet in the ledger: %s", session_id, error)
+
+    def note(self, entry: LedgerEntry) -> None:
+        """Record in the ledger what concerns all sessions; durable on return.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If it is not recorded.
+        """
+        with self._lock:
+            try:
+                self._begin().note(entry)
+            except OSError as error:
+                raise self._unavailable(error) from error
+
+    def note_owed(self, entry: LedgerEntry) -> None:
+        """Record in the ledger what has happened; if that cannot be written now, later."""
+        with self._lock:
+            try:
+                self._begin().note_owed(entry)
+            except (OSError, HistoryUnavailable) as error:
+                self._log.warning("Not yet in the ledger: %s (%s)", type(entry).__name__, error)
 
     def _begin(self) -> Ledger:
         """Return the ledger, taken or made now if there is none or its file was deleted."""

@@ -40,6 +40,11 @@ def check_execution_id(text: str) -> ExecutionId:
     return ExecutionId(text)
 
 
+def is_execution_id(text: str) -> bool:
+    """Tell whether `text` may be the id of an execution, or of the cell that it made."""
+    return _EXECUTION.fullmatch(text) is not None
+
+
 def check_digest(text: str) -> Digest:
     """Return `text` as a digest.
 

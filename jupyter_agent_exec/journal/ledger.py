@@ -152,6 +152,26 @@ class Ledger:
         """
         self._append_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
 
+    def note(self, entry: LedgerEntry) -> None:
+        """Say what concerns all sessions.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If it cannot be written.
+        """
+        self._append([entry])
+
+    def note_owed(self, entry: LedgerEntry) -> None:
+        """Say what concerns all sessions; kept as `session_closed` is.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If it cannot be written now.
+        """
+        self._append_owed(entry)
+
     def close(self) -> None:
         """Let go of it. Idempotent."""
         self._journal.close()

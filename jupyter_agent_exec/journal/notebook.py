@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
-from ..models import Omitted, Session
+from ..models import Approval, Omitted, Session
 from ..records import ExecutionRecord, KernelStarted, PersonRan, digest_of
 from ..types import JSON, ExecutionId
 from .blobs import BlobStore
-from .fold import PARTS_OF_EXECUTIONS, execution_record, executions_of, session_after
+from .fold import SessionState, execution_record, executions_of, session_after
 from .reading import Line, Range, lines, lines_at
 
 SCHEMA_VERSION: Final = 1
@@ -26,8 +26,8 @@ SCHEMA_VERSION: Final = 1
 _CHUNK_CHARACTERS: Final = 1 << 16
 
 _SESSION_FIELDS: Final = (
-    "id", "agent", "title", "target", "path", "record_people", "username", "status",
-    "close_reason", "opened_at", "closed_at"
+    "id", "agent", "title", "target", "path", "record_people", "approval", "username",
+    "status", "close_reason", "opened_at", "closed_at"
 )  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def cell(record: ExecutionRecord) -> dict[str, Any]:
         "source_sha256": digest_of(record.source.encode("utf-8")),
         "entry_hash": record.entry_hash,
         "outputs_complete": record.outputs_complete,
-        "review": None,
+        "review": None if record.review is None else msgspec.to_builtins(record.review),
     }
     if record.omitted != Omitted():
         metadata["omitted"] = msgspec.to_builtins(record.omitted)
@@ -59,6 +59,10 @@ def cell(record: ExecutionRecord) -> dict[str, Any]:
         metadata["init"] = True
     if record.reason is not None:
         metadata["reason"] = record.reason
+    if record.revises is not None:
+        metadata["revises"] = record.revises
+    if record.approval is not None:
+        metadata["approval"] = _approval(record.approval)
     return {
         "cell_type": "code",
         "execution_count": record.execution_count,
@@ -67,6 +71,25 @@ def cell(record: ExecutionRecord) -> dict[str, Any]:
         "outputs": record.outputs,
         "source": record.source,
     }
+
+
+def _exported(record: ExecutionRecord) -> dict[str, Any]:
+    """Return an execution as an export has it: with what it changed, and what was asked for."""
+    told = cell(record)
+    if record.changes is not None:
+        told["metadata"]["agent_exec"]["changes"] = msgspec.to_builtins(record.changes)
+    if record.values is not None:
+        told["metadata"]["agent_exec"]["values"] = msgspec.to_builtins(record.values)
+    return told
+
+
+def _approval(approval: Approval) -> dict[str, Any]:
+    """Return what became of an asking; of the source that was asked for, the digest."""
+    told: dict[str, Any] = msgspec.to_builtins(approval)
+    asked = approval.asked_source
+    del told["asked_source"], told["before"]
+    told["asked_source_sha256"] = None if asked is None else digest_of(asked.encode("utf-8"))
+    return told
 
 
 def notebook_chunks(
@@ -91,7 +114,7 @@ def notebook_chunks(
     """
     chunk, size, separator = ['{"cells":['], 0, "\n"
     for record in executions:
-        text = dump(cell(record))
+        text = dump(_exported(record))
         chunk += (separator, text)
         size, separator = size + len(text), ",\n"
         if size >= _CHUNK_CHARACTERS:
@@ -112,23 +135,24 @@ def journal_notebook(path: Path, blobs: BlobStore) -> Iterator[str]:
     OSError
         If the journal cannot be read.
     """
-    session: Session | None = None
+    state: SessionState | None = None
     started: KernelStarted | None = None
     places: dict[ExecutionId, list[Range]] = {}
     events: list[dict[str, JSON]] = []
     for line in lines(path):
-        session = session_after(session, line)
+        state = session_after(state, line)
         if isinstance(line.entry, KernelStarted):
             started = line.entry
-        for execution_id in executions_of(line.entry):
+        told_of = executions_of(line.entry)
+        for execution_id in told_of:
             places.setdefault(execution_id, []).append(line.at)
-        if not isinstance(line.entry, PARTS_OF_EXECUTIONS):
+        if not told_of:
             events.append(_event(line, blobs))
-    if session is None:
+    if state is None:
         return
     yield from notebook_chunks(
-        session,
-        _executions(path, session, places, blobs),
+        state.session,
+        _executions(path, state, places, blobs),
         events=events,
         started=started,
     )
@@ -175,13 +199,13 @@ _encode = json.JSONEncoder(
 
 def _executions(
     path: Path,
-    session: Session,
+    state: SessionState,
     places: Mapping[ExecutionId, Sequence[Range]],
     blobs: BlobStore,
 ) -> Iterator[ExecutionRecord]:
     with path.open("rb") as file:
         for ranges in places.values():
-            record = execution_record(session, lines_at(file.fileno(), ranges), blobs.find)
+            record = execution_record(state, lines_at(file.fileno(), ranges), blobs.find)
             if record is not None:
                 yield record
 

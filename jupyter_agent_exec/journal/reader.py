@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
 from ..errors import BlobNotFound, ExecutionNotFound, HistoryUnavailable, SessionNotFound
-from ..models import SearchHit, SearchResults, Session
+from ..models import JournalEvent, SearchResults, Session
 from ..records import ExecutionRecord
-from ..types import Digest, ExecutionId, SessionId, SessionStatus, Status
-from . import query
+from ..types import Digest, ExecutionId, SessionId, SessionStatus, TargetKind
+from . import listing, query
 from .blobs import BlobStore
-from .fold import execution_record
+from .discarded import DiscardedCells, discarded_cells
+from .fold import SessionState, execution_record
 from .ids import check_digest, check_execution_id, check_session_id
 from .index import Index
 from .notebook import journal_notebook
+from .query import Criteria, Pictured
 from .reading import Range, lines_at
 from .tables import parse_ranges
 
-Place = tuple[Session, list[Range]]
+Place = tuple[SessionState, list[Range]]
 
 
 class HistoryReader:
@@ -56,50 +58,61 @@ class HistoryReader:
             If there is none with this id.
         """
         checked = check_session_id(session_id)
-        return self._index.ask(lambda connection: _session(connection, checked))
+        return self._index.ask(lambda connection: listing.session(connection, checked))
 
     def sessions(
         self,
         *,
         status: SessionStatus | None = None,
         agent: str | None = None,
+        target: TargetKind | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        unreviewed: bool | None = None,
+        token: str | None = None,
         after: str | None = None,
         limit: int = 50,
-    ) -> tuple[list[Session], SessionId | None]:
-        """Return sessions, the newest first, and where to go on, or None at the end.
+    ) -> tuple[list[Session], str | None]:
+        """Return sessions, and where to go on, or None at the end.
+
+        The open ones come first, then the closed, each the newest first.
 
         Parameters
         ----------
-        status, agent
+        status, agent, target
             Only sessions with these.
+        since, until
+            Bounds on the time at which they were opened, both included: a date or a time.
+        unreviewed
+            Only sessions with executions that nobody has reviewed, or only others.
+        token
+            Only sessions that were opened with this agent token.
         after
-            The id with which the page before ended.
+            Where the page before said to go on, or a session's id.
         limit
             The most to return.
 
         Raises
         ------
         InvalidRequest
-            If the limit is out of bounds.
+            If a value is none that could be; `field` says which.
         SessionNotFound
-            If `after` cannot be the id of a session.
+            If `after` cannot be where a page ended.
         """
         query.check_limit(limit)
-        where, values = ["record IS NOT NULL"], []
-        for condition, value in (
-            ("status = ?", status),
-            ("agent = ?", agent),
-            ("id < ?", None if after is None else check_session_id(after)),
-        ):
-            if value is not None:
-                where.append(condition)
-                values.append(value)
-        sql = f"SELECT record FROM sessions WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"  # noqa: S608
-        rows = self._index.ask(
-            lambda connection: connection.execute(sql, (*values, limit + 1)).fetchall()
+        wanted = listing.wanted_sessions(
+            status=status,
+            agent=agent,
+            target=target,
+            since=since,
+            until=until,
+            unreviewed=unreviewed,
+            token=token,
+            after=after,
         )
-        records = [msgspec.json.decode(row[0], type=Session) for row in rows[:limit]]
-        return records, records[-1].id if len(rows) > limit else None
+        found = self._index.ask(lambda connection: listing.sessions(connection, wanted, limit + 1))
+        more = len(found) > limit
+        return found[:limit], listing.place_of(found[limit - 1]) if more else None
 
     def execution(self, execution_id: str) -> ExecutionRecord:
         """Return an execution.
@@ -117,13 +130,31 @@ class HistoryReader:
             ).fetchone()
             if row is None:
                 raise ExecutionNotFound("There is no such execution.", execution_id=checked)
-            return _session(connection, row[0]), parse_ranges(row[1])
+            return listing.state(connection, row[0]), parse_ranges(row[1])
 
-        session, ranges = self._index.ask(find)
-        records = self._records(session, [ranges])
+        state, ranges = self._index.ask(find)
+        records = self._records(state, [ranges])
         if not records:
             raise ExecutionNotFound("There is no such execution.", execution_id=checked)
         return records[0]
+
+    def session_of(self, execution_id: str) -> SessionId:
+        """Return the session of an execution.
+
+        Raises
+        ------
+        ExecutionNotFound
+            If there is none with this id.
+        """
+        checked = check_execution_id(execution_id)
+        row: tuple[SessionId] | None = self._index.ask(
+            lambda connection: connection.execute(
+                "SELECT session_id FROM executions WHERE id = ?", (checked,)
+            ).fetchone()
+        )
+        if row is None:
+            raise ExecutionNotFound("There is no such execution.", execution_id=checked)
+        return row[0]
 
     def executions(
         self,
@@ -132,6 +163,7 @@ class HistoryReader:
         after: int | None = None,
         before: int | None = None,
         limit: int = 50,
+        brief: bool = False,
     ) -> tuple[list[ExecutionRecord], int | None]:
         """Return a session's executions in order, and where to go on, or None at the end.
 
@@ -145,6 +177,8 @@ class HistoryReader:
             The last ones before this `seq`; `after` is then not looked at.
         limit
             The most to return.
+        brief
+            Leave out what is large in their outputs, and do not read it.
 
         Raises
         ------
@@ -155,26 +189,59 @@ class HistoryReader:
         """
         checked = check_session_id(session_id)
         query.check_limit(limit)
-        condition, order, seq = ("seq > ?", "ASC", after or 0)
-        if before is not None:
-            condition, order, seq = ("seq < ?", "DESC", before)
-        sql = (
-            f"SELECT ranges FROM executions WHERE session_id = ? AND {condition}"  # noqa: S608
-            f" ORDER BY seq {order} LIMIT ?"
+        page = self._index.ask(
+            lambda connection: listing.executions(
+                connection, checked, after=after, before=before, limit=limit
+            )
         )
+        records = self._records(page.state, page.places, brief=brief)
+        if brief:
+            records = [
+                replace(record, brief=replace(record.brief, images=page.images.get(record.id, ())))
+                for record in records
+                if record.brief is not None
+            ]
+        last = records[-1].seq if records else page.last_seq
+        return records, last if last < page.last_seq else None
 
-        def find(connection: sqlite3.Connection) -> tuple[Session, list[str], int]:
-            session = _session(connection, checked)
-            rows = connection.execute(sql, (checked, seq, limit)).fetchall()
-            (last,) = connection.execute(
-                "SELECT max(seq) FROM executions WHERE session_id = ?", (checked,)
-            ).fetchone()
-            return session, [row[0] for row in rows], last or 0
+    def last_seq(self, session_id: str) -> int:
+        """Return the `seq` of a session's last execution; 0 if it has none.
 
-        session, found, last = self._index.ask(find)
-        records = self._records(session, [parse_ranges(ranges) for ranges in found])
-        records.sort(key=lambda record: record.seq)
-        return records, records[-1].seq if records and records[-1].seq < last else None
+        Raises
+        ------
+        SessionNotFound
+            If there is none with this id.
+        """
+        checked = check_session_id(session_id)
+        return self._index.ask(lambda connection: listing.state(connection, checked)).last_seq
+
+    def events(
+        self, session_id: str, *, after: int | None = None, limit: int = 50
+    ) -> tuple[list[JournalEvent], int | None]:
+        """Return the entries of a session that are no part of an execution's cell, in order.
+
+        Parameters
+        ----------
+        session_id
+            The session.
+        after
+            Only those that follow the entry with this `n`.
+        limit
+            The most to return.
+
+        Raises
+        ------
+        SessionNotFound
+            If there is none with this id.
+        InvalidRequest
+            If the limit is out of bounds.
+        """
+        checked = check_session_id(session_id)
+        query.check_limit(limit)
+        events = self._index.ask(
+            lambda connection: listing.events(connection, checked, after, limit + 1)
+        )
+        return events[:limit], events[limit - 1].n if len(events) > limit else None
 
     def find_by_key(self, session_id: str, key: str) -> tuple[ExecutionId, Digest] | None:
         """Return the execution asked for with an idempotency key, and its body's digest."""
@@ -188,29 +255,14 @@ class HistoryReader:
         return row
 
     def search(
-        self,
-        q: str | None = None,
-        *,
-        agent: str | None = None,
-        status: Status | None = None,
-        session_id: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        has_image: bool | None = None,
-        after: str | None = None,
-        limit: int = 50,
+        self, criteria: Criteria, *, after: str | None = None, limit: int = 50
     ) -> SearchResults:
         """Find executions, the newest first.
 
         Parameters
         ----------
-        q
-            Words that must all be in the source, the text output or the error; the last may be the
-            start of one; double quotes hold a phrase together. None or blank: filters only.
-        agent, status, session_id, has_image
-            Only executions with these.
-        since, until
-            Bounds on the time at which they were accepted, both included: a date or a time.
+        criteria
+            What must be true of them.
         after
             The id with which the page before ended.
         limit
@@ -221,28 +273,46 @@ class HistoryReader:
         InvalidRequest
             If a value is none that could be; `field` says which.
         SessionNotFound, ExecutionNotFound
-            If `session_id` or `after` is none.
+            If the session's id, or `after`, is none.
         """
         query.check_limit(limit)
-        filters = query.filters(
-            agent=agent,
-            status=status,
-            session_id=None if session_id is None else check_session_id(session_id),
-            since=since,
-            until=until,
-            has_image=has_image,
-        )
-        match = query.match_expression(q) if q is not None and q.strip() else None
         before = None if after is None else check_execution_id(after)
-
-        def find(connection: sqlite3.Connection) -> list[SearchHit]:
-            return query.find(connection, match, filters, before, limit + 1)
-
-        hits = self._index.ask(find)
+        hits = self._index.ask(
+            lambda connection: query.find(connection, criteria, before, limit + 1)
+        )
         more = len(hits) > limit
         return SearchResults(
             hits=hits[:limit], next_after=hits[limit - 1].execution_id if more else None
         )
+
+    def images(
+        self, criteria: Criteria, *, after: str | None = None, limit: int = 50
+    ) -> tuple[list[Pictured], str | None]:
+        """Find images: of one session in order, else the newest first; and where to go on.
+
+        Parameters
+        ----------
+        criteria
+            What must be true of the executions that they came of.
+        after
+            Where the page before said to go on.
+        limit
+            The most to return.
+
+        Raises
+        ------
+        InvalidRequest
+            If a value is none that could be; `field` says which.
+        SessionNotFound, ExecutionNotFound
+            If the session's id, or that in `after`, is none.
+        """
+        query.check_limit(limit)
+        start = None if after is None else query.image_place(after)
+        found = self._index.ask(
+            lambda connection: query.find_images(connection, criteria, start, limit + 1)
+        )
+        more = len(found) > limit
+        return found[:limit], query.place_of_image(found[limit - 1]) if more else None
 
     def blob(self, digest: str) -> tuple[Path, str, int]:
         """Return a large payload's file, its MIME type and its size.
@@ -263,6 +333,26 @@ class HistoryReader:
             if path.is_file():
                 return path, mimetype, size
         raise BlobNotFound("There is no such payload.", digest=checked)
+
+    def has_blob(self, digest: str, token: str) -> bool:
+        """Tell whether a payload is one of a session that was opened with an agent token.
+
+        Raises
+        ------
+        BlobNotFound
+            If no session has one with this digest.
+        """
+        checked = check_digest(digest)
+        rows = self._index.ask(
+            lambda connection: connection.execute(
+                "SELECT DISTINCT s.token IS ? FROM blobs b JOIN sessions s ON s.id = b.session_id"
+                " WHERE b.digest = ?",
+                (token, checked),
+            ).fetchall()
+        )
+        if not rows:
+            raise BlobNotFound("There is no such payload.", digest=checked)
+        return (1,) in rows
 
     def journal_path(self, session_id: str) -> Path:
         """Return where a session's journal is.
@@ -288,21 +378,38 @@ class HistoryReader:
         path = self.journal_path(session_id)
         return journal_notebook(path, self._blobs(SessionId(session_id)))
 
+    def discarded_cells(
+        self, session_id: SessionId, wanted: Collection[ExecutionId]
+    ) -> DiscardedCells:
+        """Return what people took out of a session's notebook, and those `wanted` as they were.
+
+        Raises
+        ------
+        SessionNotFound
+            If there is none with this id.
+        HistoryUnavailable
+            If its journal cannot be read.
+        """
+        path = self.journal_path(session_id)
+        try:
+            return discarded_cells(path, self._blobs(session_id), wanted)
+        except OSError as error:
+            raise _unreadable(session_id, error) from error
+
     def _records(
-        self, session: Session, places: Sequence[Sequence[Range]]
+        self, state: SessionState, places: Sequence[Sequence[Range]], *, brief: bool = False
     ) -> list[ExecutionRecord]:
-        store = self._blobs(session.id)
+        store = self._blobs(state.session.id)
         try:
             with (store.folder.parent / "journal.jsonl").open("rb") as file:
                 records = [
-                    execution_record(session, lines_at(file.fileno(), ranges), store.find)
+                    execution_record(
+                        state, lines_at(file.fileno(), ranges), store.find, brief=brief
+                    )
                     for ranges in places
                 ]
         except OSError as error:
-            raise HistoryUnavailable(
-                f"The journal of this session cannot be read ({error.strerror or error}).",
-                session_id=session.id,
-            ) from error
+            raise _unreadable(state.session.id, error) from error
         return [record for record in records if record is not None]
 
     def _session_folder(self, session_id: SessionId) -> Path:
@@ -312,8 +419,8 @@ class HistoryReader:
         return BlobStore(self._session_folder(session_id) / "blobs")
 
 
-def _session(connection: sqlite3.Connection, session_id: SessionId) -> Session:
-    row = connection.execute("SELECT record FROM sessions WHERE id = ?", (session_id,)).fetchone()
-    if row is None or row[0] is None:
-        raise SessionNotFound("There is no such session.", session_id=session_id)
-    return msgspec.json.decode(row[0], type=Session)
+def _unreadable(session_id: SessionId, error: OSError) -> HistoryUnavailable:
+    return HistoryUnavailable(
+        f"The journal of this session cannot be read ({error.strerror or error}).",
+        session_id=session_id,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from ..errors import HistoryUnavailable
 from ..models import Chain
@@ -55,6 +56,11 @@ class SessionJournal:
         self._lock = threading.Lock()
         self._kept: list[tuple[Sequence[Entry], Sequence[Payload]]] = []
         self._closing: Closed | None = None
+
+    @property
+    def history_dir(self) -> Path:
+        """The folder of the history that it is part of."""
+        return self._journal.path.parents[2]
 
     @property
     def head(self) -> Chain:

@@ -15,35 +15,64 @@ from typing import Final
 
 import msgspec
 
-from ..models import Session
-from ..records import Accepted, BlobRef, DisplayUpdated, ExecutionRecord, Finished, LateOutput
+from ..models import Review, Session
+from ..records import (
+    Accepted,
+    BlobRef,
+    DisplayUpdated,
+    ExecutionRecord,
+    Finished,
+    LateOutput,
+    Reviewed,
+)
 from ..text import transcript
-from ..types import IMAGE_TYPES, Digest, ExecutionId, SessionId
+from ..types import FINAL_STATUSES, IMAGE_TYPES, Digest, ExecutionId, SessionId
 from .blobs import BlobStore
-from .fold import ReadBlob, execution_record, executions_of, session_after
+from .decided import review_of
+from .events import event_of
+from .fold import SessionState, execution_record, executions_of, session_after
+from .outputs import ReadBlob
+from .pictures import pictures_of
 from .reading import Line, Range, lines, lines_at
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 3
 CHUNK_BYTES: Final = 1 << 18
 """About how much of a journal is taken in at once."""
 _TEXT_CHARACTERS: Final = 20_000
 _BASE32: Final = {c: n for n, c in enumerate("0123456789ABCDEFGHJKMNPQRSTVWXYZ")}
 
-_TABLES: Final = frozenset({"sessions", "executions", "blobs", "texts"})
+_NOT_RUN: Final = ("cancelled", "rejected")
+
+_TABLES: Final = frozenset({"sessions", "executions", "blobs", "texts", "images", "events"})
 _SCHEMA: Final = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE sessions (
-    id TEXT PRIMARY KEY, agent TEXT, status TEXT, size INTEGER NOT NULL, record BLOB);
+    id TEXT PRIMARY KEY, agent TEXT, target TEXT, status TEXT, opened_at TEXT,
+    token TEXT, last_seq INTEGER NOT NULL, reviewed_up_to INTEGER NOT NULL, review TEXT,
+    size INTEGER NOT NULL, record BLOB);
+CREATE INDEX sessions_by_status ON sessions (status, id);
+CREATE INDEX sessions_of_token ON sessions (token) WHERE token IS NOT NULL;
 CREATE TABLE executions (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL,
-    seq INTEGER NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL, title TEXT,
-    accepted_at TEXT NOT NULL, images INTEGER NOT NULL, source TEXT NOT NULL,
+    seq INTEGER NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL, target TEXT NOT NULL,
+    title TEXT, accepted_at TEXT NOT NULL, images INTEGER NOT NULL, source TEXT NOT NULL,
+    review TEXT, unreviewed INTEGER NOT NULL,
     ranges TEXT NOT NULL, key TEXT, body_sha256 TEXT);
 CREATE INDEX executions_of_session ON executions (session_id, seq);
 CREATE INDEX executions_of_agent ON executions (agent, number);
 CREATE INDEX executions_by_status ON executions (status, number);
 CREATE INDEX executions_by_key ON executions (session_id, key) WHERE key IS NOT NULL;
 CREATE INDEX executions_with_images ON executions (number) WHERE images > 0;
+CREATE INDEX executions_unreviewed ON executions (session_id, seq) WHERE unreviewed;
+CREATE INDEX executions_asking ON executions (session_id) WHERE status = 'awaiting_approval';
+CREATE TABLE images (
+    number INTEGER, output INTEGER, digest TEXT NOT NULL, mimetype TEXT NOT NULL,
+    width INTEGER, height INTEGER, bytes INTEGER NOT NULL,
+    PRIMARY KEY (number, output)) WITHOUT ROWID;
+CREATE TABLE events (
+    session_id TEXT, n INTEGER, type TEXT NOT NULL, at TEXT NOT NULL, by TEXT,
+    after_seq INTEGER NOT NULL, execution_id TEXT, text TEXT,
+    PRIMARY KEY (session_id, n)) WITHOUT ROWID;
 CREATE TABLE blobs (
     digest TEXT, session_id TEXT, mimetype TEXT NOT NULL, bytes INTEGER NOT NULL,
     PRIMARY KEY (digest, session_id)) WITHOUT ROWID;
@@ -108,42 +137,47 @@ def take_in(
         size = path.stat().st_size
     except FileNotFoundError:
         size = 0
-    start, session = _known(connection, session_id)
+    start, state = indexed(connection, session_id)
     if size < start:
         forget(connection, session_id)
-        start, session = 0, None
+        start, state = 0, None
     if until is not None:
         size = min(size, until)
     if size <= start:
         return None
+    store = BlobStore(folder / "blobs")
     ranges: dict[ExecutionId, list[Line]] = {}
     end = start
     for line in lines(path, start, size):
-        session = session_after(session, line)
+        state = session_after(state, line)
         for execution_id in executions_of(line.entry):
             ranges.setdefault(execution_id, []).append(line)
+        if state is not None:
+            _put_event(connection, state, line, store)
         end = line.at.offset + line.at.length
         if end - start >= CHUNK_BYTES:
             break
     else:
         end = size  # with lines that say nothing to this version
-    if session is not None:
-        store = BlobStore(folder / "blobs")
+    if state is not None:
         with path.open("rb") as file:
             for execution_id, new in ranges.items():
-                _put_execution(connection, session, execution_id, new, file.fileno(), store)
-    _put_session(connection, session_id, session, end)
+                _put_execution(connection, state, execution_id, new, file.fileno(), store)
+    _put_session(connection, session_id, state, end)
     return size if end < size else None
 
 
 def forget(connection: sqlite3.Connection, session_id: SessionId) -> None:
     """Take a session out of the index."""
-    connection.execute(
-        "DELETE FROM texts WHERE rowid IN (SELECT number FROM executions WHERE session_id = ?)",
-        (session_id,),
-    )
+    for table, column in (("texts", "rowid"), ("images", "number")):
+        connection.execute(
+            f"DELETE FROM {table} WHERE {column} IN"  # noqa: S608
+            " (SELECT number FROM executions WHERE session_id = ?)",
+            (session_id,),
+        )
     for table, column in (
         ("executions", "session_id"),
+        ("events", "session_id"),
         ("blobs", "session_id"),
         ("sessions", "id"),
     ):
@@ -155,31 +189,58 @@ def parse_ranges(ranges: str) -> list[Range]:
     return [Range(*pair) for pair in json.loads(ranges)]
 
 
-def _known(connection: sqlite3.Connection, session_id: SessionId) -> tuple[int, Session | None]:
+def indexed(
+    connection: sqlite3.Connection, session_id: SessionId
+) -> tuple[int, SessionState | None]:
+    """Return how many bytes of a session's journal are indexed, and what they add up to."""
     row = connection.execute(
-        "SELECT size, record FROM sessions WHERE id = ?", (session_id,)
+        "SELECT size, record, last_seq, reviewed_up_to FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
     if row is None:
         return 0, None
-    record = None if row[1] is None else msgspec.json.decode(row[1], type=Session)
-    return row[0], record
+    size, record, last_seq, reviewed_up_to = row
+    if record is None:
+        return size, None
+    session = msgspec.json.decode(record, type=Session)
+    return size, SessionState(session=session, last_seq=last_seq, reviewed_up_to=reviewed_up_to)
 
 
 def _put_session(
-    connection: sqlite3.Connection, session_id: SessionId, record: Session | None, size: int
+    connection: sqlite3.Connection, session_id: SessionId, state: SessionState | None, size: int
 ) -> None:
-    columns: tuple[str | bytes | None, ...] = (None, None, None)
-    if record is not None:
-        columns = (record.agent.name, record.status, msgspec.json.encode(record))
+    columns: tuple[str | bytes | int | None, ...] = (None, None, None, None, None, 0, 0, None, None)
+    if state is not None:
+        session = state.session
+        columns = (
+            session.agent.name, target_kind(session), session.status, session.opened_at,
+            None if session.token is None else session.token.id, state.last_seq,
+            state.reviewed_up_to, _verdict(session.review),
+            msgspec.json.encode(session),
+        )  # fmt: skip
     connection.execute(
-        "INSERT OR REPLACE INTO sessions (id, agent, status, record, size) VALUES (?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO sessions (id, agent, target, status, opened_at, token, last_seq,"
+        " reviewed_up_to, review, record, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (session_id, *columns, size),
     )
 
 
+def _put_event(
+    connection: sqlite3.Connection, state: SessionState, line: Line, store: BlobStore
+) -> None:
+    event = event_of(line, state.last_seq, store.find)
+    if event is not None:
+        connection.execute(
+            "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                state.session.id, event.n, event.type, event.at, event.by, event.after_seq,
+                event.execution_id, None if event.text is None else _plain(event.text),
+            ),
+        )  # fmt: skip
+
+
 def _put_execution(
     connection: sqlite3.Connection,
-    session: Session,
+    state: SessionState,
     execution_id: ExecutionId,
     new: Sequence[Line],
     journal_fd: int,
@@ -191,16 +252,20 @@ def _put_execution(
     all_lines = list(new)
     if row is not None:
         all_lines = [*lines_at(journal_fd, parse_ranges(row[1])), *new]
-    record = execution_record(session, all_lines, _searchable(store, all_lines))
+    record = execution_record(state, all_lines, _searchable(store, all_lines))
     if record is None:
         return
     number = _free_number(connection, execution_id) if row is None else row[0]
     accepted = next(line.entry for line in all_lines if isinstance(line.entry, Accepted))
+    review = _own_verdict(all_lines)
+    session = state.session
     connection.execute(
-        "INSERT OR REPLACE INTO executions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO executions"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             number, execution_id, session.id, record.seq, record.status, record.agent.name,
-            session.title, record.accepted_at, _images(record), _plain(record.source[:500]),
+            target_kind(session), session.title, record.accepted_at, _images(record),
+            _plain(record.source[:500]), review, review is None and _has_run(record),
             json.dumps([line.at for line in all_lines]),
             accepted.idempotency_key, accepted.body_sha256,
         ),
@@ -209,7 +274,29 @@ def _put_execution(
         "INSERT OR REPLACE INTO texts (rowid, source, output) VALUES (?, ?, ?)",
         (number, _plain(record.source[:_TEXT_CHARACTERS]), _output_text(record)),
     )
+    _put_images(connection, number, record, store)
     _put_blobs(connection, session.id, new)
+
+
+def _put_images(
+    connection: sqlite3.Connection, number: int, record: ExecutionRecord, store: BlobStore
+) -> None:
+    connection.execute("DELETE FROM images WHERE number = ?", (number,))
+    connection.executemany(
+        "INSERT INTO images VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                number,
+                image.output,
+                image.sha256,
+                image.mimetype,
+                image.width,
+                image.height,
+                image.bytes,
+            )
+            for image in pictures_of(record.blobs, store)
+        ],
+    )
 
 
 def _put_blobs(connection: sqlite3.Connection, session_id: SessionId, new: Sequence[Line]) -> None:
@@ -250,6 +337,25 @@ def _searchable(store: BlobStore, all_lines: Sequence[Line]) -> ReadBlob:
 def _images(record: ExecutionRecord) -> int:
     """Return how many outputs show an image; one in two formats is one image."""
     return len({ref.at[0] for ref in record.blobs if ref.at[-1] in IMAGE_TYPES})
+
+
+def target_kind(session: Session) -> str:
+    """Return of which kind a session's target is."""
+    return str(session.target.__struct_config__.tag)
+
+
+def _own_verdict(all_lines: Sequence[Line]) -> str | None:
+    """Return what people said last of an execution by itself."""
+    said = [line.entry for line in all_lines if isinstance(line.entry, Reviewed)]
+    return _verdict(review_of(said[-1])) if said else None
+
+
+def _verdict(review: Review | None) -> str | None:
+    return None if review is None else review.verdict or "comment"
+
+
+def _has_run(record: ExecutionRecord) -> bool:
+    return record.status in FINAL_STATUSES and record.status not in _NOT_RUN
 
 
 def _output_text(record: ExecutionRecord) -> str:

@@ -202,17 +202,31 @@ def named_payloads(entry: dict[str, Any]) -> list[str]:
 
 _PAYLOAD_FIELDS = {
     "opened": ("init_source",),
-    "accepted": ("source",),
-    "finished": ("outputs", "text"),
+    "accepted": ("source", "values"),
+    "approval_asked": ("source", "before"),
+    "approved": ("source",),
+    "input_asked": ("prompt",),
+    "input_given": ("value",),
+    "finished": ("outputs", "text", "variables", "values"),
+    "files_written": ("files",),
     "late_output": ("outputs",),
     "display_updated": ("outputs",),
     "person_ran": ("source", "outputs"),
+    "cell_discarded": ("cell",),
     "notebook_edit_asked": ("edits",),
     "notebook_edited": ("before", "after"),
 }
 
 
-_AMENDMENTS = ("outputs_accepted", "outputs_discarded", "cell_written")
+_AMENDMENTS = (
+    "outputs_accepted",
+    "outputs_discarded",
+    "outputs_restored",
+    "cell_discarded",
+    "cell_restored",
+    "cell_written",
+    "reviewed",
+)
 """What may follow a session's end: a person's decisions, and what became of the cells then."""
 
 

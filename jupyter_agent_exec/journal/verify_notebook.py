@@ -31,8 +31,8 @@ class _PayloadGoneError(Exception):
 def verify_notebook(notebook: Path, journal: Path) -> Report:
     """Check a journal, and that an exported notebook's cells agree with it.
 
-    Sources, outputs, statuses, counts and entry hashes are compared, in order; cells that are not
-    code are not looked at. The journal may have grown since the export.
+    Sources, outputs, statuses, counts, entry hashes, approvals and reviews are compared, in order;
+    cells that are not code are not looked at. The journal may have grown since the export.
 
     Parameters
     ----------
@@ -102,6 +102,8 @@ def _compare(
         "execution_count": cell.get("execution_count"),
         "status": metadata.get("status"),
         "entry_hash": metadata.get("entry_hash"),
+        "review": metadata.get("review"),
+        "approval": metadata.get("approval"),
         "outputs": [_plain(output) for output in cell.get("outputs", ())],
     }
     differ = [name for name, value in known.told.items() if actual[name] != value]
@@ -115,12 +117,24 @@ def _compare(
         )
 
 
+_GOES_ON = {
+    "dispatched": "running",
+    "input_asked": "awaiting_input",
+    "input_given": "running",
+}
+"""The status that an entry gives an execution."""
+
+
 class _Journal:
     """A journal's first entries, read for what cells they make."""
 
     def __init__(self, path: Path, length: int) -> None:
         self._blobs = path.parent / "blobs"
         self._cells: dict[str, _Cell] = {}
+        self._seqs: dict[str, int] = {}
+        self._asked_for: dict[str, str] = {}
+        self._reviewed: dict[str, Any] = {}
+        self._session_reviewed: tuple[int, Any] = (0, None)
         with path.open("rb") as file:
             for _, data in zip(range(length), file, strict=False):
                 try:
@@ -130,6 +144,10 @@ class _Journal:
 
     def cells(self) -> dict[str, _Cell]:
         """Return the executions in order, with what each cell must hold."""
+        up_to, review = self._session_reviewed
+        for execution_id, cell in self._cells.items():
+            of_session = review if self._seqs[execution_id] <= up_to else None
+            cell.told["review"] = self._reviewed.get(execution_id) or of_session
         return self._cells
 
     def _read(self, line: ParsedLine) -> None:
@@ -137,14 +155,19 @@ class _Journal:
         kind = entry.get("type")
         if kind == "accepted":
             self._cells[entry["execution_id"]] = _Cell(entry["n"], self._asked(line))
-        elif kind == "dispatched":
-            self._cells[entry["execution_id"]].told["status"] = "running"
+        elif kind in _GOES_ON:
+            self._cells[entry["execution_id"]].told["status"] = _GOES_ON[kind]
         elif kind == "finished":
             told = self._cells[entry["execution_id"]].told
             told.update(status=entry["status"], entry_hash=line.hash)
             told["execution_count"] = entry.get("execution_count")
             self._cells[entry["execution_id"]] = _Cell(entry["n"], told)
             self._append(line)
+            self._end_asking(told)
+        elif kind in ("approval_asked", "approved", "rejected"):
+            self._decide(line)
+        elif kind == "reviewed":
+            self._review(line.entry)
         elif kind == "late_output":
             self._append(line)
         elif kind == "display_updated":
@@ -156,11 +179,73 @@ class _Journal:
             "status": "queued",
             "execution_count": None,
             "entry_hash": None,
+            "approval": None,
             "outputs": [],
         }
+        self._seqs[line.entry["execution_id"]] = line.entry["seq"]
+        self._asked_for[line.entry["execution_id"]] = line.entry["source"]
+        self._take_source(told, line)
+        return told
+
+    def _decide(self, line: ParsedLine) -> None:
+        """Take what asked for approval, or what a person decided about that."""
+        entry = line.entry
+        told = self._cells[entry["execution_id"]].told
+        approval = told["approval"]
+        if entry["type"] == "approval_asked":
+            told["status"] = "awaiting_approval"
+            approval = {
+                "status": "asked",
+                "asked_at": entry["at"],
+                "expires_at": entry["expires_at"],
+                "kernel_id": entry.get("kernel_id"),
+                "incarnation": entry["incarnation"],
+                "decided_at": None,
+                "decided_by": None,
+                "reason": None,
+                "asked_source_sha256": None,
+            }
+        elif approval is not None:
+            approval = {
+                **approval,
+                "status": entry["type"],
+                "decided_at": entry["at"],
+                "decided_by": _name(entry["by"]),
+                "reason": entry.get("reason"),
+            }
+        if entry["type"] == "approved":
+            told["status"] = "queued"
+            asked_for = self._asked_for[entry["execution_id"]]
+            if approval is not None and asked_for != entry["source"]:
+                approval["asked_source_sha256"] = asked_for
+        told["approval"] = approval
+        if "source" in entry:
+            self._take_source(told, line)
+
+    def _end_asking(self, told: dict[str, Any]) -> None:
+        if told["approval"] is not None and told["approval"]["status"] == "asked":
+            expired = told["status"] == "rejected"
+            told["approval"]["status"] = "expired" if expired else "withdrawn"
+
+    def _review(self, entry: dict[str, Any]) -> None:
+        execution_id, comment = entry.get("execution_id"), entry.get("comment")
+        review = {
+            "verdict": entry.get("verdict"),
+            "comment": comment,
+            "by": _name(entry["by"]),
+            "at": entry["at"],
+            "whole_session": execution_id is None,
+        }
+        said = review if review["verdict"] or comment else None
+        if execution_id is None:
+            self._session_reviewed = (entry.get("up_to", 0), said)
+        else:
+            self._reviewed[execution_id] = said
+
+    def _take_source(self, told: dict[str, Any], line: ParsedLine) -> None:
+        told.pop("source", None)
         with contextlib.suppress(_PayloadGoneError):  # then the source is not compared
             told["source"] = self._payload(line, line.entry["source"]).decode("utf-8")
-        return told
 
     def _append(self, line: ParsedLine) -> None:
         told = self._cells[line.entry["execution_id"]].told
@@ -203,6 +288,10 @@ class _Journal:
             return (self._blobs / digest).read_bytes()
         except FileNotFoundError:
             raise _PayloadGoneError from None
+
+
+def _name(by: dict[str, Any]) -> str:
+    return by.get("display_name") or by.get("username") or "the server"
 
 
 def _value(data: bytes, encoding: str) -> Any:

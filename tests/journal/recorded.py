@@ -14,6 +14,8 @@ from jupyter_agent_exec.journal.session import SessionJournal
 from jupyter_agent_exec.models import Agent, ExecutionKernel, Limits, ScratchTarget, SessionKernel
 from jupyter_agent_exec.records import (
     Accepted,
+    ApprovalAsked,
+    Approved,
     By,
     Closed,
     Dispatched,
@@ -22,6 +24,7 @@ from jupyter_agent_exec.records import (
     KernelStarted,
     Opened,
     Payload,
+    Reviewed,
 )
 from jupyter_agent_exec.types import ExecutionId, SessionId
 
@@ -145,3 +148,56 @@ def closed() -> Closed:
 def plain_entries(count: int) -> list[Entry]:
     """Return entries that name no payloads."""
     return [dispatched(new_execution_id()) for _ in range(count)]
+
+
+PERSON = By(kind="person", username="grace", display_name="Grace")
+
+
+def asked(
+    execution_id: ExecutionId, source: str, *, before: str | None = None, at: str = AT
+) -> tuple[ApprovalAsked, list[Payload]]:
+    payloads = [Payload.of(text.encode()) for text in (source, before) if text is not None]
+    entry = ApprovalAsked(
+        at=at,
+        by=BY,
+        execution_id=execution_id,
+        source=payloads[0].digest,
+        kernel_id="k-1",
+        incarnation=1,
+        expires_at="2026-11-21T10:00:00.000Z",
+        before=None if before is None else payloads[1].digest,
+    )
+    return entry, payloads
+
+
+def approved(execution_id: ExecutionId, source: str) -> tuple[Approved, Payload]:
+    payload = Payload.of(source.encode())
+    return Approved(at=AT, by=PERSON, execution_id=execution_id, source=payload.digest), payload
+
+
+def reviewed(
+    execution_id: ExecutionId | None,
+    verdict: Any = "approved",
+    comment: str | None = None,
+    *,
+    up_to: int = 0,
+) -> Reviewed:
+    return Reviewed(
+        at=AT,
+        by=PERSON,
+        execution_id=execution_id,
+        verdict=verdict,
+        comment=comment,
+        up_to=up_to,
+    )
+
+
+def ask(
+    session: SessionJournal, seq: int, source: str, *, before: str | None = None
+) -> ExecutionId:
+    """Record an execution that asks for approval."""
+    execution_id = new_execution_id()
+    entry, payload = accepted(execution_id, seq, source)
+    entry_asked, payloads = asked(execution_id, source, before=before)
+    session.append([entry, entry_asked], [payload, *payloads])
+    return execution_id

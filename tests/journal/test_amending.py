@@ -13,13 +13,20 @@ from recorded import (
     finished,
     new_execution_id,
     new_history,
+    run,
     stream,
 )
 
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.models import Document
-from jupyter_agent_exec.records import CellWritten, OutputsAccepted, OutputsDiscarded
+from jupyter_agent_exec.records import (
+    CellDiscarded,
+    CellWritten,
+    OutputsAccepted,
+    OutputsDiscarded,
+    Payload,
+)
 
 
 def written(id, outputs="held"):
@@ -113,6 +120,7 @@ def test_anything_else_after_the_end_is_found(history, session, execution_id, fo
 
 
 def test_a_session_of_another_live_server_is_left_to_that(history, session, execution_id, folder):
+    run(session, 2, '"type":"closed"', [stream('{"type":"closed"}')])
     other = new_history(folder)
     decision = OutputsAccepted(at=AT, by=BY, execution_id=execution_id)
     with pytest.raises(HistoryUnavailable, match="another server"):
@@ -122,3 +130,25 @@ def test_a_session_of_another_live_server_is_left_to_that(history, session, exec
     assert "outputs_accepted" not in [
         json.loads(line)["entry"]["type"] for line in journal.splitlines()
     ]
+
+
+def test_a_payload_comes_with_a_decision_also_after_the_end(history, session, execution_id):
+    cell = Payload.of(b'{"id": "%s"}' % execution_id.encode())
+    large = Payload.of(b'{"outputs": "%s"}' % (b"a" * 10_000))
+    session.close(closed())
+    for payload in (cell, large):
+        entry = CellDiscarded(
+            at=AT,
+            by=BY,
+            execution_id=execution_id,
+            path="a.ipynb",
+            cell_id=execution_id,
+            cell=payload.digest,
+            after=None,
+        )
+        history.decide(session.session_id, [entry], [payload])
+    journal = history.journal_path(session.session_id)
+    *_, first, last = journal.read_text().splitlines()
+    assert cell.digest in json.loads(first)["payloads"]
+    assert "payloads" not in json.loads(last)
+    assert (journal.parent / "blobs" / large.digest).read_bytes() == large.data

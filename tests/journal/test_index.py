@@ -8,10 +8,15 @@ from recorded import PNG, closed, display, new_history, opened, run, stream
 
 from jupyter_agent_exec.errors import InvalidRequest
 from jupyter_agent_exec.journal import tables
+from jupyter_agent_exec.journal.query import Criteria
 
 
-def sources(history, q=None, **filters):
-    return [hit.source for hit in history.search(q, **filters).hits]
+def search(history, q=None, *, after=None, limit=50, **criteria):
+    return history.search(Criteria(q=q, **criteria), after=after, limit=limit)
+
+
+def sources(history, q=None, **criteria):
+    return [hit.source for hit in search(history, q, **criteria).hits]
 
 
 @pytest.fixture
@@ -69,14 +74,14 @@ def test_words_are_words_and_all_must_be_found(history, recorded, q, found):
 @pytest.mark.parametrize("q", ["*", '""', "== ()", '" "', "x" * 1001, "'"])
 def test_a_search_for_nothing_is_refused(history, recorded, q):
     with pytest.raises(InvalidRequest) as caught:
-        history.search(q)
+        search(history, q)
     assert caught.value.detail["field"] == "q"
 
 
 def test_any_text_can_be_searched_for(history, recorded):
     for character in [chr(n) for n in range(1, 0x250)] + ["\ud800", "\u2028", "😀"]:
         for q in (f"a{character}", f"{character}a", f"a {character} b", f'"a{character}b'):
-            history.search(q)
+            search(history, q)
 
 
 def test_filters_narrow_a_search(history, recorded):
@@ -120,7 +125,7 @@ def test_times_bound_a_search(history, recorded, since, until, found):
 )
 def test_a_bad_filter_is_named(history, field, value):
     with pytest.raises(InvalidRequest) as caught:
-        history.search("x", **{field: value})
+        search(history, "x", **{field: value})
     assert caught.value.detail["field"] == field
 
 
@@ -129,7 +134,7 @@ def test_results_come_newest_first_page_by_page(history, session):
         run(session, seq, f"step {seq}", [])
     found, after = [], None
     for _ in range(4):
-        page = history.search("step", after=after, limit=2)
+        page = search(history, "step", after=after, limit=2)
         found += [hit.seq for hit in page.hits]
         after = page.next_after
     assert found == [7, 6, 5, 4, 3, 2, 1]
@@ -139,11 +144,11 @@ def test_results_come_newest_first_page_by_page(history, session):
 def test_a_hit_shows_where_it_matches(history, session):
     long = "x = 1\n" * 200
     run(session, 1, long, [stream("some \u2068needle\u2069 in text")])
-    (hit,) = history.search("needle").hits
+    (hit,) = search(history, "needle").hits
     assert hit.snippet == "some \u2068needle\u2069 in text"
     assert (hit.title, hit.agent, hit.seq, hit.status) == ("Sales", "analyst", 1, "ok")
     assert hit.source == long[:500]
-    assert history.search().hits[0].snippet == ""
+    assert search(history).hits[0].snippet == ""
 
 
 def test_large_and_strange_outputs_are_found_by_their_text(history, session):
@@ -160,7 +165,7 @@ def changed(path, sql):
 def rebuilt(folder):
     history = new_history(folder)
     try:
-        for hit in history.search(has_image=True).hits:
+        for hit in search(history, has_image=True).hits:
             history.blob(history.execution(hit.execution_id).blobs[0].sha256)
         return (
             [record.id for record in history.sessions()[0]],

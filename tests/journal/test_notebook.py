@@ -8,12 +8,16 @@ from importlib.resources import files
 import jsonschema
 import nbformat
 import pytest
+from msgspec.structs import replace
 from recorded import (
     AT,
     BY,
     LANGUAGE,
+    PERSON,
     PNG,
     accepted,
+    approved,
+    ask,
     closed,
     dispatched,
     display,
@@ -21,13 +25,14 @@ from recorded import (
     kernel_started,
     new_execution_id,
     opened,
+    reviewed,
     run,
     stream,
 )
 
 from jupyter_agent_exec.journal.notebook import cell, notebook_chunks
 from jupyter_agent_exec.models import Omitted
-from jupyter_agent_exec.records import Interrupted, LateOutput
+from jupyter_agent_exec.records import ApprovalGranted, Interrupted, LateOutput, Payload, digest_of
 
 SCHEMA = json.loads(
     files("jupyter_agent_exec.journal").joinpath("metadata.schema.json").read_text("utf-8")
@@ -56,6 +61,10 @@ def test_the_schema_is_one():
         lambda cell: cell.update(accepted_at="today"),
         lambda cell: cell.update(entry_hash="0"),
         lambda cell: cell.update(init=False),
+        lambda cell: cell.update(review={"verdict": "fine"}),
+        lambda cell: cell.update(approval={"status": "approved"}),
+        lambda cell: cell.update(changes={}),
+        lambda cell: cell.update(revises="x"),
     ],
 )
 def test_the_schema_refuses_what_is_not_so(history, session, spoil):
@@ -64,6 +73,38 @@ def test_the_schema_refuses_what_is_not_so(history, session, spoil):
     spoil(document["cells"][0]["metadata"]["agent_exec"])
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(SCHEMA).validate(document)
+
+
+def test_what_people_decided_and_what_changed_is_in_the_notebook(history, session):
+    execution_id = ask(session, 1, "asked", before="before")
+    entry, payload = approved(execution_id, "changed")
+    end, payloads = finished(execution_id, [])
+    told = Payload.of(
+        b'{"variables":[{"name":"a","change":"added","type":"int","preview":"1"}],'
+        b'"more_variables":0}'
+    )
+    session.append([entry], [payload])
+    session.append_final([replace(end, variables=told.digest)], [*payloads, told])
+    session.append([reviewed(execution_id, "flagged", "why?"), reviewed(None, up_to=1)])
+    session.append([ApprovalGranted(at=AT, by=PERSON, until=AT)])
+    document = exported(history, session.session_id)
+    (cell,) = document["cells"]
+    metadata = cell["metadata"]["agent_exec"]
+    assert cell["source"] == "changed"
+    assert metadata["review"] == {
+        "verdict": "flagged",
+        "comment": "why?",
+        "by": "Grace",
+        "at": AT,
+        "whole_session": False,
+    }
+    assert metadata["approval"]["decided_by"] == "Grace"
+    assert metadata["approval"]["asked_source_sha256"] == digest_of(b"asked")
+    assert metadata["changes"]["variables"][0]["preview"] == "1"
+    about = document["metadata"]["agent_exec"]
+    assert about["session"]["approval"] == "none"
+    kinds = [event["type"] for event in about["events"]]
+    assert kinds == ["opened", "reviewed", "approval_granted"]
 
 
 def test_a_session_is_a_valid_notebook_with_its_record(history, session):

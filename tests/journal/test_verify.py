@@ -10,13 +10,17 @@ import pytest
 from recorded import (
     AT,
     BY,
+    PERSON,
     PNG,
+    approved,
+    ask,
     closed,
     display,
     finished,
     kernel_started,
     new_session_id,
     opened,
+    reviewed,
     run,
     stream,
 )
@@ -29,7 +33,7 @@ from jupyter_agent_exec.journal.verify import (
     verify_session,
 )
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook as check_notebook
-from jupyter_agent_exec.records import DisplayUpdated, LateOutput, OutputRef, digest_of
+from jupyter_agent_exec.records import DisplayUpdated, LateOutput, OutputRef, Rejected, digest_of
 
 
 @pytest.fixture
@@ -302,6 +306,82 @@ def test_a_changed_cell_is_found(made, notebook, change, n):
     change(document["cells"])
     notebook.write_text(json.dumps(document), "utf-8")
     assert found(check_notebook(notebook, made)) == [(Outcome.ALTERED, n)]
+
+
+@pytest.fixture
+def decided(history, session, folder):
+    """Entries: 0 opened, 1-4 changed and approved, 5-8 rejected, 9 and 10 reviews, 11 closed."""
+    changed = ask(session, 1, "asked")
+    entry, payload = approved(changed, "changed")
+    end, payloads = finished(changed, [])
+    session.append([entry, end], [payload, *payloads])
+    not_run = ask(session, 2, "rm()", before="ls()")
+    no = Rejected(at=AT, by=PERSON, execution_id=not_run, reason="No.")
+    session.append([no, finished(not_run, [], "rejected")[0]])
+    session.append([reviewed(changed, "flagged", "why?"), reviewed(None, up_to=2)])
+    session.close(closed())
+    return history.journal_path(session.session_id)
+
+
+@pytest.fixture
+def export(history, decided, tmp_path):
+    path = tmp_path / "decided.ipynb"
+    path.write_text("".join(history.notebook(decided.parent.name)), "utf-8")
+    return path
+
+
+def test_an_export_tells_what_people_decided(decided, export, folder):
+    assert verify_history(folder).outcome is Outcome.WHOLE
+    assert check_notebook(export, decided).findings == []
+    document = json.loads(export.read_text("utf-8"))
+    changed, not_run = (cell["metadata"]["agent_exec"] for cell in document["cells"])
+    assert (changed["review"]["verdict"], changed["approval"]["status"]) == ("flagged", "approved")
+    assert (not_run["review"]["verdict"], not_run["approval"]["reason"]) == ("approved", "No.")
+    events = document["metadata"]["agent_exec"]["events"]
+    assert [event["type"] for event in events] == ["opened", "reviewed", "closed"]
+
+
+@pytest.mark.parametrize(
+    ("change", "n"),
+    [
+        (lambda changed, _: changed["review"].update(verdict="approved"), 4),
+        (lambda changed, _: changed["review"].update(by="Ada"), 4),
+        (lambda changed, _: changed.update(review=None), 4),
+        (lambda _, not_run: not_run["review"].update(whole_session=False), 8),
+        (lambda changed, _: changed["approval"].update(asked_source_sha256=None), 4),
+        (lambda changed, _: changed["approval"].update(decided_by="Ada"), 4),
+        (lambda changed, _: changed.pop("approval"), 4),
+        (lambda _, not_run: not_run["approval"].update(status="approved", reason=None), 8),
+    ],
+)
+def test_a_changed_decision_is_found(decided, export, change, n):
+    document = json.loads(export.read_text("utf-8"))
+    change(*(cell["metadata"]["agent_exec"] for cell in document["cells"]))
+    export.write_text(json.dumps(document), "utf-8")
+    assert found(check_notebook(export, decided)) == [(Outcome.ALTERED, n)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'"verdict":"flagged"', b'"verdict":"approved"'),
+        (b'"type":"rejected"', b'"type":"approved"'),
+        (b'"reason":"No."', b'"reason":"Yes"'),
+        (b'"expires_at":"2026', b'"expires_at":"2027'),
+    ],
+)
+def test_a_decision_that_was_altered_in_the_journal_is_found(decided, folder, before, after):
+    content = decided.read_bytes()
+    assert before in content
+    decided.write_bytes(content.replace(before, after))
+    assert verify_history(folder).outcome is Outcome.ALTERED
+
+
+@pytest.mark.parametrize("text", ["asked", "changed", "ls()"])
+def test_a_source_that_was_decided_about_is_a_payload_that_is_checked(decided, folder, text):
+    content = decided.read_text("utf-8")
+    decided.write_text(content.replace(f'"{text}"', '"other"'), "utf-8")
+    assert verify_history(folder).outcome is Outcome.ALTERED
 
 
 def test_cells_in_another_order_are_found(made, notebook):

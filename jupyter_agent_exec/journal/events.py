@@ -1,0 +1,143 @@
+"""Entries of a journal that are no part of an execution's cell, each as one line. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ..models import JournalEvent
+from ..records import (
+    Accepted,
+    ApprovalAsked,
+    ApprovalGranted,
+    By,
+    CellDiscarded,
+    CellRestored,
+    CellWritten,
+    Closed,
+    Dispatched,
+    DisplayUpdated,
+    FileDeleted,
+    FilesWritten,
+    FileUnchanged,
+    FileUploaded,
+    Finished,
+    InputAsked,
+    InputGiven,
+    Interrupted,
+    JournalEntry,
+    KernelEnded,
+    KernelStarted,
+    LateOutput,
+    NotebookCreated,
+    NotebookEditAsked,
+    NotebookEdited,
+    NotebookEditRefused,
+    NotebookMoved,
+    Opened,
+    PersonRan,
+    Rejected,
+    Reviewed,
+)
+from ..types import Digest
+from .outputs import ReadBlob
+from .reading import Line
+
+MAX_CHARACTERS: Final = 500
+"""Of an event's text."""
+
+_IN_CELLS: Final = (
+    Opened,
+    Accepted,
+    ApprovalAsked,
+    Dispatched,
+    Finished,
+    FilesWritten,
+    LateOutput,
+    DisplayUpdated,
+    CellWritten,
+)
+"""What an execution's cell, or the session itself, shows."""
+
+_WITH_PATHS: Final = (
+    NotebookCreated,
+    NotebookEditAsked,
+    NotebookEdited,
+    CellDiscarded,
+    CellRestored,
+    FileUploaded,
+    FileDeleted,
+    FileUnchanged,
+)
+"""What is said of these is the path that they are about."""
+
+
+def event_of(line: Line, last_seq: int, read_blob: ReadBlob) -> JournalEvent | None:
+    """Return a line as an event; None if it is none.
+
+    Parameters
+    ----------
+    line
+        The line.
+    last_seq
+        Of the last execution that was accepted before it; 0 if none was.
+    read_blob
+        Reads a payload that does not stand on the line.
+    """
+    entry = line.entry
+    if isinstance(entry, _IN_CELLS):
+        return None
+    said = _text_of(entry)
+    if (named := _said_in(entry)) is not None:
+        said = line.payloads.get(named)
+        if said is None and (data := read_blob(named)) is not None:
+            said = data.decode("utf-8", "replace")
+    return JournalEvent(
+        n=entry.n,
+        type=_type_of(entry),
+        at=entry.at,
+        by=_name_of(entry.by),
+        after_seq=last_seq,
+        execution_id=getattr(entry, "execution_id", None),
+        text=None if said is None else _one_line(said) or None,
+    )
+
+
+def _said_in(entry: JournalEntry) -> Digest | None:
+    """Return which payload is said of an entry."""
+    if isinstance(entry, PersonRan):
+        return entry.source
+    if isinstance(entry, InputAsked):
+        return entry.prompt
+    return entry.value if isinstance(entry, InputGiven) else None
+
+
+def _text_of(entry: JournalEntry) -> str | None:
+    if isinstance(entry, (KernelStarted, Interrupted, Rejected, Closed)):
+        return entry.reason
+    if isinstance(entry, (KernelEnded, NotebookEditRefused)):
+        return entry.message
+    if isinstance(entry, NotebookMoved):
+        return f"{entry.before} → {entry.path}"
+    if isinstance(entry, _WITH_PATHS):
+        return entry.path
+    if isinstance(entry, ApprovalGranted):
+        return entry.until
+    if isinstance(entry, Reviewed):
+        return ": ".join(part for part in (entry.verdict, entry.comment) if part)
+    return None
+
+
+def _type_of(entry: JournalEntry) -> str:
+    tag: Any = entry.__struct_config__.tag
+    return str(tag)
+
+
+def _name_of(by: By) -> str | None:
+    if by.kind == "agent" and by.agent is not None:
+        return by.agent
+    return by.display_name or by.username
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text[: 4 * MAX_CHARACTERS].split())
+    return line if len(line) <= MAX_CHARACTERS else line[: MAX_CHARACTERS - 1] + "…"

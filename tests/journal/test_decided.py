@@ -1,0 +1,360 @@
+from __future__ import annotations
+
+import json
+
+import nbformat
+import pytest
+from msgspec.structs import replace
+from recorded import (
+    AT,
+    PERSON,
+    approved,
+    ask,
+    asked,
+    closed,
+    dispatched,
+    finished,
+    new_history,
+    reviewed,
+    run,
+)
+
+from jupyter_agent_exec.journal.notebook import cell
+from jupyter_agent_exec.journal.query import Criteria
+from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.models import Document
+from jupyter_agent_exec.records import (
+    SERVER,
+    ApprovalGranted,
+    CellDiscarded,
+    CellRestored,
+    CellWritten,
+    FilesWritten,
+    OutputsAccepted,
+    OutputsDiscarded,
+    OutputsRestored,
+    Payload,
+    Rejected,
+    digest_of,
+)
+from jupyter_agent_exec.types import CellId
+
+
+def end(session, execution_id, status="ok"):
+    entry, payloads = finished(execution_id, [], status)
+    session.append_final([entry], payloads)
+
+
+# -- approval --------------------------------------------------------------------------------------
+
+
+def test_what_asks_waits_for_approval(history, session):
+    execution_id = ask(session, 1, "rm()", before="ls()")
+    record = history.execution(execution_id)
+    assert (record.status, record.source) == ("awaiting_approval", "rm()")
+    approval = record.approval
+    assert approval is not None
+    assert (approval.status, approval.before, approval.decided_by) == ("asked", "ls()", None)
+    assert (approval.asked_at, approval.kernel_id, approval.incarnation) == (AT, "k-1", 1)
+    assert approval.expires_at == "2026-11-21T10:00:00.000Z"
+
+
+def test_what_is_approved_waits_for_its_turn_and_then_runs(history, session):
+    execution_id = ask(session, 1, "1")
+    entry, payload = approved(execution_id, "1")
+    session.append([entry], [payload])
+    assert history.execution(execution_id).status == "queued"
+    session.append([dispatched(execution_id)])
+    end(session, execution_id)
+    record = history.execution(execution_id)
+    assert record.status == "ok"
+    assert record.approval is not None
+    assert (record.approval.status, record.approval.decided_by) == ("approved", "Grace")
+    assert record.approval.asked_source is None
+
+
+def test_what_a_person_changed_is_what_ran_and_both_are_told(history, session):
+    execution_id = ask(session, 1, "rm('*')")
+    entry, payload = approved(execution_id, "rm('a')")
+    session.append([entry], [payload])
+    record = history.execution(execution_id)
+    assert record.source == "rm('a')"
+    assert record.approval is not None
+    assert record.approval.asked_source == "rm('*')"
+    assert [hit.source for hit in history.search(Criteria()).hits] == ["rm('a')"]
+
+
+def test_what_asks_anew_is_undecided_again(history, session):
+    execution_id = ask(session, 1, "1")
+    entry, payload = approved(execution_id, "2")
+    again, payloads = asked(execution_id, "2")
+    session.append([entry, again], [payload, *payloads])
+    record = history.execution(execution_id)
+    assert (record.status, record.source) == ("awaiting_approval", "2")
+    assert record.approval is not None
+    assert (record.approval.status, record.approval.asked_source) == ("asked", None)
+    entry, payload = approved(execution_id, "2")
+    session.append([entry], [payload])
+    assert history.execution(execution_id).approval.asked_source == "1"
+
+
+def test_what_is_rejected_says_why(history, session):
+    execution_id = ask(session, 1, "1")
+    session.append([Rejected(at=AT, by=PERSON, execution_id=execution_id, reason="No.")])
+    end(session, execution_id, "rejected")
+    record = history.execution(execution_id)
+    assert record.status == "rejected"
+    assert record.approval is not None
+    assert (record.approval.status, record.approval.reason) == ("rejected", "No.")
+    assert history.session(session.session_id).unreviewed == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "told"), [("rejected", "expired"), ("cancelled", "withdrawn"), ("lost", "withdrawn")]
+)
+def test_what_nobody_decided_says_how_it_ended(history, session, status, told):
+    execution_id = ask(session, 1, "1")
+    end(session, execution_id, status)
+    assert history.execution(execution_id).approval.status == told
+
+
+def test_what_did_not_ask_has_no_approval(history, session):
+    assert history.execution(run(session, 1, "1", [])).approval is None
+
+
+def test_what_is_granted_ends_with_the_session(history, session):
+    def until():
+        return history.session(session.session_id).approved_until
+
+    session.append([ApprovalGranted(at=AT, by=PERSON, until=AT)])
+    assert until() == AT
+    session.append([ApprovalGranted(at=AT, by=PERSON, until=None)])
+    assert until() is None
+    session.append([ApprovalGranted(at=AT, by=PERSON, until=AT)])
+    session.close(closed())
+    assert until() is None
+
+
+# -- review ----------------------------------------------------------------------------------------
+
+
+def test_the_last_review_counts_and_may_be_taken_back(history, session):
+    execution_id = run(session, 1, "1", [])
+    assert history.execution(execution_id).review is None
+    session.append([reviewed(execution_id, "approved"), reviewed(execution_id, "flagged", "why?")])
+    review = history.execution(execution_id).review
+    assert (review.verdict, review.comment, review.by, review.at, review.whole_session) == (
+        "flagged", "why?", "Grace", AT, False,
+    )  # fmt: skip
+    session.append([reviewed(execution_id, None)])
+    assert history.execution(execution_id).review is None
+
+
+def test_a_session_s_review_counts_where_there_is_no_own(history, session):
+    executions = [run(session, seq, "1", []) for seq in (1, 2, 3)]
+    session.append([reviewed(executions[0], "flagged")])
+    session.append([reviewed(None, "approved", "all fine", up_to=2)])
+
+    def verdicts():
+        records, _ = history.executions(session.session_id, brief=True)
+        return [
+            None if r.review is None else (r.review.verdict, r.review.whole_session)
+            for r in records
+        ]
+
+    assert verdicts() == [("flagged", False), ("approved", True), None]
+    review = history.session(session.session_id).review
+    assert (review.verdict, review.comment, review.whole_session) == ("approved", "all fine", True)
+    session.append([reviewed(executions[0], None)])
+    assert verdicts() == [("approved", True), ("approved", True), None]
+    session.append([reviewed(None, None)])
+    assert verdicts() == [None, None, None]
+    assert history.session(session.session_id).review is None
+
+
+# -- changes ---------------------------------------------------------------------------------------
+
+
+def test_changes_of_variables_and_of_files_are_one(history, session):
+    variables = {
+        "variables": [{"name": "df", "change": "added", "type": "DataFrame", "shape": [3, 2]}],
+        "more_variables": 4,
+    }
+    files = {
+        "files": [{"path": "a.csv", "bytes": 7, "modified_at": AT}],
+        "more_files": 0,
+    }
+    execution_id = ask(session, 1, "1")
+    entry, payloads = finished(execution_id, [])
+    told = [Payload.of(json.dumps(part).encode()) for part in (variables, files)]
+    session.append_final(
+        [
+            replace(entry, variables=told[0].digest),
+            FilesWritten(at=AT, by=SERVER, execution_id=execution_id, files=told[1].digest),
+        ],
+        [*payloads, *told],
+    )
+    (record,), _ = history.executions(session.session_id, brief=True)
+    changes = record.changes
+    assert changes is not None
+    assert [(v.name, v.change, v.shape) for v in changes.variables] == [("df", "added", [3, 2])]
+    assert [(f.path, f.bytes) for f in changes.files] == [("a.csv", 7)]
+    assert (changes.more_variables, changes.more_files) == (4, 0)
+
+
+def test_what_is_not_recorded_is_null(history, session):
+    assert history.execution(run(session, 1, "1", [])).changes is None
+
+
+# -- in the notebook -------------------------------------------------------------------------------
+
+
+def written(execution_id, outputs="held", status="written"):
+    document = Document(
+        path="a.ipynb",
+        cell_id=CellId("c"),
+        via="contents",
+        status=status,
+        outputs=outputs,
+        reason=None,
+    )
+    return CellWritten(at=AT, by=SERVER, execution_id=execution_id, document=document)
+
+
+@pytest.fixture
+def shown(history, session):
+    """Append entries about an execution's cell; return how its outputs and its cell stand."""
+    execution_id = run(session, 1, "1", [])
+    cell = Payload.of(b"{}")
+
+    def make(what):
+        about = {"at": AT, "by": PERSON, "execution_id": execution_id}
+        if what == "cell_discarded":
+            return CellDiscarded(
+                **about, path="a.ipynb", cell_id=CellId("c"), cell=cell.digest, after=None
+            )
+        if what == "cell_restored":
+            return CellRestored(**about, path="a.ipynb")
+        if what.startswith("written"):
+            _, outputs, *status = what.split()
+            return written(execution_id, outputs, *status)
+        kinds = {
+            "accepted": OutputsAccepted,
+            "discarded": OutputsDiscarded,
+            "restored": OutputsRestored,
+        }
+        return kinds[what](**about)
+
+    def append(*entries):
+        session.append([make(entry) for entry in entries], [cell])
+        document = history.execution(execution_id).document
+        return None if document is None else (document.status, document.outputs)
+
+    return append
+
+
+def test_outputs_that_are_restored_are_as_they_were_before_the_decision(shown):
+    assert shown("written held") == ("written", "held")
+    assert shown("accepted", "written accepted") == ("written", "accepted")
+    assert shown("discarded", "written discarded") == ("written", "discarded")
+    assert shown("restored") == ("written", "accepted")
+    assert shown("written accepted") == ("written", "accepted")
+    assert shown("restored") == ("written", "held")
+    assert shown("restored") == ("written", "held")
+    assert shown("discarded", "discarded", "restored") == ("written", "held")
+
+
+def test_what_is_written_after_a_decision_goes_by_it(shown):
+    assert shown("written inert", "discarded", "written inert") == ("written", "discarded")
+
+
+def test_a_cell_that_is_restored_is_there_again(shown):
+    assert shown("written held") == ("written", "held")
+    assert shown("cell_discarded") == ("discarded", "held")
+    assert shown("written held discarded") == ("discarded", "held")
+    assert shown("cell_restored") == ("written", "held")
+    assert shown("accepted", "cell_discarded", "written accepted discarded") == (
+        "discarded",
+        "accepted",
+    )
+    assert shown("cell_restored") == ("written", "accepted")
+    assert shown("restored") == ("written", "held")
+
+
+def test_decisions_without_a_cell_change_nothing(shown):
+    assert shown("accepted", "restored", "cell_discarded", "cell_restored") is None
+
+
+# -- after the end ---------------------------------------------------------------------------------
+
+
+def test_people_decide_about_open_and_closed_sessions(history, session, folder):
+    execution_id = run(session, 1, "1", [])
+    taken_out = Payload.of(json.dumps({"source": "x" * 20_000}).encode())
+    session.append([written(execution_id)])
+    discarded = CellDiscarded(
+        at=AT,
+        by=PERSON,
+        execution_id=execution_id,
+        path="a.ipynb",
+        cell_id=CellId("c"),
+        cell=taken_out.digest,
+        after=None,
+    )
+    about = {"at": AT, "by": PERSON, "execution_id": execution_id}
+    entries = [
+        reviewed(execution_id, "flagged"),
+        OutputsDiscarded(**about),
+        OutputsRestored(**about),
+        CellRestored(**about, path="a.ipynb"),
+    ]
+    for is_open in (True, False):
+        for entry in entries:
+            history.decide(session.session_id, [entry])
+        history.decide(session.session_id, [discarded], [taken_out])
+        record = history.execution(execution_id)
+        assert record.review.verdict == "flagged"
+        assert record.document.status == "discarded"
+        if is_open:
+            session.close(closed())
+    history.stop()
+    again = new_history(folder)
+    try:
+        assert again.execution(execution_id) == record
+    finally:
+        again.stop()
+
+
+@pytest.mark.parametrize("what", ["reviewed", "restored", "cell_discarded", "cell_restored"])
+def test_a_decision_after_the_end_is_no_alteration(history, session, folder, what):
+    execution_id = run(session, 1, "1", [])
+    session.close(closed())
+    about = {"at": AT, "by": PERSON, "execution_id": execution_id}
+    cell = Payload.of(b"{}")
+    entry = {
+        "reviewed": reviewed(execution_id),
+        "restored": OutputsRestored(**about),
+        "cell_discarded": CellDiscarded(
+            **about, path="a.ipynb", cell_id=CellId("c"), cell=cell.digest, after=None
+        ),
+        "cell_restored": CellRestored(**about, path="a.ipynb"),
+    }[what]
+    history.decide(session.session_id, [entry], [cell])
+    (ledger,) = folder.glob("ledger-*.jsonl")
+    lines = ledger.read_bytes().splitlines(True)
+    assert b"session_amended" in lines[-1]
+    ledger.write_bytes(b"".join(lines[:-1]))  # as if that could not be written
+    assert verify_history(folder).outcome is Outcome.WHOLE
+
+
+def test_a_cell_tells_of_its_review_and_approval(history, session):
+    execution_id = ask(session, 1, "asked")
+    entry, payload = approved(execution_id, "changed")
+    session.append([entry, reviewed(None, up_to=1)], [payload])
+    made = cell(history.execution(execution_id))
+    told = made["metadata"]["agent_exec"]
+    assert told["review"]["whole_session"] is True
+    assert told["approval"]["asked_source_sha256"] == digest_of(b"asked")
+    assert told["source_sha256"] == digest_of(b"changed")
+    assert "asked_source" not in told["approval"]
+    nbformat.validate(nbformat.v4.new_notebook(cells=[json.loads(json.dumps(made))]))

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+from recorded import (
+    AT,
+    BY,
+    PNG,
+    closed,
+    display,
+    finished,
+    new_history,
+    opened,
+    reviewed,
+    run,
+    stream,
+)
+
+from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
+from jupyter_agent_exec.journal.query import Criteria
+from jupyter_agent_exec.records import DisplayUpdated, LateOutput, OutputRef
+
+REAL_PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAIAAAA2iEnWAAAADklEQVR4nGNgYGBgQGYAAAAWAAGv2lPLAAAAAElFTkSu"
+    "QmCC"
+)
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="5"></svg>'
+
+
+def plot(text="<Figure>", **more):
+    return display({"image/png": REAL_PNG, "text/plain": text, **more})
+
+
+def found(history, *, after=None, limit=50, **criteria):
+    images, _ = history.images(Criteria(**criteria), after=after, limit=limit)
+    return [(image.seq, image.image.output) for image in images]
+
+
+@pytest.fixture
+def other(history):
+    return history.open_session(opened(agent="other", title="Else"))
+
+
+def test_an_image_is_told_with_its_size_and_whence_it_came(history, session):
+    execution_id = run(session, 3, "plot()", [stream("x"), plot()])
+    ((pictured,), after) = history.images(Criteria())
+    assert after is None
+    assert pictured[:6] == (execution_id, session.session_id, 3, "analyst", "Sales", AT)
+    image = pictured.image
+    assert (image.output, image.mimetype, image.width, image.height) == (1, "image/png", 2, 3)
+    path, mimetype, size = history.blob(image.sha256)
+    assert (mimetype, size, path.stat().st_size) == ("image/png", image.bytes, image.bytes)
+
+
+def test_one_output_is_one_image_and_raster_before_svg(history, session):
+    both = {"image/svg+xml": SVG, "image/png": REAL_PNG}
+    run(session, 1, "1", [display(both), display({"image/svg+xml": SVG})])
+    images, _ = history.images(Criteria())
+    assert [i.image.mimetype for i in images] == ["image/png", "image/svg+xml"]
+    assert (images[1].image.width, images[1].image.height) == (4, 5)
+
+
+def test_an_image_whose_size_it_does_not_tell_is_listed(history, session):
+    run(session, 1, "1", [display({"image/png": PNG})])
+    (pictured,), _ = history.images(Criteria())
+    assert (pictured.image.width, pictured.image.height) == (None, None)
+
+
+def test_what_no_url_can_show_is_not_listed(history, session):
+    run(session, 1, "1", [display({"image/png": REAL_PNG[:60] + "\n" + REAL_PNG[60:]})])
+    assert found(history) == []
+
+
+def test_a_session_has_them_in_order_and_a_search_the_newest_first(history, session, other):
+    run(session, 1, "a", [plot(), plot()])
+    run(other, 1, "b", [plot()])
+    run(session, 2, "c", [plot()])
+    assert found(history, session_id=session.session_id) == [(1, 0), (1, 1), (2, 0)]
+    assert found(history) == [(2, 0), (1, 0), (1, 0), (1, 1)]
+
+
+@pytest.mark.parametrize("criteria", [{}, {"q": "plot"}, {"session_id": True}], ids=str)
+def test_pages_hold_each_image_once(history, session, other, criteria):
+    for seq in range(1, 5):
+        run(session, seq, f"plot({seq})", [plot(), plot(), plot()])
+    run(other, 1, "else", [])
+    if "session_id" in criteria:
+        criteria = {"session_id": session.session_id}
+    whole = found(history, **criteria)
+    assert len(whole) == 12
+    pages, after = [], None
+    while True:
+        page, after = history.images(Criteria(**criteria), after=after, limit=5)
+        pages += [(one.seq, one.image.output) for one in page]
+        if after is None:
+            break
+    assert pages == whole
+
+
+def test_images_are_found_by_what_is_true_of_their_executions(history, session, other):
+    first = run(session, 1, "df.plot()", [plot()])
+    run(session, 2, "df.hist()", [plot()], "error", at="2026-12-24T18:00:00.000Z")
+    run(other, 1, "df.plot()", [plot()])
+    session.append([reviewed(first, "flagged")])
+    mine = {"session_id": session.session_id}
+    assert found(history, q="plot", **mine) == [(1, 0)]
+    assert found(history, status="error") == [(2, 0)]
+    assert found(history, agent="other") == [(1, 0)]
+    assert found(history, since="2026-12-24") == [(2, 0)]
+    assert found(history, until="2026-12-23", **mine) == [(1, 0)]
+    assert found(history, review="flagged") == [(1, 0)]
+    assert found(history, review="none", **mine) == [(2, 0)]
+    assert found(history, target="notebook") == []
+    assert len(found(history, target="scratch")) == 3
+    assert found(history, has_image=False) == []
+
+
+def test_images_follow_what_comes_late_and_what_is_updated(history, session):
+    execution_id = run(session, 1, "1", [plot(), display({"text/plain": "soon"})])
+    assert found(history) == [(1, 0)]
+    for index, data in ((1, {"image/png": REAL_PNG}), (0, {"text/plain": "gone"})):
+        update, payloads = finished(execution_id, [display(data)])
+        entry = DisplayUpdated(
+            at=AT,
+            by=BY,
+            execution_id=execution_id,
+            targets=(OutputRef(execution_id, index),),
+            outputs=update.outputs,
+            blobs=update.blobs,
+        )
+        session.append_final([entry], payloads)
+    assert found(history) == [(1, 1)]
+    late, payloads = finished(execution_id, [plot()])
+    entry = LateOutput(
+        at=AT, by=BY, execution_id=execution_id, outputs=late.outputs, blobs=late.blobs
+    )
+    session.append_final([entry], payloads)
+    assert found(history) == [(1, 1), (1, 2)]
+
+
+def test_an_index_made_again_has_them_all(history, session, folder):
+    run(session, 1, "1", [plot(), plot()])
+    session.append([reviewed(None, up_to=1)])
+    session.close(closed())
+    before = (history.images(Criteria()), history.events(session.session_id))
+    assert len(before[0][0]) == 2
+    history.stop()
+    (folder / "index.sqlite").unlink()
+    again = new_history(folder)
+    try:
+        assert (again.images(Criteria()), again.events(session.session_id)) == before
+    finally:
+        again.stop()
+
+
+def test_nothing_is_left_of_a_session_that_is_gone(history, session, folder):
+    run(session, 1, "1", [plot()])
+    session.close(closed())
+    history.stop()
+    shutil.rmtree(folder / "sessions" / session.session_id)
+    again = new_history(folder)
+    assert again.images(Criteria()) == ([], None)
+    again.stop()
+    with closing(sqlite3.connect(folder / "index.sqlite")) as connection:
+        for table in ("images", "events", "executions", "blobs", "texts"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
+
+
+EXECUTION = "x_01M7ZHJVCRWQGQXVVHGBWTQPV3"
+
+
+@pytest.mark.parametrize(
+    ("after", "criteria", "field"),
+    [
+        ("x", {}, "after"),
+        (EXECUTION, {}, "after"),
+        (f"{EXECUTION}:-1", {}, "after"),
+        (f"{EXECUTION}:9999999999999", {}, "after"),
+        (None, {"review": "fine"}, "review"),
+        (None, {"target": "moon"}, "target"),
+        (None, {"status": "great"}, "status"),
+        (None, {"since": "yesterday"}, "since"),
+        (None, {"q": "=="}, "q"),
+    ],
+)
+def test_bad_values_are_named(history, after, criteria, field):
+    with pytest.raises(InvalidRequest) as caught:
+        history.images(Criteria(**criteria), after=after)
+    assert caught.value.detail["field"] == field
+
+
+def test_what_cannot_be_a_session_is_refused(history):
+    with pytest.raises(SessionNotFound):
+        history.images(Criteria(session_id="s"))
+
+
+def test_a_review_of_a_session_counts_for_what_it_is_about(history, session, other):
+    first, second = (run(session, seq, "1", [plot()]) for seq in (1, 2))
+    run(session, 3, "1", [], "cancelled")
+    run(other, 1, "1", [plot()])
+    mine = {"session_id": session.session_id}
+    session.append([reviewed(None, "approved", up_to=1)])
+    assert found(history, review="approved") == [(1, 0)]
+    assert found(history, review="none", **mine) == [(2, 0)]
+    session.append([reviewed(first, "flagged")])
+    assert found(history, review="approved") == []
+    assert found(history, review="flagged", **mine) == [(1, 0)]
+    session.append([reviewed(first, None), reviewed(None, None)])
+    assert found(history, review="none", **mine) == [(1, 0), (2, 0)]
+    session.append([reviewed(second, None, "hm")])
+    assert found(history, review="none", **mine) == [(1, 0)]
