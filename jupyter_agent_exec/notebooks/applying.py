@@ -58,6 +58,9 @@ def check(cells: Sequence[Cell], expected: Expected) -> None:
         cell = cells[_index(cells, id)]
         if cell["cell_type"] != cell_type or joined(cell["source"]) != source:
             raise Moved(f"Cell {id} has changed.")
+    for id, count in expected.counts.items():
+        if cells[_index(cells, id)].get("execution_count") != count:
+            raise Moved(f"Cell {id} was run.")
 
 
 def id_of(cell: Cell) -> CellId | None:
@@ -69,6 +72,11 @@ def id_of(cell: Cell) -> CellId | None:
         return None
     found = ours.get("cell_id") or ours.get("execution_id")
     return CellId(found) if isinstance(found, str) else None
+
+
+def find_cell(cells: Sequence[Cell], id: CellId) -> Cell | None:
+    """Return the cell with an id; None if there is none."""
+    return next((cell for cell in cells if id_of(cell) == id), None)
 
 
 def order_of(cells: Sequence[Cell]) -> list[CellId]:

@@ -77,6 +77,8 @@ class Expected(Struct, frozen=True, kw_only=True):
 
     cells: dict[CellId, tuple[str, str]] = {}
     """Cell type and source of cells, by id."""
+    counts: dict[CellId, int | None] = {}
+    """Execution counts of code cells, by id: another one tells that somebody has run it."""
     order: list[CellId] | None = None
     """Ids of all cells; null if they do not matter."""
 

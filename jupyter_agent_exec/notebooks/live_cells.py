@@ -148,6 +148,10 @@ class LiveCells:
             _, cell = self._get(id)
             if cell["cell_type"] != cell_type or str(cell["source"]) != source:
                 raise Moved(f"Cell {id} has changed.")
+        for id, count in expected.counts.items():
+            _, cell = self._get(id)
+            if cell.get("execution_count") != count:
+                raise Moved(f"Cell {id} was run.")
         self._rehearse(changes)
 
     def _rehearse(self, changes: Sequence[Change]) -> None:

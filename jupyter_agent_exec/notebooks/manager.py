@@ -26,7 +26,7 @@ from .changes import Notebook
 from .document import Notebooks
 from .edits import as_json, as_told_edits
 from .queries import CellsQuery
-from .reading import size, told
+from .reading import ReadExecutionOn, size, told
 
 LARGE = 200_000
 """Characters of a notebook from which on an answer is made in a thread."""
@@ -56,8 +56,8 @@ class EditingSessions(Protocol):
         SessionNotFound, SessionClosed
         """
 
-    def open_sessions(self) -> Iterable[Session]:
-        """Return the sessions that are open, as they stand."""
+    def all_open(self) -> Iterable[EditingSession]:
+        """Return the sessions that are open."""
 
 
 class NotebookKernels(Protocol):
@@ -65,6 +65,16 @@ class NotebookKernels(Protocol):
 
     async def by_notebook(self) -> Mapping[str, NotebookKernel]:
         """Return the kernels of notebooks, by contents path."""
+
+
+class Reach(Protocol):
+    """What is asked of what a caller may know of."""
+
+    def sees(self, caller: Caller, session: Session) -> bool:
+        """Tell whether a caller may know of a session."""
+
+    def reads(self, caller: Caller, path: str) -> bool:
+        """Tell whether a caller may read the notebook at a path."""
 
 
 class Tabs(Protocol):
@@ -123,14 +133,18 @@ class NotebookManager:
         self._flush = flush
         self._disk = disk
 
-    async def list(self) -> OpenNotebookList:
-        """Return the notebooks that have a kernel or are open, by path."""
+    async def list(self, caller: Caller, reach: Reach) -> OpenNotebookList:
+        """Return the notebooks that have a kernel or are open, by path, that a caller may read.
+
+        Of a notebook's agent sessions, those are told that the caller may know of.
+        """
         kernels, tabs, live = await self._kernels.by_notebook(), self._tabs(), set(self._live())
         sessions: dict[str, list[SessionId]] = {}
-        for session in self._sessions.open_sessions():
-            if session.path is not None:
+        for session in (each.record() for each in self._sessions.all_open()):
+            if session.path is not None and reach.sees(caller, session):
                 sessions.setdefault(session.path, []).append(session.id)
         paths = sorted({*kernels, *tabs, *live, *sessions})
+        paths = [path for path in paths if reach.reads(caller, path)]
         return OpenNotebookList(
             notebooks=[
                 OpenNotebook(
@@ -145,7 +159,7 @@ class NotebookManager:
             ]
         )
 
-    async def cells(self, path: str, query: CellsQuery, executions_url: str) -> NotebookCells:
+    async def cells(self, path: str, query: CellsQuery, read_on: ReadExecutionOn) -> NotebookCells:
         """Return a notebook's cells as they are now.
 
         Raises
@@ -155,7 +169,7 @@ class NotebookManager:
         path = path.strip("/")
         await self._flush(path)
         way, notebook = await self._notebooks.read(path)
-        make = partial(told, path, way.via, notebook, query, executions_url)
+        make = partial(told, path, way.via, notebook, query, read_on)
         return await self._made(notebook, make)
 
     async def edit(self, path: str, asked: EditNotebook, caller: Caller) -> NotebookEdited:
@@ -191,7 +205,7 @@ class NotebookManager:
         )
 
     async def _made(self, notebook: Notebook, make: Callable[[], NotebookCells]) -> NotebookCells:
-        if size(notebook) < LARGE:
+        if size(notebook, most=LARGE) < LARGE:
             return make()
         return await asyncio.get_running_loop().run_in_executor(self._disk, make)
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
-
-from msgspec import Struct
+from typing import Any, Literal, Protocol
 
 from ..errors import DocumentChanged, DocumentUnwritable, NotebookNotFound
 from ..models import Document, OutputChange
 from ..tasks import settle
 from ..types import CellId, Via
-from .applying import id_of, joined
+from .applying import find_cell, joined
 from .changes import (
     Change,
     Expected,
@@ -32,6 +30,7 @@ from .changes import (
     Way,
 )
 from .inert_copy import InertCopy, html_length
+from .kept_cell import Changes, NewCell, OldCell, Standing, shown
 
 MERGE_DELAY = 0.1
 """Seconds for which changes are gathered before they are sent."""
@@ -57,36 +56,6 @@ class Documents(Protocol):
 
     async def apply(self, path: str, changes: Sequence[Change], expected: Expected) -> Via:
         """Make changes by the first way that works; they may be made twice."""
-
-
-class NewCell(NamedTuple):
-    """A cell that is not in the notebook yet."""
-
-    source: str
-    at: Position
-
-
-class OldCell(NamedTuple):
-    """A cell of the notebook, which is run."""
-
-    before: str
-    """Its source when that was looked at."""
-    source: str | None
-    """What its source becomes; None if it stays."""
-
-
-class Standing(Struct, frozen=True, kw_only=True):
-    """How an execution stands."""
-
-    agent_exec: dict[str, Any]
-    """The cell's `metadata.agent_exec`, but for what became of its outputs."""
-    execution_count: int | None
-    ended: bool
-    """Whether this is how it stays."""
-
-
-Changes = Callable[[int], tuple[int, list[OutputChange]]]
-"""Returns the version of the outputs, and how they changed since another; 0 is none."""
 
 
 class CellWriter:
@@ -139,6 +108,10 @@ class CellWriter:
         self._gone = False
         self._missing = False
         self._problem: str | None = None
+        self._dropped = False
+        self._source_changed = False
+        self.sources = {cell.source} if isinstance(cell, NewCell) else set()
+        """That a new cell was to have, one after the other."""
         self._stirred = asyncio.Event()
         self._stirred.set()
         loop = asyncio.get_running_loop()
@@ -178,6 +151,20 @@ class CellWriter:
             settle(self._ended)
         self.stir()
 
+    def drop(self) -> None:
+        """Write nothing more: what becomes of the cell is somebody else's affair."""
+        self._dropped = True
+        settle(self._ended)
+        self.stir()
+
+    def has_source(self, source: str) -> None:
+        """Give a new cell another source, which a person let run instead."""
+        if isinstance(self._cell, NewCell) and source != self._cell.source:
+            self._cell = self._cell._replace(source=source)
+            self.sources.add(source)
+            self._source_changed = True
+            self.stir()
+
     def stir(self) -> None:
         """Have the cell brought up to date soon."""
         self._stirred.set()
@@ -190,7 +177,9 @@ class CellWriter:
             while not self.written.done():
                 await self._stirred.wait()
                 self._stirred.clear()
-                if self._standing.ended:
+                if self._dropped:
+                    self.written.set_result(self._document(final=True))
+                elif self._standing.ended:
                     await self._finish()
                 else:
                     await self._flush(ended=False)
@@ -262,6 +251,8 @@ class CellWriter:
         NotebookNotFound, DocumentUnwritable
         """
         whole = way != self._way or not way.streams
+        if self._source_changed or (whole and len(self.sources) > 1):
+            await self._replace_source()
         try:
             await self._send(way, whole=whole)
         except Unreachable:
@@ -285,7 +276,7 @@ class CellWriter:
         steps = await self._take()
         told = self._tell()
         if whole:
-            await way.apply(self._all(told, put=True), self._expected())
+            await way.apply(self._all(told, put=True), self._cell.expected(self.cell_id))
         else:
             changes: list[Change] = [] if told == seen else [told]
             if steps:
@@ -301,8 +292,35 @@ class CellWriter:
         await self._take()
         told = self._tell()
         changes = self._all(told, put=put)
-        self._via = await self._documents.apply(self._path(), changes, self._expected())
+        self._via = await self._documents.apply(
+            self._path(), changes, self._cell.expected(self.cell_id)
+        )
         self._sent(told)
+
+    async def _replace_source(self) -> None:
+        """Give a new cell that has been put already the source that it is to have since.
+
+        Raises
+        ------
+        DocumentChanged
+            Its source is a person's now.
+        Moved, NotebookNotFound, DocumentUnwritable
+        """
+        if not isinstance(self._cell, NewCell):
+            return
+        source = self._cell.source
+        _, notebook = await self._documents.read(self._path())
+        cell = find_cell(notebook.cells, self.cell_id)
+        found = source if cell is None else joined(cell["source"])
+        if found not in self.sources:
+            raise DocumentChanged("The cell's source was changed before it could be replaced.")
+        if found != source:
+            await self._documents.apply(
+                self._path(),
+                [SetSource(cell_id=self.cell_id, source=source)],
+                Expected(cells={self.cell_id: ("code", found)}),
+            )
+        self._source_changed = False
 
     async def _keep_source(self) -> None:
         """Give up replacing the cell's source if that was done before.
@@ -317,7 +335,7 @@ class CellWriter:
         if isinstance(self._cell, NewCell) or self._cell.source is None:
             return
         _, notebook = await self._documents.read(self._path())
-        cell = next((cell for cell in notebook.cells if id_of(cell) == self.cell_id), None)
+        cell = find_cell(notebook.cells, self.cell_id)
         if cell is None:
             raise Moved(GONE)
         if not self._uncertain and joined(cell["source"]) != self._cell.source:
@@ -343,7 +361,7 @@ class CellWriter:
                 self._copy.held,
             ),
             execution_count=self._standing.execution_count,
-            execution_state="idle" if self._standing.ended else "running",
+            execution_state="running" if self._standing.goes_on else "idle",
             trusted=True,
         )
 
@@ -359,13 +377,8 @@ class CellWriter:
         elif put:
             again_at = None if self._told is None else self.again_at
             at = again_at or self._cell.at
-            changes.append(PutCell(cell=_code_cell(self.cell_id, self._cell), at=at))
+            changes.append(PutCell(cell=self._cell.made(self.cell_id), at=at))
         return [*changes, told, SetOutputs(cell_id=self.cell_id, changes=self._copy.whole())]
-
-    def _expected(self) -> Expected:
-        if isinstance(self._cell, NewCell) or self._cell.source is None:
-            return Expected()
-        return Expected(cells={self.cell_id: ("code", self._cell.before)})
 
     def _sent(self, told: SetCell) -> None:
         self._told = told
@@ -383,33 +396,3 @@ class CellWriter:
             outputs=self._what(),
             reason=self._problem,
         )
-
-
-def shown(
-    agent_exec: dict[str, Any],
-    execution_count: int | None,
-    what: Literal["inert", "held", "accepted", "discarded"],
-    held: Sequence[str],
-) -> dict[str, Any]:
-    """Return the metadata of a cell in a notebook: the record's, and what became of its outputs.
-
-    Parameters
-    ----------
-    execution_count
-        Of the execution; the cell has another once a person has run it again.
-    held
-        What of the outputs is held back: MIME types.
-    """
-    told = {**agent_exec, "execution_count": execution_count, "outputs": what}
-    return {**told, "held": list(held)} if held else told
-
-
-def _code_cell(id: CellId, cell: NewCell) -> dict[str, Any]:
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": id,
-        "metadata": {},
-        "outputs": [],
-        "source": cell.source,
-    }

@@ -199,6 +199,8 @@ def test_all_is_done_or_nothing(change: Change) -> None:
         Expected(order=[id("title"), id("load"), id("raw"), id("plot")]),
         Expected(order=[id("title")]),
         Expected(order=[]),
+        Expected(counts={id("load"): 7}),
+        Expected(counts={id("gone"): None}),
     ],
 )
 def test_nothing_is_done_when_something_else_was_expected(expected: Expected) -> None:

@@ -138,7 +138,11 @@ async def test_changes_go_to_the_tab_as_json(ways: OpenedWays, open_page: OpenPa
                     "changes": [{"index": 0, "output": output}],
                 },
             ],
-            "expected": {"cells": {"b": ["code", "1 + 1"]}, "order": ["b", "c"]},
+            "expected": {
+                "cells": {"b": ["code", "1 + 1"]},
+                "counts": {},
+                "order": ["b", "c"],
+            },
         }
     ]
 

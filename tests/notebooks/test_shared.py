@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,32 @@ def open_page(
 ) -> Open:
     url = f"ws://127.0.0.1:{jp_http_port}{jp_base_url}"
     return lambda path: opened(jp_fetch, url, jp_auth_header, path)
+
+
+@pytest.fixture
+def whole_files(jp_serverapp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no file read while it is saved.
+
+    Jupyter writes files in place, so that there is only a part of one meanwhile: a page that is
+    opened at that moment is refused, whoever saves.
+    """
+    contents = jp_serverapp.contents_manager
+    get, save = contents.get, contents.save
+    lock = asyncio.Lock()
+
+    @wraps(get)
+    async def get_whole(path: str, content: bool = True, **asked: Any) -> Any:
+        if not content:  # save asks for this, too
+            return await get(path, content=False, **asked)
+        async with lock:
+            return await get(path, **asked)
+
+    async def save_whole(model: Any, path: str = "") -> Any:
+        async with lock:
+            return await save(model, path)
+
+    monkeypatch.setattr(contents, "get", get_whole)
+    monkeypatch.setattr(contents, "save", save_whole)
 
 
 def put(id: str, source: str = "") -> PutCell:
@@ -251,7 +278,7 @@ async def test_a_room_that_is_closed_is_not_reached_and_nothing_is_lost(
 
 
 async def test_a_notebook_that_is_opened_while_an_agent_works_has_each_cell_once(
-    ways: SharedWays, file: Path, open_page: Open, jp_serverapp: Any
+    ways: SharedWays, file: Path, open_page: Open, whole_files: None, jp_serverapp: Any
 ) -> None:
     stored = StoredWays(jp_serverapp.contents_manager, LOG)
     notebooks = Notebooks([ways, stored])

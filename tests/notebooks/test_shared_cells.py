@@ -247,14 +247,17 @@ def test_changes_that_cannot_all_be_made_change_nothing(both: Both, refused: Cha
 
 def test_what_is_expected_is_checked_first(both: Both) -> None:
     order = [CellId(id) for id in "abc"]
+    counts = {CellId("a"): None}
     as_it_is = {CellId("a"): ("code", "x = 1"), CellId("b"): ("markdown", "# Text")}
-    both.apply(put("n"), expected=Expected(cells=as_it_is, order=order))
+    both.apply(put("n"), expected=Expected(cells=as_it_is, order=order, counts=counts))
     assert len(both.dict["cells"]) == 4
     for expected in (
         Expected(order=order),
         Expected(cells={CellId("a"): ("code", "x = 2")}),
         Expected(cells={CellId("a"): ("markdown", "x = 1")}),
         Expected(cells={CellId("gone"): ("code", "")}),
+        Expected(counts={CellId("a"): 7}),
+        Expected(counts={CellId("gone"): None}),
     ):
         both.apply(put("m"), expected=expected)
         assert len(both.dict["cells"]) == 4

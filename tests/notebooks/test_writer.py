@@ -15,11 +15,14 @@ from jupyter_agent_exec.models import OutputChange
 from jupyter_agent_exec.notebooks.changes import Position, SetOutputs, Unreachable
 from jupyter_agent_exec.notebooks.document import Notebooks
 from jupyter_agent_exec.notebooks.gathering import Gatherings
-from jupyter_agent_exec.notebooks.writer import CellWriter, NewCell, OldCell, Standing
+from jupyter_agent_exec.notebooks.kept_cell import NewCell, OldCell, Standing
+from jupyter_agent_exec.notebooks.writer import CellWriter
 from jupyter_agent_exec.types import CellId
 
-RUNNING = Standing(agent_exec={"status": "running"}, execution_count=None, ended=False)
-OK = Standing(agent_exec={"status": "ok"}, execution_count=7, ended=True)
+RUNNING = Standing(
+    agent_exec={"status": "running"}, execution_count=None, ended=False, goes_on=True
+)
+OK = Standing(agent_exec={"status": "ok"}, execution_count=7, ended=True, goes_on=False)
 SCRIPT = {
     "output_type": "display_data",
     "data": {"application/javascript": "alert(1)"},
@@ -455,3 +458,58 @@ async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_th
     assert file.order == ["a", "x", "y", "z"]
     assert file.attempts == len(writers)  # each with the whole cell, once
     assert [writer.document().status for writer in writers] == ["written"] * 3
+
+
+async def test_a_new_cell_is_given_the_source_that_was_let_run_wherever_it_has_been_put():
+    tab = DictWay(notebook())
+    switch, file = Switch(tab), DictWay(notebook(), streams=False, via="contents")
+    async with kept(switch, file) as it:
+        file.content = tab.content  # the page is saved
+        it.writer.has_source("other()")
+        await it.rest()
+        assert tab.cells["x"]["source"] == "other()"
+        assert file.cells["x"]["source"] == "print()"
+        switch.way = None  # and closed without being saved again
+        await it.ends()
+    assert file.cells["x"]["source"] == "other()"
+
+
+async def test_a_source_is_not_put_over_what_a_person_typed():
+    tab = DictWay(notebook())
+    async with kept(tab) as it:
+        tab.cells["x"]["source"] = "typed"
+        it.writer.has_source("other()")
+        document = await it.ends()
+    assert tab.cells["x"]["source"] == "typed"
+    assert (document.status, document.reason) == (
+        "not_written",
+        "The cell's source was changed before it could be replaced.",
+    )
+
+
+async def test_a_cell_that_is_dropped_is_written_no_more():
+    tab = DictWay(notebook())
+    async with kept(tab) as it:
+        before = len(tab.applied)
+        it.writer.drop()
+        await asyncio.wait_for(it.writer.written, 10)
+        assert len(tab.applied) == before
+    assert it.writer.sources == {"print()"}
+
+
+async def test_a_cell_that_does_not_go_on_is_not_shown_as_running():
+    tab = DictWay(notebook())
+    async with kept(tab) as it:
+        it.writer.show(
+            Standing(
+                agent_exec={"status": "awaiting_approval"},
+                execution_count=None,
+                ended=False,
+                goes_on=False,
+            )
+        )
+        await it.rest()
+    states = [
+        c.execution_state for changes in tab.applied for c in changes if hasattr(c, "trusted")
+    ]
+    assert states == ["running", "idle"]
