@@ -19,14 +19,14 @@ import msgspec
 from jupyter_core.utils import ensure_async
 from jupyter_server import CallContext
 from jupyter_server.auth.decorator import allow_unauthenticated
-from jupyter_server.base.handlers import JupyterHandler
 from tornado import iostream, web
 
 from .. import errors
 from ..models import Problem, Request
-from .credentials import has_agent_token
+from .agents import AgentHandler
 from .reading import Nothing, read_body, read_query
-from .scopes import PERMISSIONS, Caller, Scope
+from .scopes import PERMISSIONS, RUNS_CODE, Caller, Scope
+from .tokens import TokenRefused
 
 M = TypeVar("M", bound=Callable[..., Awaitable[None]])
 
@@ -44,13 +44,24 @@ STATUSES: Final[dict[type[errors.AgentExecError], int]] = {
     errors.MethodNotAllowed: 405,
     errors.SessionClosed: 409,
     errors.AlreadyFinished: 409,
+    errors.AlreadyDecided: 409,
+    errors.ApprovalChanged: 409,
     errors.NotFinished: 409,
+    errors.InputNotAsked: 409,
+    errors.KernelBusy: 409,
     errors.KernelNotOwned: 409,
     errors.DocumentChanged: 409,
     errors.DocumentUnwritable: 409,
+    errors.FolderUnknown: 409,
+    errors.FileNotOwned: 409,
+    errors.FileUnwritable: 409,
+    errors.PreconditionFailed: 412,
     errors.PayloadTooLarge: 413,
+    errors.RangeNotSatisfiable: 416,
     errors.InitFailed: 422,
     errors.TooManyRequests: 429,
+    errors.NotInstalled: 501,
+    errors.IsolationUnavailable: 501,
     errors.KernelUnavailable: 503,
     errors.HistoryUnavailable: 503,
     errors.ServerStopping: 503,
@@ -66,47 +77,65 @@ def status_of(error: type[errors.AgentExecError]) -> int:
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """What a verb needs, reads and answers; the OpenAPI document is made from these."""
 
-    scope: Scope
-    body: type[Request] | None
+    scopes: tuple[Scope, ...]
+    body: type[Request] | str | None
+    """A model, or the media type of what is taken as it comes."""
     query: type[Request] | None
     answers: Mapping[int, Any]
     """Status to a model, to several of which one is answered, or to a media type."""
     headers: tuple[str, ...]
     """Names of request headers that it reads."""
+    agents: str | None
+    """What an agent token gets of it if the route's path names nothing; None is a refusal."""
     summary: str
 
 
 def requires(
     scope: Scope,
-    *,
+    *more: Scope,
     answers: Mapping[int, Any],
-    body: type[Request] | None = None,
+    body: type[Request] | str | None = None,
     query: type[Request] | None = None,
     headers: tuple[str, ...] = (),
+    agents: str | None = None,
 ) -> Callable[[M], M]:
     """Name what a verb needs; check it, and hand the verb what the request says.
 
-    The verb is called with the parts of the path, then with `body` and `query` by name.
+    The verb is called with the parts of the path, then with `body` and `query`, all by name. What
+    the path names, and a session that the body names, is looked at before: whether an agent token
+    reaches it. A path that names nothing is for people, unless `agents` says otherwise.
+
+    Parameters
+    ----------
+    agents
+        Of a route whose path names nothing: what of it an agent token gets, in words. The verb has
+        to see to that, with `self.reach`.
     """
 
     def decorate(method: M) -> M:
         @functools.wraps(method)
-        async def verb(self: AgentExecHandler, *path: str) -> None:
-            await self.authorize(scope)
-            said: dict[str, Request] = {}
-            if body is not None:
+        async def verb(self: AgentExecHandler, **path: str) -> None:
+            if self.caller.grants is None:  # else it was looked at before
+                for each in (scope, *more):
+                    await self.authorize(each)
+            said: dict[str, Any] = {}
+            if body is not None and not isinstance(body, str):
                 said["body"] = read_body(self.request.body, body, limit_bytes=self.body_limit)
+                if "session_id" in body.__struct_fields__:
+                    for each in (scope, *more):
+                        await self.reach.session(self.caller, each, said["body"].session_id)
             asked = read_query(self.request.query_arguments, query or Nothing)
             if query is not None:
                 said["query"] = asked
-            await method(self, *path, **said)
+            await method(self, **path, **said)
 
         verb.operation = Operation(  # type: ignore[attr-defined]
-            scope=scope,
+            scopes=(scope, *more),
             body=body,
             query=query,
             answers=answers,
             headers=headers,
+            agents=agents,
             summary=(inspect.getdoc(method) or "").partition("\n")[0],
         )
         return verb  # type: ignore[return-value]
@@ -131,10 +160,10 @@ def check_verbs(handler: type[web.RequestHandler]) -> None:
             raise TypeError(f"{handler.__name__}.{verb} does not name its scope with @requires")
 
 
-class AgentExecHandler(JupyterHandler):
+class AgentExecHandler(AgentHandler):
     """Base of all handlers of this extension."""
 
-    caller: Caller
+    allow_full_access: bool
     body_limit: int
 
     def initialize(self, **given: Any) -> None:
@@ -146,12 +175,14 @@ class AgentExecHandler(JupyterHandler):
     async def prepare(self) -> None:  # type: ignore[override]
         """Find out who asks; refuse whoever nobody knows."""
         CallContext.set(CallContext.JUPYTER_HANDLER, self)
+        self.check_placed()
         if not self.check_host():
             raise errors.Forbidden("The request names a host that this server does not answer to.")
         if self.request.method == "OPTIONS":
             return  # a browser asks without a credential what it may send
-        if has_agent_token(self.request.headers, self.request.arguments):
-            raise errors.Unauthenticated("This server knows no such agent token.")
+        if (shown := self.shown_token) is not None:
+            await self.let_in_agent(shown)
+            return
         user = await ensure_async(self.identity_provider.get_user(self))
         self.current_user = self._jupyter_current_user = user
         if user is None:
@@ -176,7 +207,7 @@ class AgentExecHandler(JupyterHandler):
         )
 
     @allow_unauthenticated
-    async def options(self, *path: str) -> None:
+    async def options(self, **path: str) -> None:
         """Tell which verbs there are, and the operator's own origins what they may send."""
         self.set_status(HTTPStatus.NO_CONTENT)
         self.set_header("Allow", ", ".join(self.allowed_methods))
@@ -192,7 +223,38 @@ class AgentExecHandler(JupyterHandler):
         return sorted(verb.upper() for verb in (*operations(type(self)), "options"))
 
     async def authorize(self, scope: Scope) -> None:
-        """Ask Jupyter's Authorizer; raise Forbidden if it refuses."""
+        """Ask Jupyter's Authorizer about a person, and an agent token's scopes about that.
+
+        Raises
+        ------
+        Forbidden
+            One refuses, or the operator wants agents to have tokens.
+        """
+        if self.caller.grants is not None:
+            self.reach.check(self.caller, scope)
+            return
+        needs_token = scope in RUNS_CODE and not self.allow_full_access
+        if needs_token and self.token_authenticated and not await self._is_in_page():
+            raise errors.Forbidden(
+                "Programs need an agent token on this server: ask the person for one, which "
+                "JupyterLab or 'jupyter agent-exec token new' mints.",
+                scope=scope,
+            )
+        await self.ask_authorizer(scope)
+
+    async def _is_in_page(self) -> bool:
+        """Tell whether a request has a person's cookie too, as those of JupyterLab's page do."""
+        user = await ensure_async(self.identity_provider.get_user_cookie(self))
+        if user is None or self.request.method in ("GET", "HEAD"):
+            return user is not None
+        try:
+            web.RequestHandler.check_xsrf_cookie(self)
+        except web.HTTPError:
+            return False
+        return True
+
+    async def ask_authorizer(self, scope: Scope) -> None:
+        """Raise Forbidden if Jupyter's Authorizer does not let a person do something."""
         action, resource = PERMISSIONS[scope]
         allowed = self.authorizer.is_authorized(self, self.current_user, action, resource)
         if not await ensure_async(allowed):
@@ -219,7 +281,10 @@ class AgentExecHandler(JupyterHandler):
         """Add the headers of every answer, also of a refusal."""
         super().set_default_headers()
         self.set_header("Content-Type", "application/json")
-        if self.allow_origin or self.allow_origin_pat:
+        if self.shown_token is not None:
+            for name in [n for n in self._headers if n.startswith("Access-Control-")]:
+                self.clear_header(name)  # it is for no page
+        elif self.allow_origin or self.allow_origin_pat:
             self.set_cors_headers()
 
     def clear(self) -> None:
@@ -248,6 +313,7 @@ class AgentExecHandler(JupyterHandler):
         error = (kwargs.get("exc_info") or (None, None))[1]
         if isinstance(error, errors.AgentExecError):
             status_code = status_of(type(error))
+            self.note_if_denied(error)
         super().send_error(status_code, **kwargs)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
@@ -264,8 +330,12 @@ class AgentExecHandler(JupyterHandler):
             code, message, detail = "internal_error", "Unhandled error", {}
         if isinstance(error, errors.MethodNotAllowed):
             self.set_header("Allow", ", ".join(self.allowed_methods))
+        if isinstance(error, errors.TooManyRequests) and "retry_after" in detail:
+            self.set_header("Retry-After", str(detail["retry_after"]))
         if status_code == HTTPStatus.UNAUTHORIZED:
-            self.set_header("WWW-Authenticate", 'token realm="Jupyter"')
+            is_agent = isinstance(error, TokenRefused)
+            scheme = 'Bearer error="invalid_token",' if is_agent else "token"
+            self.set_header("WWW-Authenticate", f'{scheme} realm="Jupyter"')
         self.finish(
             msgspec.json.encode(Problem(message=message, reason=None, code=code, detail=detail))
         )

@@ -50,6 +50,18 @@ def read_query(arguments: Mapping[str, Sequence[bytes]], model: type[R]) -> R:
         raise InvalidRequest("The query is not UTF-8.", field=None) from None
 
 
+def read_arguments(arguments: Mapping[str, Any], model: type[R]) -> R:
+    """Convert the arguments of a tool, which came as JSON."""
+    found = _not_taken(dict(arguments), "")
+    if found is not None:
+        field, what = found
+        raise InvalidRequest(f"{field}: {what}" if field else what, field=field or None)
+    try:
+        return msgspec.convert(arguments, type=model)
+    except msgspec.ValidationError as error:
+        raise _invalid(error) from None
+
+
 def _invalid(error: msgspec.ValidationError) -> InvalidRequest:
     """Name the field; msgspec tells it only as the end of its sentence."""
     told = str(error)

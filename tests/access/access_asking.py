@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from jupyter_server.auth import passwd
@@ -16,6 +17,8 @@ NOWHERE = {
     "execution_id": "x_01JD0000000000000000000000",
     "digest": "0" * 64,
     "path": "no/such.ipynb",
+    "token_id": "t_01JD0000000000000000000000",
+    "filename": "no-such-file",
 }
 
 
@@ -30,14 +33,24 @@ class Verb(NamedTuple):
         """An address where nothing is."""
         return self.template.format(**NOWHERE)
 
+    def at(self, things: Mapping[str, str]) -> str:
+        """Return an address; that of no file, where one would be written or deleted."""
+        address = self.template.format(**things)
+        changes_a_file = "/files/" in address and self.method in ("PUT", "DELETE")
+        return f"{address}/." if changes_a_file else address
+
     @property
     def body(self) -> str | None:
         """What changes nothing, whoever sends it."""
-        return '{"no_such_field": 1}' if self.method != "GET" else None
+        return '{"no_such_field": 1}' if self.method not in ("GET", "DELETE") else None
 
     @property
     def status(self) -> int:
         """How it answers whoever may ask."""
+        if self.path.startswith("aca/"):
+            return 400  # the query names no session
+        if "/files/" in self.path:
+            return 404  # any body would do
         if self.body is not None:
             return 400
         return 404 if any(id in self.path for id in NOWHERE.values()) else 200
@@ -47,6 +60,7 @@ VERBS = [
     Verb(verb.upper(), path.lstrip("/"))
     for path, handler in AgentExecApp.routes
     for verb in operations(handler)
+    if verb != "head"  # answers as GET does, without a body
 ]
 
 

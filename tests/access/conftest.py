@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Iterator
 from http.cookies import SimpleCookie
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from access_asking import LoggedIn
 from asking import Answered, Send
+from living_notebook import desk
+from minting import MINTED, kept_bytes
+from real_server import gate
+
+__all__ = ["desk", "gate", "log_in"]
+
+
+@pytest.fixture(autouse=True)
+def no_secret_is_left(history_dir: Path, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Look for the secrets that a test has minted in what it leaves."""
+    MINTED.clear()
+    yield
+    kept = kept_bytes(history_dir)
+    records = [*caplog.get_records("setup"), *caplog.get_records("call")]
+    logged = "\n".join(map(logging.Formatter().format, records))
+    for secret in MINTED:
+        assert secret not in logged
+        assert not [path for path, data in kept.items() if secret.encode() in data]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import nbformat
 import pytest
-from access_asking import VERBS, Verb
+from access_asking import NOWHERE, VERBS, Verb
 from asking import Agent, Send
 from jupyter_server.auth import Authorizer
 from on_disk import record_bytes, recorded_sessions
@@ -57,37 +57,72 @@ def with_token(jp_auth_header: dict[str, str]) -> dict[str, str]:
 
 READ, EXECUTE = ("read", "kernels"), ("execute", "kernels")
 READ_CONTENTS, WRITE_CONTENTS = ("read", "contents"), ("write", "contents")
+DECIDE_THERE = [WRITE_CONTENTS, EXECUTE]
+"""To decide what of agents stays in a notebook."""
 
 ASKED_FOR = {
-    "GET status": READ,
-    "GET sessions": READ,
-    "POST sessions": EXECUTE,
-    "GET sessions/{session_id}": READ,
-    "POST sessions/{session_id}/close": EXECUTE,
-    "POST sessions/{session_id}/interrupt": EXECUTE,
-    "POST sessions/{session_id}/restart": EXECUTE,
-    "GET sessions/{session_id}/executions": READ,
-    "POST sessions/{session_id}/executions": EXECUTE,
-    "GET sessions/{session_id}/notebook": READ,
-    "GET sessions/{session_id}/journal": READ,
-    "POST sessions/{session_id}/accept": WRITE_CONTENTS,
-    "GET executions/{execution_id}": READ,
-    "GET executions/{execution_id}/stream": READ,
-    "GET executions/{execution_id}/text": READ,
-    "POST executions/{execution_id}/cancel": EXECUTE,
-    "POST executions/{execution_id}/accept": WRITE_CONTENTS,
-    "POST executions/{execution_id}/discard": WRITE_CONTENTS,
-    "GET blobs/{digest}": READ,
-    "GET search": READ,
-    "GET notebooks": READ_CONTENTS,
-    "GET notebooks/{path}/cells": READ_CONTENTS,
-    "PATCH notebooks/{path}/cells": WRITE_CONTENTS,
-    "GET openapi.json": READ,
+    "GET status": [READ],
+    "GET sessions": [READ],
+    "POST sessions": [EXECUTE],
+    "GET sessions/{session_id}": [READ],
+    "POST sessions/{session_id}/close": [EXECUTE],
+    "POST sessions/{session_id}/interrupt": [EXECUTE],
+    "POST sessions/{session_id}/restart": [EXECUTE],
+    "GET sessions/{session_id}/executions": [READ],
+    "GET sessions/{session_id}/events": [READ],
+    "POST sessions/{session_id}/executions": [EXECUTE],
+    "GET sessions/{session_id}/notebook": [READ],
+    "GET sessions/{session_id}/journal": [READ],
+    "POST sessions/{session_id}/accept": DECIDE_THERE,
+    "POST sessions/{session_id}/discard": DECIDE_THERE,
+    "POST sessions/{session_id}/cells/discard": DECIDE_THERE,
+    "PUT sessions/{session_id}/review": [EXECUTE],
+    "GET sessions/{session_id}/variables": [EXECUTE],
+    "POST sessions/{session_id}/complete": [EXECUTE],
+    "POST sessions/{session_id}/inspect": [EXECUTE],
+    "GET sessions/{session_id}/packages": [EXECUTE],
+    "GET sessions/{session_id}/files": [WRITE_CONTENTS],
+    "GET sessions/{session_id}/files/{path}": [WRITE_CONTENTS],
+    "PUT sessions/{session_id}/files/{path}": [WRITE_CONTENTS],
+    "DELETE sessions/{session_id}/files/{path}": [WRITE_CONTENTS],
+    "POST sessions/{session_id}/steps": [EXECUTE],
+    "POST executions/{execution_id}/input": [EXECUTE],
+    "GET executions/{execution_id}": [READ],
+    "GET executions/{execution_id}/stream": [READ],
+    "GET executions/{execution_id}/text": [READ],
+    "POST executions/{execution_id}/cancel": [EXECUTE],
+    "POST executions/{execution_id}/accept": DECIDE_THERE,
+    "POST executions/{execution_id}/discard": DECIDE_THERE,
+    "POST executions/{execution_id}/restore": DECIDE_THERE,
+    "POST executions/{execution_id}/cell/discard": DECIDE_THERE,
+    "POST executions/{execution_id}/cell/restore": DECIDE_THERE,
+    "PUT executions/{execution_id}/review": [EXECUTE],
+    "GET approvals": [READ],
+    "PUT approvals/policy": [EXECUTE],
+    "PUT approvals/pause": [EXECUTE],
+    "POST executions/{execution_id}/approve": [EXECUTE],
+    "POST executions/{execution_id}/reject": [EXECUTE],
+    "PUT sessions/{session_id}/approval": [EXECUTE],
+    "GET blobs/{digest}": [READ],
+    "GET search": [READ],
+    "GET sessions/{session_id}/guide": [READ],
+    "GET images": [READ],
+    "GET notebooks": [READ_CONTENTS],
+    "GET notebooks/{path}/cells": [READ_CONTENTS],
+    "PATCH notebooks/{path}/cells": [WRITE_CONTENTS],
+    "GET tokens": [EXECUTE],
+    "POST tokens": [EXECUTE],
+    "DELETE tokens/{token_id}": [EXECUTE],
+    "POST aca/code/execute": [EXECUTE],
+    "POST aca/files/upload": [WRITE_CONTENTS, EXECUTE],
+    "GET aca/files": [WRITE_CONTENTS, EXECUTE],
+    "GET aca/files/content/{filename}": [WRITE_CONTENTS, EXECUTE],
+    "GET openapi.json": [READ],
 }
-"""Action and resource for each verb of each route; the channel's are in `test_channel.py`."""
+"""Actions and resources for each verb of each route; the channel's are in `test_channel.py`."""
 
 
-def permission(verb: Verb) -> tuple[str, str]:
+def permissions(verb: Verb) -> list[tuple[str, str]]:
     """Say what a verb should ask for."""
     return ASKED_FOR[f"{verb.method} {verb.template}"]
 
@@ -104,7 +139,7 @@ async def test_each_verb_asks_once_to_read_or_to_do_something(
         authorizer.asked.clear()
         answered = await ask(verb.method, verb.path, headers=with_token, body=verb.body)
         assert answered.status == verb.status
-        assert authorizer.asked == [permission(verb)], verb
+        assert authorizer.asked == permissions(verb), verb
 
 
 async def test_an_agents_cell_enters_a_notebook_only_if_its_person_may_write_there(
@@ -136,18 +171,25 @@ async def test_whoever_may_only_read_sees_everything_and_runs_nothing(
     authorizer.allowed = {"read"}
     for path in (f"sessions/{session['id']}", f"executions/{done['id']}", "search", "status"):
         assert (await agent.get(path)).status == 200
-    ids = {"session_id": session["id"], "execution_id": done["id"], "path": "n.ipynb"}
+    ids = {
+        **NOWHERE,
+        "session_id": session["id"],
+        "execution_id": done["id"],
+        "path": "n.ipynb",
+    }
     bodies: dict[str, Any] = {
         "sessions": {"agent": {"name": "another"}},
         "sessions/{session_id}/executions": {"source": "x = 2"},
+        "sessions/{session_id}/review": {"verdict": "approved"},
+        "executions/{execution_id}/review": {"verdict": "approved"},
         "notebooks/{path}/cells": {"edits": [{"op": "clear_outputs"}]},
     }
     for verb in VERBS:
         if verb.method != "GET":
-            path, body = verb.template.format(**ids), bodies.get(verb.template, {})
+            path, body = verb.template.format(**ids), bodies.get(verb.template, verb.body)
             refused = await agent.ask(verb.method, path, body)
             assert (refused.status, refused.json["code"]) == (403, "forbidden"), path
-            action, resource = permission(verb)
+            action, resource = permissions(verb)[0]
             assert refused.json["detail"] == {"action": action, "resource": resource}
     assert record_bytes(history_dir) == before
     assert [s["id"] for s in (await agent.get("sessions")).json["sessions"]] == [session["id"]]

@@ -39,7 +39,7 @@ def status_for(http_server_client: Any, jp_http_port: int, jp_base_url: str) -> 
         ({}, "", 401),
         ({"Authorization": "token wrong"}, "", 401),
         ({"Authorization": "Bearer jaex_1_s"}, "", 401),
-        ({}, "?token=jaex_1_s", 401),
+        ({}, "?token=jaex_1_s", 400),
         ({"Host": "elsewhere.example"}, "", 403),
         ({"Origin": FOREIGN}, "", 401),
     ],

@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from access_asking import VERBS
+from access_asking import NOWHERE, VERBS
 from asking import NAMESPACE, Send
 from tornado import web
 from tornado.simple_httpclient import HTTPStreamClosedError
 
-from jupyter_agent_exec.access.handler import AgentExecHandler, requires
+from jupyter_agent_exec.access.handler import AgentExecHandler, operations, requires
+from jupyter_agent_exec.app import AgentExecApp
 
 LAB = "https://lab.example"
 PREFLIGHT = {"Origin": LAB, "Access-Control-Request-Method": "POST"}
@@ -71,8 +72,9 @@ async def test_a_verb_that_a_route_has_not_is_told_with_those_it_has(
     ask: Send, jp_auth_header: dict[str, str]
 ) -> None:
     verbs_of: dict[str, set[str]] = {}
-    for verb in VERBS:
-        verbs_of.setdefault(verb.path, {"OPTIONS"}).add(verb.method)
+    for template, handler in AgentExecApp.routes:
+        path = template.lstrip("/").format(**NOWHERE)
+        verbs_of[path] = {"OPTIONS", *map(str.upper, operations(handler))}
     for path, verbs in verbs_of.items():
         for method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "BREW"} - verbs:
             body = "{}" if method in ("POST", "PUT", "PATCH") else None

@@ -1,0 +1,114 @@
+"""What agent tokens were refused, for the ledger: one entry at once, many alike as one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
+from typing import Final, NamedTuple
+
+from ..records import AccessDenied, By, timestamp
+from ..tasks import Tasks
+from ..types import TokenId
+
+MERGE_DELAY: Final = 60.0
+"""Seconds for which those like one that was recorded are counted, and then recorded as one."""
+
+
+class _Denied(NamedTuple):
+    token_id: TokenId
+    code: str
+    method: str
+    route: str
+
+
+class Denials:
+    """Records denials.
+
+    Parameters
+    ----------
+    record
+        Writes an entry; blocks.
+    thread
+        For what blocks.
+    """
+
+    def __init__(
+        self, record: Callable[[AccessDenied], None], *, thread: Executor, log: logging.Logger
+    ) -> None:
+        self._record = record
+        self._thread = thread
+        self._log = log
+        self._tasks = Tasks(log)
+        self._more: dict[_Denied, int] = {}
+        self._unknown = 0
+        self._timers: dict[_Denied | None, asyncio.TimerHandle] = {}
+
+    def note(self, token_id: TokenId, code: str, method: str, route: str) -> None:
+        """Have it recorded that a token was refused.
+
+        Parameters
+        ----------
+        code
+            Of the error that was answered.
+        method, route
+            A verb and a path template, or what stands for them: nothing that an agent wrote.
+        """
+        denied = _Denied(token_id, code, method, route)
+        if denied in self._more:
+            self._more[denied] += 1
+            return
+        self._more[denied] = 0
+        self._later(denied, partial(self._told, denied))
+        self._write(denied, 1)
+
+    def note_unknown(self) -> None:
+        """Take note that something was shown that is no token of this server."""
+        self._unknown += 1
+        if None not in self._timers:
+            self._later(None, self._tell_unknown)
+
+    async def stop(self) -> None:
+        """Record what was only counted."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        for denied in list(self._more):
+            self._told(denied)
+        self._tell_unknown()
+        await self._tasks.end()
+
+    def _later(self, key: _Denied | None, call: Callable[[], None]) -> None:
+        self._timers[key] = asyncio.get_running_loop().call_later(MERGE_DELAY, call)
+
+    def _told(self, denied: _Denied) -> None:
+        self._timers.pop(denied, None)
+        count = self._more.pop(denied)
+        if count:
+            self._write(denied, count)
+
+    def _tell_unknown(self) -> None:
+        self._timers.pop(None, None)
+        if self._unknown:
+            self._log.warning("Unknown agent tokens were shown %d times", self._unknown)
+            self._unknown = 0
+
+    def _write(self, denied: _Denied, count: int) -> None:
+        entry = AccessDenied(
+            at=timestamp(),
+            by=By(kind="agent", token_id=denied.token_id),
+            token_id=denied.token_id,
+            code=denied.code,
+            method=denied.method,
+            route=denied.route,
+            count=count,
+        )
+        loop = asyncio.get_running_loop()
+        writing = loop.run_in_executor(self._thread, self._record, entry)
+        self._tasks.start(_done(writing), "record a denial")
+
+
+async def _done(future: asyncio.Future[None]) -> None:
+    await future

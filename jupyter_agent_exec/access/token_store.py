@@ -1,0 +1,136 @@
+"""The file in which agent tokens are kept: what they may do, and a hash of each one's secret.
+
+It may be shared by several servers. Each reads it again when it has changed, and changes it under
+a lock. All of this blocks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+from filelock import FileLock, Timeout
+from msgspec import Struct
+
+from ..errors import HistoryUnavailable
+from ..journal.folders import sync_folder
+from ..models import Caps
+from ..types import ApprovalMode, Digest, TokenId
+
+FILE: Final = "tokens.json"
+LOCK_TIMEOUT: Final = 10.0
+"""Seconds for which another server's change is waited for."""
+
+_State = tuple[int, int, int]
+
+
+class StoredToken(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is kept of an agent token."""
+
+    id: TokenId
+    secret_sha256: Digest
+    label: str
+    scopes: tuple[str, ...]
+    approval: ApprovalMode | None = None
+    caps: Caps = Caps()
+    username: str
+    display_name: str
+    created_at: str
+    expires_at: str
+    revoked_at: str | None = None
+    last_used_at: str | None = None
+
+
+Stored = Mapping[TokenId, StoredToken]
+"""All tokens, in the order in which they were minted."""
+
+
+class _File(Struct, frozen=True, kw_only=True):
+    version: int = 1
+    tokens: list[StoredToken]
+
+
+class TokenStore:
+    """Reads and changes the file in a history's folder. Not thread-safe: one thread uses it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+        self._lock = FileLock(
+            f"{self._path}.lock", timeout=LOCK_TIMEOUT, mode=0o600, thread_local=False
+        )
+        self._state: _State | None = None
+        self._tokens: Stored = MappingProxyType({})
+
+    def read(self) -> Stored:
+        """Return the tokens as they are on disk now.
+
+        Raises
+        ------
+        HistoryUnavailable
+            The file cannot be read: then no token is known.
+        """
+        try:
+            state = self._look()
+            if state != self._state:
+                self._tokens = _decode(self._path) if state is not None else MappingProxyType({})
+                self._state = state
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise HistoryUnavailable(
+                f"The agent tokens in {self._path} cannot be read ({error})."
+            ) from error
+        return self._tokens
+
+    def change(self, change: Callable[[dict[TokenId, StoredToken]], None]) -> Stored:
+        """Change the tokens, durable on return.
+
+        Parameters
+        ----------
+        change
+            Is given all of them as they are on disk, and changes that.
+
+        Raises
+        ------
+        HistoryUnavailable
+            Nothing was changed on disk.
+        """
+        try:
+            with self._lock:
+                tokens = dict(self.read())
+                change(tokens)
+                self._write(tokens)
+                self._state, self._tokens = self._look(), MappingProxyType(tokens)
+        except (OSError, Timeout) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise HistoryUnavailable(
+                f"The agent tokens cannot be kept ({reason}); they are as they were."
+            ) from error
+        return self._tokens
+
+    def _look(self) -> _State | None:
+        """Return what tells one state of the file from another; None if there is none."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def _write(self, tokens: Stored) -> None:
+        """Put a new file in the place of the old; whoever is killed here leaves the old one."""
+        temporary = self._path.with_name(f"{FILE}.new")
+        data = msgspec.json.format(msgspec.json.encode(_File(tokens=list(tokens.values()))))
+        temporary.unlink(missing_ok=True)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._path)
+        sync_folder(self._path.parent)
+
+
+def _decode(path: Path) -> Stored:
+    found = msgspec.json.decode(path.read_bytes(), type=_File)
+    return MappingProxyType({token.id: token for token in found.tokens})

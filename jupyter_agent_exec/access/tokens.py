@@ -1,0 +1,353 @@
+"""Agent tokens: minted by people, shown by agents, taken back by people or by time.
+
+A token is `jaex_<id>_<secret>`. Of the secret only a hash is kept, beside the history; the ledger
+tells that a token was minted and revoked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+from collections.abc import Callable
+from concurrent.futures import Executor
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar
+
+from msgspec.structs import replace
+from ulid import ULID
+
+from ..errors import HistoryUnavailable, InvalidRequest, NotFound, Unauthenticated
+from ..models import MintToken, Token, TokenRef
+from ..records import LedgerEntry, TokenMinted, TokenRevoked, digest_of, timestamp
+from ..tasks import Tasks
+from ..types import TokenId
+from .credentials import AGENT_PREFIX
+from .grants import Grants
+from .scopes import Caller
+from .token_store import Stored, StoredToken, TokenStore
+
+T = TypeVar("T")
+
+Standing: TypeAlias = Literal["active", "expired", "revoked"]
+
+SECRET_BYTES: Final = 32
+KEEP_DELAY: Final = 60.0
+"""Seconds after which it is kept when tokens were used last, and what could not be kept before."""
+KEPT_DAYS: Final = 90
+"""For which a token that has ended is still listed."""
+
+_TOKEN: Final = re.compile(rf"{AGENT_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_(?P<secret>[0-9a-f]{{64}})")
+_NOBODYS: Final = digest_of(b"")
+
+
+class TokenRefused(Unauthenticated):
+    """An agent token that is not valid, or not any more."""
+
+    def __init__(self, message: str, token_id: TokenId | None = None) -> None:
+        super().__init__(message)
+        self.token_id = token_id
+        """Of the token, if there is one with the id that was shown."""
+
+
+class Ledger(Protocol):
+    """What is asked of the history; both block."""
+
+    def note(self, entry: LedgerEntry) -> None:
+        """Record what concerns all sessions, durable on return; HistoryUnavailable if not."""
+
+    def note_owed(self, entry: LedgerEntry) -> None:
+        """Record it now or with what is recorded next."""
+
+
+class Tokens:
+    """The agent tokens of a history.
+
+    Parameters
+    ----------
+    changed
+        Called when a token was minted or has ended.
+    max_lifetime
+        The longest time for which a token may be minted, in seconds.
+    thread
+        Of one thread, for what blocks.
+    """
+
+    def __init__(
+        self,
+        store: TokenStore,
+        ledger: Ledger,
+        *,
+        changed: Callable[[], None],
+        max_lifetime: float,
+        thread: Executor,
+        log: logging.Logger,
+    ) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._changed = changed
+        self._max_lifetime = max_lifetime
+        self._thread = thread
+        self._log = log
+        self._tasks = Tasks(log)
+        self._known: Stored = {}
+        self._callers: dict[TokenId, Caller] = {}
+        self._revoked: dict[TokenId, str] = {}  # when, as long as that is not on disk
+        self._used: dict[TokenId, str] = {}  # when last, as long as that is not on disk
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def stop(self) -> None:
+        """Keep what is not kept yet."""
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._tasks.end()
+        await self._keep()
+
+    # -- people ------------------------------------------------------------------------------------
+
+    async def mint(self, asked: MintToken, caller: Caller) -> tuple[Token, str]:
+        """Give an agent a token; return it, and the whole credential, which is told this once.
+
+        Raises
+        ------
+        InvalidRequest, HistoryUnavailable
+            There is no such token.
+        """
+        Grants.parse(asked.scopes)
+        if asked.expires_in > self._max_lifetime:
+            raise InvalidRequest(
+                f"expires_in: {asked.expires_in:g} seconds is more than the server's "
+                f"{self._max_lifetime:g}.",
+                field="expires_in",
+                allowed=self._max_lifetime,
+            )
+        now = datetime.now(timezone.utc)
+        id, secret = TokenId(f"t_{ULID()}"), secrets.token_hex(SECRET_BYTES)
+        minted = StoredToken(
+            id=id,
+            secret_sha256=digest_of(secret.encode()),
+            label=asked.label,
+            scopes=tuple(asked.scopes),
+            approval=asked.approval,
+            caps=asked.caps,
+            username=caller.username,
+            display_name=caller.display_name,
+            created_at=timestamp(now),
+            expires_at=timestamp(now + timedelta(seconds=asked.expires_in)),
+        )
+        entry = TokenMinted(
+            at=minted.created_at,
+            by=caller.by(),
+            token_id=id,
+            label=minted.label,
+            scopes=minted.scopes,
+            approval=minted.approval,
+            caps=minted.caps,
+            expires_at=minted.expires_at,
+        )
+        await self._in_thread(partial(self._ledger.note, entry))
+        await self._change(minted)
+        self._changed()
+        return self._told(minted), f"{AGENT_PREFIX}{id}_{secret}"
+
+    async def all(self) -> list[Token]:
+        """Return the tokens, the newest first."""
+        await self.refresh()
+        return [self._told(token) for token in reversed(list(self._known.values()))]
+
+    async def revoke(self, id: str, caller: Caller) -> Token:
+        """Take a token back; it counts from now on, even if that cannot be written.
+
+        Raises
+        ------
+        NotFound
+            There is no such token.
+        HistoryUnavailable
+            It is revoked for this server; to write that is tried again.
+        """
+        await self.refresh()
+        token = self._known.get(TokenId(id))
+        if token is None:
+            raise NotFound("There is no such token.", token_id=id)
+        if self.standing(token.id) == "revoked":
+            return self._told(token)
+        at = timestamp()
+        self._revoked[token.id] = at
+        self._changed()
+        entry = TokenRevoked(at=at, by=caller.by(), token_id=token.id)
+        await self._in_thread(partial(self._ledger.note_owed, entry))
+        try:
+            await self._change()
+        except HistoryUnavailable as error:
+            self._keep_later()
+            raise HistoryUnavailable(
+                "It is revoked here and now, but that cannot be written yet, so other servers and "
+                f"the next one may not know of it. {error.message}",
+                token_id=token.id,
+            ) from error
+        return self._told(self._known[token.id])
+
+    # -- agents ------------------------------------------------------------------------------------
+
+    async def caller(self, shown: str) -> Caller:
+        """Return who shows a token.
+
+        Raises
+        ------
+        TokenRefused
+            It is none, or not valid any more.
+        HistoryUnavailable
+            Which tokens there are cannot be read.
+        """
+        await self.refresh()
+        found = _TOKEN.fullmatch(shown)
+        token = None if found is None else self._known.get(TokenId(found["id"]))
+        secret = "" if found is None else found["secret"]
+        sha256 = hashlib.sha256(secret.encode()).hexdigest()
+        kept = _NOBODYS if token is None else token.secret_sha256
+        if not hmac.compare_digest(sha256, kept) or token is None:
+            raise TokenRefused(
+                "This server knows no such agent token; ask the person for another.",
+                None if token is None else token.id,
+            )
+        self.check(token.id)
+        self._note_use(token.id)
+        return self._caller(token)
+
+    async def refresh(self) -> None:
+        """Take note of what other servers changed.
+
+        Raises
+        ------
+        HistoryUnavailable
+            The tokens cannot be read.
+        """
+        self._take(await self._in_thread(self._store.read))
+
+    def standing(self, id: TokenId) -> Standing:
+        """Tell whether a token is valid; one that is not known is as good as revoked."""
+        token = self._known.get(id)
+        if token is None or token.revoked_at is not None or id in self._revoked:
+            return "revoked"
+        return "expired" if token.expires_at <= timestamp() else "active"
+
+    def check(self, id: TokenId) -> None:
+        """Raise TokenRefused if a token is not valid any more."""
+        ending = self.ending(id)
+        if ending is not None:
+            raise TokenRefused(ending, id)
+
+    def ending(self, id: TokenId) -> str | None:
+        """Say that a token is not valid any more; None if it is."""
+        standing = self.standing(id)
+        if standing == "active":
+            return None
+        what = "has expired" if standing == "expired" else "was revoked"
+        return f"This agent token {what}; ask the person for another."
+
+    def knows(self, id: str) -> bool:
+        """Tell whether there is, or was, a token with an id."""
+        return TokenId(id) in self._known
+
+    # -- helpers -----------------------------------------------------------------------------------
+
+    def _caller(self, token: StoredToken) -> Caller:
+        known = self._callers.get(token.id)
+        if known is None:
+            known = self._callers[token.id] = Caller(
+                username=token.username,
+                display_name=token.display_name,
+                access="token",
+                token=TokenRef(id=token.id, label=token.label),
+                grants=Grants.parse(token.scopes),
+                approval=token.approval,
+                caps=token.caps,
+            )
+        return known
+
+    def _told(self, token: StoredToken) -> Token:
+        return Token(
+            id=token.id,
+            label=token.label,
+            scopes=list(token.scopes),
+            approval=token.approval,
+            caps=token.caps,
+            username=token.username,
+            status=self.standing(token.id),
+            created_at=token.created_at,
+            expires_at=token.expires_at,
+            revoked_at=token.revoked_at or self._revoked.get(token.id),
+            last_used_at=self._used.get(token.id) or token.last_used_at,
+        )
+
+    async def _change(self, *added: StoredToken) -> None:
+        """Write what is not written yet, and tokens that are new."""
+        used, revoked = dict(self._used), dict(self._revoked)
+
+        def change(tokens: dict[TokenId, StoredToken]) -> None:
+            _note_used(tokens, used)
+            _note_revoked(tokens, revoked)
+            if added:
+                _forget_old(tokens)
+            tokens.update((token.id, token) for token in added)
+
+        self._take(await self._in_thread(partial(self._store.change, change)))
+        self._used = {id: at for id, at in self._used.items() if used.get(id) != at}
+        self._revoked = {id: at for id, at in self._revoked.items() if id not in revoked}
+
+    def _take(self, stored: Stored) -> None:
+        if stored is self._known:
+            return
+        self._known = stored
+        self._callers = {id: caller for id, caller in self._callers.items() if id in stored}
+
+    def _note_use(self, id: TokenId) -> None:
+        self._used[id] = timestamp()
+        self._keep_later()
+
+    def _keep_later(self) -> None:
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(KEEP_DELAY, self._time_to_keep)
+
+    def _time_to_keep(self) -> None:
+        self._timer = None
+        self._tasks.start(self._keep(), "keep what is known of agent tokens")
+
+    async def _keep(self) -> None:
+        if self._used or self._revoked:
+            try:
+                await self._change()
+            except HistoryUnavailable as error:
+                self._log.warning("%s", error.message)
+                self._keep_later()
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+
+def _note_used(tokens: dict[TokenId, StoredToken], used: dict[TokenId, str]) -> None:
+    """Put down when tokens were used last; another server may have seen them later."""
+    for id, at in used.items():
+        token = tokens.get(id)
+        if token is not None and at > (token.last_used_at or ""):
+            tokens[id] = replace(token, last_used_at=at)
+
+
+def _note_revoked(tokens: dict[TokenId, StoredToken], revoked: dict[TokenId, str]) -> None:
+    """Put down which tokens were revoked."""
+    for id, at in revoked.items():
+        if id in tokens and tokens[id].revoked_at is None:
+            tokens[id] = replace(tokens[id], revoked_at=at)
+
+
+def _forget_old(tokens: dict[TokenId, StoredToken]) -> None:
+    """Drop the tokens that ended long ago; the ledger still tells of them."""
+    long_ago = timestamp(datetime.now(timezone.utc) - timedelta(days=KEPT_DAYS))
+    for token in list(tokens.values()):
+        if (token.revoked_at or token.expires_at) < long_ago:
+            del tokens[token.id]

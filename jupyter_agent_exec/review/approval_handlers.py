@@ -1,0 +1,113 @@
+"""The routes by which people decide before agents' code runs."""
+
+from __future__ import annotations
+
+from tornado import web
+
+from ..access.handler import requires
+from ..models import (
+    Approvals,
+    Approve,
+    Execution,
+    GrantApproval,
+    Reject,
+    Session,
+    SetPause,
+    SetPolicy,
+)
+from ..sessions.handlers import SessionsBase
+from .approvals import Approvals as ApprovalDecisions
+
+
+class ApprovalsBase(SessionsBase):
+    """Base of the handlers below."""
+
+    approvals: ApprovalDecisions
+
+    async def answer_approvals(self) -> None:
+        """Answer with what asks of the sessions that the caller may read, the policy and pause."""
+        only = self.reach.only(self.caller)
+        policy, paused = self.approvals.policy, self.approvals.paused
+        await self.answer_large(
+            self.approvals.asking(only=only),
+            lambda told: Approvals(executions=told, policy=policy, paused=paused),
+        )
+
+
+class ApprovalsHandler(ApprovalsBase):
+    """What asks for approval."""
+
+    @web.authenticated
+    @requires(
+        "history:read",
+        answers={200: Approvals},
+        agents="what asks of the sessions that it may read",
+    )
+    async def get(self) -> None:
+        """List what asks for approval now, the longest waiting first."""
+        await self.answer_approvals()
+
+
+class PolicyHandler(ApprovalsBase):
+    """What agents must ask for."""
+
+    @web.authenticated
+    @requires("decide", body=SetPolicy, answers={200: Approvals})
+    async def put(self, body: SetPolicy) -> None:
+        """Say what agents must ask for; it counts for what is accepted from now on."""
+        await self.approvals.set_policy(body, self.caller)
+        await self.answer_approvals()
+
+
+class PauseHandler(ApprovalsBase):
+    """All agents, paused."""
+
+    @web.authenticated
+    @requires("decide", body=SetPause, answers={200: Approvals})
+    async def put(self, body: SetPause) -> None:
+        """Send nothing more of any agent to a kernel, or go on."""
+        await self.approvals.set_paused(body.paused, self.caller)
+        await self.answer_approvals()
+
+
+class ApproveHandler(ApprovalsBase):
+    """An execution, approved."""
+
+    @web.authenticated
+    @requires("decide", body=Approve, answers={200: Execution})
+    async def post(self, execution_id: str, body: Approve) -> None:
+        """Let an execution run that asks for approval, as it is or with another source."""
+        if body.source is not None:
+            await self.authorize("exec")
+        await self.answer_execution(await self.approvals.approve(execution_id, body, self.caller))
+
+
+class RejectHandler(ApprovalsBase):
+    """An execution, rejected."""
+
+    @web.authenticated
+    @requires("decide", body=Reject, answers={200: Execution})
+    async def post(self, execution_id: str, body: Reject) -> None:
+        """Do not let an execution run that asks for approval; the agent reads the reason."""
+        record = await self.approvals.reject(execution_id, body.reason, self.caller)
+        await self.answer_execution(record)
+
+
+class GrantHandler(ApprovalsBase):
+    """All that a session asks for, approved for some time."""
+
+    @web.authenticated
+    @requires("decide", body=GrantApproval, answers={200: Session})
+    async def put(self, session_id: str, body: GrantApproval) -> None:
+        """Let all that a session asks for run for so many minutes; 0 ends that."""
+        self.answer(await self.approvals.grant(session_id, body.minutes, self.caller))
+
+
+ROUTES: list[tuple[str, type[ApprovalsBase]]] = [
+    ("/approvals", ApprovalsHandler),
+    ("/approvals/policy", PolicyHandler),
+    ("/approvals/pause", PauseHandler),
+    ("/executions/{execution_id}/approve", ApproveHandler),
+    ("/executions/{execution_id}/reject", RejectHandler),
+    ("/sessions/{session_id}/approval", GrantHandler),
+]

@@ -1,0 +1,108 @@
+"""What people think of executions that have ended, one by one or all of a session.
+
+A review is an entry and nothing else: it changes neither a kernel nor a notebook, and it may come
+years after the session's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
+
+from ..access.scopes import Caller
+from ..errors import NotFinished
+from ..models import Session, SetReview
+from ..records import Entry, ExecutionRecord, Reviewed, timestamp
+from ..sessions.publishing import Publish, Told
+from ..types import FINAL_STATUSES, ExecutionId, SessionId
+
+T = TypeVar("T")
+
+
+class Sessions(Protocol):
+    """What is asked of the sessions."""
+
+    async def session(self, id: str) -> Session:
+        """Return a session; SessionNotFound if there is none."""
+
+    async def execution(self, id: str) -> ExecutionRecord:
+        """Return an execution; ExecutionNotFound if there is none."""
+
+    async def finished_up_to(self, id: str) -> int:
+        """Return the `seq` up to which all of a session's executions have finished; 0 for none."""
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        """Do something that blocks on the disk."""
+
+
+class Deciding(Protocol):
+    """What is asked of the history."""
+
+    def decide(self, session_id: SessionId, entries: Sequence[Entry]) -> None:
+        """Record a decision, durable on return; HistoryUnavailable if it is not recorded."""
+
+
+class Reviews:
+    """Takes down what people think, of open sessions and of closed ones."""
+
+    def __init__(self, sessions: Sessions, history: Deciding, publish: Publish) -> None:
+        self._sessions = sessions
+        self._history = history
+        self._publish = publish
+
+    async def of_execution(self, id: str, asked: SetReview, caller: Caller) -> ExecutionRecord:
+        """Take down what a person thinks of an execution.
+
+        Raises
+        ------
+        ExecutionNotFound, NotFinished, HistoryUnavailable
+        """
+        record = await self._sessions.execution(id)
+        if record.status not in FINAL_STATUSES:
+            raise NotFinished(
+                f"The execution is {record.status}; review it when it has finished.",
+                execution_id=record.id,
+                status=record.status,
+            )
+        session = await self._sessions.session(record.session_id)
+        await self._record(session, asked, caller, execution_id=record.id)
+        record = await self._sessions.execution(id)
+        told = Told(await self._sessions.session(record.session_id))
+        self._publish("execution", told, record.id, status=record.status, seq=record.seq)
+        return record
+
+    async def of_session(self, id: str, asked: SetReview, caller: Caller) -> Session:
+        """Take down what a person thinks of all that a session has run so far.
+
+        It is about the executions before the first that still waits or runs.
+
+        Raises
+        ------
+        SessionNotFound, HistoryUnavailable
+        """
+        session = await self._sessions.session(id)
+        up_to = await self._sessions.finished_up_to(id)
+        await self._record(session, asked, caller, up_to=up_to)
+        session = await self._sessions.session(id)
+        self._publish("session", Told(session), status=session.status)
+        return session
+
+    async def _record(
+        self,
+        session: Session,
+        asked: SetReview,
+        caller: Caller,
+        *,
+        execution_id: ExecutionId | None = None,
+        up_to: int = 0,
+    ) -> None:
+        entry = Reviewed(
+            at=timestamp(),
+            by=caller.by(),
+            execution_id=execution_id,
+            verdict=asked.verdict,
+            comment=asked.comment or None,
+            up_to=up_to,
+        )
+        await self._sessions.in_thread(partial(self._history.decide, session.id, [entry]))

@@ -1,0 +1,185 @@
+"""What people think of what agents ran: who, when, about which, and that it is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import Agent
+from real_server import Gate
+
+from jupyter_agent_exec.errors import NotFinished
+from jupyter_agent_exec.sessions.activity import EVENTS_SCHEMA_ID
+
+
+async def review(agent: Agent, of: dict[str, Any], verdict: str | None, **said: Any) -> Any:
+    kind = "executions" if of["id"].startswith("x_") else "sessions"
+    return await agent.ask("PUT", f"{kind}/{of['id']}/review", {"verdict": verdict, **said})
+
+
+@pytest.fixture
+def reviewed(history_dir: Path) -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
+    """Return what a session's journal says of reviews."""
+
+    def read(session: dict[str, Any]) -> list[dict[str, Any]]:
+        path = history_dir / "sessions" / session["id"] / "journal.jsonl"
+        entries = [json.loads(line)["entry"] for line in path.read_text().splitlines()]
+        return [entry for entry in entries if entry["type"] == "reviewed"]
+
+    return read
+
+
+async def test_an_execution_is_approved_by_a_person_at_a_time(agent: Agent) -> None:
+    session = await agent.open()
+    done = await agent.run(session, "1 + 1")
+    assert done["review"] is None
+    answered = await review(agent, done, "approved", comment="as expected")
+    assert answered.status == 200, answered.body
+    told = answered.json["review"]
+    assert (told["verdict"], told["comment"]) == ("approved", "as expected")
+    assert told["by"]
+    assert told["at"] > done["finished_at"]
+    assert told["whole_session"] is False
+    assert (await agent.get(f"executions/{done['id']}")).json["review"] == told
+
+
+async def test_the_last_word_counts_and_can_be_taken_back(
+    agent: Agent, reviewed: Callable[[Any], Any]
+) -> None:
+    session = await agent.open()
+    done = await agent.run(session, "1 / 0")
+    await review(agent, done, "approved")
+    flagged = await review(agent, done, "flagged", comment="look again")
+    assert flagged.json["review"]["verdict"] == "flagged"
+    commented = await review(agent, done, None, comment="a thought")
+    assert commented.json["review"]["verdict"] is None
+    assert commented.json["review"]["comment"] == "a thought"
+    assert (await review(agent, done, None)).json["review"] is None
+    assert [entry.get("verdict") for entry in reviewed(session)] == [
+        "approved",
+        "flagged",
+        None,
+        None,
+    ]
+    assert all(entry["by"]["kind"] == "person" for entry in reviewed(session))
+
+
+async def test_what_runs_cannot_be_reviewed_yet(
+    agent: Agent, gate: Gate, reviewed: Callable[[Any], Any]
+) -> None:
+    session = await agent.open()
+    running = await agent.run(session, gate.source, wait=0)
+    refused = await review(agent, running, "approved")
+    assert (refused.status, refused.json["code"]) == (409, NotFinished.code)
+    assert reviewed(session) == []
+    gate.wait_until_it_runs()
+    gate.let_it_go_on()
+
+
+async def test_a_review_of_a_session_is_about_what_had_finished(
+    agent: Agent, gate: Gate, reviewed: Callable[[Any], Any]
+) -> None:
+    session = await agent.open()
+    first = await agent.run(session, "1")
+    running = await agent.run(session, gate.source, wait=0)
+    waiting = await agent.run(session, "2", wait=0)
+    await agent.ask("POST", f"executions/{waiting['id']}/cancel", {})
+    answered = await review(agent, session, "approved", comment="so far")
+    assert answered.status == 200, answered.body
+    assert answered.json["id"] == session["id"]
+    assert answered.json["review"]["verdict"] == "approved"
+    assert [entry["up_to"] for entry in reviewed(session)] == [first["seq"]]
+    gate.wait_until_it_runs()
+    gate.let_it_go_on()
+    done = (await agent.get(f"executions/{running['id']}", wait=30)).json
+    assert done["review"] is None
+    of_first = (await agent.get(f"executions/{first['id']}")).json["review"]
+    assert (of_first["verdict"], of_first["whole_session"]) == ("approved", True)
+
+
+async def test_a_closed_session_is_reviewed_too(
+    agent: Agent, reviewed: Callable[[Any], Any]
+) -> None:
+    session = await agent.open()
+    done = await agent.run(session, "1")
+    await agent.ask("POST", f"sessions/{session['id']}/close", {})
+    assert (await review(agent, done, "flagged")).json["review"]["verdict"] == "flagged"
+    answered = await review(agent, session, "approved")
+    assert answered.json["status"] == "closed"
+    assert answered.json["review"]["verdict"] == "approved"
+    assert [entry.get("up_to", 0) for entry in reviewed(session)] == [0, done["seq"]]
+
+
+async def test_sessions_count_what_nobody_has_reviewed(agent: Agent) -> None:
+    session = await agent.open()
+    done = [await agent.run(session, source) for source in ("1", "2")]
+
+    async def unreviewed() -> int:
+        listed = (await agent.get("sessions")).json["sessions"]
+        alone = (await agent.get(f"sessions/{session['id']}")).json
+        assert listed[0]["unreviewed"] == alone["unreviewed"]
+        return int(alone["unreviewed"])
+
+    assert await unreviewed() == 2
+    await review(agent, done[0], "approved")
+    assert await unreviewed() == 1
+    assert (await review(agent, session, "approved")).json["unreviewed"] == 0
+    await agent.ask("POST", f"sessions/{session['id']}/close", {})
+    assert await unreviewed() == 0
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["open", "closed"])
+async def test_others_are_told_that_something_was_reviewed(
+    agent: Agent, jp_serverapp: Any, is_closed: bool
+) -> None:
+    session = await agent.open()
+    done = await agent.run(session, "1")
+    if is_closed:
+        await agent.ask("POST", f"sessions/{session['id']}/close", {})
+    told: list[dict[str, Any]] = []
+
+    async def listen(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        told.append(data)
+
+    jp_serverapp.event_logger.add_listener(schema_id=EVENTS_SCHEMA_ID, listener=listen)
+    await review(agent, done, "approved")
+    await review(agent, session, "flagged")
+    (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
+    app.activity.stop()
+    await jp_serverapp.event_logger.gather_listeners()
+    events = {(event["action"], event.get("execution_id")): event for event in told}
+    of_execution = events["execution", done["id"]]
+    assert (of_execution["status"], of_execution["seq"]) == ("ok", done["seq"])
+    of_session = events["session", None]
+    assert of_session["session_id"] == session["id"]
+    assert of_session["status"] == ("closed" if is_closed else "open")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "verdict"),
+        ({"verdict": "fine"}, "verdict"),
+        ({"verdict": "approved", "comment": 3}, "comment"),
+        ({"verdict": "approved", "comment": "x" * 10_001}, "comment"),
+    ],
+)
+async def test_a_review_that_makes_no_sense_is_refused_with_its_field(
+    agent: Agent, reviewed: Callable[[Any], Any], body: dict[str, Any], field: str
+) -> None:
+    session = await agent.open()
+    refused = await agent.ask("PUT", f"sessions/{session['id']}/review", body)
+    assert (refused.status, refused.json["detail"]["field"]) == (400, field)
+    assert reviewed(session) == []
+
+
+async def test_nothing_that_is_not_there_is_reviewed(agent: Agent) -> None:
+    for path, code in (
+        ("executions/x_01JD0000000000000000000000/review", "execution_not_found"),
+        ("sessions/s_01JD0000000000000000000000/review", "session_not_found"),
+    ):
+        refused = await agent.ask("PUT", path, {"verdict": "approved"})
+        assert (refused.status, refused.json["code"]) == (404, code)

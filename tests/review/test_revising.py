@@ -1,0 +1,42 @@
+"""What an execution is a new version of."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from jupyter_agent_exec.models import Execute
+from jupyter_agent_exec.sessions.revising import revised
+from jupyter_agent_exec.types import ExecutionId
+
+
+class Rejected(NamedTuple):
+    id: ExecutionId = ExecutionId("x_last")
+    source: str = "rejected"
+
+
+class Place(NamedTuple):
+    source: str = "new"
+    replaces: str | None = None
+
+
+NAMED = Execute(source="new", revises=ExecutionId("x_named"))
+ANY = Execute(source="new")
+
+
+@pytest.mark.parametrize(
+    ("asked", "named", "place", "last", "is_of"),
+    [
+        (ANY, None, None, None, (None, None)),
+        (ANY, None, None, Rejected(), ("x_last", "rejected")),
+        (ANY, None, Place(), Rejected(), ("x_last", "rejected")),
+        (ANY, None, Place(replaces="theirs"), None, (None, "theirs")),
+        (ANY, None, Place(replaces="theirs"), Rejected(), ("x_last", "theirs")),
+        (NAMED, "named", Place(replaces="theirs"), Rejected(), ("x_named", "named")),
+    ],
+)
+def test_what_is_named_comes_first_then_the_persons_cell_then_what_was_rejected(
+    asked: Execute, named: str | None, place: Any, last: Any, is_of: tuple[str | None, str | None]
+) -> None:
+    assert revised(asked, named, place, last) == is_of
