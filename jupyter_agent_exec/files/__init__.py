@@ -1,0 +1,1 @@
+"""The files in the folder in which a session's kernel works."""

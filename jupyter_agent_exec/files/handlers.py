@@ -1,0 +1,266 @@
+"""The routes of a session's files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+from urllib.parse import quote
+
+from tornado import web
+
+from ..access.handler import requires
+from ..errors import AgentExecError, InvalidRequest, PayloadTooLarge, RangeNotSatisfiable
+from ..models import SessionFile, SessionFileList
+from ..sessions.answers import NAMESPACE
+from ..sessions.handlers import SessionsBase
+from .conditions import Conditions, matches, span_of
+from .file import OpenFile
+from .manager import SessionFiles
+from .names import decoded
+from .queries import FilesQuery
+from .refusing import missing
+from .upload import Upload
+
+DISCARDED_BYTES: Final = 64_000_000
+"""Of a body that is refused: so much is read and thrown away before the answer, since whoever still
+sends does not listen. After that, the connection is closed with the answer."""
+
+PIECE_BYTES: Final = 1 << 20
+"""Gathered of a body before it goes to the disk."""
+
+NO_LIMIT: Final = 1 << 62
+"""Bytes: what is too much is told by us, not by tornado, which would break off."""
+
+_RAW_PATH: Final = re.compile(rf"/{NAMESPACE}/sessions/[^/]+/files/(?P<path>.+)\Z", re.DOTALL)
+
+
+class FilesBase(SessionsBase):
+    """Base of the handlers below."""
+
+    files: SessionFiles
+
+
+class OneFileBase(FilesBase):
+    """Base of handlers that answer with a file as it is."""
+
+    def describe(self, file: OpenFile) -> bool:
+        """Set the headers of a file; return whether it is to be sent, or is known already."""
+        plain = re.sub(r"[^\w.-]", "_", file.name, flags=re.ASCII)
+        named = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file.name, safe='')}"
+        self.set_header("Content-Type", file.mimetype)
+        self.set_header("Content-Length", str(file.bytes))
+        self.set_header("Content-Disposition", named)
+        self.set_header("Content-Security-Policy", "sandbox; default-src 'none'")
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Cache-Control", "private, no-cache")
+        self.set_header("Accept-Ranges", "bytes")
+        self.set_header("ETag", file.etag)
+        if not self.check_etag_header():
+            return True
+        self.set_status(304)
+        self.clear_header("Content-Length")
+        return False
+
+    def compute_etag(self) -> None:
+        """Leave the ETag as it is: it is that of the file, not of what is answered."""
+
+
+class FilesHandler(FilesBase):
+    """The files of a session."""
+
+    @web.authenticated
+    @requires("files", query=FilesQuery, answers={200: SessionFileList})
+    async def get(self, session_id: str, query: FilesQuery) -> None:
+        """List what is in a session's folder, by path."""
+        self.answer(await self.files.list(session_id, query))
+
+
+@web.stream_request_body
+class FileHandler(OneFileBase):
+    """One file of a session.
+
+    Its body is taken piece by piece, so who asks and whether they may is found out before the first
+    one, in `prepare`.
+    """
+
+    upload: Upload | None = None
+    refusal: AgentExecError | None = None
+    """What is answered when the body has come, since whoever still sends does not listen."""
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Find out who asks, and for an upload, whether the file may go there."""
+        self._gathered = bytearray()
+        self._discarded = 0
+        self._has_all_come = False
+        self.request.connection.set_max_body_size(NO_LIMIT)  # type: ignore[union-attr]
+        try:
+            await super().prepare()
+            if self.request.method == "PUT":
+                await self._begin()
+        except AgentExecError as refusal:
+            if not self._is_body_to_come():
+                raise
+            self._refuse(refusal)
+
+    async def data_received(self, chunk: bytes) -> None:
+        """Take the next piece of a body."""
+        if self.upload is None or self.refusal is not None:
+            self._discard(chunk)
+            return
+        self._gathered += chunk
+        if len(self._gathered) >= PIECE_BYTES:
+            try:
+                await self._take_gathered(self.upload)
+            except AgentExecError as refusal:
+                self._refuse(refusal)
+                await self.files.drop(self.upload)
+
+    def on_connection_close(self) -> None:
+        """Leave nothing of a file that did not come to its end."""
+        super().on_connection_close()
+        if self.upload is not None and not self._has_all_come:
+            self.files.drop_soon(self.upload)
+
+    def on_finish(self) -> None:
+        """Leave nothing of a file that was refused in the end."""
+        super().on_finish()
+        if self.upload is not None:
+            self.files.drop_soon(self.upload)
+
+    @web.authenticated
+    @requires("files", answers={200: "*/*", 206: "*/*"}, headers=("Range", "If-Range"))
+    async def get(self, session_id: str, path: str) -> None:
+        """Read a file, or a range of it; what it holds was made by code that nobody vouches for."""
+        file = await self.files.open(session_id, self.file_path)
+        try:
+            if not self.describe(file):
+                return
+            span = span_of(self._range(file), file.bytes)
+            if span is not None:
+                self.set_status(206)
+                self.set_header("Content-Range", f"bytes {span.start}-{span.end - 1}/{file.bytes}")
+                self.set_header("Content-Length", str(span.end - span.start))
+            await self.send_pieces(file.pieces(span))
+        finally:
+            file.close()
+
+    @web.authenticated
+    @requires("files", answers={200: "*/*"})
+    async def head(self, session_id: str, path: str) -> None:
+        """Look at a file without reading it."""
+        file = await self.files.open(session_id, self.file_path)
+        file.close()
+        self.describe(file)
+
+    @web.authenticated
+    @requires(
+        "files",
+        body="*/*",
+        answers={201: SessionFile, 200: SessionFile},
+        headers=("If-Match", "If-None-Match"),
+    )
+    async def put(self, session_id: str, path: str) -> None:
+        """Upload a file; what it replaces is as the session left it, or named by `If-Match`."""
+        assert self.upload is not None
+        self._has_all_come = True
+        try:
+            await self._take_gathered(self.upload)
+            self.check_still()
+            uploaded = await self.files.finish(
+                session_id, self.upload, self._conditions, self.caller.by()
+            )
+        finally:
+            await self.files.drop(self.upload)
+        self.set_header("ETag", uploaded.etag)
+        location = self.request.path if uploaded.is_new else None
+        self.answer(uploaded.file, 201 if uploaded.is_new else 200, location=location)
+
+    @web.authenticated
+    @requires("files", answers={204: None}, headers=("If-Match",))
+    async def delete(self, session_id: str, path: str) -> None:
+        """Delete a file as the session left it or named by `If-Match`, or an empty folder."""
+        await self.files.delete(session_id, self.file_path, self._conditions, self.caller.by())
+        self.set_status(204)
+        self.clear_header("Content-Type")
+
+    @property
+    def file_path(self) -> str:
+        """The file's path, each name of which stands in the address as it is."""
+        found = _RAW_PATH.search(self.request.path)
+        assert found is not None
+        try:
+            return decoded(found["path"])
+        except InvalidRequest:
+            if self.request.method in ("GET", "HEAD"):
+                raise missing(found["path"]) from None
+            raise
+
+    @property
+    def _conditions(self) -> Conditions:
+        return Conditions(
+            if_match=self.request.headers.get("If-Match"),
+            if_none_match=self.request.headers.get("If-None-Match"),
+        )
+
+    async def _begin(self) -> None:
+        await self.authorize("files")
+        said = self.request.headers.get("Content-Length", "")
+        self.upload = await self.files.begin(
+            self.path_kwargs["session_id"],
+            self.file_path,
+            self._conditions,
+            int(said) if said.isdecimal() else None,
+        )
+
+    def _refuse(self, refusal: AgentExecError) -> None:
+        """Have a refusal answered when the body has come: from now on, nobody is let in."""
+        self.refusal = refusal
+        self.current_user = None
+
+    def _is_body_to_come(self) -> bool:
+        """Tell whether the client sends a body that is worth waiting for."""
+        headers = self.request.headers
+        waits_for_us = headers.get("Expect", "").lower() == "100-continue"
+        if waits_for_us or self.request.method in ("GET", "HEAD"):
+            return False
+        said = headers.get("Content-Length", "")
+        if said.isdecimal():
+            return 0 < int(said) <= DISCARDED_BYTES
+        return "Transfer-Encoding" in headers
+
+    async def _take_gathered(self, upload: Upload) -> None:
+        gathered, self._gathered = bytes(self._gathered), bytearray()
+        await self.files.take(upload, gathered)
+
+    def _discard(self, chunk: bytes) -> None:
+        self._discarded += len(chunk)
+        if self._discarded > DISCARDED_BYTES:
+            self.refusal = self.refusal or PayloadTooLarge("There is no body here.", limit_bytes=0)
+            self.send_error()
+
+    def _range(self, file: OpenFile) -> str | None:
+        """Return the `Range` that counts: none, if it was meant for the file as it was before."""
+        version = self.request.headers.get("If-Range")
+        if version is not None and not matches(version, file.etag):
+            return None
+        return self.request.headers.get("Range")
+
+    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
+        """Answer with the refusal that has waited, if there is one."""
+        if self.refusal is not None:
+            kwargs["exc_info"] = (type(self.refusal), self.refusal, None)
+        super().send_error(status_code, **kwargs)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Write the body of a refusal; one of a range says how long the file is."""
+        error = (kwargs.get("exc_info") or (None, None))[1]
+        if isinstance(error, RangeNotSatisfiable):
+            self.set_header("Content-Range", f"bytes */{error.detail['bytes']}")
+        super().write_error(status_code, **kwargs)
+
+
+ROUTES: list[tuple[str, type[FilesBase]]] = [
+    ("/sessions/{session_id}/files", FilesHandler),
+    ("/sessions/{session_id}/files/{path}", FileHandler),
+]
+"""Paths under the namespace, and what answers there."""

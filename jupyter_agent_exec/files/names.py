@@ -1,0 +1,130 @@
+"""Which paths of a session's folder there are for an agent, and which are hidden. Pure.
+
+A path is written in one way only: names divided by slashes. What somebody behind us might take for
+another path is none: a proxy that decodes once more, a file system that normalises, one that leaves
+off what stands at the end of a name.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Final
+from urllib.parse import unquote, unquote_to_bytes
+
+from ..errors import InvalidRequest
+
+MOST_NAME_BYTES: Final = 255
+MOST_READINGS: Final = 4
+"""How often a name is decoded to see what others may take it for."""
+
+MOST_PARTS: Final = 64
+"""Folders, one in another, with what is in the last."""
+
+_NO_TEXT: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Categories of characters: controls, halves of others, line and paragraph ends."""
+
+
+def parts_of(path: str, field: str = "path") -> tuple[str, ...]:
+    """Return the names that a path is made of.
+
+    Raises
+    ------
+    InvalidRequest
+        It is not written in the one way.
+    """
+    parts = tuple(path.split("/"))
+    if len(parts) > MOST_PARTS:
+        raise InvalidRequest(f"{field}: over {MOST_PARTS} folders deep.", field=field)
+    for name in parts:
+        what = _wrong_with(name)
+        if what is not None:
+            raise InvalidRequest(
+                f"{field}: {path[:200]!r} {what}. Write names divided by '/', from the session's "
+                "folder on.",
+                field=field,
+            )
+    return parts
+
+
+def decoded(raw: str) -> str:
+    """Return the path that stands in an address, where each name is encoded by itself.
+
+    Raises
+    ------
+    InvalidRequest
+        A name holds a slash, or is not UTF-8.
+    """
+    try:
+        names = [unquote_to_bytes(name).decode() for name in raw.split("/")]
+    except UnicodeDecodeError:
+        raise InvalidRequest("path: not UTF-8.", field="path") from None
+    if any("/" in name for name in names):
+        raise InvalidRequest("path: a slash within a name; write it as it is.", field="path")
+    return "/".join(names)
+
+
+def check_new(parts: Sequence[str]) -> None:
+    """Raise InvalidRequest if a name is written otherwise than its look-alikes are."""
+    if not all(unicodedata.is_normalized("NFC", name) for name in parts):
+        raise InvalidRequest("path: its characters are not composed (NFC).", field="path")
+
+
+def is_reached(name: str) -> bool:
+    """Tell whether a file or a folder with this name is there for an agent."""
+    return _wrong_with(name) is None and not is_hidden([name])
+
+
+def is_path(path: str) -> bool:
+    """Tell whether a path leads to something that is there for an agent, by its names."""
+    return all(map(is_reached, path.split("/")))
+
+
+def is_hidden(parts: Sequence[str]) -> bool:
+    """Tell whether any of a path's names begins with a dot, or may be taken to."""
+    return any(reading.startswith(".") for name in parts for reading in _readings(name))
+
+
+def is_notebook(name: str) -> bool:
+    """Tell whether a name is that of a notebook, or may be taken for it."""
+    return any(reading.lower().endswith(".ipynb") for reading in _readings(name))
+
+
+def mimetype_of(path: str) -> str | None:
+    """Return what a file is by its name; None if that does not tell, or if it is packed."""
+    mimetype, encoding = mimetypes.guess_type(path)
+    return None if encoding is not None else mimetype
+
+
+def _wrong_with(name: str) -> str | None:
+    """Say what is wrong with a name; None if nothing is."""
+    try:
+        if len(name.encode()) > MOST_NAME_BYTES:
+            return f"has a name of over {MOST_NAME_BYTES} bytes"
+    except UnicodeEncodeError:
+        return "is not text"
+    for times, reading in enumerate(_readings(name)):
+        if times > MOST_READINGS:
+            return "is encoded more often than anybody reads it"
+        if reading in ("", ".", ".."):
+            return "has a name that is empty, '.' or '..'"
+        if "/" in reading or "\\" in reading:
+            return "has a slash or a backslash within a name"
+        if any(unicodedata.category(character) in _NO_TEXT for character in reading):
+            return "has a control character"
+        if reading.endswith((" ", ".")):
+            return "has a name that ends with a dot or a space"
+    return None
+
+
+def _readings(name: str) -> Iterator[str]:
+    """Yield a name, and what others may take it for."""
+    while True:
+        yield name
+        told = unicodedata.normalize("NFKC", name)
+        seen = "".join(each for each in told if unicodedata.category(each) != "Cf")
+        other = unquote(seen)
+        if other == name:
+            return
+        name = other

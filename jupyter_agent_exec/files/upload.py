@@ -1,0 +1,216 @@
+"""A file on its way into a session's folder, beside its place until it is whole. Blocks."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import stat
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Lock
+from typing import Final
+
+from ulid import ULID
+
+from ..types import Digest
+from .folder import Barred, Place, etag_of, look, open_child, open_top
+
+_PART: Final = re.compile(r"\.agent-exec-[0-9A-Z]{26}\.part")
+_OLD: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Otherwise(Exception):
+    """What is at a file's place is not what was looked at before."""
+
+
+ORPHAN_AGE: Final = 86_400.0
+"""Seconds since the last byte of an upload: some file systems' locks hold on one machine only."""
+
+
+def remove_orphans(folder: int) -> None:
+    """Remove old uploads from a folder whose server is gone: whoever uploads holds a lock."""
+    with suppress(OSError):  # it may be one that cannot be listed
+        for name in filter(_PART.fullmatch, os.listdir(folder)):
+            _remove_orphan(folder, name)
+
+
+def _remove_orphan(folder: int, name: str) -> None:
+    with suppress(OSError):
+        file = os.open(name, _OLD, dir_fd=folder)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if time.time() - os.fstat(file).st_mtime > ORPHAN_AGE:
+                os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(file)
+
+
+def _begun(folder: int) -> tuple[str, int]:
+    """Return the name of a new file in a folder, and the file, with its lock."""
+    while True:
+        name = f".agent-exec-{ULID()}.part"
+        file = os.open(name, _NEW, 0o666, dir_fd=folder)
+        with suppress(OSError):  # where there are no locks, nothing is taken for an orphan either
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file).st_nlink:
+            return name, file
+        os.close(file)  # it was taken for an orphan just before it had its lock
+
+
+class Upload:
+    """A file that is being uploaded. Thread-safe.
+
+    Folders on its way that are not there are made when it gets its place.
+
+    Parameters
+    ----------
+    place
+        The session's folder.
+    parts
+        Where it goes.
+
+    Raises
+    ------
+    OSError, Barred
+        It cannot go there.
+    """
+
+    def __init__(self, place: Place, parts: Sequence[str]) -> None:
+        self.parts = tuple(parts)
+        self.bytes = 0
+        """How much of it has come."""
+        self._kept = place.kept
+        self._sha256 = hashlib.sha256()
+        self._lock = Lock()
+        self._folders = [open_top(place)]
+        try:
+            self._missing = self._descend(self.parts[:-1])
+            remove_orphans(self._folders[-1])
+            self._temporary, self._file = _begun(self._folders[-1])
+        except BaseException:
+            self._close_folders()
+            raise
+        self._beside = self._folders[-1]
+        self._is_open = True
+
+    @property
+    def sha256(self) -> Digest:
+        """Of what has come."""
+        return Digest(self._sha256.hexdigest())
+
+    def write(self, data: bytes) -> None:
+        """Take the next piece; nothing happens after `drop`."""
+        with self._lock:
+            if self._is_open:
+                self.bytes += len(data)
+                self._sha256.update(data)
+                while data:
+                    data = data[os.write(self._file, data) :]
+
+    def standing(self) -> os.stat_result | None:
+        """Look at what is at its place; None if nothing is.
+
+        Raises
+        ------
+        OSError, Barred
+            What is there cannot be replaced by a file.
+        """
+        with self._lock:
+            if self._is_open:
+                self._missing = self._descend(self._missing)
+            status = None if self._missing else look(self._folders[-1], self.parts[-1])
+            if status is not None and not stat.S_ISREG(status.st_mode):
+                raise Barred(f"{self.parts[-1]!r} is a folder")
+            return status
+
+    def put(self, replaced: str | None) -> os.stat_result:
+        """Give it its place, whole or not at all.
+
+        Parameters
+        ----------
+        replaced
+            ETag of the file that stands there; None for none.
+
+        Raises
+        ------
+        Otherwise
+            Something else stands there by now.
+        OSError, Barred
+        """
+        with self._lock:
+            if not self._is_open:
+                raise Otherwise
+            made: list[tuple[int, str]] = []
+            try:
+                self._make_folders(made)
+                os.fsync(self._file)  # what cannot be stored shows now, and replaces nothing
+                self._take_name(replaced)
+                status = os.fstat(self._file)
+            except BaseException:
+                for folder, name in reversed(made):
+                    with suppress(OSError):
+                        os.rmdir(name, dir_fd=folder)
+                raise
+            self._close()
+            return status
+
+    def drop(self) -> None:
+        """Leave nothing of it, unless it has its place. Idempotent."""
+        with self._lock:
+            if self._is_open:
+                with suppress(OSError):
+                    os.unlink(self._temporary, dir_fd=self._beside)
+                self._close()
+
+    def _take_name(self, replaced: str | None) -> None:
+        folder, name = self._folders[-1], self.parts[-1]
+        if replaced is None:
+            # A rename replaces whatever is there: so the name is taken first, which only one can.
+            try:
+                os.close(os.open(name, _NEW, 0o666, dir_fd=folder))
+            except FileExistsError:
+                raise Otherwise from None
+        else:
+            before = look(folder, name)
+            if before is None or etag_of(before) != replaced:
+                raise Otherwise
+            os.fchmod(self._file, stat.S_IMODE(before.st_mode) & 0o777)
+        try:
+            os.rename(self._temporary, name, src_dir_fd=self._beside, dst_dir_fd=folder)
+        except BaseException:
+            if replaced is None:
+                os.unlink(name, dir_fd=folder)
+            raise
+
+    def _descend(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Go down as far as there are folders; return the names of those that are missing."""
+        for index, name in enumerate(names):
+            try:
+                self._folders.append(open_child(self._folders[-1], name, self._kept))
+            except FileNotFoundError:
+                return tuple(names[index:])
+        return ()
+
+    def _make_folders(self, made: list[tuple[int, str]]) -> None:
+        """Make the folders that are missing, and add those that were made here."""
+        for name in self._missing:
+            folder = self._folders[-1]
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=folder)
+                made.append((folder, name))
+            self._folders.append(open_child(folder, name, self._kept))
+        self._missing = ()
+
+    def _close(self) -> None:
+        self._is_open = False
+        with suppress(OSError):  # what it holds is stored, or nobody wants it
+            os.close(self._file)
+        self._close_folders()
+
+    def _close_folders(self) -> None:
+        while self._folders:
+            os.close(self._folders.pop())

@@ -1,0 +1,100 @@
+"""What is recorded of a file is what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_agent_exec.errors import FileNotOwned
+from jupyter_agent_exec.files.conditions import Conditions
+from jupyter_agent_exec.files.manager import SessionFiles
+from jupyter_agent_exec.records import SERVER, Entry, FileDeleted, FileUnchanged, FileUploaded
+from jupyter_agent_exec.tasks import Tasks
+
+
+class Written:
+    """What executions wrote: nothing."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, Any] = {}
+
+    async def known(self) -> None:
+        """Know it at once."""
+
+
+class Session:
+    """Keeps entries; somebody does something in its folder at the moment of the first."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self.entries: list[Entry] = []
+        self.written_files = Written()
+        self._meanwhile = meanwhile
+
+    async def write(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self._meanwhile()
+
+    async def note(self, entry: Entry) -> None:
+        self.entries.append(entry)
+
+
+class Server:
+    """Of one session, which works in one folder."""
+
+    def __init__(self, session: Session, folder: Path) -> None:
+        self._session = session
+        self._folder = folder
+
+    async def live_session(self, id: str) -> Session:
+        return self._session
+
+    async def in_thread(self, call: Callable[[], Any]) -> Any:
+        return await asyncio.to_thread(call)
+
+    async def of(self, session: Session) -> Path:
+        return self._folder
+
+
+def files_of(session: Session, folder: Path) -> SessionFiles:
+    server: Any = Server(session, folder)
+    return SessionFiles(
+        server,
+        server,
+        lambda *told, **more: None,
+        kept=[],
+        max_bytes=1000,
+        tasks=Tasks(logging.getLogger("test")),
+    )
+
+
+ANY = Conditions(if_match=None, if_none_match=None)
+
+
+async def test_an_upload_that_fails_when_it_is_recorded_is_told_as_not_done(tmp_path: Path) -> None:
+    session = Session(lambda: (tmp_path / "a.txt").write_text("a person's"))
+    files = files_of(session, tmp_path)
+    upload = await files.begin("s", "a.txt", ANY, None)
+    await files.take(upload, b"an agent's")
+    with pytest.raises(FileNotOwned):
+        await files.finish("s", upload, ANY, SERVER)
+    await files.drop(upload)
+    assert (tmp_path / "a.txt").read_text() == "a person's"
+    first, second = session.entries
+    assert (type(first), type(second)) == (FileUploaded, FileUnchanged)
+    assert isinstance(second, FileUnchanged)
+    assert second.path == "a.txt"
+
+
+async def test_a_deletion_that_fails_when_it_is_recorded_is_told_as_not_done(
+    tmp_path: Path,
+) -> None:
+    session = Session(lambda: (tmp_path / "empty" / "a.txt").write_text("a person's"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotOwned):
+        await files_of(session, tmp_path).delete("s", "empty", ANY, SERVER)
+    assert [type(entry) for entry in session.entries] == [FileDeleted, FileUnchanged]
