@@ -5,72 +5,35 @@ A decision is recorded before the notebook is changed, and is what later rewrite
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
 
 from msgspec.structs import replace
 
 from ..access.scopes import Caller
-from ..errors import CellNotFound, DocumentChanged, HistoryUnavailable, NotFinished
-from ..models import Document, Session
+from ..errors import CellNotFound, DocumentChanged, NotFinished
+from ..models import Document
 from ..notebooks.applying import id_of, joined
 from ..notebooks.changes import Expected, Moved, Notebook
 from ..records import (
-    SERVER,
-    CellWritten,
-    Entry,
     ExecutionRecord,
     OutputsAccepted,
     OutputsDiscarded,
+    OutputsRestored,
     timestamp,
 )
-from ..types import FINAL_STATUSES, CellId, SessionId
-from .placing import Placing
-from .rewriting import Decision, decidable, decided
+from ..types import CellId
+from .deciding import TRIES, DecisionsBase, no_cell
+from .rewriting import Decision, Rewritten, decidable, rewritten
 
-T = TypeVar("T")
-
-TRIES = 3
-"""How often to look again at a notebook that changes at this very moment."""
-
-
-class Sessions(Protocol):
-    """What is asked of the sessions."""
-
-    async def session(self, id: str) -> Session:
-        """Return a session; SessionNotFound if there is none."""
-
-    async def execution(self, id: str) -> ExecutionRecord:
-        """Return an execution; ExecutionNotFound if there is none."""
-
-    async def executions(
-        self, id: str, *, after: int | None, before: int | None, limit: int
-    ) -> tuple[list[ExecutionRecord], int | None]:
-        """Return a session's executions in order, and where to go on."""
-
-    async def in_thread(self, call: Callable[[], T]) -> T:
-        """Do something that blocks on the disk."""
+_ENTRIES: dict[Decision, type[OutputsAccepted | OutputsDiscarded | OutputsRestored]] = {
+    "accepted": OutputsAccepted,
+    "discarded": OutputsDiscarded,
+    "restored": OutputsRestored,
+}
 
 
-class Deciding(Protocol):
-    """What is asked of the history."""
-
-    def decide(self, session_id: SessionId, entries: Sequence[Entry]) -> None:
-        """Record a decision, durable on return; HistoryUnavailable if it is not recorded."""
-
-
-class Decisions:
-    """Accepts and discards outputs, of open sessions and of closed ones."""
-
-    def __init__(
-        self, sessions: Sessions, history: Deciding, placing: Placing, *, log: logging.Logger
-    ) -> None:
-        self._sessions = sessions
-        self._history = history
-        self._placing = placing
-        self._log = log
+class OutputDecisions(DecisionsBase):
+    """Accepts and discards outputs, and takes that back."""
 
     async def accept(self, id: str, caller: Caller) -> ExecutionRecord:
         """Bring an execution's original outputs into its cell, and trust that.
@@ -92,6 +55,16 @@ class Decisions:
         """
         return await self._decide(id, "discarded", caller)
 
+    async def restore(self, id: str, caller: Caller) -> ExecutionRecord:
+        """Take back the last decision about an execution's outputs; what was before comes back.
+
+        Raises
+        ------
+        ExecutionNotFound, NotFinished, CellNotFound, DocumentChanged, NotebookNotFound,
+        DocumentUnwritable, HistoryUnavailable
+        """
+        return await self._decide(id, "restored", caller)
+
     async def accept_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
         """Accept the outputs of a session of which something is held, where the cell still is.
 
@@ -99,44 +72,51 @@ class Decisions:
         ------
         SessionNotFound, NotebookNotFound, DocumentUnwritable, HistoryUnavailable
         """
-        accepted: list[ExecutionRecord] = []
-        after: int | None = 0
-        while after is not None:
-            records, after = await self._sessions.executions(
-                session_id, after=after, before=None, limit=100
-            )
-            for record in records:
-                if record.document is None or record.document.outputs != "held":
-                    continue
-                try:
-                    accepted.append(await self.accept(record.id, caller))
-                except (NotFinished, CellNotFound, DocumentChanged):
-                    continue  # it runs, or is a person's by now
-        return accepted
+        held = await self._all(session_id, lambda document: document.outputs == "held")
+        return await self._each(held, self.accept, caller)
+
+    async def discard_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
+        """Discard the outputs of a session about which nothing was decided, as `accept_all` does.
+
+        Raises
+        ------
+        SessionNotFound, NotebookNotFound, DocumentUnwritable, HistoryUnavailable
+        """
+        undecided = await self._all(
+            session_id, lambda document: document.outputs in ("inert", "held")
+        )
+        with_outputs = [record for record in undecided if record.outputs]
+        return await self._each(with_outputs, self.discard, caller)
+
+    async def _each(
+        self,
+        records: Iterable[ExecutionRecord],
+        decide: Callable[[str, Caller], Awaitable[ExecutionRecord]],
+        caller: Caller,
+    ) -> list[ExecutionRecord]:
+        decided: list[ExecutionRecord] = []
+        for record in records:
+            try:
+                decided.append(await decide(record.id, caller))
+            except (NotFinished, CellNotFound, DocumentChanged):
+                continue  # it is a person's by now
+        return decided
 
     async def _decide(self, id: str, what: Decision, caller: Caller) -> ExecutionRecord:
-        record = await self._sessions.execution(id)
-        if record.status not in FINAL_STATUSES:
-            raise NotFinished(
-                f"The execution is {record.status}; decide when it has finished.",
-                execution_id=record.id,
-                status=record.status,
-            )
+        record = await self._finished(id)
         async with self._placing.lock(record.id):  # else its cell is still being written
             record = await self._sessions.execution(id)
             session = await self._sessions.session(record.session_id)
-            document = record.document
-            if document is None or session.path is None:
-                raise CellNotFound(
-                    "The execution has no cell in a notebook.", execution_id=record.id, cell_ids=[]
-                )
+            if record.document is None or session.path is None:
+                raise no_cell(record)
+            document = replace(record.document, path=session.path, reason=None)
             cell_id, notebook = await self._look(session.path, record)
-            entry = OutputsAccepted if what == "accepted" else OutputsDiscarded
-            await self._record(
-                record, entry(at=timestamp(), by=caller.by(), execution_id=record.id)
-            )
-            document = replace(document, path=session.path, outputs=what, reason=None)
-            await self._write(document, cell_id, notebook, record, what)
+            entry = _ENTRIES[what](at=timestamp(), by=caller.by(), execution_id=record.id)
+            await self._record(session.id, [entry])
+            if what == "restored":  # to what was decided before, if anything was
+                record = await self._sessions.execution(id)
+            as_decided = await rewritten(record, _decision(what, record))
+            await self._write(document, cell_id, notebook, record, as_decided)
             return await self._sessions.execution(id)
 
     async def _look(self, path: str, record: ExecutionRecord) -> tuple[CellId, Notebook]:
@@ -149,33 +129,30 @@ class Decisions:
         id: CellId,
         notebook: Notebook,
         record: ExecutionRecord,
-        what: Decision,
+        as_decided: Rewritten,
     ) -> None:
         """Change the cell, which a person may be changing too."""
         for _ in range(TRIES):
             expected = Expected(cells={id: ("code", _source(notebook, id))})
             try:
                 via = await self._placing.documents.apply(
-                    document.path, decided(id, record, what), expected
+                    document.path, as_decided.changes(id), expected
                 )
             except Moved:
                 _, notebook = await self._look(document.path, record)
                 continue
-            await self._tell(record, replace(document, via=via, status="written"))
+            written = replace(document, via=via, status="written", outputs=as_decided.what)
+            await self._tell(record, written)
             return
         raise DocumentChanged("The cell is being changed; try again.", cell_id=id)
 
-    async def _tell(self, record: ExecutionRecord, document: Document) -> None:
-        entry = CellWritten(at=timestamp(), by=SERVER, execution_id=record.id, document=document)
-        try:
-            if not await self._placing.note(record.session_id, entry):
-                await self._record(record, entry)
-        except HistoryUnavailable as error:
-            self._log.warning("What became of a cell is not recorded: %s", error.message)
-        self._placing.changed(record.session_id, record.id, document)
 
-    async def _record(self, record: ExecutionRecord, entry: Entry) -> None:
-        await self._sessions.in_thread(partial(self._history.decide, record.session_id, [entry]))
+def _decision(what: Decision, record: ExecutionRecord) -> Decision:
+    """Return how a cell is to be after a decision that is recorded."""
+    before = None if record.document is None else record.document.outputs
+    if what == "restored" and (before == "accepted" or before == "discarded"):
+        return before
+    return what
 
 
 def _source(notebook: Notebook, id: CellId) -> str:

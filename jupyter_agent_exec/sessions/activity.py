@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..types import ExecutionId
-from .publishing import Action
-from .session import LiveSession
+from .publishing import Action, Changed
 
 EVENTS_SCHEMA_ID: Final = "https://schema.jupyter.org/jupyter_agent_exec/activity/v1"
 EVENTS_SCHEMA: Final = Path(__file__).parent.parent / "events" / "activity.v1.yaml"
@@ -30,21 +29,26 @@ class Activity:
     def __init__(self, emit: Callable[[dict[str, Any]], None]) -> None:
         self._emit = emit
         self._serial = 0
-        self._waiting: dict[tuple[str, ...], tuple[LiveSession, dict[str, Any]]] = {}
+        self._waiting: dict[tuple[str, ...], tuple[Changed | None, dict[str, Any]]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def publish(
         self,
         action: Action,
-        session: LiveSession,
+        session: Changed | None,
         execution_id: ExecutionId | None = None,
         **told: Any,
     ) -> None:
-        """Tell that a session, its kernel, its notebook, or one of its executions changed."""
-        event = {"action": action, "session_id": session.id, **told}
+        """Tell that a session, its kernel, its notebook, or one of its executions changed.
+
+        Without a session it is about all agents.
+        """
+        event = {"action": action, **told}
+        if session is not None:
+            event["session_id"] = session.id
         if execution_id is not None:
             event["execution_id"] = execution_id
-        key = (action, session.id, execution_id or "")
+        key = (action, "" if session is None else session.id, execution_id or "")
         self._waiting.pop(key, None)
         self._waiting[key] = (session, event)
         if self._timer is None:
@@ -61,4 +65,6 @@ class Activity:
         waiting, self._waiting = self._waiting, {}
         for session, event in waiting.values():
             self._serial += 1
-            self._emit({"serial": self._serial, "length": session.record().chain.length, **event})
+            if session is not None:
+                event["length"] = session.record().chain.length
+            self._emit({"serial": self._serial, **event})

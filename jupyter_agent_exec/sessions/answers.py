@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
+from typing import Final
+from urllib.parse import quote
 
+from msgspec.structs import replace
+
+from ..files.names import is_path, mimetype_of
+from ..journal.brief import kept_images
 from ..journal.notebook import cell
-from ..models import Execution, Image
-from ..records import ExecutionRecord, digest_of
-from ..text import images, model_text, transcript
-from ..types import FINAL_STATUSES
+from ..journal.query import Pictured
+from ..models import Changes, Execution, FileChange, Image, Input, RecordedImage
+from ..records import ExecutionRecord, KeptImage, digest_of
+from ..text import ReadOn, model_text, size_in_words, transcript
+from ..types import IMAGE_TYPES, Digest, ExecutionId, SessionId
 
 NAMESPACE = "api/agent-exec"
 
@@ -17,8 +26,19 @@ _NOTES = {
     "interrupted": "The execution was interrupted.",
     "kernel_died": "The kernel died; its variables are gone.",
     "cancelled": "The execution was cancelled before it ran.",
+    "awaiting_approval": "It has not run: it waits for a person to approve it in JupyterLab.",
+    "rejected": "The execution was rejected; it was not run.",
     "lost": "The server died while the execution ran; what it did is not known.",
 }
+
+
+NO_STDIN: Final = "StdinNotImplementedError"
+"""Of the exception that IPython raises where code may not ask for input."""
+
+_NO_STDIN_NOTE: Final = (
+    "Code in this session cannot ask for input. Write the value into the code, or open a session "
+    "with allow_stdin, where an execution waits for what you or a person give it."
+)
 
 
 def execution(record: ExecutionRecord, base_url: str) -> Execution:
@@ -29,6 +49,7 @@ def execution(record: ExecutionRecord, base_url: str) -> Execution:
     base_url
         The server's, with a slash at both ends.
     """
+    brief = record.brief
     return Execution(
         id=record.id,
         session_id=record.session_id,
@@ -40,10 +61,16 @@ def execution(record: ExecutionRecord, base_url: str) -> Execution:
         source_sha256=digest_of(record.source.encode()),
         execution_count=record.execution_count,
         cell=cell(record),
-        text=text(record, base_url),
-        images=_images(record, base_url),
+        text=""
+        if brief
+        else text(
+            record,
+            partial(_over_http, record.id, base_url),
+            partial(_file_url, record.session_id, base_url),
+        ),
+        images=[_image(image, base_url) for image in _images(record)],
         error=record.error,
-        values=None,
+        values=record.values,
         kernel=record.kernel,
         agent=record.agent,
         username=record.username,
@@ -56,27 +83,58 @@ def execution(record: ExecutionRecord, base_url: str) -> Execution:
         omitted=record.omitted,
         interrupt_ignored=record.interrupt_ignored,
         waiting_for=record.waiting_for,
+        input=record.input,
+        step=record.step,
         document=record.document,
         chain=record.chain,
+        approval=record.approval,
+        revises=record.revises,
+        review=record.review,
+        changes=_changes(record, base_url),
+        left_out=list(brief.left_out) if brief else [],
     )
 
 
-def text(record: ExecutionRecord, base_url: str) -> str:
-    """Return what a language model should read: the outputs, then how it ended if not well."""
-    url = f"{base_url}{NAMESPACE}/executions/{record.id}/text"
-    read = model_text(transcript(record.outputs), url=url)
-    notes = []
+def text(
+    record: ExecutionRecord, read_on: ReadOn, read_file: Callable[[str], str] | None = None
+) -> str:
+    """Return what a language model should read: the outputs, then how it ended if not well.
+
+    Parameters
+    ----------
+    read_file
+        Says how to read a file of the session that is an image, by its path; None to leave that
+        out.
+    """
+    read = model_text(transcript(record.outputs), read_on=read_on)
+    said = [_saved(file, read_file) for file in _saved_images(record)] + notes(record)
+    if not said:
+        return read
+    return "\n".join([*([read.rstrip("\n")] if read else []), *(f"[{note}]" for note in said)])
+
+
+def notes(record: ExecutionRecord) -> list[str]:
+    """Return what a language model should know of how an execution went beside its outputs."""
+    notes: list[str] = []
     if record.kernel is not None and record.kernel.restarted:
         notes.append(
             f"The kernel is a fresh one ({record.kernel.reason}); earlier variables are gone."
         )
     if record.status in _NOTES:
         notes.append(record.reason or _NOTES[record.status])
+    if record.input is not None:
+        notes.append(_asks_for(record.input))
+    if record.error is not None and record.error.ename == NO_STDIN:
+        notes.append(_NO_STDIN_NOTE)
     if record.interrupt_ignored:
         notes.append("The code ignored the interrupt; restart the session's kernel to end it.")
-    if not notes:
-        return read
-    return "\n".join([*([read.rstrip("\n")] if read else []), *(f"[{note}]" for note in notes)])
+    return notes
+
+
+def _asks_for(input: Input) -> str:
+    """Say what the code waits for."""
+    what = "a password" if input.password else "input"
+    return f"The code waits for {what}: {input.prompt!r}. Answer it, or interrupt it."
 
 
 def duration(started_at: str | None, finished_at: str | None) -> float | None:
@@ -87,20 +145,75 @@ def duration(started_at: str | None, finished_at: str | None) -> float | None:
     return between.total_seconds()
 
 
-def _images(record: ExecutionRecord, base_url: str) -> list[Image]:
-    digests = {ref.at: ref.sha256 for ref in record.blobs}
-    final = record.status in FINAL_STATUSES
-    found = []
-    for image in images(record.outputs):
-        digest = digests.get((image.output, "data", image.mimetype)) if final else None
-        found.append(
-            Image(
-                mimetype=image.mimetype,
-                width=image.width,
-                height=image.height,
-                bytes=image.bytes,
-                url=None if digest is None else f"{base_url}{NAMESPACE}/blobs/{digest}",
-                output=image.output,
-            )
+def _changes(record: ExecutionRecord, base_url: str) -> Changes | None:
+    """Return what an execution changed, with where the files that it wrote are read."""
+    if record.changes is None:
+        return None
+    files = [
+        replace(
+            file,
+            url=_file_url(record.session_id, base_url, file.path) if is_path(file.path) else None,
         )
-    return found
+        for file in record.changes.files
+    ]
+    return replace(record.changes, files=files)
+
+
+def _saved_images(record: ExecutionRecord) -> list[FileChange]:
+    files = [] if record.changes is None else record.changes.files
+    return [f for f in files if mimetype_of(f.path) in IMAGE_TYPES and is_path(f.path)]
+
+
+def _saved(file: FileChange, read_file: Callable[[str], str] | None) -> str:
+    said = f"saved {file.path} ({size_in_words(file.bytes)})"
+    return said if read_file is None else f"{said}: {read_file(file.path)}"
+
+
+def _file_url(session_id: SessionId, base_url: str, path: str) -> str:
+    return f"{base_url}{NAMESPACE}/sessions/{session_id}/files/{quote(path)}"
+
+
+def _images(record: ExecutionRecord) -> Sequence[KeptImage]:
+    if record.brief is not None:
+        return record.brief.images
+    return kept_images(record.outputs, record.blobs)
+
+
+def _image(image: KeptImage, base_url: str) -> Image:
+    return Image(
+        mimetype=image.mimetype,
+        width=image.width,
+        height=image.height,
+        bytes=image.bytes,
+        url=None if image.sha256 is None else blob_url(image.sha256, base_url),
+        output=image.output,
+    )
+
+
+def recorded_image(pictured: Pictured, base_url: str) -> RecordedImage:
+    """Answer with an image of the history."""
+    image = pictured.image
+    assert image.sha256 is not None
+    return RecordedImage(
+        execution_id=pictured.execution_id,
+        session_id=pictured.session_id,
+        seq=pictured.seq,
+        agent=pictured.agent,
+        title=pictured.title,
+        accepted_at=pictured.accepted_at,
+        output=image.output,
+        mimetype=image.mimetype,
+        width=image.width,
+        height=image.height,
+        bytes=image.bytes,
+        url=blob_url(image.sha256, base_url),
+    )
+
+
+def _over_http(id: ExecutionId, base_url: str, offset: int) -> str:
+    return f"GET {base_url}{NAMESPACE}/executions/{id}/text?offset={offset}"
+
+
+def blob_url(digest: Digest, base_url: str) -> str:
+    """Return the path on this server at which a payload is read."""
+    return f"{base_url}{NAMESPACE}/blobs/{digest}"

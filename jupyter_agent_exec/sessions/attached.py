@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
 from ..errors import InvalidRequest, KernelNotFound, KernelUnavailable, NotebookNotFound
-from ..kernels.kernel import Death, Kernel
+from ..kernels.kernel import Death, Kernel, WorkingFolder
 from ..models import NotebookTarget
 
 RTC_DRIVE = "RTC:"
@@ -73,6 +74,9 @@ class Contents(Protocol):
     async def kernel_name(self, path: str) -> str | None:
         """Return the kernelspec that a notebook names; None if it names none or cannot be read."""
 
+    def on_disk(self, path: str) -> Path | None:
+        """Return where a contents path is on this machine; None if it is no file there."""
+
     async def create(self, path: str, kernel_name: str) -> None:
         """Make an empty notebook.
 
@@ -122,11 +126,21 @@ class AttachedNotebook:
         self._kernels = kernels
         self._target = target
         self._jupyter_session_id: str | None = None
+        self._told_path = path  # by the Jupyter session, which may not hear of a rename
+
+    @property
+    def folder(self) -> WorkingFolder | None:
+        """The notebook's folder, in which its kernel works."""
+        notebook = self._kernels.on_disk(self.path)
+        return None if notebook is None else WorkingFolder(notebook.parent, notebook.name)
 
     async def create(self) -> None:
         """Make the notebook if it is not there and the session may."""
         if self._target.create:
             self.created = await self._kernels.create(self.path, self._target.kernel_name)
+
+    async def release(self) -> None:
+        """Have nothing to give up."""
 
     async def take(self) -> Kernel:
         """Return the notebook's kernel; one is started if it has none."""
@@ -171,8 +185,9 @@ class AttachedNotebook:
         if self._jupyter_session_id is None:
             return None
         session = await self._kernels.jupyter_sessions.get(self._jupyter_session_id)
-        if session is not None:
-            self._has_path(contents_path(session.path))
+        if session is not None and contents_path(session.path) != self._told_path:
+            self._told_path = contents_path(session.path)
+            self._has_path(self._told_path)
         return session
 
     def _has_path(self, path: str) -> None:
@@ -245,6 +260,10 @@ class NotebookKernels:
             await self._contents.create(path, name)
             return True
 
+    def on_disk(self, path: str) -> Path | None:
+        """Return where a notebook is on this machine; None if it is no file there."""
+        return self._contents.on_disk(path)
+
     async def session_of(self, path: str, kernel_name: str | None) -> JupyterSession:
         """Return the Jupyter session of a notebook, which is started if there is none."""
         if await self.jupyter_sessions.of_notebook(path) is None:
@@ -298,10 +317,15 @@ class LiveKernel:
     def __init__(self, live: LiveKernelsSource, kernel_id: str) -> None:
         self._live = live
         self._kernel_id = kernel_id
+        self.folder: WorkingFolder | None = None
+        """Where a kernel without a document works is not known."""
 
     async def take(self) -> Kernel:
         """Return it as long as it runs."""
         return await self._live.adopt(self._kernel_id)
+
+    async def release(self) -> None:
+        """Have nothing to give up."""
 
 
 def normalised(path: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import InvalidRequest
-from ..types import RecordPeople
+from ..kernels.kernel import Kernel
+from ..models import Caps
+from ..types import RecordChanges, RecordPeople
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,6 +23,11 @@ class Bounds:
     restart_if_interrupt_ignored: bool
     idle_timeout: float
     """Seconds after which an idle kernel is shut down; 0 for never."""
+    record_changes: RecordChanges
+
+    def records_changes(self, kernel: Kernel) -> bool:
+        """Tell whether to record what executions change in a kernel and its folder."""
+        return self.record_changes == "all" or (self.record_changes == "scratch" and kernel.owned)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,12 +43,35 @@ class Settings:
     default_wait: float
     max_wait: float
 
+    def within(self, caps: Caps) -> Settings:
+        """Return what holds for an agent whose token has caps."""
+        if caps.wall_seconds is None and caps.output_bytes is None:
+            return self
+        longest = caps.wall_seconds or self.max_timeout
+        longest = min(longest, self.max_timeout) if self.max_timeout else longest
+        bounds = self.bounds
+        return replace(
+            self,
+            max_timeout=longest,
+            bounds=replace(
+                bounds,
+                timeout=min(bounds.timeout, longest) if longest else bounds.timeout,
+                max_output_bytes=min(
+                    bounds.max_output_bytes, caps.output_bytes or bounds.max_output_bytes
+                ),
+            ),
+        )
+
+    def wait(self, asked: float | None) -> float:
+        """Return how many seconds an answer is held; None asks for the default."""
+        return min(self.default_wait if asked is None else asked, self.max_wait)
+
     def check_timeout(self, timeout: float | None, field: str) -> None:
         """Refuse a timeout over the longest that may be asked for."""
         most = self.max_timeout
         if timeout is not None and most and timeout > most:
             raise InvalidRequest(
-                f"{field}: {timeout:g} seconds is more than the server's {most:g}.",
+                f"{field}: {timeout:g} seconds is more than the {most:g} that are allowed.",
                 field=field,
                 allowed=most,
             )
@@ -51,7 +81,7 @@ class Settings:
         most = self.bounds.max_output_bytes
         if size is not None and size > most:
             raise InvalidRequest(
-                f"{field}: {size:,} bytes is more than the server's {most:,}.",
+                f"{field}: {size:,} bytes is more than the {most:,} that are allowed.",
                 field=field,
                 allowed=most,
             )

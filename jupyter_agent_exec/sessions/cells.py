@@ -23,6 +23,10 @@ class Shown(Protocol):
     status: Status
 
     @property
+    def may_run(self) -> bool:
+        """Whether people let it run."""
+
+    @property
     def waiting_for(self) -> WaitingFor | None:
         """Behind whom it waits; None if it does not."""
 
@@ -39,6 +43,10 @@ class Place(Protocol):
     @property
     def source(self) -> str:
         """What is to be run: what was asked, or what the cell holds."""
+
+    @property
+    def replaces(self) -> str | None:
+        """The source that a cell has and is to lose; None if none does."""
 
 
 class Cells(Protocol):
@@ -79,7 +87,7 @@ class Cells(Protocol):
         """
 
     async def close(self) -> None:
-        """Write what is still to be written; take nothing after that. The caller sets a bound."""
+        """Write what is still to be written, within bounds; take nothing after that."""
 
 
 class CellsOwner(Protocol):

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from ..journal.spill import TextSpill
 from ..kernels.run import Ended, Run
+from ..kernels.stdin import InputRequest
 from ..kernels.turns import Turn
 from ..models import (
     Agent,
+    Approval,
     Chain,
     ExecutionKernel,
+    Input,
     Omitted,
     OutputChange,
     Placement,
+    StepOf,
     WaitingFor,
 )
-from ..records import Accepted, By, ExecutionRecord, Payload
-from ..types import Digest, ExecutionId, Output, SessionId, Status
+from ..records import Accepted, By, ExecutionRecord, Payload, Rejected
+from ..tasks import first_of, settle
+from ..types import ApprovalMode, Digest, ExecutionId, Output, SessionId, Status
 from .cells import Place
+from .rules import QueueTime
 
 if TYPE_CHECKING:
     from ..kernels.kernel import Kernel
@@ -60,12 +68,38 @@ class LiveExecution:
     accepted_at: str
     head: Callable[[], Chain]
     """Tells where the session's journal ends."""
+    mode: ApprovalMode
+    """What it must ask for, as the policy was when it was accepted."""
+    permitted: Callable[[LiveExecution], bool]
+    """Tells whether people let it run in the kernel as it is."""
+    pausing: Callable[[], WaitingFor | None]
+    """Tells whether all agents wait."""
+    expressions: Mapping[str, str] = field(default_factory=dict)
+    """To evaluate after it, by the names under which their values are told."""
+    step: StepOf | None = None
+    """Which one it is of those that were asked for at once."""
+    revises: ExecutionId | None = None
+    before: str | None = None
+    """The source that it is a new version of."""
+    approval: Approval | None = None
+    """What became of its asking, if it had to."""
+    approved_life: int | None = None
+    """The life of the kernel in which it may run."""
+    asked_source: str | None = None
+    """What the agent asked for, once a person has approved something."""
+    decision: Rejected | None = None
+    """What is written together with its end."""
+    queue_time: QueueTime | None = None
     status: Status = "queued"
     kernel: ExecutionKernel | None = None
     started_at: str | None = None
     held_by: Kernel | None = None
     """The kernel in which it runs."""
     run: Run | None = None
+    request: InputRequest | None = None
+    """What its code asks for, and nobody has given yet."""
+    input: Input | None = None
+    """The same, as it is told."""
     spill: TextSpill | None = None
     """Takes the whole text if the outputs are capped."""
     ending: tuple[Status, str] | None = None
@@ -77,12 +111,18 @@ class LiveExecution:
     """What its watchers were told last."""
     accepted: asyncio.Future[None] = field(init=False)
     """Done when the acceptance is on disk; HistoryUnavailable if it could not be written."""
+    decided: asyncio.Future[None] = field(init=False)
+    """Done when a person has let it run; another each time that it asks."""
     given_up: asyncio.Future[None] = field(init=False)
     """Done when somebody takes it back while it waits for its turn."""
+    asked: asyncio.Future[None] = field(init=False)
+    """Done when its code asks for input; another each time."""
     begun: asyncio.Future[None] = field(init=False)
     """Done when the kernel took it up."""
     parted: asyncio.Future[None] = field(init=False)
     """Done when the session no longer holds the kernel that it was sent to."""
+    failed: asyncio.Future[Exception] = field(init=False)
+    """Done, with what was raised, when something of ours failed that should have ended it."""
     finished: asyncio.Future[ExecutionRecord] = field(init=False)
     """Done when its final status is on disk."""
     left_behind: bool = False
@@ -97,12 +137,23 @@ class LiveExecution:
         loop = asyncio.get_running_loop()
         self.accepted, self.given_up = loop.create_future(), loop.create_future()
         self.begun, self.parted = loop.create_future(), loop.create_future()
-        self.finished = loop.create_future()
+        self.finished, self.decided = loop.create_future(), loop.create_future()
+        self.asked, self.failed = loop.create_future(), loop.create_future()
 
     @property
     def refused(self) -> bool:
         """Whether its acceptance could not be recorded, so that it never was."""
         return self.accepted.done() and self.accepted.exception() is not None
+
+    @property
+    def may_run(self) -> bool:
+        """Whether people let it run."""
+        return self.run is not None or self.permitted(self)
+
+    @property
+    def asks(self) -> bool:
+        """Whether it waits for a person to let it run."""
+        return self.status == "awaiting_approval"
 
     @property
     def is_watched(self) -> bool:
@@ -117,13 +168,57 @@ class LiveExecution:
     @property
     def waiting_for(self) -> WaitingFor | None:
         """Behind whom it waits; None if it does not."""
-        return None if self.ahead is None or self.finished.done() else self.ahead()
+        if self.finished.done():
+            return None
+        if self.asks:
+            since = None if self.approval is None else self.approval.asked_at
+            return WaitingFor(who="approval", agent=None, execution_id=None, since=since)
+        pausing = self.pausing() if self.run is None else None
+        return pausing or (None if self.ahead is None else self.ahead())
+
+    def asks_for(self, request: InputRequest | None, told: Input | None) -> None:
+        """Take note of what its code asks for; None that it goes on."""
+        self.request, self.input = request, told
+        self.status = "running" if request is None else "awaiting_input"
+        if request is not None:
+            settle(self.asked)
+            self.asked = asyncio.get_running_loop().create_future()
+
+    def fail(self, error: Exception) -> None:
+        """Take note that something of ours failed that should have ended it."""
+        if not self.failed.done():
+            self.failed.set_result(error)
+
+    async def unless_failed(self, done: asyncio.Future[Any]) -> None:
+        """Wait for something, and raise what it raised, or what has failed instead."""
+        await first_of(done, self.failed)
+        if not done.done():
+            raise self.failed.result()
+        done.result()
 
     def changes(self, version: int) -> tuple[int, list[OutputChange]]:
         """Return the version of its outputs, and how they changed since `version`."""
-        if self.run is None or self.held_by is None:
+        if self.started_at is None or self.run is None or self.held_by is None:
             return version, []
         return self.held_by.connection.changes(self.run, version)
+
+    def outputs(self) -> list[Output]:
+        """Return its outputs so far."""
+        if self.started_at is None or self.run is None or self.held_by is None:
+            return []
+        return self.held_by.connection.outputs(self.run)
+
+    @contextmanager
+    def watching(self) -> Iterator[asyncio.Event]:
+        """Give an event that is set whenever it, or its outputs, changed."""
+        event = asyncio.Event()
+        self.watchers.add(event)
+        if self.run is not None:
+            self.run.changed = self.tell
+        try:
+            yield event
+        finally:
+            self.watchers.discard(event)
 
     def tell(self) -> None:
         """Tell that it changed to whoever shows it or watches."""
@@ -136,9 +231,18 @@ class LiveExecution:
         for event in self.watchers:
             event.set()
 
-    def acceptance(self) -> tuple[Accepted, Payload]:
-        """Return the journal entry of its acceptance, and the source that it names."""
+    @property
+    def evaluated(self) -> Mapping[str, str]:
+        """Those of its expressions that may be evaluated: none if it had to ask.
+
+        Who approved it was shown the source, and approved nothing else.
+        """
+        return self.expressions if self.approval is None else {}
+
+    def acceptance(self) -> tuple[Accepted, list[Payload]]:
+        """Return the journal entry of its acceptance, and the payloads that it names."""
         source = Payload.of(self.source.encode())
+        values = Payload.of(msgspec.json.encode(self.expressions)) if self.expressions else None
         entry = Accepted(
             at=self.accepted_at,
             by=self.by,
@@ -152,8 +256,11 @@ class LiveExecution:
             idempotency_key=self.idempotency_key,
             body_sha256=self.body_sha256,
             placement=self.placement,
+            revises=self.revises,
+            values=None if values is None else values.digest,
+            step=self.step,
         )
-        return entry, source
+        return entry, [source] if values is None else [source, values]
 
     def verdict(self, ended: Ended) -> tuple[Status, str | None]:
         """Return the final status of a run that ended, and the reason to tell.
@@ -174,6 +281,8 @@ class LiveExecution:
 
     def standing(self) -> ExecutionRecord:
         """Return what is known of it now, but for its outputs."""
+        if self.finished.done():  # else it would have a final status without what belongs to that
+            return replace(self.finished.result(), outputs=[])
         return replace(self.record([]), waiting_for=self.waiting_for)
 
     def record(self, outputs: list[Output]) -> ExecutionRecord:
@@ -204,5 +313,9 @@ class LiveExecution:
             text_bytes=0,
             omitted_text_bytes=0,
             entry_hash=None,
+            input=self.input if self.status == "awaiting_input" else None,
+            step=self.step,
+            approval=self.approval,
+            revises=self.revises,
             chain=self.head(),
         )

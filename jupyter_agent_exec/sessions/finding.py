@@ -8,12 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar
 
+from ..access.scopes import Caller
 from ..journal.history import History
-from ..models import SearchResults, Text, TextMatches
+from ..journal.query import Criteria, Pictured
+from ..models import JournalEventList, SearchResults, Text, TextMatches
 from ..ranges import grep, read_range
 from ..records import ExecutionRecord
 from ..text import transcript
-from .queries import SearchQuery
+from ..types import TokenId
+from .long_reads import LongReads
+from .queries import CriteriaQuery, EventsQuery, ImagesQuery, SearchQuery
 
 T = TypeVar("T")
 
@@ -30,6 +34,8 @@ class Finding:
 
     Parameters
     ----------
+    long_reads
+        Reads what may take long.
     execution
         Returns an execution as it stands.
     """
@@ -38,42 +44,61 @@ class Finding:
         self,
         history: History,
         read: Read,
+        long_reads: LongReads,
         execution: Callable[[str], Awaitable[ExecutionRecord]],
     ) -> None:
         self._history = history
+        self._long_reads = long_reads
         self._read = read
         self._execution = execution
 
-    async def text(self, id: str, offset: int, limit: int) -> Text:
+    async def text(self, caller: Caller, id: str, offset: int, limit: int) -> Text:
         """Return a range of an execution's whole text."""
         record = await self._execution(id)
-        return await self._read(self._in_text, record, read_range, offset, limit)
+        read = partial(self._in_text, record, read_range, offset, limit)
+        return await self._long_reads.read(caller, read)
 
-    async def grep(self, id: str, pattern: str, offset: int, limit: int) -> TextMatches:
+    async def grep(
+        self, caller: Caller, id: str, pattern: str, offset: int, limit: int
+    ) -> TextMatches:
         """Return the lines of an execution's whole text that match."""
         record = await self._execution(id)
 
         def search(file: BinaryIO, offset: int, limit: int, omitted_bytes: int) -> TextMatches:
             return grep(file, pattern, offset, limit, omitted_bytes)
 
-        return await self._read(self._in_text, record, search, offset, limit)
+        read = partial(self._in_text, record, search, offset, limit)
+        return await self._long_reads.read(caller, read)
 
-    async def search(self, query: SearchQuery) -> SearchResults:
-        """Return executions that match, the newest first."""
+    async def search(self, query: SearchQuery, *, only: TokenId | None = None) -> SearchResults:
+        """Return executions that match, the newest first.
+
+        Parameters
+        ----------
+        only
+            The agent token with which their sessions must have been opened; None is any, or none.
+        """
         return await self._read(
-            partial(
-                self._history.search,
-                query.q,
-                agent=query.agent,
-                status=query.status,
-                session_id=query.session_id,
-                since=query.since,
-                until=query.until,
-                has_image=query.has_image,
-                after=query.after,
-                limit=query.limit,
-            )
+            self._history.search, _criteria(query, only), after=query.after, limit=query.limit
         )
+
+    async def images(
+        self, query: ImagesQuery, *, only: TokenId | None = None
+    ) -> tuple[list[Pictured], str | None]:
+        """Return images: of one session in order, else the newest first; and where to go on.
+
+        `only` as for `search`.
+        """
+        return await self._read(
+            self._history.images, _criteria(query, only), after=query.after, limit=query.limit
+        )
+
+    async def events(self, id: str, query: EventsQuery) -> JournalEventList:
+        """Return what is between a session's executions; SessionNotFound if there is none."""
+        events, next_after = await self._read(
+            self._history.events, id, after=query.after, limit=query.limit
+        )
+        return JournalEventList(events=events, next_after=next_after)
 
     async def blob(self, digest: str) -> tuple[Path, str, int]:
         """Return a large payload's file, MIME type and size; BlobNotFound if there is none."""
@@ -101,3 +126,8 @@ class Finding:
         path, _, _ = self._history.blob(record.text)
         with path.open("rb") as file:
             return read(file, offset, limit, record.omitted_text_bytes)
+
+
+def _criteria(query: CriteriaQuery, only: TokenId | None) -> Criteria:
+    asked = {name: getattr(query, name) for name in CriteriaQuery.__struct_fields__}
+    return Criteria(**asked, token=only)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from tornado import iostream, web
@@ -22,6 +22,7 @@ from ..models import (
     NotebookTarget,
     OpenSession,
     OutputChange,
+    Placement,
     RestartKernel,
     SearchResults,
     ServerStatus,
@@ -32,6 +33,7 @@ from ..models import (
     TextMatches,
 )
 from ..records import ExecutionRecord
+from ..text import output_size
 from ..types import FINAL_STATUSES
 from . import answers
 from .manager import AgentSessions
@@ -50,8 +52,29 @@ class SessionsBase(AgentExecHandler):
 
     manager: AgentSessions
 
+    @property
+    def idempotency_key(self) -> str | None:
+        """The key with which something is asked for once only."""
+        key = self.request.headers.get("Idempotency-Key")
+        if key is not None and not 0 < len(key) <= MAX_KEY_LENGTH:
+            raise InvalidRequest(
+                f"Idempotency-Key: 1 to {MAX_KEY_LENGTH} characters.", field="Idempotency-Key"
+            )
+        return key
+
+    async def authorize_cells(
+        self, session_id: str, *placements: Placement | Literal["end", "none"]
+    ) -> None:
+        """Look whether a person may have cells in a session's notebook; a token's scopes say so."""
+        live = self.manager.open_session(session_id)
+        in_notebook = live is not None and live.path is not None
+        has_cells = in_notebook and any(each != "none" for each in placements)
+        if has_cells and self.caller.grants is None:
+            await self.authorize("edit:notebook")
+
     async def answer_execution(self, record: ExecutionRecord, *, asked: bool = False) -> None:
         """Answer with an execution: 201 or 202 to whoever asked for it to be run."""
+        self.check_still()
         if asked:
             self.set_status(201 if record.status in FINAL_STATUSES else 202)
             location = f"{self.base_url}{answers.NAMESPACE}/executions/{record.id}"
@@ -67,13 +90,15 @@ class SessionsBase(AgentExecHandler):
             told = [answers.execution(record, self.base_url) for record in records]
             return msgspec.json.encode(whole(told))
 
-        if sum(output_size(record) for record in records) <= LARGE_BYTES:
+        outputs = (output for record in records for output in record.outputs)
+        if output_size(outputs, most=LARGE_BYTES) < LARGE_BYTES:
             self.write(encode())
             return
         body = await self.manager.in_thread(encode)
-        await self.send_pieces(
-            body[start : start + CHUNK_BYTES] for start in range(0, len(body), CHUNK_BYTES)
-        )
+        self.set_header("Content-Length", len(body))
+        for start in range(0, len(body), CHUNK_BYTES):
+            self.write(body[start : start + CHUNK_BYTES])
+            await self.flush()
 
     async def send_pieces(self, pieces: Iterable[bytes]) -> None:
         """Send what comes piece by piece from something that blocks."""
@@ -87,17 +112,27 @@ class SessionsHandler(SessionsBase):
     """All agent sessions."""
 
     @web.authenticated
-    @requires("history:read", query=SessionsQuery, answers={200: SessionList})
+    @requires(
+        "history:read",
+        query=SessionsQuery,
+        answers={200: SessionList},
+        agents="the sessions that it may read",
+    )
     async def get(self, query: SessionsQuery) -> None:
-        """List sessions, the newest first."""
-        sessions, next_after = await self.manager.sessions(query)
+        """List sessions: the open ones first, then the closed, each the newest first."""
+        sessions, next_after = await self.manager.sessions(query, only=self.reach.only(self.caller))
         self.answer(SessionList(sessions=sessions, next_after=next_after))
 
     @web.authenticated
-    @requires("exec:scratch", body=OpenSession, answers={201: Session, 200: Session})
+    @requires(
+        "exec",
+        body=OpenSession,
+        answers={201: Session, 200: Session},
+        agents="a session with a target within its scopes",
+    )
     async def post(self, body: OpenSession) -> None:
         """Open a session; 200 with the one that its client has open."""
-        if isinstance(body.target, NotebookTarget):
+        if isinstance(body.target, NotebookTarget) and self.caller.grants is None:
             await self.authorize("edit:notebook")
         record, new = await self.manager.open(body, self.caller)
         location = f"{self.base_url}{answers.NAMESPACE}/sessions/{record.id}"
@@ -118,7 +153,7 @@ class CloseHandler(SessionsBase):
     """The end of a session."""
 
     @web.authenticated
-    @requires("exec:scratch", body=CloseSession, answers={200: Session})
+    @requires("stop", body=CloseSession, answers={200: Session})
     async def post(self, session_id: str, body: CloseSession) -> None:
         """Close a session: what runs is interrupted, its kernel is shut down."""
         self.answer(await self.manager.close(session_id, self.caller))
@@ -128,7 +163,7 @@ class InterruptHandler(SessionsBase):
     """A session's kernel, interrupted."""
 
     @web.authenticated
-    @requires("exec:scratch", body=InterruptKernel, answers={200: Session})
+    @requires("stop", body=InterruptKernel, answers={200: Session})
     async def post(self, session_id: str, body: InterruptKernel) -> None:
         """Interrupt what runs in a session's kernel."""
         self.answer(await self.manager.interrupt(session_id, self.caller))
@@ -138,7 +173,7 @@ class RestartHandler(SessionsBase):
     """A session's kernel, restarted."""
 
     @web.authenticated
-    @requires("exec:scratch", body=RestartKernel, answers={200: Session})
+    @requires("exec", body=RestartKernel, answers={200: Session})
     async def post(self, session_id: str, body: RestartKernel) -> None:
         """Give a session a fresh kernel; its variables are gone."""
         self.answer(await self.manager.restart(session_id, self.caller))
@@ -154,7 +189,11 @@ class ExecutionsHandler(SessionsBase):
         if query.after is not None and query.before is not None:
             raise InvalidRequest("before: not together with after.", field="before")
         records, next_after = await self.manager.executions(
-            session_id, after=query.after, before=query.before, limit=query.limit
+            session_id,
+            after=query.after,
+            before=query.before,
+            limit=query.limit,
+            leave_out=query.outputs == "brief",
         )
         await self.answer_large(
             records, lambda told: ExecutionList(executions=told, next_after=next_after)
@@ -162,22 +201,15 @@ class ExecutionsHandler(SessionsBase):
 
     @web.authenticated
     @requires(
-        "exec:scratch",
+        "exec",
         body=Execute,
         answers={201: Execution, 202: Execution},
         headers=("Idempotency-Key",),
     )
     async def post(self, session_id: str, body: Execute) -> None:
         """Run a source once; 201 when it has finished, 202 when it goes on."""
-        key = self.request.headers.get("Idempotency-Key")
-        if key is not None and not 0 < len(key) <= MAX_KEY_LENGTH:
-            raise InvalidRequest(
-                f"Idempotency-Key: 1 to {MAX_KEY_LENGTH} characters.", field="Idempotency-Key"
-            )
-        live = self.manager.open_session(session_id)
-        if live is not None and live.path is not None and body.placement != "none":
-            await self.authorize("edit:notebook")
-        record = await self.manager.execute(session_id, body, self.caller, key)
+        await self.authorize_cells(session_id, body.placement)
+        record = await self.manager.execute(session_id, body, self.caller, self.idempotency_key)
         await self.answer_execution(record, asked=True)
 
 
@@ -188,14 +220,15 @@ class ExecutionHandler(SessionsBase):
     @requires("history:read", query=WaitQuery, answers={200: Execution})
     async def get(self, execution_id: str, query: WaitQuery) -> None:
         """Look at an execution, any number of times."""
-        await self.answer_execution(await self.manager.execution(execution_id, query.wait))
+        record = await self.manager.execution(execution_id, query.wait, query.asked_at)
+        await self.answer_execution(record)
 
 
 class CancelHandler(SessionsBase):
     """An execution, taken back."""
 
     @web.authenticated
-    @requires("exec:scratch", body=Cancel, answers={200: Execution})
+    @requires("stop", body=Cancel, answers={200: Execution})
     async def post(self, execution_id: str, body: Cancel) -> None:
         """Take back an execution that waits, or interrupt it if it runs."""
         await self.answer_execution(await self.manager.cancel(execution_id, self.caller))
@@ -224,6 +257,7 @@ class StreamHandler(SessionsBase):
 
     async def send_event(self, event: Event | None) -> None:
         """Send an event, or a comment that says that the stream goes on."""
+        self.check_still()
         if event is None:
             self.write(b": nothing new\n\n")
         else:
@@ -241,10 +275,12 @@ class TextHandler(SessionsBase):
         """Read a range of an execution's text, or with `grep` the lines that match."""
         found: Text | TextMatches
         if query.grep is None:
-            found = await self.manager.finding.text(execution_id, query.offset, query.limit)
+            found = await self.manager.finding.text(
+                self.caller, execution_id, query.offset, query.limit
+            )
         else:
             found = await self.manager.finding.grep(
-                execution_id, query.grep, query.offset, query.limit
+                self.caller, execution_id, query.grep, query.offset, query.limit
             )
         self.answer(found)
 
@@ -297,20 +333,30 @@ class SearchHandler(SessionsBase):
     """The history, searched."""
 
     @web.authenticated
-    @requires("history:read", query=SearchQuery, answers={200: SearchResults})
+    @requires(
+        "history:read",
+        query=SearchQuery,
+        answers={200: SearchResults},
+        agents="executions of the sessions that it may read",
+    )
     async def get(self, query: SearchQuery) -> None:
         """Search sources, text outputs and errors of all executions."""
-        self.answer(await self.manager.finding.search(query))
+        only = self.reach.only(self.caller)
+        self.answer(await self.manager.finding.search(query, only=only))
 
 
 class StatusHandler(SessionsBase):
     """How the extension is doing."""
 
     @web.authenticated
-    @requires("history:read", answers={200: ServerStatus})
+    @requires(
+        "history:read",
+        answers={200: ServerStatus},
+        agents="the numbers of the sessions that it may read",
+    )
     async def get(self) -> None:
         """Tell how things stand."""
-        self.answer(await self.manager.status())
+        self.answer(await self.manager.status(only=self.reach.only(self.caller)))
 
 
 def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:
@@ -318,15 +364,6 @@ def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:
     iterator = iter(pieces)
     while batch := "".join(islice(iterator, 200)):
         yield batch.encode()
-
-
-def output_size(record: ExecutionRecord) -> int:
-    """Return about how many characters of text and data an execution's outputs hold."""
-    size = 0
-    for output in record.outputs:
-        values = (output.get("text"), *output.get("data", {}).values())
-        size += sum(len(value) for value in values if isinstance(value, str))
-    return size
 
 
 STREAMED = (Execution, StatusChange, OutputChange)

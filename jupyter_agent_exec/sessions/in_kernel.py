@@ -24,9 +24,11 @@ from ..types import RecordPeople, Status
 from .bounds import Bounds
 from .execution import LiveExecution
 from .incarnations import Incarnations
+from .inputs import Inputs
 from .interrupts import Interrupts, Reason
 from .recorder import Recorder
 from .sending import Sender
+from .written_files import WrittenFiles
 
 Ending = tuple[Status, str]
 """Status and reason of an execution."""
@@ -50,6 +52,8 @@ class InKernel:
 
     Parameters
     ----------
+    allow_stdin
+        Whether its code may ask for input.
     tasks
         Of the session, which waits for them when it closes.
     leftovers
@@ -64,6 +68,7 @@ class InKernel:
         *,
         bounds: Bounds,
         told: Told,
+        allow_stdin: bool,
         tasks: Tasks,
         leftovers: Tasks,
         disk: Executor,
@@ -76,12 +81,27 @@ class InKernel:
         self._leftovers = leftovers
         self._disk = disk
         self._loop = asyncio.get_running_loop()
+        self.inputs = Inputs(journal, note=recorder.note, changed=told.changed)
+        """What the code asks for while it runs."""
         self._interrupts = Interrupts(
-            bounds, write=recorder.write, end_kernel=self.end_kernel, tasks=tasks
+            bounds,
+            record=recorder.record,
+            interrupting=self.inputs.withdraw,
+            end_kernel=self.end_kernel,
+            tasks=tasks,
         )
         self._sender = Sender(
-            journal, bounds, sent=told.changed, begun=self._begun, ended=self._ended
+            journal,
+            bounds,
+            sent=told.changed,
+            begun=self._begun,
+            ended=self._ended,
+            asks=self.inputs.asked if allow_stdin else None,
         )
+        self.files = WrittenFiles(
+            recorder, told.changed, leave_out=journal.history_dir, tasks=tasks, disk=disk
+        )
+        """What executions wrote in the kernel's folder."""
         self._hear_person: Callable[[PersonExecution], None] | None = None
         self.execution: LiveExecution | None = None
         """What was sent and has not ended."""
@@ -111,10 +131,11 @@ class InKernel:
         if not kernel.owned:
             timer.cancel()  # it begins to count when the kernel takes the execution up
         try:
-            await sent
+            await execution.unless_failed(sent)
             if not execution.init:
                 self._incarnations.untold = None
-            await execution.finished
+            await execution.unless_failed(execution.finished)
+            self._look_for_files(execution)
             if kernel.owned:
                 await kernel.connection.free()
             else:  # others' sessions may keep the connection open when this one lets go
@@ -143,6 +164,7 @@ class InKernel:
         await self._incarnations.end(death, by)
         if running is not None and running.held_by is kernel:
             running.ending = running.ending or ending
+            self.inputs.withdraw(running)
             kernel.connection.abandon(death.message)
             settle(running.parted)
         self._told.gone()
@@ -151,6 +173,7 @@ class InKernel:
     async def leave_kernel(self, ending: Ending, by: By) -> None:
         """Let the kernel go because the session closes; one that others use goes on."""
         running, kernel = self.execution, self._incarnations.current
+        self.files.close()
         if running is not None and running.is_behind and kernel is running.held_by:
             running.left_behind = True
             running.ending = running.ending or ("cancelled", ending[1])
@@ -161,6 +184,7 @@ class InKernel:
             self._incarnations.leave()
             if running is not None:
                 running.ending = running.ending or ending
+                self.inputs.withdraw(running)
                 kernel.connection.abandon(ending[1])
                 settle(running.parted)
             self._tasks.start(self._let_go(kernel), f"let go of {kernel.id}")
@@ -175,9 +199,7 @@ class InKernel:
             kernel.turns.on_change.add(self._turns_changed)
         if record_people != "off":
             self._hear_person = partial(self._recorder.person, kernel.id)
-            connection.on_person.add(self._hear_person)
-        if record_people == "outputs":
-            connection.person_outputs_bytes = self._bounds.max_output_bytes
+            connection.hear_people(self._hear_person)
 
     def _begun(self, execution: LiveExecution) -> None:
         """Count the time from when a kernel that others use too took it up."""
@@ -206,15 +228,24 @@ class InKernel:
         execution.ending = ("kernel_died", reason)
 
         async def wait() -> None:
-            gone = kernel.connection.disconnected
-            await asyncio.wait({gone}, timeout=self._bounds.interrupt_grace)
-            if not gone.done() and not kernel.owned:
-                execution.ending = None  # it did not go
-            elif not gone.done():
-                await self.end_kernel(Death("died", reason), ("kernel_died", reason), SERVER)
-            await self._loop.run_in_executor(self._disk, self._recorder.ended, execution, ended)
+            try:
+                gone = kernel.connection.disconnected
+                await asyncio.wait({gone}, timeout=self._bounds.interrupt_grace)
+                if not gone.done() and not kernel.owned:
+                    execution.ending = None  # it did not go
+                elif not gone.done():
+                    await self.end_kernel(Death("died", reason), ("kernel_died", reason), SERVER)
+                await self._loop.run_in_executor(self._disk, self._recorder.ended, execution, ended)
+            except Exception as error:
+                execution.fail(error)
+                raise
 
         self._tasks.start(wait(), f"exit {execution.id}")
+
+    def _look_for_files(self, execution: LiveExecution) -> None:
+        folder = self._incarnations.folder
+        if folder is not None and execution.run is not None and execution.run.looks:
+            self.files.ended(execution, folder)
 
     async def _let_go(self, kernel: Kernel) -> None:
         await kernel.let_go()
@@ -231,6 +262,7 @@ class InKernel:
         assert turn is not None
         gone = kernel.connection.disconnected
         await first_of(execution.begun, gone)
+        await kernel.connection.heeds_interrupts(run)
         if kernel.connection.is_running(run):
             await kernel.interrupt()
         await kernel.connection.free()

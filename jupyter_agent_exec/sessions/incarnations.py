@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from ..errors import AgentExecError
-from ..kernels.kernel import Death, Kernel, KernelSource
+from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
 from ..models import SessionKernel
 from ..records import SERVER, By, Entry, KernelEnded, KernelStarted, timestamp
+from ..tasks import Tasks, first_of, start_apart
 from ..types import RestartReason
 from .attached import AttachedNotebook
 
@@ -61,6 +63,11 @@ class Incarnations:
         return self._usable if self._notebook is None else None
 
     @property
+    def folder(self) -> WorkingFolder | None:
+        """Where the kernel works; None if that is not known, or not on this machine."""
+        return self._kernels.folder
+
+    @property
     def _usable(self) -> Kernel | None:
         return None if self._is_dying() or self._lock.locked() else self.current
 
@@ -110,6 +117,26 @@ class Incarnations:
             assert self.current is not None
             return self.current
 
+    async def fresh_unless(self, given_up: asyncio.Future[None], tasks: Tasks) -> Kernel | None:
+        """Return the kernel, a new one if there is none; None if it is given up meanwhile.
+
+        Parameters
+        ----------
+        tasks
+            Where a start goes on that nobody waits for any more.
+        """
+        fresh = asyncio.create_task(self.fresh(), name="fresh kernel")
+        await first_of(fresh, given_up)
+        if fresh.done():
+            return fresh.result()
+        tasks.start(_ignore(fresh), fresh.get_name())
+        return None
+
+    async def begun(self) -> None:
+        """Wait until no kernel is about to begin, or failed to."""
+        async with self._lock:
+            return
+
     async def end(self, death: Death, by: By) -> Kernel | None:
         """Hold the kernel no more; return it for the caller to let go, None if there is none."""
         kernel = self.current
@@ -130,6 +157,10 @@ class Incarnations:
             )
         )
         return kernel
+
+    async def release(self) -> None:
+        """Give up what the kernels had beside themselves; the session has ended."""
+        await self._kernels.release()
 
     def leave(self) -> None:
         """Hold the kernel no more, which goes on; the caller lets it go."""
@@ -159,7 +190,7 @@ class Incarnations:
             await kernel.let_go()
             raise
         self.untold = self._gone
-        self._watch = asyncio.create_task(self._watch_over(kernel), name=f"death of {kernel.id}")
+        self._watch = start_apart(self._watch_over(kernel), f"death of {kernel.id}")
         try:
             await self._born(kernel)
         except AgentExecError as error:
@@ -175,7 +206,15 @@ class Incarnations:
 
     async def _watch_over(self, kernel: Kernel) -> None:
         death = await kernel.death()
-        if self._notebook is not None:
-            death = await self._notebook.explain(kernel, death)
-        if kernel is self.current:
-            await self._died(kernel, death)
+        try:
+            if self._notebook is not None:
+                death = await self._notebook.explain(kernel, death)
+        finally:  # also if Jupyter cannot say more: who waits for a kernel must not wait for this
+            if kernel is self.current:
+                await self._died(kernel, death)
+
+
+async def _ignore(fresh: asyncio.Future[Kernel]) -> None:
+    """Stay with the start of a kernel that nobody waits for any more."""
+    with suppress(AgentExecError):
+        await fresh

@@ -20,8 +20,11 @@ class Interrupts:
 
     Parameters
     ----------
-    write
-        Writes an entry to the session's journal, or raises HistoryUnavailable.
+    record
+        Writes an entry to the session's journal, later if it cannot be written now: code that has
+        filled the disk must still be stopped.
+    interrupting
+        Called when a kernel is about to be interrupted.
     end_kernel
         Ends a kernel's life: how, how what runs in it ends, and by whom.
     tasks
@@ -32,12 +35,14 @@ class Interrupts:
         self,
         bounds: Bounds,
         *,
-        write: Callable[[Entry], Awaitable[None]],
+        record: Callable[[Entry], Awaitable[None]],
+        interrupting: Callable[[LiveExecution], None],
         end_kernel: Callable[[Death, tuple[Status, str], By], Awaitable[None]],
         tasks: Tasks,
     ) -> None:
         self._bounds = bounds
-        self._write = write
+        self._record = record
+        self._interrupting = interrupting
         self._end_kernel = end_kernel
         self._tasks = tasks
 
@@ -78,13 +83,17 @@ class Interrupts:
     async def _interrupt(
         self, execution: LiveExecution, kernel: Kernel, reason: Reason, by: By
     ) -> None:
-        await self._write(
+        assert execution.run is not None
+        await kernel.connection.heeds_interrupts(execution.run)
+        if execution.finished.done() or execution.parted.done():
+            return
+        await self._record(
             Interrupted(at=timestamp(), by=by, execution_id=execution.id, reason=reason)
         )
-        assert execution.run is not None
         if execution.finished.done() or execution.parted.done():
             return
         if kernel.owned or kernel.connection.is_running(execution.run):
+            self._interrupting(execution)
             await kernel.interrupt()
             self._tasks.start(self._look_after(execution, kernel), f"interrupt {execution.id}")
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -22,18 +21,33 @@ from ..journal.session import SessionJournal
 from ..kernels.kernel import Death, Kernel, KernelSource
 from ..kernels.turns import Asker, Turn, Turns
 from ..models import Session, WaitingFor
-from ..records import SERVER, By, ExecutionRecord, timestamp
+from ..records import By, ExecutionRecord, timestamp
 from ..tasks import Tasks, first_of, settle
-from ..types import ExecutionId, Status
+from ..types import Digest, ExecutionId, Status
+from .asking import Asking
 from .attached import AttachedNotebook
 from .bounds import Bounds
 from .execution import LiveExecution
 from .in_kernel import Ending, InKernel, Told, ahead_of
 from .incarnations import Incarnations
 from .recorder import Recorder
+from .rules import Permit, Rules
+from .steps import number
+from .waiting import Waiting
 
 KERNEL = WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
 """What is waited for while there is no kernel, or nobody knows what it does."""
+
+NOT_RUN: Ending = (
+    "cancelled",
+    "It was not run: something failed in the server that should not have; its log says what.",
+)
+BROKEN_OFF: Ending = (
+    "lost",
+    "Something failed in the server that should not have, and its end is not known; the server's "
+    "log says what. Look what it did before you run it again.",
+)
+"""What is told of executions that were kept from their end."""
 
 
 class Lane:
@@ -41,6 +55,8 @@ class Lane:
 
     Parameters
     ----------
+    path
+        Returns the contents path of the session's notebook now; None if its target is none.
     born
         Called with each kernel before anything else may run in it.
     died
@@ -49,6 +65,8 @@ class Lane:
         Called when a live execution changed.
     late
         Called when outputs of a finished execution changed.
+    asking_changed
+        Called when another set of executions asks for approval.
     kernel_changed
         Called when the kernel is gone.
     person_ran
@@ -70,10 +88,14 @@ class Lane:
         kernels: KernelSource,
         *,
         bounds: Bounds,
+        rules: Rules,
+        permit: Permit,
+        path: Callable[[], str | None],
         born: Callable[[Kernel], Awaitable[None]],
         died: Callable[[Kernel, Death], Awaitable[None]],
         changed: Callable[[LiveExecution], None],
         late: Callable[[ExecutionId], None],
+        asking_changed: Callable[[], None],
         kernel_changed: Callable[[], None],
         person_ran: Callable[[], None],
         stirred: Callable[[], None],
@@ -85,7 +107,10 @@ class Lane:
         self._session = session
         self._journal = journal
         self._bounds = bounds
+        self._permit = permit
+        self._path = path
         self._changed = changed
+        self._asking_changed = asking_changed
         self._stirred = stirred
         self._tasks = tasks
         self._loop = asyncio.get_running_loop()
@@ -113,18 +138,42 @@ class Lane:
             bounds=bounds,
             told=Told(
                 changed=self._tell_of,
-                waiting=self.look_at_waiting,
+                waiting=lambda: self.waiting.look(),
                 shut_down=self._shut_down,
                 gone=kernel_changed,
             ),
+            allow_stdin=session.allow_stdin,
             tasks=tasks,
             leftovers=leftovers,
             disk=disk,
         )
         self.accepted = 0
-        """How many executions were accepted; the last one's `seq`."""
+        """How many executions were accepted."""
+        self.last_seq = 0
+        """Of the last execution; others may lack before it whose acceptance the disk refused."""
         self.live: dict[ExecutionId, LiveExecution] = {}
         """Those that are not finished, in order."""
+        self.asking = Asking(
+            session,
+            rules,
+            permit,
+            self.incarnations,
+            live=self.live,
+            write=self.recorder.write_all,
+            give_up=self.give_up,
+            changed=self._asks_otherwise,
+            tasks=tasks,
+        )
+        self.waiting = Waiting(
+            self.live,
+            self.asking,
+            self.in_kernel,
+            changed=self._tell_of,
+            give_up=self.give_up,
+            tasks=tasks,
+        )
+        self.last_rejected: ExecutionRecord | None = None
+        """The last execution, if it was rejected."""
 
     @property
     def running(self) -> LiveExecution | None:
@@ -139,17 +188,36 @@ class Lane:
     def take(self, source: str, *, by: By, **asked: Any) -> LiveExecution:
         """Take an execution on its way; its `accepted` tells when it is on disk."""
         execution = self._new_execution(source, by=by, **asked)
-        place = self._queue.ask(self._asker(execution))
-        execution.ahead = lambda: self._queue.ahead_of(place) or KERNEL
-        kernel = self.incarnations.ready if place.done() else None
-        turn = self._turn_at_once(execution, kernel)
-        if kernel is not None and turn is not None:
-            sent = self.in_kernel.send(execution, kernel, turn, accept=True)
-            carry = self._carry_at_once(execution, kernel, sent, place, turn)
-        else:
-            carry = self._carry(execution, place)
-        self._tasks.start(carry, f"execution {execution.id}")
+        self._set_out(execution)
         return execution
+
+    def take_steps(
+        self,
+        asked: Sequence[Mapping[str, Any]],
+        *,
+        by: By,
+        stop_on_error: bool,
+        idempotency_key: str | None,
+        body_sha256: Digest | None,
+    ) -> list[LiveExecution]:
+        """Take executions on their way, with nothing in between; all are accepted or none.
+
+        The first has the key.
+        """
+        executions: list[LiveExecution] = []
+        for each in asked:
+            key, body = (None, None) if executions else (idempotency_key, body_sha256)
+            executions.append(
+                self._new_execution(by=by, idempotency_key=key, body_sha256=body, **each)
+            )
+        number(executions, stop_on_error=stop_on_error, give_up=self.give_up)
+        if len(executions) == 1:
+            self._set_out(executions[0])
+        else:
+            places = [self._in_line(execution) for execution in executions]
+            name = f"executions {executions[0].id} ff"
+            self._tasks.start(self._carry_all(executions, places), name)
+        return executions
 
     async def run_first(self, source: str, kernel: Kernel, by: By) -> ExecutionRecord:
         """Run a session's init source, before anything else of the session's, in a kernel."""
@@ -165,39 +233,21 @@ class Lane:
             placement=None,
             place=None,
         )
-        turn = self._turn_at_once(execution, kernel)
         try:
-            if turn is not None:
-                sent = self.in_kernel.send(execution, kernel, turn, accept=True)
-                await self.in_kernel.follow(execution, kernel, sent, turn)
-            else:
-                await self._accept(execution)
-        except HistoryUnavailable as error:
-            self._forget(execution, error)
+            await self._carry_first(execution, kernel)
+        except HistoryUnavailable:
             raise
-        if turn is None:
-            try:
-                await self._carry_in(execution, kernel)
-            except HistoryUnavailable as error:
-                self.give_up(execution, "cancelled", f"It was not run: {error.message}")
-            if not execution.finished.done():
-                self.give_up(execution, "cancelled", "Its kernel ended before it ran.")
-                await self.recorder.unrun(execution)
+        except Exception as error:
+            await self._break_off(execution, error)
+            raise
         return await execution.finished
 
     def give_up(self, execution: LiveExecution, status: Status, reason: str) -> None:
         """End an execution that was not sent yet."""
         if execution is not self.running and not execution.given_up.done():
             execution.ending = (status, reason)
+            self.asking.withdraw(execution)
             execution.given_up.set_result(None)
-
-    def look_at_waiting(self) -> None:
-        """Tell of executions that wait for something else now."""
-        for execution in list(self.live.values()):
-            waiting_for = execution.waiting_for
-            if waiting_for != execution.told_waiting_for:
-                execution.told_waiting_for = waiting_for
-                self._tell_of(execution)
 
     def _shut_down(self, message: str) -> None:
         """Take back what waits: the person who shut the kernel down wants no more of it now."""
@@ -210,10 +260,12 @@ class Lane:
         self, source: str, *, by: By, init: bool = False, **asked: Any
     ) -> LiveExecution:
         self.accepted += 1
+        self.last_seq += 1
+        self.last_rejected = None
         execution = LiveExecution(
             id=ExecutionId(f"x_{ULID()}"),
             session_id=self._session.id,
-            seq=self.accepted,
+            seq=self.last_seq,
             source=source,
             init=init,
             agent=self._session.agent,
@@ -221,6 +273,9 @@ class Lane:
             by=by,
             accepted_at=timestamp(),
             head=lambda: self._journal.head,
+            mode=self.asking.mode,
+            permitted=self.asking.may_run,
+            pausing=lambda: self.asking.pausing,
             **asked,
         )
         self.live[execution.id] = execution
@@ -228,49 +283,136 @@ class Lane:
         self._stirred()
         return execution
 
-    async def _carry(self, execution: LiveExecution, place: Turn) -> None:
-        """Bring an execution from its acceptance to its end."""
-        kernel = await self.incarnations.confirmed() if place.done() else None
+    def _in_line(self, execution: LiveExecution) -> Turn:
+        """Have an execution queue up behind the session's others."""
+        place = self._queue.ask(self._asker(execution))
+        execution.ahead = lambda: self._queue.ahead_of(place) or KERNEL
+        return place
+
+    def _set_out(self, execution: LiveExecution) -> None:
+        """Have an execution go on its way by itself: at once, if nothing stands before it."""
+        place = self._in_line(execution)
+        goes = place.done() and self._goes(execution)
+        kernel = self.incarnations.ready if goes else None
         turn = self._turn_at_once(execution, kernel)
         if kernel is not None and turn is not None:
             sent = self.in_kernel.send(execution, kernel, turn, accept=True)
-            await self._carry_at_once(execution, kernel, sent, place, turn)
+            carry = self._carry_at_once(execution, kernel, sent, turn)
+        else:
+            carry = self._carry(execution, place)
+        self._start(execution, place, carry)
+
+    def _start(
+        self, execution: LiveExecution, place: Turn, carry: Coroutine[Any, Any, None]
+    ) -> None:
+        self._tasks.start(self._carry_safely(execution, place, carry), f"execution {execution.id}")
+
+    async def _carry_safely(
+        self, execution: LiveExecution, place: Turn, carry: Coroutine[Any, Any, None]
+    ) -> None:
+        """Stay with an execution: whatever fails, it ends, and the session's next goes on."""
+        try:
+            await carry
+        except Exception as error:
+            await self._break_off(execution, error)
+            raise  # the owner of the task logs it
+        finally:
+            self._left(place)
+
+    async def _break_off(self, execution: LiveExecution, error: Exception) -> None:
+        """End an execution that something unforeseen kept from its end, as truly as is known."""
+        if execution.started_at is not None:
+            settle(execution.accepted)  # it is on disk together with the dispatch
+        if not execution.accepted.done():
+            self._forget(execution, error)
+        if execution.finished.done() or execution.refused:
+            return
+        is_sent = execution.run is not None and execution.run.is_sent
+        execution.ending = BROKEN_OFF if is_sent else NOT_RUN
+        self.asking.withdraw(execution)
+        settle(execution.given_up)
+        await self.recorder.unrun(execution)
+
+    async def _carry_first(self, execution: LiveExecution, kernel: Kernel) -> None:
+        """Bring a session's init source from its acceptance to its end."""
+        turn = self._turn_at_once(execution, kernel if self._goes(execution) else None)
+        try:
+            if turn is not None:
+                sent = self.in_kernel.send(execution, kernel, turn, accept=True)
+                await self.in_kernel.follow(execution, kernel, sent, turn)
+                return
+            await self._accept(execution)
+        except HistoryUnavailable as error:
+            self._forget(execution, error)
+            raise
+        try:
+            await self._carry_in(execution, kernel)
+        except HistoryUnavailable as error:
+            self.give_up(execution, "cancelled", f"It was not run: {error.message}")
+        finally:
+            self.asking.init_held.clear()
+        if not execution.finished.done():
+            self.give_up(execution, "cancelled", "Its kernel ended before it ran.")
+            await self.recorder.unrun(execution)
+
+    async def _carry_all(self, executions: Sequence[LiveExecution], places: Sequence[Turn]) -> None:
+        """Bring executions that are asked for at once from their acceptance to their end."""
+        try:
+            await self._accept(*executions)
+        except Exception as error:
+            for execution, place in zip(reversed(executions), reversed(places), strict=True):
+                self._queue.leave(place)
+                await self._break_off(execution, error)
+            if isinstance(error, HistoryUnavailable):
+                return
+            raise  # the owner of the task logs it
+        for execution, place in zip(executions, places, strict=True):
+            self._start(execution, place, self._carry_accepted(execution, place))
+
+    async def _carry(self, execution: LiveExecution, place: Turn) -> None:
+        """Bring an execution from its acceptance to its end."""
+        kernel = await self.incarnations.confirmed() if place.done() else None
+        goes = self._goes(execution) and not execution.given_up.done()
+        turn = self._turn_at_once(execution, kernel if goes else None)
+        if kernel is not None and turn is not None:
+            sent = self.in_kernel.send(execution, kernel, turn, accept=True)
+            await self._carry_at_once(execution, kernel, sent, turn)
             return
         try:
             await self._accept(execution)
         except HistoryUnavailable as error:
-            self._queue.leave(place)
             self._forget(execution, error)
             return
-        timer = self._call_later(execution.queue_timeout, self._waited_too_long, execution)
+        await self._carry_accepted(execution, place)
+
+    async def _carry_accepted(self, execution: LiveExecution, place: Turn) -> None:
+        """Bring an execution whose acceptance is on disk to its end."""
+        queue_time = self.waiting.count(execution)
         try:
             if await self._until(place, execution):
                 await self._carry_in(execution)
         except AgentExecError as error:
             self.give_up(execution, "cancelled", f"It was not run: {error.message}")
         finally:
-            timer.cancel()
+            queue_time.end()
             if execution.given_up.done() and not execution.finished.done():
                 await self.recorder.unrun(execution)
-            self._left(place)
 
     async def _carry_at_once(
         self,
         execution: LiveExecution,
         kernel: Kernel,
         sent: asyncio.Future[None],
-        place: Turn,
         turn: Turn,
     ) -> None:
         """Stay with an execution whose acceptance goes to disk together with its dispatch."""
-        timer = self._call_later(execution.queue_timeout, self._waited_too_long, execution)
+        queue_time = self.waiting.count(execution)
         try:
             await self.in_kernel.follow(execution, kernel, sent, turn)
         except HistoryUnavailable as error:
             self._forget(execution, error)
         finally:
-            timer.cancel()
-            self._left(place)
+            queue_time.end()
 
     async def _carry_in(self, execution: LiveExecution, only: Kernel | None = None) -> None:
         """Bring an execution through the kernel, after all that others have queued before.
@@ -280,34 +422,45 @@ class Lane:
         only
             The one kernel that it is for; by default it goes on with the next when one ends.
         """
-        while not execution.given_up.done():
+        gone = () if only is None else (only.connection.disconnected,)
+        while await self.asking.until_it_goes(execution, *gone):
             execution.ahead = lambda: KERNEL
-            kernel = only or await self._kernel_for(execution)
+            kernel = only or await self.incarnations.fresh_unless(execution.given_up, self._tasks)
             if kernel is None:
                 return
+            if not self.asking.goes(execution):
+                continue  # it is another life, or agents were paused meanwhile
             turn = kernel.turns.ask(self._asker(execution))
             execution.ahead = partial(ahead_of, kernel, turn)
-            self.look_at_waiting()
-            granted = await self._until(turn, execution)
-            is_right = only is not None or await self.incarnations.confirmed() is kernel
-            if granted and not turn.cancelled() and is_right and not execution.given_up.done():
+            self.waiting.look()
+            try:
+                granted = await self._until(turn, execution)
+                await self._permit.look()
+                is_right = only is not None or await self.incarnations.confirmed() is kernel
+            except Exception:
+                kernel.turns.leave(turn)  # others wait for it too
+                raise
+            is_right = is_right and not turn.cancelled() and self.asking.goes(execution)
+            self._check_permit(execution)
+            if granted and is_right and not execution.given_up.done():
                 sent = self.in_kernel.send(execution, kernel, turn, accept=False)
                 await self.in_kernel.follow(execution, kernel, sent, turn)
                 return
             kernel.turns.leave(turn)
-            if only is not None:
+            if only is not None and turn.cancelled():
                 return
             if turn.cancelled() or kernel.is_ending:
                 await self.incarnations.end_of(kernel)
 
-    async def _kernel_for(self, execution: LiveExecution) -> Kernel | None:
-        """Return the kernel, a new one if there is none; None if it is given up meanwhile."""
-        fresh = asyncio.create_task(self.incarnations.fresh(), name=f"kernel for {execution.id}")
-        await first_of(fresh, execution.given_up)
-        if fresh.done():
-            return fresh.result()
-        self._tasks.start(_ignore(fresh), fresh.get_name())
-        return None
+    def _goes(self, execution: LiveExecution) -> bool:
+        """Tell whether people let an execution run now, and nothing stands against it."""
+        return self.asking.goes(execution) and self._permit.refusal(self._path()) is None
+
+    def _check_permit(self, execution: LiveExecution) -> None:
+        """Give an execution up whose session may send nothing to its kernel any more."""
+        refusal = self._permit.refusal(self._path())
+        if refusal is not None:
+            self.give_up(execution, "cancelled", f"It was not run: {refusal}")
 
     def _turn_at_once(self, execution: LiveExecution, kernel: Kernel | None) -> Turn | None:
         """Return a turn on a kernel that nobody uses; None if it has to be waited for."""
@@ -319,18 +472,23 @@ class Lane:
         kernel.turns.leave(turn)
         return None
 
-    async def _accept(self, execution: LiveExecution) -> None:
-        """Have it on disk before anybody is told."""
-        entry, source = execution.acceptance()
-        await self.recorder.write(entry, [source])
-        settle(execution.accepted)
-        self._tell_of(execution)
+    async def _accept(self, *executions: LiveExecution) -> None:
+        """Have them on disk, all or none, before anybody is told."""
+        await self.asking.accept(*executions)
+        for execution in executions:
+            settle(execution.accepted)
+        for execution in executions:
+            if execution.asks:
+                self._asks_otherwise(execution)
+            else:
+                self._tell_of(execution)
 
-    def _forget(self, execution: LiveExecution, error: HistoryUnavailable) -> None:
+    def _forget(self, execution: LiveExecution, error: Exception) -> None:
         """Drop an execution that could not be recorded; whoever asked for it is told."""
         self.live.pop(execution.id, None)
-        if execution.seq == self.accepted:
-            self.accepted -= 1
+        self.accepted -= 1
+        if execution.seq == self.last_seq:
+            self.last_seq -= 1
         settle(execution.accepted, error)
         execution.tell()
 
@@ -339,33 +497,28 @@ class Lane:
         await first_of(turn, execution.given_up)
         return not execution.given_up.done()
 
-    def _waited_too_long(self, execution: LiveExecution) -> None:
-        """End what has not begun; if it was sent already, the kernel's queue has it."""
-        if execution.begun.done() or execution.finished.done():
-            return
-        reason = f"It did not get its turn within {execution.queue_timeout:g} seconds."
-        if execution is self.running:
-            ending: Ending = ("timed_out", reason)
-            self._tasks.start(
-                self.in_kernel.interrupt(execution, ending, "timed_out", SERVER),
-                f"timeout {execution.id}",
-            )
-        else:
-            self.give_up(execution, "timed_out", reason)
-
     def _left(self, place: Turn) -> None:
         """Let the session's next go on."""
         self._queue.leave(place)
         self._stirred()
-        self.look_at_waiting()
+        self.waiting.look()
 
     def _finished(self, execution: LiveExecution, record: ExecutionRecord) -> None:
         """Show an execution as finished; its final status is on disk."""
         execution.status = record.status
         self.live.pop(execution.id, None)
+        if record.status == "rejected" and record.seq == self.last_seq:
+            self.last_rejected = record
         self._stirred()
         execution.finished.set_result(record)
         self._tell_of(execution)
+        if record.approval is not None:
+            self._asking_changed()
+
+    def _asks_otherwise(self, execution: LiveExecution) -> None:
+        self._tell_of(execution)
+        self.waiting.look()
+        self._asking_changed()
 
     def _tell_of(self, execution: LiveExecution) -> None:
         execution.tell()
@@ -375,18 +528,3 @@ class Lane:
 
     def _asker(self, execution: LiveExecution) -> Asker:
         return Asker(self._session.agent.name, execution.id)
-
-    def _call_later(
-        self, delay: float | None, call: Callable[[LiveExecution], None], execution: LiveExecution
-    ) -> asyncio.TimerHandle:
-        """Call in `delay` seconds, or never if there is no bound."""
-        timer = self._loop.call_later(delay or 0, call, execution)
-        if delay is None:
-            timer.cancel()
-        return timer
-
-
-async def _ignore(fresh: asyncio.Future[Kernel]) -> None:
-    """Stay with the start of a kernel that nobody waits for any more."""
-    with suppress(AgentExecError):
-        await fresh

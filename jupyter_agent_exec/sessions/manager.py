@@ -7,45 +7,42 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
-import msgspec
+from msgspec.structs import replace
 
 from ..access.scopes import Caller
 from ..errors import (
     AgentExecError,
     AlreadyFinished,
-    InvalidRequest,
+    HistoryUnavailable,
     ServerStopping,
     SessionClosed,
+    SessionNotFound,
     TooManyRequests,
 )
+from ..journal.brief import brief
 from ..journal.history import History
 from ..kernels.kernel import KernelSource
 from ..kernels.live import LiveKernels
 from ..kernels.scratch import ScratchKernels
-from ..models import (
-    Execute,
-    NotebookTarget,
-    OpenSession,
-    ServerStatus,
-    Session,
-)
-from ..records import SERVER, ExecutionRecord, digest_of
-from ..types import Digest, ExecutionId, SessionId
-from .attached import AttachedNotebook
+from ..models import Execute, OpenSession, ServerStatus, Session
+from ..records import SERVER, By, ExecutionRecord
+from ..tasks import start_apart
+from ..types import CloseReason, ExecutionId, SessionId, TokenId
 from .bounds import Bounds, Settings
+from .clients import Clients
 from .execution import LiveExecution
 from .finding import Finding
 from .keys import Keys
+from .long_reads import LongReads
 from .opening import Opener
 from .queries import SessionsQuery
+from .running import Running
 from .session import LiveSession
+from .usage import Usage
+from .waiting_for_end import until_finished
 
 T = TypeVar("T")
-
-DOCUMENT_WAIT = 1.0
-"""Seconds for which the answer of a finished execution waits for its cell in the notebook."""
 
 
 class AgentSessions:
@@ -71,17 +68,19 @@ class AgentSessions:
         self._disk = disk
         self._open: dict[SessionId, LiveSession] = {}
         self._opening = 0
-        self._by_client: dict[str, LiveSession] = {}
-        self._client_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self.finding = Finding(history, self._read, self.execution)
+        self._clients = Clients()
+        self._usage = Usage(settings.max_sessions)
+        self._long_reads = LongReads()
+        self.finding = Finding(history, self._read, self._long_reads, self.execution)
         self._keys = Keys(partial(self._read, history.find_by_key))
+        self.running = Running(self, self._keys, self._usage, settings, opener.check_edit)
         self._started: asyncio.Task[None] | None = None
         self._stopping = False
 
     def start(self) -> None:
         """Begin to take up the history; what needs it waits for that. Idempotent."""
         if self._started is None:
-            self._started = asyncio.create_task(self.in_thread(self._history.start))
+            self._started = start_apart(self.in_thread(self._history.start), "take up history")
 
     async def stop(self) -> None:
         """Take nothing new, end what runs, and return when that is recorded. Idempotent."""
@@ -95,6 +94,7 @@ class AgentSessions:
         await self._opener.stop()
         if self._started is not None:
             await self._started
+        await self._long_reads.stop()
         await self.in_thread(self._history.stop)
         self._disk.shutdown()
 
@@ -105,53 +105,88 @@ class AgentSessions:
 
         Raises
         ------
-        InvalidRequest, KernelSpecNotFound, NotebookNotFound, KernelNotFound, TooManyRequests,
-        KernelUnavailable, InitFailed, HistoryUnavailable, ServerStopping
+        Forbidden, InvalidRequest, KernelSpecNotFound, NotebookNotFound, KernelNotFound,
+        TooManyRequests, KernelUnavailable, InitFailed, HistoryUnavailable,
+        IsolationUnavailable, ServerStopping
             Nothing was opened.
         """
         await self._begun()
-        bounds = self._opener.bounds(asked.limits)
-        source = await self._opener.source(asked)
+        asked = self._opener.settled(asked)
+        bounds = self._opener.bounds(asked.limits, caller)
+        source = await self._opener.source(asked, caller)
         if asked.client_id is None:
             return (await self._new_session(asked, caller, bounds, source)).record(), True
-        lock = self._client_locks.setdefault(asked.client_id, asyncio.Lock())
-        async with lock:
-            known = self._by_client.get(asked.client_id)
-            if known is not None and known.id in self._open:
-                if not _is_same_target(known.record(), asked, source):
-                    raise InvalidRequest(
-                        "client_id: it has an open session with another target; close that first.",
-                        field="client_id",
-                        session_id=known.id,
-                    )
-                return known.record(), False
-            session = await self._new_session(asked, caller, bounds, source)
-            self._by_client[asked.client_id] = session
-            return session.record(), True
+        session, is_new = await self._clients.open(
+            asked.client_id,
+            None if caller.token is None else caller.token.id,
+            asked,
+            source,
+            partial(self._new_session, asked, caller, bounds, source),
+        )
+        return session.record(), is_new
 
     async def session(self, id: str) -> Session:
         """Return a session; SessionNotFound if there is none."""
         live = self._open.get(SessionId(id))
-        return live.record() if live is not None else await self._read(self._history.session, id)
+        try:
+            return self._as_it_stands(await self._read(self._history.session, id))
+        except (SessionNotFound, HistoryUnavailable):
+            if live is None:
+                raise
+            return live.record()  # without what people said of it, which is only on disk
 
-    def sessions_on(self, path: str) -> list[LiveSession]:
-        """Return the open sessions whose notebook is at a contents path now."""
-        return [session for session in self._open.values() if session.path == path]
-
-    def open_sessions(self) -> list[Session]:
-        """Return the sessions that are open, as they stand."""
-        return [session.record() for session in self._open.values()]
+    def all_open(self) -> list[LiveSession]:
+        """Return the sessions that are open."""
+        return list(self._open.values())
 
     def open_session(self, id: str) -> LiveSession | None:
         """Return a session that is open; None if it is not."""
         return self._open.get(SessionId(id))
 
-    async def sessions(self, query: SessionsQuery) -> tuple[list[Session], SessionId | None]:
-        """Return sessions, the newest first, and where to go on."""
+    def session_of_client(self, client_id: str, caller: Caller) -> LiveSession | None:
+        """Return the session that a caller has open as a client; None if there is none."""
+        return self._clients.find(client_id, None if caller.token is None else caller.token.id)
+
+    async def finished_up_to(self, id: str) -> int:
+        """Return the `seq` up to which all of a session's executions have finished; 0 for none."""
+        live = self._open.get(SessionId(id))
+        return await self._read(self._history.last_seq, id) if live is None else live.finished_up_to
+
+    async def outline(self, id: str) -> Session:
+        """Return a session, if it is open without what people said; SessionNotFound if none."""
+        live = self._open.get(SessionId(id))
+        return await self._read(self._history.session, id) if live is None else live.record()
+
+    async def session_of(self, execution_id: str) -> SessionId:
+        """Return the session of an execution; ExecutionNotFound if there is none."""
+        found = self.watching(execution_id)
+        if found is not None:
+            return found[0].id
+        return await self._read(self._history.session_of, execution_id)
+
+    async def has_blob(self, digest: str, token_id: TokenId) -> bool:
+        """Tell whether a token's sessions have a payload; BlobNotFound if no session has."""
+        return await self._read(self._history.has_blob, digest, token_id)
+
+    async def sessions(
+        self, query: SessionsQuery, *, only: TokenId | None = None
+    ) -> tuple[list[Session], str | None]:
+        """Return sessions, the open ones first, and where to go on.
+
+        Parameters
+        ----------
+        only
+            The agent token with which they must have been opened; None is any, or none.
+        """
         records, next_after = await self._read(
             self._history.sessions,
             status=query.status,
             agent=query.agent,
+            target=query.target,
+            since=query.since,
+            until=query.until,
+            unreviewed=query.unreviewed,
+            token=only,
             after=query.after,
             limit=query.limit,
         )
@@ -161,9 +196,13 @@ class AgentSessions:
         """Close a session; one that is closed stays as it is."""
         live = self._open.get(SessionId(id))
         if live is not None:
-            await live.close("closed", caller.by())
-            self._forget(live)
+            await self.end(live, "closed", caller.by())
         return await self._read(self._history.session, id)
+
+    async def end(self, live: LiveSession, reason: CloseReason, by: By) -> None:
+        """Close a session that is open."""
+        await live.close(reason, by)
+        self._forget(live)
 
     async def interrupt(self, id: str, caller: Caller) -> Session:
         """Interrupt what runs in a session's kernel."""
@@ -174,6 +213,7 @@ class AgentSessions:
     async def restart(self, id: str, caller: Caller) -> Session:
         """Give a session a fresh kernel."""
         live = await self.live_session(id)
+        self._usage.count(caller, max(1, live.first_sources))
         await live.restart(caller.by())
         return live.record()
 
@@ -182,72 +222,44 @@ class AgentSessions:
     async def execute(
         self, id: str, asked: Execute, caller: Caller, key: str | None
     ) -> ExecutionRecord:
-        """Run a source once, and return it when it has finished or the wait is over.
+        """Run a source once, as `Running.execute` does."""
+        return await self.running.execute(id, asked, caller, key)
+
+    async def execution(
+        self, id: str, wait: float | None = 0, asked_at: str | None = None
+    ) -> ExecutionRecord:
+        """Return an execution, after it has finished or `wait` seconds are over.
 
         Parameters
         ----------
-        key
-            An idempotency key: asked again with the same, the same execution comes back.
-
-        Raises
-        ------
-        SessionNotFound, SessionClosed, InvalidRequest, IdempotencyConflict, CellNotFound,
-        DocumentChanged, TooManyRequests, HistoryUnavailable
-            Nothing was run.
+        asked_at
+            Of the input that is known to be asked for: only another one ends the wait.
         """
-        wait = self._wait(asked.wait)
-        self._settings.check_timeout(asked.timeout, "timeout")
-        self._settings.check_output(asked.max_output_bytes, "max_output_bytes")
-        body = digest_of(msgspec.json.encode(asked, order="sorted"))
-        if key is None:
-            live, execution = await self._take(id, asked, caller, None, body)
-        else:
-            session_id = SessionId(id)
-            async with self._keys.lock(session_id, key):
-                is_open = session_id in self._open
-                known = await self._keys.known(session_id, key, body, is_open=is_open)
-                if known is None:
-                    live, execution = await self._take(id, asked, caller, key, body)
-            if known is not None:
-                return await self.execution(known, wait)
-        await asyncio.shield(execution.accepted)
-        await self._until_finished(execution, wait)
-        if execution.finished.done():
-            await live.showing.until_shown(execution, min(wait, DOCUMENT_WAIT))
-        return live.execution_record(execution)
-
-    async def _take(
-        self, id: str, asked: Execute, caller: Caller, key: str | None, body: Digest
-    ) -> tuple[LiveSession, LiveExecution]:
-        """Take an execution on its way."""
-        live = await self.live_session(id)
-        place = await live.place(asked)
-        execution = live.execute(
-            asked,
-            by=caller.by(),
-            place=place,
-            idempotency_key=key,
-            body_sha256=None if key is None else body,
-        )
-        if key is not None:
-            self._keys.use(live.id, key, body, execution)
-        return live, execution
-
-    async def execution(self, id: str, wait: float | None = 0) -> ExecutionRecord:
-        """Return an execution, after it has finished or `wait` seconds are over."""
         found = self.watching(id)
         if found is None:
             return self._with_document(await self._read(self._history.execution, id))
         session, execution = found
-        await self._until_finished(execution, self._wait(wait))
+        await until_finished([execution], self._settings.wait(wait), asked_at)
         return session.execution_record(execution)
 
     async def executions(
-        self, id: str, *, after: int | None, before: int | None, limit: int
+        self,
+        id: str,
+        *,
+        after: int | None,
+        before: int | None,
+        limit: int,
+        leave_out: bool = False,
     ) -> tuple[list[ExecutionRecord], int | None]:
-        """Return a session's executions in order, and where to go on."""
+        """Return a session's executions in order, and where to go on.
+
+        Parameters
+        ----------
+        leave_out
+            Leave out what is large in their outputs.
+        """
         records, next_after = await self._read(
-            self._history.executions, id, after=after, before=before, limit=limit
+            self._history.executions, id, after=after, before=before, limit=limit, brief=leave_out
         )
         live = self._open.get(SessionId(id))
         if live is not None:
@@ -257,7 +269,7 @@ class AgentSessions:
                 else self._with_document(record)
                 for record in records
             ]
-        return records, next_after
+        return [brief(record) for record in records] if leave_out else records, next_after
 
     def _with_document(self, record: ExecutionRecord) -> ExecutionRecord:
         """Return a finished execution with what its cell is, also before that is recorded."""
@@ -281,7 +293,7 @@ class AgentSessions:
             )
         session, execution = found
         await session.cancel(execution, caller.by())
-        await self._until_finished(execution, self._settings.bounds.interrupt_grace)
+        await until_finished([execution], self._settings.bounds.interrupt_grace)
         return session.execution_record(execution)
 
     def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
@@ -294,10 +306,10 @@ class AgentSessions:
 
     # -- the server --------------------------------------------------------------------------------
 
-    async def status(self) -> ServerStatus:
-        """Return how things stand."""
+    async def status(self, *, only: TokenId | None = None) -> ServerStatus:
+        """Return how things stand; of sessions that were opened with one token, if one is named."""
         await self._begun()
-        sessions = list(self._open.values())
+        sessions = [each for each in self._open.values() if only in (None, each.token_id)]
         return ServerStatus(
             version=self._version,
             history_available=self._history.available,
@@ -325,8 +337,10 @@ class AgentSessions:
             )
         self._opening += 1
         try:
-            session, kernel = await self._opener.open(asked, caller, bounds, source)
-            self._open[session.id] = session
+            with self._usage.opening(caller, self._open.values()):
+                self._usage.count(caller, bool(asked.preload) + (asked.init_source is not None))
+                session, kernel = await self._opener.open(asked, caller, bounds, source)
+                self._open[session.id] = session
         finally:
             self._opening -= 1
         try:
@@ -340,15 +354,7 @@ class AgentSessions:
     def _forget(self, session: LiveSession) -> None:
         self._open.pop(session.id, None)
         self._keys.forget(session.id)
-        for client_id in [id for id, other in self._by_client.items() if other is session]:
-            del self._by_client[client_id]
-
-    def _wait(self, wait: float | None) -> float:
-        return min(self._settings.default_wait if wait is None else wait, self._settings.max_wait)
-
-    async def _until_finished(self, execution: LiveExecution, wait: float) -> None:
-        if wait and not execution.finished.done():
-            await asyncio.wait({execution.finished}, timeout=wait)
+        self._clients.forget(session)
 
     async def live_session(self, id: str) -> LiveSession:
         """Return an open session.
@@ -361,16 +367,20 @@ class AgentSessions:
         live = self._open.get(SessionId(id))
         if live is None:
             record = await self._read(self._history.session, id)
+            why = "" if record.close_reason == "closed" else f" ({record.close_reason})"
             raise SessionClosed(
-                f"The session is closed ({record.close_reason}); open another.",
+                f"The session is closed{why}; open another.",
                 session_id=record.id,
                 reason=record.close_reason,
             )
         return live
 
     def _as_it_stands(self, record: Session) -> Session:
+        """Return a session with what is not recorded of one that is open."""
         live = self._open.get(record.id)
-        return record if live is None else live.record()
+        if live is None:
+            return record
+        return replace(live.record(), unreviewed=record.unreviewed, review=record.review)
 
     async def _begun(self) -> None:
         """Wait until the history has been taken up; ServerStopping when it is put down."""
@@ -384,10 +394,3 @@ class AgentSessions:
     async def _read(self, read: Callable[..., T], *args: Any, **named: Any) -> T:
         await self._begun()
         return await self.in_thread(partial(read, *args, **named))
-
-
-def _is_same_target(session: Session, asked: OpenSession, source: KernelSource) -> bool:
-    """Tell whether an open session has the target that is asked for, also after a rename."""
-    if isinstance(asked.target, NotebookTarget) and isinstance(source, AttachedNotebook):
-        return session.path == source.path
-    return session.target == asked.target

@@ -17,7 +17,8 @@ from ..errors import InvalidRequest
 from ..journal.fold import opened
 from ..journal.history import History
 from ..kernels.kernel import Kernel, KernelSource
-from ..kernels.scratch import ScratchKernels, ScratchSource
+from ..kernels.live import not_running
+from ..kernels.scratch import FolderSource, ScratchKernels, ScratchSource
 from ..models import KernelTarget, Limits, NotebookTarget, OpenSession, ScratchTarget
 from ..records import Opened, Payload, timestamp
 from ..tasks import Tasks
@@ -25,7 +26,11 @@ from ..types import SessionId
 from .attached import AttachedNotebook, LiveKernel, NotebookKernels
 from .bounds import Bounds, Settings
 from .cells import MakeCells
+from .languages import check_python
+from .permits import Permits
+from .preload import Preloaded, preloaded
 from .publishing import Publish
+from .rules import Rules
 from .session import LiveSession
 
 T = TypeVar("T")
@@ -49,6 +54,8 @@ class Opener:
         notebooks: NotebookKernels,
         settings: Settings,
         *,
+        rules: Rules,
+        permits: Permits,
         make_cells: MakeCells,
         publish: Publish,
         disk: Executor,
@@ -60,6 +67,8 @@ class Opener:
         self._notebooks = notebooks
         self._make_cells = make_cells
         self._settings = settings
+        self._rules = rules
+        self._permits = permits
         self._publish = publish
         self._disk = disk
         self._log = log
@@ -69,20 +78,38 @@ class Opener:
         """Wait for what closed sessions have left to be done; their kernels are gone."""
         await self._leftovers.end()
 
-    async def source(self, asked: OpenSession) -> KernelSource:
+    def settled(self, asked: OpenSession) -> OpenSession:
+        """Return what is asked with what the operator decided for every session."""
+        target = asked.target
+        if isinstance(target, ScratchTarget):
+            isolated = self._kernels.isolates(target.isolated)
+            return msgspec.structs.replace(
+                asked, target=msgspec.structs.replace(target, isolated=isolated)
+            )
+        return asked
+
+    async def source(self, asked: OpenSession, caller: Caller) -> KernelSource:
         """Return where the session's kernels will come from; nothing is made or started yet.
 
         Raises
         ------
-        InvalidRequest, KernelSpecNotFound, NotebookNotFound
+        Forbidden, KernelNotFound, InvalidRequest, KernelSpecNotFound, NotebookNotFound,
+        IsolationUnavailable
         """
+        await self._permits.targets.target(caller, asked.target)
         if isinstance(asked.target, NotebookTarget):
             return await self._notebooks.attach(asked.target)
         if isinstance(asked.target, KernelTarget):
+            if self._kernels.has(asked.target.kernel_id):  # it is its own session's alone
+                raise not_running(asked.target.kernel_id)
             return LiveKernel(self._notebooks.live, asked.target.kernel_id)
         return await self._scratch(asked.target)
 
-    async def _scratch(self, target: ScratchTarget) -> ScratchSource:
+    async def _scratch(self, target: ScratchTarget) -> ScratchSource | FolderSource:
+        if target.own_folder and target.cwd is not None:
+            raise InvalidRequest(
+                "target.own_folder: not together with target.cwd.", field="target.own_folder"
+            )
         cwd = (target.cwd or "").strip("/")
         if not await self._folders.is_folder(cwd):
             raise InvalidRequest(
@@ -97,14 +124,24 @@ class Opener:
                 allowed=sorted(self._settings.allowed_env),
             )
         spec = self._kernels.spec(target.kernel_name, cwd, target.env)
+        if target.isolated:
+            return self._kernels.isolated(spec, own_folder=target.cwd is None)
+        if target.own_folder:
+            return self._kernels.own_folder(spec)
         return ScratchSource(self._kernels, spec)
 
-    def bounds(self, limits: Limits) -> Bounds:
-        """Fill in what a session did not say; refuse what is over the server's own limits."""
-        self._settings.check_timeout(limits.timeout, "limits.timeout")
-        self._settings.check_output(limits.max_output_bytes, "limits.max_output_bytes")
+    def check_edit(self, caller: Caller, path: str | None) -> None:
+        """Look whether a caller may change the cells that a session's notebook has."""
+        if path is not None:
+            self._permits.targets.notebook(caller, "edit:notebook", path)
+
+    def bounds(self, limits: Limits, caller: Caller) -> Bounds:
+        """Fill in what a session did not say; refuse what is over the limits."""
+        settings = self._settings.within(caller.caps)
+        settings.check_timeout(limits.timeout, "limits.timeout")
+        settings.check_output(limits.max_output_bytes, "limits.max_output_bytes")
         said = {name: value for name, value in msgspec.structs.asdict(limits).items() if value}
-        default = self._settings.bounds
+        default = settings.bounds
         if limits.restart_if_interrupt_ignored is not None:
             said["restart_if_interrupt_ignored"] = limits.restart_if_interrupt_ignored
         return Bounds(**{name: said.get(name, getattr(default, name)) for name in _BOUNDS})
@@ -116,22 +153,34 @@ class Opener:
 
         Raises
         ------
-        KernelUnavailable, KernelNotFound, NotebookNotFound, HistoryUnavailable
+        InvalidRequest, KernelUnavailable, KernelNotFound, NotebookNotFound,
+        HistoryUnavailable, IsolationUnavailable
             Nothing was opened.
         """
+        loads = await self._in_disk_thread(partial(preloaded, asked.preload))
         if not self._history.available:
             await self._in_disk_thread(self._history.check)
         if isinstance(kernels, AttachedNotebook):
             await kernels.create()
-        kernel = await kernels.take()
+        kernel: Kernel | None = None
         try:
-            return await self._record(asked, caller, bounds, kernels), kernel
+            kernel = await kernels.take()
+            if loads is not None:
+                check_python(kernel, "preload")
+            return await self._record(asked, caller, bounds, kernels, loads), kernel
         except BaseException:
-            await kernel.let_go()
+            if kernel is not None:
+                await kernel.let_go()
+            await kernels.release()
             raise
 
     async def _record(
-        self, asked: OpenSession, caller: Caller, bounds: Bounds, kernels: KernelSource
+        self,
+        asked: OpenSession,
+        caller: Caller,
+        bounds: Bounds,
+        kernels: KernelSource,
+        loads: Preloaded | None,
     ) -> LiveSession:
         """Have the session on disk."""
         source = None if asked.init_source is None else Payload.of(asked.init_source.encode())
@@ -147,17 +196,26 @@ class Opener:
             limits=asked.limits,
             username=caller.username,
             access=caller.access,
+            token=caller.token,
             init_source=None if source is None else source.digest,
             record_people="off" if scratch else self._settings.record_people,
+            approval=self._rules.mode(asked.target, caller.approval),
+            allow_stdin=asked.allow_stdin,
+            preloaded=() if loads is None else loads.told,
         )
         payloads = [] if source is None else [source]
+        first = {} if loads is None else {"preload": loads.source}
+        if asked.init_source is not None:
+            first["init_source"] = asked.init_source
         journal = await self._in_disk_thread(partial(self._history.open_session, entry, payloads))
         return LiveSession(
             opened(entry, journal.head),
             journal,
             kernels,
             bounds=bounds,
-            init_source=asked.init_source,
+            rules=self._rules,
+            permit=self._permits.of(caller, asked.target),
+            first_sources=first,
             make_cells=self._make_cells,
             read=self._history.execution,
             publish=self._publish,

@@ -1,4 +1,4 @@
-"""The cells of executions in a person's notebook: where they go, and what becomes of them.
+"""The cells of executions in a person's notebook: made, kept while they run, and told of.
 
 Nothing here fails an execution once it has been accepted: a cell that cannot be written is told of
 in the execution's `document`.
@@ -9,35 +9,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
-from ..errors import (
-    CellNotFound,
-    DocumentChanged,
-    DocumentUnwritable,
-    InvalidRequest,
-    NotebookNotFound,
-)
+from ..errors import DocumentUnwritable, NotebookNotFound
 from ..journal.notebook import cell as exported
 from ..models import Document, Placement
-from ..notebooks.applying import id_of, joined
-from ..notebooks.changes import Notebook, Position
+from ..notebooks.changes import Position
 from ..notebooks.gathering import GATHER_DELAY, Gatherings
-from ..notebooks.writer import (
-    MERGE_DELAY,
-    CellWriter,
-    Documents,
-    NewCell,
-    OldCell,
-    Standing,
-)
-from ..records import SERVER, CellWritten, ExecutionRecord, digest_of, timestamp
+from ..notebooks.kept_cell import Standing
+from ..notebooks.writer import MERGE_DELAY, CellWriter, Documents
+from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..tasks import Tasks
 from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Status
 from .cells import CellsOwner, Place, Shown
+from .places import Found, at_end, check, named
+from .refusing import left_alone, taken_out, was_refused
 from .rewriting import rewrite_late
 
 FLUSH_TIMEOUT = 2.0
@@ -45,20 +34,6 @@ FLUSH_TIMEOUT = 2.0
 
 CLOSE_TIMEOUT = 5.0
 """Seconds to write, when a session closes, what is still to be written."""
-
-
-class Found(NamedTuple):
-    """Where an execution's cell goes, and what is run there."""
-
-    source: str
-    cell: NewCell | OldCell
-    cell_id: CellId | None
-    """Of a cell that is run; None for a new one."""
-
-    @property
-    def is_at_end(self) -> bool:
-        """Whether it goes to the notebook's end."""
-        return isinstance(self.cell, NewCell) and self.cell.at == Position()
 
 
 class Placing:
@@ -175,13 +150,15 @@ class NotebookCells:
         self._writers: dict[ExecutionId, CellWriter] = {}
         self._shown: dict[ExecutionId, Status] = {}
         self._late: dict[ExecutionId, bool] = {}
+        self._held: dict[ExecutionId, Found] = {}  # the person's, until they may be changed
+        self._refused: dict[ExecutionId, asyncio.Future[None]] = {}  # done when it is taken out
         self.closing = False
 
     async def find(self, source: str | None, placement: Placement | Literal["end"]) -> Found:
         """Find the place of a cell, before anything is recorded."""
         if placement == "end":
-            return Found(_given(source), NewCell(_given(source), Position()), None)
-        _check(placement)
+            return at_end(source)
+        check(placement)
         await self._placing.flush(self._path())  # it may name a cell that is just being written
         try:
             _, notebook = await self._placing.documents.read(self._path())
@@ -189,17 +166,14 @@ class NotebookCells:
             if source is None:
                 raise
             notebook = None
-        if placement.cell is not None:
-            return _cell_to_run(notebook, placement, placement.cell, source)
-        for field, id in (("after", placement.after), ("before", placement.before)):
-            if id is not None and notebook is not None:
-                _cell(notebook, id, field)
-        at = Position(after=placement.after, before=placement.before)
-        return Found(_given(source), NewCell(_given(source), at), None)
+        return named(notebook, placement, source)
 
     def accepted(self, execution: Shown, place: Place) -> None:
-        """Have an execution's cell appear."""
+        """Have an execution's cell appear; one of the person's only when that may be changed."""
         assert isinstance(place, Found)
+        if place.cell_id is not None and not execution.may_run:
+            self._held[execution.id] = place
+            return
         writer = self._placing.writer(self._path, execution, place)
         self._writers[execution.id] = writer
         self._shown[execution.id] = execution.status
@@ -207,9 +181,14 @@ class NotebookCells:
 
     def changed(self, execution: Shown) -> None:
         """Have an execution's cell show how it stands."""
+        held = self._held.get(execution.id)
+        if held is not None and execution.may_run:
+            del self._held[execution.id]
+            self.accepted(execution, held.approved(execution.source))
         writer = self._writers.get(execution.id)
         if writer is None:
             return
+        writer.has_source(execution.source)
         status = execution.status
         if status != self._shown.get(execution.id) and status not in FINAL_STATUSES:
             self._shown[execution.id] = status
@@ -218,10 +197,15 @@ class NotebookCells:
             writer.stir()
 
     def finished(self, record: ExecutionRecord) -> None:
-        """Have an execution's cell show how it ended."""
+        """Have an execution's cell show how it ended; one that people did not let run, go."""
         writer = self._writers.get(record.id)
-        if writer is not None:
+        if writer is not None and was_refused(record):
+            self._refused[record.id] = asyncio.get_running_loop().create_future()
+            writer.drop()
+        elif writer is not None:
             writer.show(standing(record))
+        elif self._held.pop(record.id, None) is not None:
+            self._tasks.start(self._left_alone(record.id), f"cell of {record.id}")
 
     def late(self, execution_id: ExecutionId) -> None:
         """Have a finished execution's cell show the outputs that its record has now."""
@@ -233,13 +217,22 @@ class NotebookCells:
 
     def document(self, execution_id: ExecutionId) -> Document | None:
         """Return what has become of a cell; None once that is in the execution's record."""
+        if execution_id in self._held:
+            return left_alone(self._path(), self._held[execution_id].cell_id)
         writer = self._writers.get(execution_id)
-        return None if writer is None else writer.document()
+        if writer is None:
+            return None
+        document = writer.document()
+        if execution_id in self._refused:
+            return replace(document, status="writing")  # until its cell is taken out
+        return document
 
     async def written(self, execution_id: ExecutionId) -> None:
         """Wait until a cell is acknowledged; not for a file, which is written in its own time."""
         writer = self._writers.get(execution_id)
-        if writer is not None:
+        if execution_id in self._refused:
+            await asyncio.wait({self._refused[execution_id]})
+        elif writer is not None:
             await asyncio.wait({writer.reached})
             if writer.streams:
                 await asyncio.wait({writer.written})
@@ -247,8 +240,8 @@ class NotebookCells:
     def pending(self) -> list[asyncio.Future[Any]]:
         """Return what is done when cells are there, and show that their executions have ended."""
         return [
-            writer.written if writer.ended else writer.there
-            for writer in self._writers.values()
+            self._refused.get(id) or (writer.written if writer.ended else writer.there)
+            for id, writer in self._writers.items()
             if writer.ended or not writer.there.done()
         ]
 
@@ -271,9 +264,20 @@ class NotebookCells:
                 await writer.keep()
             finally:
                 document = writer.document()
+                if id in self._refused:
+                    document = await taken_out(
+                        self._placing.documents, document, writer.cell_id, writer.sources
+                    )
                 await self._note(id, document)
                 del self._writers[id], self._shown[id]
+                if (refused := self._refused.pop(id, None)) is not None:
+                    refused.set_result(None)
                 self._placing.changed(self.owner.id, id, document)
+
+    async def _left_alone(self, id: ExecutionId) -> None:
+        document = left_alone(self._path(), None)
+        await self._note(id, document)
+        self._placing.changed(self.owner.id, id, document)
 
     async def _rewrite(self, id: ExecutionId) -> None:
         """Bring late outputs into a cell, all that came meanwhile at once."""
@@ -304,64 +308,5 @@ def standing(record: ExecutionRecord) -> Standing:
         agent_exec=exported(replace(record, outputs=[]))["metadata"]["agent_exec"],
         execution_count=record.execution_count,
         ended=record.status in FINAL_STATUSES,
+        goes_on=record.status in ("queued", "running", "awaiting_input"),
     )
-
-
-def _given(source: str | None) -> str:
-    if source is None:
-        raise InvalidRequest(
-            "source: it may be left out only if placement.cell names a cell to run.",
-            field="source",
-        )
-    return source
-
-
-def _check(placement: Placement) -> None:
-    """Refuse a placement that contradicts itself."""
-    named = [name for name in ("after", "before", "cell") if getattr(placement, name) is not None]
-    if len(named) != 1:
-        raise InvalidRequest(
-            "placement: one of after, before and cell; or 'end', or 'none'.", field="placement"
-        )
-    if placement.source_sha256 is not None and placement.cell is None:
-        raise InvalidRequest(
-            "placement.source_sha256: only together with cell.", field="placement.source_sha256"
-        )
-
-
-def _cell(notebook: Notebook, id: CellId, field: str) -> dict[str, Any]:
-    for cell in notebook.cells:
-        if id_of(cell) == id:
-            return cell
-    raise CellNotFound(
-        f"placement.{field}: the notebook has no cell {id!r}.",
-        field=f"placement.{field}",
-        cell_ids=[id_of(cell) for cell in notebook.cells],
-    )
-
-
-def _cell_to_run(
-    notebook: Notebook | None, placement: Placement, id: CellId, source: str | None
-) -> Found:
-    """Return the place of a cell that is there, and is as it was."""
-    if notebook is None:
-        return Found(_given(source), OldCell("", _given(source)), id)
-    cell = _cell(notebook, id, "cell")
-    if cell["cell_type"] != "code":
-        raise InvalidRequest(
-            f"placement.cell: {id!r} is a {cell['cell_type']} cell; only code cells can be run.",
-            field="placement.cell",
-        )
-    current = joined(cell["source"])
-    sha256 = digest_of(current.encode())
-    if placement.source_sha256 not in (None, sha256):
-        raise DocumentChanged(
-            "placement.source_sha256: the cell's source is another now.",
-            field="placement.source_sha256",
-            cell_id=id,
-            source=current,
-            source_sha256=sha256,
-        )
-    if source is None or source == current:
-        return Found(current, OldCell(current, None), id)
-    return Found(source, OldCell(current, source), id)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from ..models import Request
-from ..types import SessionStatus, Status
+from ..types import SessionStatus, Status, TargetKind, Verdict
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
+Match = Annotated[str, Meta(max_length=200)]
+"""Only what has this in its name, in whatever case; empty is all."""
+LARGEST = 2**63 - 1
+"""Number that the index can hold."""
 
 
 class WaitQuery(Request, frozen=True, kw_only=True):
     """How long to wait."""
 
     wait: Annotated[float, Meta(ge=0, le=3600)] = 0
-    """Seconds to hold the answer until the execution finishes; not above the server's own."""
+    """Seconds to hold the answer until the execution finishes, or its code asks for input; not
+    above the server's own."""
+    asked_at: str | None = None
+    """Of the input that is known to be asked for: only another one ends the wait."""
 
 
 class SessionsQuery(Request, frozen=True, kw_only=True):
@@ -25,6 +32,13 @@ class SessionsQuery(Request, frozen=True, kw_only=True):
     status: SessionStatus | None = None
     agent: str | None = None
     """Name of an agent."""
+    target: TargetKind | None = None
+    since: str | None = None
+    """RFC 3339; opened at this time or later."""
+    until: str | None = None
+    """RFC 3339; opened at this time or earlier; a date alone means its whole day."""
+    unreviewed: bool | None = None
+    """Whether executions have ended about which nobody has said anything."""
     after: str | None = None
     """`next_after` of the page before."""
     limit: Limit = 50
@@ -33,10 +47,21 @@ class SessionsQuery(Request, frozen=True, kw_only=True):
 class ExecutionsQuery(Request, frozen=True, kw_only=True):
     """Which of a session's executions to list."""
 
-    after: Annotated[int, Meta(ge=0)] | None = None
+    after: Annotated[int, Meta(ge=0, le=LARGEST)] | None = None
     """Those that follow this `seq`; `next_after` of the page before."""
-    before: Annotated[int, Meta(ge=1)] | None = None
+    before: Annotated[int, Meta(ge=1, le=LARGEST)] | None = None
     """The last ones before this `seq`, still in order; not together with `after`."""
+    limit: Limit = 50
+    outputs: Literal["full", "brief"] = "full"
+    """`brief` leaves out images and what is large in outputs, which `left_out` tells, and `text`;
+    each execution by itself has all."""
+
+
+class EventsQuery(Request, frozen=True, kw_only=True):
+    """Which of a session's events to list."""
+
+    after: Annotated[int, Meta(ge=0, le=LARGEST)] | None = None
+    """Those that follow the entry with this `n`; `next_after` of the page before."""
     limit: Limit = 50
 
 
@@ -51,12 +76,13 @@ class TextQuery(Request, frozen=True, kw_only=True):
     """A regular expression: only lines that match, with their numbers."""
 
 
-class SearchQuery(Request, frozen=True, kw_only=True):
-    """What to search the history for; without `q` the filters alone count."""
+class CriteriaQuery(Request, frozen=True, kw_only=True):
+    """What must be true of executions; what is not said is anything."""
 
     q: Annotated[str, Meta(max_length=1000)] | None = None
     """Words that must all be there, in source, output or error; quotes hold a phrase together."""
     agent: str | None = None
+    target: TargetKind | None = None
     status: Status | None = None
     session_id: str | None = None
     since: str | None = None
@@ -64,6 +90,35 @@ class SearchQuery(Request, frozen=True, kw_only=True):
     until: str | None = None
     """RFC 3339; accepted at this time or earlier; a date alone means its whole day."""
     has_image: bool | None = None
+    review: Verdict | Literal["none"] | None = None
+    """What was said of them last; `none`: they have run, and nobody has said anything."""
+
+
+class SearchQuery(CriteriaQuery, frozen=True, kw_only=True):
+    """What to search the history for; without `q` the filters alone count."""
+
     after: str | None = None
     """`next_after` of the page before."""
     limit: Limit = 50
+
+
+class ImagesQuery(CriteriaQuery, frozen=True, kw_only=True):
+    """Of which executions to list the images."""
+
+    after: str | None = None
+    """`next_after` of the page before."""
+    limit: Limit = 50
+
+
+class VariablesQuery(Request, frozen=True, kw_only=True):
+    """Which variables to list."""
+
+    match: Match = ""
+    limit: Limit = 500
+
+
+class PackagesQuery(Request, frozen=True, kw_only=True):
+    """Which packages to list."""
+
+    match: Match = ""
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 500

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 
+import msgspec
 from msgspec.structs import replace
 
 from ..errors import HistoryUnavailable
@@ -19,8 +20,10 @@ from ..journal.blobs import pack_outputs
 from ..journal.fold import executions_of
 from ..journal.session import SessionJournal
 from ..kernels.displays import DisplayUpdate
+from ..kernels.late import Late
 from ..kernels.people import PersonExecution
-from ..kernels.run import Ended, Late
+from ..kernels.run import Ended
+from ..models import Value
 from ..records import (
     SERVER,
     By,
@@ -33,8 +36,14 @@ from ..records import (
     PersonRan,
     timestamp,
 )
+from ..tasks import start_apart
 from ..types import ExecutionId
 from .execution import LiveExecution
+
+NOT_APPROVED = (
+    "A person was asked to approve the source, and was not shown the expressions: so they are not "
+    "evaluated. Ask for them with an execution that needs no approval, or print them."
+)
 
 RETRY_DELAY = 1.0
 """Seconds after which a write that the disk refused is tried again."""
@@ -82,28 +91,46 @@ class Recorder:
         """Write an entry about what is to happen; HistoryUnavailable if that cannot be."""
         await self._in_disk_thread(partial(self._journal.append, [entry], payloads))
 
+    async def write_all(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> None:
+        """Write entries about what is to happen, all or none; HistoryUnavailable if none."""
+        await self._in_disk_thread(partial(self._journal.append, entries, payloads))
+
     async def record(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Write an entry about what has happened; kept if that cannot be written now."""
         await self._in_disk_thread(partial(self.note, [entry], payloads))
 
     async def unrun(self, execution: LiveExecution) -> None:
-        """Write the end of an execution that never ran, and wait until it is written."""
+        """Write the end of an execution that did not come to one, and wait until it is written."""
         await self._in_disk_thread(partial(self._unrun, execution))
         await execution.finished
 
     def _unrun(self, execution: LiveExecution) -> None:
         assert execution.ending is not None
         status, reason = execution.ending
+        is_lost = status == "lost"
+        because = "It is not known how it ended." if is_lost else "It was not run."
+        values = _not_evaluated(execution, because)
+        payloads = [] if values is None else [Payload.of(msgspec.json.encode(values))]
         entry = Finished(
-            at=timestamp(), by=SERVER, execution_id=execution.id, status=status, reason=reason
+            at=timestamp(),
+            by=SERVER,
+            execution_id=execution.id,
+            status=status,
+            reason=reason,
+            started_at=execution.started_at if is_lost else None,
+            outputs_complete=not is_lost,
+            values=payloads[0].digest if payloads else None,
         )
         record = replace(
             execution.record([]),
             status=status,
             reason=reason,
             finished_at=entry.at,
+            outputs_complete=entry.outputs_complete,
+            values=values,
         )
-        self._keep(execution, [entry], [], record)
+        before = [] if execution.decision is None else [execution.decision]
+        self._keep(execution, [*before, entry], payloads, record)
 
     def ended(self, execution: LiveExecution, ended: Ended) -> None:
         """Write the end of a run."""
@@ -117,6 +144,7 @@ class Recorder:
             execution_count=ended.execution_count,
             blobs=packed.blobs,
             error=ended.error,
+            input=None,
             started_at=timestamp(ended.started_at),
             finished_at=timestamp(ended.finished_at),
             outputs_complete=ended.outputs_complete,
@@ -143,8 +171,20 @@ class Recorder:
             text_bytes=record.text_bytes,
             omitted_text_bytes=record.omitted_text_bytes,
         )
-        updates, payloads = self._display_entries(execution.id, ended.display_updates)
-        self._keep(execution, [entry, *updates], [*packed.payloads, *payloads], record)
+        payloads = list(packed.payloads)
+        if ended.variables is not None:
+            variables = Payload.of(ended.variables.encode())
+            payloads.append(variables)
+            entry = replace(entry, variables=variables.digest)
+            record = replace(record, changes=ended.variables.told)
+        values = ended.values or _not_evaluated(execution, NOT_APPROVED)
+        if values is not None:
+            told = Payload.of(msgspec.json.encode(values))
+            payloads.append(told)
+            entry = replace(entry, values=told.digest)
+            record = replace(record, values=values)
+        updates, more = self._display_entries(execution.id, ended.display_updates)
+        self._keep(execution, [entry, *updates], [*payloads, *more], record)
 
     def late(self, late: Late) -> None:
         """Write output that came after its execution had finished, if that is the session's."""
@@ -215,9 +255,10 @@ class Recorder:
             self._log.error("%s", error.message)
             self._on_loop(self._try_again, execution, record)
         else:
-            record = replace(record, entry_hash=hashes[0], chain=self._journal.head)
+            end = next(at for at, entry in enumerate(entries) if isinstance(entry, Finished))
+            record = replace(record, entry_hash=hashes[end], chain=self._journal.head)
             self._on_loop(self._finished, execution, record)
-            self._tell_of_late(entries[1:])
+            self._tell_of_late(entries[end + 1 :])
 
     def _tell_of_late(self, entries: Sequence[Entry]) -> None:
         """Tell whose outputs are others now: a display may be updated from a later execution."""
@@ -231,7 +272,7 @@ class Recorder:
         if execution is not None and record is not None:
             self._unwritten.append((execution, record))
         if self._retry is None or self._retry.done():
-            self._retry = self._loop.create_task(self._until_written(), name="history retry")
+            self._retry = start_apart(self._until_written(), "history retry")
 
     async def _until_written(self) -> None:
         while not await self._loop.run_in_executor(self._disk, self._journal.retry):
@@ -273,3 +314,9 @@ class Recorder:
                 )
             )
         return entries, payloads
+
+
+def _not_evaluated(execution: LiveExecution, because: str) -> dict[str, Value] | None:
+    """Return what is told of expressions that nobody looked at; None if there are none."""
+    told = {name: Value.not_evaluated(because) for name in execution.expressions}
+    return told or None

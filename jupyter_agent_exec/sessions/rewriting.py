@@ -4,22 +4,58 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from ..errors import CellNotFound, DocumentChanged, DocumentUnwritable, NotebookNotFound
+from ..journal.ids import is_execution_id
 from ..journal.notebook import cell as exported
 from ..models import Document
-from ..notebooks.applying import id_of, joined
+from ..notebooks.applying import find_cell, id_of, joined
 from ..notebooks.changes import Change, Expected, Moved, Notebook, SetCell, SetOutputs
 from ..notebooks.inert import inert
 from ..notebooks.inert_copy import set_outputs
-from ..notebooks.writer import Documents, shown
+from ..notebooks.kept_cell import shown
+from ..notebooks.writer import Documents
 from ..records import ExecutionRecord
 from ..types import CellId, Output
 
-Decision: TypeAlias = Literal["accepted", "discarded"]
+Decision: TypeAlias = Literal["accepted", "discarded", "restored"]
+
+_DECIDED: Final = ("accepted", "discarded")
+
+
+class Rewritten(NamedTuple):
+    """How the cell of a finished execution is to be."""
+
+    record: ExecutionRecord
+    what: Literal["inert", "held", "accepted", "discarded"]
+    outputs: Sequence[Output]
+    held: Sequence[str] = ()
+
+    def changes(self, id: CellId) -> list[Change]:
+        """Return what makes a cell so."""
+        record = self.record
+        metadata = exported(replace(record, outputs=[]))["metadata"]["agent_exec"]
+        told = SetCell(
+            cell_id=id,
+            agent_exec=shown(metadata, record.execution_count, self.what, self.held),
+            execution_count=record.execution_count,
+            execution_state="idle",
+            trusted=True,
+        )
+        return [told, SetOutputs(cell_id=id, changes=set_outputs(self.outputs))]
+
+
+async def rewritten(record: ExecutionRecord, what: Decision) -> Rewritten:
+    """Return how a cell is to be: with the originals, without outputs, or with an inert copy."""
+    if what == "accepted":
+        return Rewritten(record, what, record.outputs)
+    if what == "discarded":
+        return Rewritten(record, what, [])
+    copy, held = await asyncio.to_thread(inert, record.outputs)
+    return Rewritten(record, "held" if held else "inert", copy, sorted(held))
 
 
 async def rewrite_late(documents: Documents, path: str, record: ExecutionRecord) -> Document | None:
@@ -33,17 +69,15 @@ async def rewrite_late(documents: Documents, path: str, record: ExecutionRecord)
         return None
     try:
         _, notebook = await documents.read(path)
-        cell = _found(notebook, document.cell_id)
+        cell = find_cell(notebook.cells, document.cell_id)
         if cell is None or not _shows(cell, record) or joined(cell["source"]) != record.source:
             return None
-        copy, held = await asyncio.to_thread(inert, record.outputs)
-        what: Literal["inert", "held"] = "held" if held else "inert"
+        late = await rewritten(record, "restored")
         expected = Expected(cells={document.cell_id: ("code", record.source)})
-        changes = _changes(document.cell_id, record, what, copy, held)
-        via = await documents.apply(path, changes, expected)
+        via = await documents.apply(path, late.changes(document.cell_id), expected)
     except (Moved, NotebookNotFound, DocumentUnwritable):
         return None
-    return replace(document, path=path, via=via, status="written", outputs=what, reason=None)
+    return replace(document, path=path, via=via, status="written", outputs=late.what, reason=None)
 
 
 def decidable(notebook: Notebook, record: ExecutionRecord) -> CellId:
@@ -57,7 +91,7 @@ def decidable(notebook: Notebook, record: ExecutionRecord) -> CellId:
         It shows something else by now.
     """
     id = None if record.document is None else record.document.cell_id
-    cell = None if id is None else _found(notebook, id)
+    cell = None if id is None else find_cell(notebook.cells, id)
     if id is None or cell is None:
         raise CellNotFound(
             "The execution has no cell in the notebook, or it is gone.",
@@ -73,16 +107,25 @@ def decidable(notebook: Notebook, record: ExecutionRecord) -> CellId:
     return id
 
 
-def decided(id: CellId, record: ExecutionRecord, what: Decision) -> list[Change]:
-    """Return what brings the original outputs into a cell, or takes all outputs out of it."""
-    return _changes(id, record, what, record.outputs if what == "accepted" else [])
+def check_left(cell: dict[str, Any], record: ExecutionRecord) -> None:
+    """Raise DocumentChanged unless a cell is still just what an agent put there.
 
-
-_DECIDED = ("accepted", "discarded")
-
-
-def _found(notebook: Notebook, id: CellId) -> dict[str, Any] | None:
-    return next((cell for cell in notebook.cells if id_of(cell) == id), None)
+    A cell that was there before, and in which the agent only ran something, is a person's.
+    """
+    id = id_of(cell)
+    why: str | None = None
+    if id is None or not is_execution_id(id):
+        why = "was there before the agent ran it"
+    elif not _shows(cell, record):
+        why = "was run again since"
+    elif joined(cell["source"]) != record.source:
+        why = "was edited since"
+    if why is not None:
+        raise DocumentChanged(
+            f"The cell {why}, so it is not the agent's alone; delete it in the notebook.",
+            execution_id=record.id,
+            cell_id=id,
+        )
 
 
 def _shows(cell: dict[str, Any], record: ExecutionRecord) -> bool:
@@ -94,21 +137,3 @@ def _shows(cell: dict[str, Any], record: ExecutionRecord) -> bool:
         and ours.get("execution_id") == record.id
         and cell.get("execution_count") == record.execution_count
     )
-
-
-def _changes(
-    id: CellId,
-    record: ExecutionRecord,
-    what: Literal["inert", "held", "accepted", "discarded"],
-    outputs: Sequence[Output],
-    held: Sequence[str] = (),
-) -> list[Change]:
-    metadata = exported(replace(record, outputs=[]))["metadata"]["agent_exec"]
-    told = SetCell(
-        cell_id=id,
-        agent_exec=shown(metadata, record.execution_count, what, held),
-        execution_count=record.execution_count,
-        execution_state="idle",
-        trusted=True,
-    )
-    return [told, SetOutputs(cell_id=id, changes=set_outputs(outputs))]

@@ -15,8 +15,9 @@ from ..errors import HistoryUnavailable
 from ..journal.session import SessionJournal
 from ..kernels.kernel import Kernel
 from ..kernels.run import Ended, Run
+from ..kernels.stdin import InputRequest
 from ..models import ExecutionKernel
-from ..records import SERVER, Dispatched, Entry, timestamp
+from ..records import SERVER, Dispatched, Entry, Payload, timestamp
 from ..tasks import settle
 from .bounds import Bounds
 from .execution import LiveExecution
@@ -33,6 +34,8 @@ class Sender:
         Called on the loop when a kernel that others use too took an execution up.
     ended
         Called in the drain's thread when a run has ended.
+    asks
+        Called in the drain's thread when the code of one asks for input; None if it may not.
     """
 
     def __init__(
@@ -43,12 +46,14 @@ class Sender:
         sent: Callable[[LiveExecution], None],
         begun: Callable[[LiveExecution], None],
         ended: Callable[[LiveExecution, Ended], None],
+        asks: Callable[[LiveExecution, InputRequest], None] | None,
     ) -> None:
         self._journal = journal
         self._bounds = bounds
         self._sent = sent
         self._begun = begun
         self._ended = ended
+        self._asks = asks
         self._loop = asyncio.get_running_loop()
 
     def send(
@@ -76,8 +81,12 @@ class Sender:
             before=partial(self._in_drain_dispatch, execution, accept, sent),
             sent=partial(self._on_loop, self._was_sent, execution, sent),
             after=partial(self._ended, execution),
+            failed=partial(self._on_loop, execution.fail),
             begun=None if kernel.owned else partial(self._has_begun, execution),
             changed=execution.tell if execution.is_watched else None,
+            looks=self._bounds.records_changes(kernel),
+            values=execution.evaluated,
+            asks=partial(self._asks, execution) if self._asks and not execution.init else None,
         )
         kernel.connection.start(execution.run)
         return sent
@@ -92,11 +101,10 @@ class Sender:
         entries: list[Entry] = [
             Dispatched(at=at, by=SERVER, execution_id=execution.id, kernel=execution.kernel)
         ]
-        payloads = []
+        payloads: list[Payload] = []
         if accept:
-            entry, source = execution.acceptance()
+            entry, payloads = execution.acceptance()
             entries.insert(0, entry)
-            payloads.append(source)
         try:
             self._journal.append(entries, payloads)
         except HistoryUnavailable as error:
@@ -108,10 +116,10 @@ class Sender:
     def _was_sent(self, execution: LiveExecution, sent: asyncio.Future[None]) -> None:
         assert execution.run is not None
         assert execution.held_by is not None
-        if execution.held_by.owned:
+        if execution.held_by.owned:  # else somebody's cell may just have come before it
             settle(execution.begun)
-        if not execution.finished.done() and not execution.is_behind:
-            execution.status = "running"
+            if not execution.finished.done():
+                execution.status = "running"
         settle(sent)
         settle(execution.accepted)
         self._sent(execution)

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from functools import partial
 
 from msgspec.structs import replace
 
 from ..errors import (
-    AgentExecError,
     AlreadyFinished,
-    HistoryUnavailable,
-    InitFailed,
     KernelNotOwned,
     SessionClosed,
-    TooManyRequests,
 )
 from ..journal.session import SessionJournal
-from ..kernels.kernel import Death, Kernel, KernelSource
-from ..models import Execute, ScratchTarget, Session
+from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
+from ..models import GiveInput, ScratchTarget, Session
 from ..records import (
     SERVER,
     By,
-    Closed,
     Entry,
     ExecutionRecord,
     NotebookCreated,
@@ -34,22 +28,21 @@ from ..records import (
     Payload,
     timestamp,
 )
-from ..tasks import Tasks
-from ..types import CloseReason, Digest, ExecutionId, Output, SessionId
+from ..tasks import Tasks, call_later_apart
+from ..types import CloseReason, ExecutionId, SessionId, TokenId
+from .asking import Asking
 from .attached import AttachedNotebook
+from .beginning import Beginning
 from .bounds import Bounds
-from .cells import Cells, MakeCells, Place
+from .cells import Cells, MakeCells
+from .closing import Closing
 from .execution import LiveExecution
 from .lane import Lane
 from .publishing import Publish
+from .rules import Permit, Rules
 from .showing import Showing
-
-END_TIMEOUT = 5.0
-"""Seconds beyond the interrupt's grace time to wait, when a session closes, for its record."""
-
-
-INIT_WAIT = 30.0
-"""Seconds for which opening waits for the init source in a kernel that others use too."""
+from .taking import Taking
+from .written_files import WrittenFiles
 
 NOT_OWNED = (
     "The kernel is a person's, and only a person may restart it: ask them to, or open a session "
@@ -70,7 +63,9 @@ class LiveSession:
         kernels: KernelSource,
         *,
         bounds: Bounds,
-        init_source: str | None,
+        rules: Rules,
+        permit: Permit,
+        first_sources: Mapping[str, str],
         make_cells: MakeCells,
         read: Callable[[str], ExecutionRecord],
         publish: Publish,
@@ -81,7 +76,6 @@ class LiveSession:
         self._record = record
         self._journal = journal
         self._bounds = bounds
-        self._init_source = init_source
         self._read = read
         self._publish = publish
         self._disk = disk
@@ -91,17 +85,19 @@ class LiveSession:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._notebook = kernels if isinstance(kernels, AttachedNotebook) else None
         self._last_activity_at = record.last_activity_at
-        self._closing = False
-        self._closed: asyncio.Future[None] = self._loop.create_future()
         self._lane = Lane(
             record,
             journal,
             kernels,
             bounds=bounds,
+            rules=rules,
+            permit=permit,
+            path=lambda: self.path,
             born=self._born,
             died=self._died,
             changed=self._changed,
             late=self._late,
+            asking_changed=partial(publish, "approvals", None),
             kernel_changed=partial(publish, "kernel", self),
             person_ran=partial(publish, "person", self),
             stirred=self._stirred,
@@ -110,11 +106,34 @@ class LiveSession:
             disk=disk,
             log=log,
         )
+        self._beginning = Beginning(record.id, self._lane, first_sources, self._tasks, log)
         cells: Cells | None = None
         if self._notebook is not None:
             self._notebook.on_moved = self._moved
             cells = make_cells(self)
         self.showing = Showing(cells)
+        self.taking = Taking(
+            record.id,
+            self._lane,
+            self.showing,
+            bounds,
+            in_notebook=self._notebook is not None,
+            check_open=self._check_open,
+            recorded=self.recorded,
+        )
+        """Takes executions."""
+        self._closing = Closing(
+            record.id,
+            self._lane,
+            self.showing,
+            journal,
+            bounds=bounds,
+            closing=self._stirred,
+            closed=partial(publish, "closed", self, status="closed"),
+            tasks=self._tasks,
+            disk=disk,
+            log=log,
+        )
 
     # -- look --------------------------------------------------------------------------------------
 
@@ -129,14 +148,49 @@ class LiveSession:
         return None if self._notebook is None else self._notebook.path
 
     @property
+    def token_id(self) -> TokenId | None:
+        """The agent token with which it was opened."""
+        return None if self._record.token is None else self._record.token.id
+
+    @property
+    def unfinished(self) -> Collection[LiveExecution]:
+        """The executions that wait or run, in order."""
+        return self._lane.live.values()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is not about to close either."""
+        return not self._closing.has_begun
+
+    @property
+    def agent_name(self) -> str:
+        """Name of the agent whose it is."""
+        return self._record.agent.name
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The kernel as it is now; None while there is none."""
+        return self._lane.incarnations.current
+
+    @property
     def has_kernel(self) -> bool:
         """Whether a kernel is there."""
-        return self._lane.incarnations.current is not None
+        return self.kernel is not None
+
+    @property
+    def first_sources(self) -> int:
+        """How many sources run first in each of its kernels."""
+        return self._beginning.count
 
     @property
     def running(self) -> LiveExecution | None:
         """What runs in the kernel."""
         return self._lane.running
+
+    @property
+    def asking(self) -> Asking:
+        """What a person has to approve of it."""
+        return self._lane.asking
 
     @property
     def queued(self) -> int:
@@ -151,8 +205,26 @@ class LiveSession:
             kernel=self._lane.incarnations.model(),
             executions=self._lane.accepted,
             last_activity_at=self._last_activity_at,
+            approval=self.asking.mode,
+            approved_until=self.asking.approved_until,
+            asking=sum(1 for _ in self.asking.asking()),
             chain=self._journal.head,
         )
+
+    @property
+    def folder(self) -> WorkingFolder | None:
+        """Where its kernels work; None if that is not known, or not on this machine."""
+        return self._lane.incarnations.folder
+
+    @property
+    def written_files(self) -> WrittenFiles:
+        """What its executions wrote there."""
+        return self._lane.in_kernel.files
+
+    @property
+    def finished_up_to(self) -> int:
+        """The `seq` up to which all executions have finished; 0 for none."""
+        return min((each.seq - 1 for each in self._lane.live.values()), default=self._lane.last_seq)
 
     def live(self, id: ExecutionId) -> LiveExecution | None:
         """Return an execution that is not finished yet."""
@@ -162,28 +234,13 @@ class LiveSession:
         """Return an execution as it stands."""
         if execution.finished.done():
             return self.showing.with_document(execution.finished.result())
-        outputs: list[Output] = []
-        if execution.started_at is not None and execution.run is not None:
-            assert execution.held_by is not None
-            outputs = execution.held_by.connection.outputs(execution.run)
-        return self.showing.with_document(replace(execution.standing(), outputs=outputs))
+        record = replace(execution.standing(), outputs=execution.outputs())
+        return self.showing.with_document(record)
 
     async def recorded(self, execution_id: ExecutionId) -> ExecutionRecord:
         """Return a finished execution as it is in the history."""
         read = partial(self._read, execution_id)
         return await self._loop.run_in_executor(self._disk, read)
-
-    @contextmanager
-    def watching(self, execution: LiveExecution) -> Iterator[asyncio.Event]:
-        """Give an event that is set whenever the execution, or its outputs, changed."""
-        event = asyncio.Event()
-        execution.watchers.add(event)
-        if execution.run is not None:
-            execution.run.changed = execution.tell
-        try:
-            yield event
-        finally:
-            execution.watchers.discard(event)
 
     # -- do ----------------------------------------------------------------------------------------
 
@@ -202,74 +259,29 @@ class LiveSession:
         if self._notebook is not None and self._notebook.created:
             created = NotebookCreated(at=timestamp(), by=by, path=self._notebook.path)
             await self._lane.recorder.record(created)
-        begun = asyncio.ensure_future(self._lane.incarnations.begin(kernel))
-        await asyncio.wait({begun}, timeout=None if kernel.owned else INIT_WAIT)
-        if begun.done():
-            begun.result()
-        else:
-            self._tasks.start(self._opened_late(begun), f"open {self.id}")
+        await self._beginning.first(kernel)
         self._stirred()
 
-    async def place(self, asked: Execute) -> Place | None:
-        """Find the place of an execution's cell; None if it has none.
+    async def give_input(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
+        """Answer what an execution's code asks for.
 
         Raises
         ------
-        SessionClosed, InvalidRequest, CellNotFound, DocumentChanged
-            Nothing is to be run.
+        InputNotAsked, HistoryUnavailable
+            Nothing was answered.
         """
-        self._check_open()
-        return await self.showing.place(asked)
-
-    def execute(
-        self,
-        asked: Execute,
-        *,
-        by: By,
-        place: Place | None,
-        idempotency_key: str | None,
-        body_sha256: Digest | None,
-    ) -> LiveExecution:
-        """Take an execution on its way; `accepted` tells when it is on disk.
-
-        Raises
-        ------
-        SessionClosed, TooManyRequests
-            Nothing was accepted.
-        """
-        self._check_open()
-        if self.queued >= self._bounds.max_queued:
-            raise TooManyRequests(
-                f"{self.queued} executions of this session wait already; wait for one to finish.",
-                limit=self._bounds.max_queued,
-            )
-        source = asked.source if place is None else place.source
-        assert source is not None
-        execution = self._lane.take(
-            source,
-            by=by,
-            timeout=asked.timeout or self._bounds.timeout,
-            queue_timeout=asked.queue_timeout or self._bounds.queue_timeout,
-            max_output_bytes=asked.max_output_bytes or self._bounds.max_output_bytes,
-            idempotency_key=idempotency_key,
-            body_sha256=body_sha256,
-            placement=None if self._notebook is None else asked.placement,
-            place=place,
-        )
-        if place is not None:
-            self.showing.show(execution, place)
-        return execution
+        await self._lane.in_kernel.inputs.give(execution, given, by)
 
     async def interrupt(self, by: By) -> None:
-        """Interrupt what runs.
+        """Interrupt what runs, and take back what asks for approval.
 
         In a kernel that is not its own, what waits is taken back as well: whoever stops an agent
         there wants it to keep its hands off.
         """
         self._check_open()
         reason = f"Interrupted by {by.named}."
-        if not self._is_scratch:
-            for execution in list(self._lane.live.values()):
+        for execution in list(self._lane.live.values()):
+            if execution.asks or not self._is_scratch:
                 self._lane.give_up(execution, "cancelled", f"{reason} It was not run.")
         if self.running is not None:
             await self._lane.in_kernel.interrupt(self.running, ("interrupted", reason), "asked", by)
@@ -299,38 +311,30 @@ class LiveSession:
             raise KernelNotOwned(NOT_OWNED)
         why = f"The kernel was restarted by {by.named}."
         await self._lane.in_kernel.end_kernel(Death("restarted", why), ("interrupted", why), by)
-        await self._lane.incarnations.fresh()
+        await self._beginning.fresh()
         self._stirred()
+
+    async def fresh(self) -> Kernel:
+        """Return the kernel; if it has ended, the one that is there now.
+
+        Raises
+        ------
+        SessionClosed, KernelNotFound, KernelUnavailable, HistoryUnavailable, InitFailed
+        """
+        self._check_open()
+        return await self._lane.incarnations.fresh()
+
+    async def run_out(self, why: str) -> None:
+        """Take back what waits, and wait until what runs has ended."""
+        running = self.running
+        for execution in list(self._lane.live.values()):
+            self._lane.give_up(execution, "cancelled", f"It was not run: {why}")
+        if running is not None:
+            await asyncio.wait({running.finished})
 
     async def close(self, reason: CloseReason, by: By) -> None:
         """Take nothing new, end what runs, record it, and let the kernel go."""
-        if not self._closing:
-            self._closing = True
-            why = "The server stopped." if reason == "server_stopped" else "The session was closed."
-            for execution in list(self._lane.live.values()):
-                self._lane.give_up(execution, "cancelled", why)
-            self._tasks.start(self._close(reason, why, by), f"close {self.id}")
-        await asyncio.shield(self._closed)
-
-    async def _close(self, reason: CloseReason, why: str, by: By) -> None:
-        self._stirred()
-        if (running := self.running) is not None and not running.is_behind:
-            await self._lane.in_kernel.interrupt(running, ("interrupted", why), "closing", by)
-            await asyncio.wait({running.finished}, timeout=self._bounds.interrupt_grace)
-        await self._lane.in_kernel.leave_kernel(("interrupted", why), by)
-        await self._tasks.end(timeout=self._bounds.interrupt_grace + END_TIMEOUT)
-        if self.has_kernel:  # it had just been started
-            await self._lane.in_kernel.leave_kernel(("interrupted", why), by)
-            await self._tasks.end(timeout=END_TIMEOUT)
-        await self.showing.close()
-        closed = Closed(at=timestamp(), by=by, reason=reason)
-        try:
-            await self._loop.run_in_executor(self._disk, self._journal.close, closed)
-        except HistoryUnavailable as error:
-            self._log.error("%s: its end is not recorded: %s", self.id, error.message)
-        self._lane.recorder.stop()
-        self._publish("closed", self, status="closed")
-        self._closed.set_result(None)
+        await self._closing.close(reason, by)
 
     # -- what happens ------------------------------------------------------------------------------
 
@@ -338,29 +342,12 @@ class LiveSession:
         """Run the init source in a kernel that has not run anything of the session's."""
         self._publish("kernel", self)
         self._lane.in_kernel.listen(kernel, self._record.record_people)
-        if self._init_source is None:
-            return
-        record = await self._lane.run_first(self._init_source, kernel, SERVER)
-        if record.status != "ok":
-            raise InitFailed(
-                f"The session's init_source ended with status {record.status}.",
-                session_id=self.id,
-                execution_id=record.id,
-                error=record.error,
-                reason=record.reason,
-            )
+        await self._beginning.run_init(kernel)
 
     async def _died(self, kernel: Kernel, death: Death) -> None:
         """Take note that the kernel ended by itself, or by somebody else's doing."""
         self._log.warning("%s: %s", self.id, death.message)
         await self._lane.in_kernel.end_kernel(death, ("kernel_died", death.message), SERVER)
-
-    async def _opened_late(self, begun: asyncio.Future[None]) -> None:
-        """Stay with an opening that goes on though it was answered."""
-        try:
-            await begun
-        except AgentExecError as error:
-            self._log.warning("%s: %s", self.id, error.message)
 
     def _moved(self, before: str, path: str) -> None:
         """Take note that the notebook has another path."""
@@ -370,12 +357,24 @@ class LiveSession:
             await self._lane.recorder.record(entry)
             self._publish("notebook", self)
 
-        if not self._closing:
+        if self.is_open:
             self._tasks.start(note(), f"notebook of {self.id} moved")
 
     async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Write an entry about what is to happen; HistoryUnavailable if that cannot be."""
         await self._lane.recorder.write(entry, payloads)
+
+    async def pause_changed(self, entry: Entry) -> None:
+        """Take note that all agents are paused, or go on."""
+        self._lane.waiting.look()
+        await self._lane.recorder.record(entry)
+        self._publish("session", self)
+
+    async def grant(self, minutes: float, by: By) -> None:
+        """Let everything run for so long without asking; HistoryUnavailable if it cannot be."""
+        self._check_open()
+        await self.asking.grant(minutes, by)
+        self._publish("session", self)
 
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Write an entry about what has happened; kept if that cannot be written now."""
@@ -410,13 +409,9 @@ class LiveSession:
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
-        if (
-            self._bounds.idle_timeout
-            and self._is_scratch
-            and not self._lane.live
-            and not self._closing
-        ):
-            self._idle_timer = self._loop.call_later(self._bounds.idle_timeout, self._cull)
+        may_idle = self._is_scratch and not self._lane.live and self.is_open
+        if self._bounds.idle_timeout and may_idle:
+            self._idle_timer = call_later_apart(self._bounds.idle_timeout, self._cull)
 
     def _cull(self) -> None:
         if not self._lane.live and self.has_kernel:
@@ -427,5 +422,5 @@ class LiveSession:
             )
 
     def _check_open(self) -> None:
-        if self._closing:
+        if not self.is_open:
             raise SessionClosed("The session is closed; open another.", session_id=self.id)

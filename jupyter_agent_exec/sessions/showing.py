@@ -14,9 +14,6 @@ from ..types import ExecutionId
 from .cells import Cells, Place
 from .execution import LiveExecution
 
-CLOSE_TIMEOUT = 10.0
-"""Seconds within which the cells must have been written when the session closes."""
-
 
 class Showing:
     """Tells a session's cells of its executions, and its executions' answers of the cells.
@@ -82,8 +79,7 @@ class Showing:
     async def close(self) -> None:
         """Write what is still to be written, within bounds."""
         if self._cells is not None:
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._cells.close(), CLOSE_TIMEOUT)
+            await self._cells.close()
 
     def _show(self, execution: LiveExecution, place: Place) -> None:
         cells = self._cells

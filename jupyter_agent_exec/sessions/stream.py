@@ -65,7 +65,7 @@ async def follow(
         record = session.execution_record(execution)
         yield Event("accepted", "0", _without_outputs(record, base_url))
     told: StatusChange | None = None
-    with session.watching(execution) as changed:
+    with execution.watching() as changed:
         while not execution.refused:
             changed.clear()
             finished = execution.finished.done()
@@ -73,6 +73,7 @@ async def follow(
                 status=execution.status,
                 started_at=execution.started_at,
                 waiting_for=execution.waiting_for,
+                input=execution.input,
             )
             if status != told and not finished:
                 told = status

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
-from typing import Any
-
-import pytest
-from living_notebook import Desk
+from living_notebook import desk
 from real_server import gate
-from tornado.httpclient import HTTPResponse
+from slow_kernel import slow_kernel
 
-__all__ = ["gate"]
-
-
-@pytest.fixture
-def desk(
-    jp_serverapp: Any, jp_fetch: Callable[..., Awaitable[HTTPResponse]], jp_root_dir: Path
-) -> Iterator[Desk]:
-    desk = Desk(jp_serverapp, jp_fetch, jp_root_dir)
-    yield desk
-    desk.leaves()
+__all__ = ["desk", "gate", "slow_kernel"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import pytest
 from asking import Agent, Answered
 from living import Person
+from real_server import Gate
 from tornado.httpclient import HTTPResponse
 
 NOTEBOOK = "sales.ipynb"
@@ -68,6 +71,15 @@ class Desk:
             person.client.stop_channels()
 
 
+@pytest.fixture
+def desk(
+    jp_serverapp: Any, jp_fetch: Callable[..., Awaitable[HTTPResponse]], jp_root_dir: Path
+) -> Iterator[Desk]:
+    desk = Desk(jp_serverapp, jp_fetch, jp_root_dir)
+    yield desk
+    desk.leaves()
+
+
 def notebook_target(path: str = NOTEBOOK, **asked: Any) -> dict[str, Any]:
     return {"kind": "notebook", "path": path, **asked}
 
@@ -85,6 +97,14 @@ async def until_status(agent: Agent, execution: dict[str, Any], *statuses: str) 
         looked: dict[str, Any] = (await agent.get(f"executions/{execution['id']}")).json
         if looked["status"] in statuses:
             return looked
+
+
+async def at_persons_cell(agent: Agent, session: dict[str, Any], gate: Gate) -> None:
+    """Wait until a person's cell runs, and until the session knows that."""
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    state = None
+    while state != "busy":
+        state = (await agent.get(f"sessions/{session['id']}")).json["kernel"]["execution_state"]
 
 
 async def until_it_prints(agent: Agent, execution: dict[str, Any]) -> None:

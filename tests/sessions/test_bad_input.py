@@ -110,12 +110,22 @@ QUERIES: list[tuple[str, dict[str, str], str]] = [
     ("sessions", {"limit": ""}, "limit"),
     ("sessions", {"status": "opened"}, "status"),
     ("sessions", {"state": "open"}, "state"),
+    ("sessions", {"target": "moon"}, "target"),
+    ("sessions", {"since": "yesterday"}, "since"),
+    ("sessions", {"until": "2026-13-01"}, "until"),
+    ("sessions", {"unreviewed": "perhaps"}, "unreviewed"),
+    ("sessions", {"after": "ajar:s_01JD0000000000000000000000"}, "after"),
     ("status", {"verbose": "1"}, "verbose"),
     ("sessions/{session}", {"full": "1"}, "full"),
     ("sessions/{session}/executions", {"after": "-1"}, "after"),
     ("sessions/{session}/executions", {"before": "0"}, "before"),
     ("sessions/{session}/executions", {"after": "1", "before": "2"}, "before"),
     ("sessions/{session}/executions", {"after": "1.5"}, "after"),
+    ("sessions/{session}/executions", {"after": str(2**63)}, "after"),
+    ("sessions/{session}/executions", {"outputs": "none"}, "outputs"),
+    ("sessions/{session}/events", {"after": "-1"}, "after"),
+    ("sessions/{session}/events", {"after": str(2**63)}, "after"),
+    ("sessions/{session}/events", {"limit": "501"}, "limit"),
     ("executions/{execution}", {"wait": "-1"}, "wait"),
     ("executions/{execution}", {"wait": "3601"}, "wait"),
     ("executions/{execution}", {"wait": "nan"}, "wait"),
@@ -129,6 +139,12 @@ QUERIES: list[tuple[str, dict[str, str], str]] = [
     ("search", {"since": "yesterday"}, "since"),
     ("search", {"until": "2026-13-01T00:00:00Z"}, "until"),
     ("search", {"has_image": "perhaps"}, "has_image"),
+    ("search", {"review": "fine"}, "review"),
+    ("search", {"target": "moon"}, "target"),
+    ("images", {"review": "fine"}, "review"),
+    ("images", {"q": "=="}, "q"),
+    ("images", {"after": "x"}, "after"),
+    ("images", {"limit": "0"}, "limit"),
 ]
 
 IDS = [
@@ -327,8 +343,9 @@ async def test_the_same_key_with_another_body_is_refused_and_tells_whose_it_is(
     path, key = f"sessions/{session['id']}/executions", {"Idempotency-Key": "step-1"}
     first = await agent.ask("POST", path, {"source": "x = 1"}, headers=key)
     before = record_bytes(history_dir)
-    again = await agent.ask("POST", path, {"source": "x = 1"}, headers=key)
-    assert (first.status, again.json["id"]) == (201, first.json["id"])
+    for same in ({"source": "x = 1"}, {"source": "x = 1", "wait": 0.5}):
+        again = await agent.ask("POST", path, same, headers=key)
+        assert (again.status, again.json["id"]) == (201, first.json["id"])
     for other in ({"source": "x = 2"}, {"source": "x = 1", "timeout": 3}):
         refused = await agent.ask("POST", path, other, headers=key)
         assert not fault(other, refused, "Idempotency-Key", "idempotency_conflict", 422)

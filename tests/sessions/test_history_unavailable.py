@@ -10,6 +10,7 @@ import errno
 import os
 import resource
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -156,6 +157,28 @@ def test_nothing_runs_on_a_full_disk_and_what_ran_there_is_recorded_afterwards(
     assert not (tmp_path / "ran").exists()
 
 
+def test_what_has_filled_the_disk_can_be_stopped_and_closed(
+    small_disk: ServerProcess, tmp_path: Path, history: Path
+) -> None:
+    server, disk = small_disk, as_seen_by(small_disk, history)
+    cancelled, closed = Gate(tmp_path, "cancelled"), Gate(tmp_path, "closed")
+    sessions = {gate: server.open() for gate in (cancelled, closed)}
+    runs = {
+        gate: server.run(session, f"{gate.here}{gate.wait}", wait=0).json()["id"]
+        for gate, session in sessions.items()
+    }
+    for gate in sessions:
+        gate.until_it_is_here()
+    filler = fill(disk)
+    told = server.ask("POST", f"executions/{runs[cancelled]}/cancel").json()
+    assert told["status"] == "interrupted"
+    assert server.ask("POST", f"sessions/{sessions[closed]}/close").status_code == 200
+    assert server.get(f"executions/{runs[closed]}")["status"] == "interrupted"
+    filler.unlink()
+    server.run(sessions[cancelled], "x = 1")
+    runs_again(server, sessions[cancelled], disk)
+
+
 def test_a_history_that_begins_read_only_is_told_and_taken_up_when_it_can_be_written(
     tmp_path: Path, history: Path, can_mount: None
 ) -> None:
@@ -245,6 +268,22 @@ def test_what_ran_while_the_folder_was_away_is_recorded_when_it_is_back(
     assert (waited["status"] == "ok") == (tmp_path / "waits").exists()
     runs_again(server, session, history)
     assert not (tmp_path / "ran").exists()
+
+
+def test_what_a_dead_kernel_asked_for_is_asked_no_more_though_its_end_is_not_recorded_yet(
+    server: ServerProcess, tmp_path: Path, history: Path
+) -> None:
+    session = server.open(allow_stdin=True)
+    pid = int(server.run(session, "import os; print(os.getpid())").json()["text"])
+    asks = server.run(session, "input('Name? ')", wait=60).json()
+    assert (asks["status"], asks["input"]["prompt"]) == ("awaiting_input", "Name? ")
+    away = history.rename(tmp_path / "away")
+    os.kill(pid, signal.SIGKILL)
+    while (still := server.get(f"executions/{asks['id']}"))["status"] == "awaiting_input":
+        pass
+    assert (still["finished_at"], still["input"]) == (None, None)
+    away.rename(history)
+    assert server.get(f"executions/{asks['id']}?wait=60")["status"] == "kernel_died"
 
 
 def test_a_deleted_folder_ends_what_was_in_it_and_is_begun_anew(

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent
+from asking import NAMESPACE, Agent
 from living import Person
 from living_notebook import (
     Desk,
+    at_persons_cell,
     entries,
     finished,
     notebook_target,
@@ -39,7 +40,7 @@ async def test_an_agent_waits_for_the_persons_cell_and_says_so(
 ) -> None:
     person, session = await together(agent, desk)
     cell = person.runs(gate.source)
-    await asyncio.to_thread(gate.wait_until_it_runs)
+    await at_persons_cell(agent, session, gate)
     waiting = await started(agent, session, "1")
     behind = await until_it_waits_for(agent, waiting, "person")
     assert behind["agent"] is None
@@ -53,7 +54,7 @@ async def test_what_waits_is_taken_back_and_the_kernel_never_saw_it(
 ) -> None:
     person, session = await together(agent, desk)
     cell = person.runs(gate.source)
-    await asyncio.to_thread(gate.wait_until_it_runs)
+    await at_persons_cell(agent, session, gate)
     cancelled = await started(agent, session, "touched = 1")
     late = await started(agent, session, "touched = 1", queue_timeout=0.2)
     await agent.ask("POST", f"executions/{cancelled['id']}/cancel")
@@ -73,7 +74,7 @@ async def test_the_time_limit_does_not_count_while_the_person_runs(
 ) -> None:
     person, session = await together(agent, desk)
     cell = person.runs(gate.source)
-    await asyncio.to_thread(gate.wait_until_it_runs)
+    await at_persons_cell(agent, session, gate)
     waiting = await started(agent, session, "1", timeout=5)
     short = await started(agent, session, "1", timeout=0.001, queue_timeout=60)
     await until_it_waits_for(agent, waiting, "person")
@@ -123,7 +124,7 @@ async def test_a_person_who_stops_the_agent_stops_what_waits_as_well(
 ) -> None:
     person, session = await together(agent, desk)
     cell = person.runs(gate.source)
-    await asyncio.to_thread(gate.wait_until_it_runs)
+    await at_persons_cell(agent, session, gate)
     waiting = await started(agent, session, "1")
     await agent.ask("POST", f"sessions/{session['id']}/interrupt")
     ended = await finished(agent, waiting)
@@ -201,18 +202,29 @@ async def test_code_that_ignores_its_interrupt_is_waited_for_and_can_be_left(
     assert (await person.has_run("1"))["status"] == "ok"
 
 
-async def test_the_stream_tells_what_is_waited_for(agent: Agent, desk: Desk, gate: Gate) -> None:
+async def test_the_stream_tells_what_is_waited_for(
+    agent: Agent, desk: Desk, gate: Gate, jp_fetch: Any
+) -> None:
     person, session = await together(agent, desk)
     cell = person.runs(gate.source)
-    await asyncio.to_thread(gate.wait_until_it_runs)
+    await at_persons_cell(agent, session, gate)
     waiting = await started(agent, session, "1")
     await until_it_waits_for(agent, waiting, "person")
-    stream = asyncio.ensure_future(agent.get(f"executions/{waiting['id']}/stream"))
-    await agent.get("status")
+    told = bytearray()
+    waits = asyncio.Event()
+
+    def tell(chunk: bytes) -> None:
+        told.extend(chunk)
+        if b'"waiting_for":{"who":"person"' in told:
+            waits.set()
+
+    path = f"{NAMESPACE}/executions/{waiting['id']}/stream"
+    stream = asyncio.ensure_future(jp_fetch(*path.split("/"), streaming_callback=tell))
+    await waits.wait()
+    assert b"event: finished" not in told
     gate.let_it_go_on()
-    told = (await stream).body.decode()
-    assert '"waiting_for":{"who":"person"' in told
-    assert told.index('"who":"person"') < told.index("event: finished")
+    await stream
+    assert b"event: finished" in told
     await person.reply(cell)
 
 
@@ -221,7 +233,7 @@ async def test_what_waits_behind_a_cell_goes_on_after_a_restart_that_ends_the_ce
 ) -> None:
     person, session = await together(agent, desk)
     person.runs(gate.source)
-    await asyncio.to_thread(gate.wait_until_it_runs)
+    await at_persons_cell(agent, session, gate)
     waiting = await started(agent, session, "'x' in globals()")
     await until_it_waits_for(agent, waiting, "person")
     await desk.ask("POST", f"kernels/{session['kernel']['id']}/restart")
@@ -298,7 +310,7 @@ async def test_a_session_whose_server_is_asked_again_has_the_same_answer(
 ) -> None:
     person, session = await together(agent, desk)
     cell = person.runs(gate.source)
-    await asyncio.to_thread(gate.wait_until_it_runs)
+    await at_persons_cell(agent, session, gate)
     asked = {"source": "n = globals().get('n', 0) + 1", "placement": "none", "wait": 0}
     route, key = f"sessions/{session['id']}/executions", {"Idempotency-Key": "step-1"}
     both = await asyncio.gather(
@@ -314,13 +326,14 @@ async def test_a_session_whose_server_is_asked_again_has_the_same_answer(
 @pytest.mark.parametrize("agent_exec_config", [{"interrupt_grace": 0.2}])
 @pytest.mark.parametrize("how", ["close", "cancel"])
 async def test_what_stands_in_the_kernels_own_queue_is_stopped_when_it_begins_and_not_before(
-    agent: Agent, desk: Desk, tmp_path: Path, how: str
+    agent: Agent, desk: Desk, slow_kernel: str, tmp_path: Path, how: str
 ) -> None:
     """A person who always has a cell queued is first, until the agent has lost its patience."""
     first, second = gate_in(tmp_path / "first"), gate_in(tmp_path / "second")
+    await desk.opens(name=slow_kernel)
     person, session = await together(agent, desk)
     cells = [person.runs(first.source), person.runs(second.source)]
-    await asyncio.to_thread(first.wait_until_it_runs)
+    await at_persons_cell(agent, session, first)
     looping = await started(agent, session, "while True: pass")
     clock = await agent.open(target=notebook_target())
     await finished(agent, await started(agent, clock, "1", queue_timeout=PATIENCE + 0.5))

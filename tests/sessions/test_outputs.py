@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import nbformat
@@ -19,6 +20,19 @@ png = base64.b64decode(
 )
 display({'image/png': png, 'text/plain': 'a plot'}, raw=True)
 """
+
+
+LAGGING = """
+import sys, time
+from IPython.display import publish_display_data
+pace = get_ipython().kernel.iopub_thread.schedule
+for stream in (sys.stdout, sys.stderr):
+    stream.flush = lambda: None  # else the reply would wait
+for step in range(6):
+    pace(lambda: time.sleep(0.6))
+    publish_display_data({'text/plain': str(step)})
+"""
+"""Its reply comes at once, its outputs one by one after that, for longer than is waited for."""
 
 
 def events(body: bytes) -> list[tuple[str, str, Any]]:
@@ -42,6 +56,13 @@ def applied(steps: list[Any], seen: list[Any] | None = None) -> list[Any]:
         else:
             outputs[change["index"]] = change["output"]
     return outputs
+
+
+async def test_outputs_that_lag_behind_the_reply_are_waited_for(agent: Agent) -> None:
+    session = await agent.open()
+    done = await agent.run(session, LAGGING)
+    outputs = [output["data"]["text/plain"] for output in done["cell"]["outputs"]]
+    assert outputs == [str(step) for step in range(6)]
 
 
 async def test_an_image_has_its_size_and_can_be_fetched(agent: Agent) -> None:
@@ -249,3 +270,23 @@ async def test_twenty_thousand_flushed_lines_all_arrive(agent: Agent) -> None:
     done = await agent.run(session, "for i in range(20000): print(i, flush=True)", wait=60)
     (stream,) = done["cell"]["outputs"]
     assert stream["text"] == "".join(f"{i}\n" for i in range(20000))
+
+
+async def test_what_the_kernel_has_not_been_sent_yet_has_no_outputs(
+    agent: Agent, jp_serverapp: Any
+) -> None:
+    (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
+    session = await agent.open()
+    live = app.manager.open_session(session["id"])
+    kernel = live._lane.incarnations.current
+    held = threading.Event()
+    kernel.connection._drain.call(held.wait)
+    try:
+        running = asyncio.create_task(agent.run(session, "print(1)"))
+        while not live.unfinished:
+            await asyncio.sleep(0)
+        (execution,) = live.unfinished
+        assert (execution.changes(0), execution.outputs()) == ((0, []), [])
+    finally:
+        held.set()
+    assert (await running)["status"] == "ok"

@@ -1,0 +1,308 @@
+"""Agents' cells that people take out of a notebook, and put back.
+
+A cell is taken out only as long as it is just what the agent put there. It is recorded whole before
+that, so that it can be put back as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from ..access.scopes import Caller
+from ..errors import AgentExecError, CellNotFound, DocumentChanged, HistoryUnavailable
+from ..journal.notebook import dump
+from ..models import Document
+from ..notebooks.applying import Cell, id_of, joined, order_of
+from ..notebooks.changes import (
+    Change,
+    DeleteCell,
+    Expected,
+    Moved,
+    Notebook,
+    PutCell,
+    SetCell,
+    SetOutputs,
+)
+from ..notebooks.inert import inert
+from ..notebooks.inert_copy import set_outputs
+from ..records import (
+    SERVER,
+    By,
+    CellDiscarded,
+    CellRestored,
+    ExecutionRecord,
+    Payload,
+    timestamp,
+)
+from ..types import CellId, Output, Via
+from .deciding import PAGE, TRIES, DecisionsBase, no_cell
+from .rewriting import check_left
+from .standing_place import place_of
+
+
+class _Standing(NamedTuple):
+    """An agent's cell in a notebook."""
+
+    record: ExecutionRecord
+    id: CellId
+    cell: Cell
+    after: CellId | None
+
+
+class _Kept(NamedTuple):
+    """A cell that was taken out."""
+
+    entry: CellDiscarded
+    discarded: dict[CellId, CellDiscarded]
+    """How cells of its session were taken out last, by cell."""
+    cell: Cell
+    trusted: bool
+
+    def changes(self, order: Sequence[CellId]) -> list[Change]:
+        """Return what puts it back among those that are there now."""
+        id, cell = self.entry.cell_id, self.cell
+        return [
+            PutCell(cell={**cell, "outputs": []}, at=place_of(self.entry, order, self.discarded)),
+            SetCell(
+                cell_id=id,
+                agent_exec=cell["metadata"]["agent_exec"],
+                execution_count=cell["execution_count"],
+                execution_state="idle",
+                trusted=self.trusted,
+            ),
+            SetOutputs(cell_id=id, changes=set_outputs(cell["outputs"])),
+        ]
+
+
+class CellDecisions(DecisionsBase):
+    """Takes agents' cells out of notebooks, and puts them back."""
+
+    async def discard(self, id: str, caller: Caller) -> ExecutionRecord:
+        """Take an execution's cell out of its notebook, if it is as the agent left it.
+
+        Raises
+        ------
+        ExecutionNotFound, NotFinished, CellNotFound, DocumentChanged, NotebookNotFound,
+        DocumentUnwritable, HistoryUnavailable
+        """
+        record = await self._finished(id)
+        await self._discard([record], caller, single=True)
+        return await self._sessions.execution(id)
+
+    async def discard_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
+        """Take all cells of a session out that are as the agent left them; return whose.
+
+        Raises
+        ------
+        SessionNotFound, NotebookNotFound, DocumentUnwritable, HistoryUnavailable
+        """
+        there = await self._all(session_id, lambda document: document.status == "written")
+        discarded: list[ExecutionRecord] = []
+        for start in range(0, len(there), PAGE):
+            for record in await self._discard(there[start : start + PAGE], caller, single=False):
+                discarded.append(await self._sessions.execution(record.id))
+        return discarded
+
+    async def restore(self, id: str, caller: Caller) -> ExecutionRecord:
+        """Put a cell that was discarded back to where it was, as it was.
+
+        Raises
+        ------
+        ExecutionNotFound, NotFinished, CellNotFound, DocumentChanged, NotebookNotFound,
+        DocumentUnwritable, HistoryUnavailable
+        """
+        record = await self._finished(id)
+        async with self._placing.lock(record.id):
+            record = await self._sessions.execution(id)
+            session = await self._sessions.session(record.session_id)
+            find = partial(self._history.discarded_cells, session.id, [record.id])
+            last, cells = await self._sessions.in_thread(find)
+            entry = next((each for each in last.values() if each.execution_id == record.id), None)
+            cell = cells.get(record.id)
+            if record.document is None or session.path is None or not entry or cell is None:
+                raise CellNotFound(
+                    "No cell of this execution was discarded, or it is not kept any more.",
+                    execution_id=record.id,
+                    cell_ids=[],
+                )
+            trusted = await asyncio.to_thread(_is_harmless, cell["outputs"], record)
+            kept = _Kept(entry, last, {**cell, "id": entry.cell_id}, trusted)
+            await self._restore(session.path, record, record.document, kept, caller)
+            return await self._sessions.execution(id)
+
+    # -- take out ----------------------------------------------------------------------------------
+
+    async def _discard(
+        self, records: Sequence[ExecutionRecord], caller: Caller, *, single: bool
+    ) -> list[ExecutionRecord]:
+        """Take cells of one session out; a single one that cannot be is told, others are left."""
+        async with AsyncExitStack() as locks:
+            for id in sorted(record.id for record in records):
+                await locks.enter_async_context(self._placing.lock(id))
+            records = [await self._sessions.execution(record.id) for record in records]
+            session = await self._sessions.session(records[0].session_id)
+            if session.path is None:
+                raise no_cell(records[0])
+            _, notebook = await self._placing.documents.read(session.path)
+            standing = _standing(notebook, records, single=single)
+            if not standing:
+                return []
+            entries, payloads = await asyncio.to_thread(
+                _recorded, session.path, standing, caller.by()
+            )
+            await self._record(session.id, entries, payloads)
+            try:
+                via, taken = await self._take_out(session.path, standing, single=single)
+            except AgentExecError:
+                await self._leave(session.path, standing)
+                raise
+            gone = {each.id for each in taken}
+            await self._leave(session.path, [each for each in standing if each.id not in gone])
+            for record in (each.record for each in taken):
+                assert record.document is not None
+                document = replace(
+                    record.document, path=session.path, cell_id=None, via=via, reason=None
+                )
+                await self._tell(record, replace(document, status="discarded"))
+            return [each.record for each in taken]
+
+    async def _take_out(
+        self, path: str, standing: Sequence[_Standing], *, single: bool
+    ) -> tuple[Via | None, Sequence[_Standing]]:
+        """Do what is recorded; return how, and which cells are out: a person may change them."""
+        for _ in range(TRIES):
+            changes = [DeleteCell(cell_id=each.id) for each in standing]
+            try:
+                via = await self._placing.documents.apply(path, changes, _as_they_are(standing))
+            except Moved:
+                _, notebook = await self._placing.documents.read(path)
+                records = [each.record for each in standing]
+                standing = _standing(notebook, records, single=single)
+                continue
+            return via, standing
+        if single:
+            raise DocumentChanged("The cell is being changed; try again.")
+        return None, []
+
+    async def _leave(self, path: str, standing: Iterable[_Standing]) -> None:
+        """Record that cells are in the notebook after all."""
+        for each in standing:
+            record = each.record
+            entry = CellRestored(at=timestamp(), by=SERVER, execution_id=record.id, path=path)
+            try:
+                await self._record(record.session_id, [entry])
+            except HistoryUnavailable as error:
+                self._log.warning("That a cell is left is not recorded: %s", error.message)
+                continue
+            assert record.document is not None
+            await self._tell(record, record.document)
+
+    # -- put back ----------------------------------------------------------------------------------
+
+    async def _restore(
+        self, path: str, record: ExecutionRecord, document: Document, kept: _Kept, caller: Caller
+    ) -> None:
+        _, notebook = await self._placing.documents.read(path)
+        if document.status == "written" and kept.entry.cell_id in order_of(notebook.cells):
+            return
+        entry = CellRestored(at=timestamp(), by=caller.by(), execution_id=record.id, path=path)
+        await self._record(record.session_id, [entry])
+        try:
+            via = await self._put_back(path, notebook, kept)
+        except AgentExecError:
+            await self._tell(record, document)
+            raise
+        document = replace(document, path=path, cell_id=kept.entry.cell_id, via=via, reason=None)
+        await self._tell(record, replace(document, status="written"))
+
+    async def _put_back(self, path: str, notebook: Notebook, kept: _Kept) -> Via:
+        for _ in range(TRIES):
+            order = order_of(notebook.cells)
+            changes = [] if kept.entry.cell_id in order else kept.changes(order)
+            try:
+                return await self._placing.documents.apply(path, changes, Expected(order=order))
+            except Moved:
+                _, notebook = await self._placing.documents.read(path)
+        raise DocumentChanged("The notebook is being changed; try again.", path=path)
+
+
+def _standing(
+    notebook: Notebook, records: Iterable[ExecutionRecord], *, single: bool
+) -> list[_Standing]:
+    """Return cells that are as an agent left them, from the last on.
+
+    Raises
+    ------
+    CellNotFound, DocumentChanged
+        The only one that is asked for is not.
+    """
+    found: list[_Standing] = []
+    at = {id_of(cell): index for index, cell in enumerate(notebook.cells)}
+    for record in records:
+        id = None if record.document is None else record.document.cell_id
+        index = None if id is None else at.get(id)
+        if id is None or index is None:
+            if single:
+                raise no_cell(record)
+            continue
+        try:
+            check_left(notebook.cells[index], record)
+        except DocumentChanged:
+            if single:
+                raise
+            continue
+        after = id_of(notebook.cells[index - 1]) if index else None
+        found.append(_Standing(record, id, notebook.cells[index], after))
+    return sorted(found, key=lambda each: at[each.id], reverse=True)
+
+
+def _as_they_are(standing: Iterable[_Standing]) -> Expected:
+    """Expect that nobody has edited cells, or run them."""
+    cells = {each.id: each.cell for each in standing}
+    return Expected(
+        cells={id: ("code", joined(cell["source"])) for id, cell in cells.items()},
+        counts={id: cell.get("execution_count") for id, cell in cells.items()},
+    )
+
+
+def _recorded(
+    path: str, standing: Iterable[_Standing], by: By
+) -> tuple[list[CellDiscarded], list[Payload]]:
+    entries, payloads = [], []
+    at = timestamp()
+    for each in standing:
+        payload = Payload.of(dump(_without_trust(each.cell)).encode())
+        payloads.append(payload)
+        entries.append(
+            CellDiscarded(
+                at=at,
+                by=by,
+                execution_id=each.record.id,
+                path=path,
+                cell_id=each.id,
+                cell=payload.digest,
+                after=each.after,
+            )
+        )
+    return entries, payloads
+
+
+def _without_trust(cell: Cell) -> Cell:
+    metadata = {key: value for key, value in cell["metadata"].items() if key != "trusted"}
+    return {**cell, "metadata": metadata}
+
+
+def _is_harmless(outputs: Iterable[Output], record: ExecutionRecord) -> bool:
+    """Whether outputs that stood in a notebook are inert, or a person has accepted them.
+
+    Others than the agent may have written there, and what is put back flagged as trusted would run.
+    """
+    assert record.document is not None
+    accepted = record.outputs if record.document.outputs == "accepted" else []
+    return all(output in accepted or inert([output])[0] == [output] for output in outputs)

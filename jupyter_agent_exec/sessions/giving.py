@@ -1,0 +1,37 @@
+"""Answering what the code of an execution asks for, whichever session's it is."""
+
+from __future__ import annotations
+
+from ..access.scopes import Caller
+from ..errors import InputNotAsked
+from ..models import GiveInput
+from ..records import ExecutionRecord
+from .manager import AgentSessions
+from .rules import check_goes_on
+
+
+async def give_input(
+    manager: AgentSessions, id: str, given: GiveInput, caller: Caller
+) -> ExecutionRecord:
+    """Answer what an execution's code asks for; return the execution as it goes on.
+
+    Raises
+    ------
+    ExecutionNotFound
+        There is no such execution.
+    InputNotAsked, KernelBusy, HistoryUnavailable
+        Nothing was answered.
+    """
+    found = manager.watching(id)
+    if found is None:
+        record = await manager.execution(id)
+        raise InputNotAsked(
+            f"The execution has finished with status {record.status}.",
+            execution_id=record.id,
+            status=record.status,
+        )
+    session, execution = found
+    if caller.token is not None:
+        check_goes_on(session.asking.pausing)
+    await session.give_input(execution, given, caller.by())
+    return await manager.execution(id, given.wait)

@@ -1,0 +1,125 @@
+"""What the code of a session's executions asks for while it runs, and who gives it.
+
+What is asked and given is recorded in the thread of the kernel's drain, as the end of an execution
+is: so the record has all of it in order. A password is never recorded, not even its digest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ..errors import InputNotAsked
+from ..journal.session import SessionJournal
+from ..kernels.stdin import InputRequest
+from ..models import GiveInput, Input
+from ..records import SERVER, By, Entry, InputAsked, InputGiven, Payload, timestamp
+from .execution import LiveExecution
+
+
+class Inputs:
+    """Takes what code asks for, and hands it what people and agents answer.
+
+    Parameters
+    ----------
+    note
+        Writes entries about what has happened, from any thread.
+    changed
+        Called on the loop when an execution asks for something, or asks no more.
+    """
+
+    def __init__(
+        self,
+        journal: SessionJournal,
+        *,
+        note: Callable[[Sequence[Entry], Sequence[Payload]], object],
+        changed: Callable[[LiveExecution], None],
+    ) -> None:
+        self._journal = journal
+        self._note = note
+        self._changed = changed
+        self._loop = asyncio.get_running_loop()
+
+    def asked(self, execution: LiveExecution, request: InputRequest) -> None:
+        """Record what an execution's code asks for, and tell of it; in the drain's thread."""
+        if execution.left_behind:
+            return  # it is interrupted as soon as it begins
+        prompt = Payload.of(request.prompt.encode("utf-8", "replace"))
+        entry = InputAsked(
+            at=timestamp(request.asked_at),
+            by=SERVER,
+            execution_id=execution.id,
+            prompt=prompt.digest,
+            password=request.password,
+        )
+        self._note([entry], [prompt])
+        told = Input(prompt=prompt.data.decode(), password=request.password, asked_at=entry.at)
+        self._on_loop(self._asks, execution, request, told)
+
+    async def give(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
+        """Answer what an execution's code asks for; of several answers the first counts.
+
+        Raises
+        ------
+        InputNotAsked
+            It asks for nothing (any more), or for another input.
+        HistoryUnavailable
+            That it was answered cannot be recorded, so it was not.
+        """
+        request, told = execution.request, execution.input
+        if request is None or told is None or given.asked_at not in (None, told.asked_at):
+            raise not_asked(execution)
+        assert execution.run is not None
+        assert execution.held_by is not None
+        connection = execution.held_by.connection
+        before = partial(self._record, execution, request, given.value, by)
+        if not await connection.give_input(execution.run, request, given.value, before):
+            raise not_asked(execution)
+
+    def withdraw(self, execution: LiveExecution) -> None:
+        """Take no more answers to what an execution asks: it is interrupted, or its kernel ends."""
+        if execution.run is not None and execution.held_by is not None:
+            execution.held_by.connection.withdraw_input(execution.run)
+            self._asks_no_more(execution, execution.request)
+
+    def _record(self, execution: LiveExecution, request: InputRequest, value: str, by: By) -> None:
+        """Have it on disk that somebody answers; in the drain's thread."""
+        payloads = [] if request.password else [Payload.of(value.encode())]
+        entry = InputGiven(
+            at=timestamp(),
+            by=by,
+            execution_id=execution.id,
+            value=payloads[0].digest if payloads else None,
+        )
+        self._journal.append([entry], payloads)
+        self._on_loop(self._asks_no_more, execution, request)
+
+    def _asks(self, execution: LiveExecution, request: InputRequest, told: Input) -> None:
+        if not execution.finished.done():
+            execution.asks_for(request, told)
+            self._changed(execution)
+
+    def _asks_no_more(self, execution: LiveExecution, request: InputRequest | None) -> None:
+        if request is not None and execution.request is request:
+            execution.asks_for(None, None)
+            self._changed(execution)
+
+    def _on_loop(self, call: Callable[..., None], *args: Any) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call, *args)
+
+
+def not_asked(execution: LiveExecution) -> InputNotAsked:
+    """Return the refusal of an answer that nothing asks for."""
+    told = execution.input
+    if told is not None:
+        message = "asked_at: the code asks for another input by now; look at it again."
+        return InputNotAsked(message, field="asked_at", asked_at=told.asked_at)
+    return InputNotAsked(
+        "The code of this execution does not ask for input now: it was answered already, or has "
+        "not come to that, or has ended.",
+        execution_id=execution.id,
+        status=execution.status,
+    )

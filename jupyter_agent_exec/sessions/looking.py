@@ -1,0 +1,196 @@
+"""Looking into a session's kernel: variables, completion, documentation, packages.
+
+Nothing of it is an execution, and nothing is recorded.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from ..errors import Forbidden, InvalidRequest, KernelBusy, KernelUnavailable
+from ..kernels.inspect import Question, Taken, Unanswered, ask
+from ..kernels.turns import Asker
+from ..models import (
+    Complete,
+    Completion,
+    Completions,
+    Inspect,
+    Inspection,
+    Package,
+    PackageList,
+    Variable,
+    VariableList,
+    WaitingFor,
+)
+from ..text import transcript
+from .languages import check_python
+from .manager import AgentSessions
+from .queries import PackagesQuery, VariablesQuery
+from .rules import check_goes_on
+
+T = TypeVar("T")
+
+ANSWER_TIMEOUT: Final = 15.0
+"""Seconds; the first completion in a kernel's life imports much, and the machine may be busy."""
+PACKAGES_TIMEOUT: Final = 30.0
+"""Seconds; there may be many packages, on a slow disk."""
+
+MOST_COMPLETIONS: Final = 500
+MOST_CHARACTERS: Final = 100_000
+"""Of documentation."""
+
+_Variable = tuple[str, str, list[int] | None, int | None, str | None]
+_Package = tuple[str, str, list[str]]
+
+
+class Looking:
+    """Looks into the kernels of sessions.
+
+    Raises
+    ------
+    SessionNotFound, SessionClosed, InvalidRequest, LanguageNotSupported
+        What was asked for is not there.
+    Forbidden
+        Completion and documentation: a person has to approve what the session runs.
+    KernelBusy
+        The kernel runs code and can answer nothing meanwhile, or a person has paused all agents.
+    KernelUnavailable
+        The session has no kernel now, or it ended, or gave no answer.
+    """
+
+    def __init__(self, manager: AgentSessions) -> None:
+        self._manager = manager
+
+    async def variables(self, session_id: str, query: VariablesQuery) -> VariableList:
+        """Return what variables there are, without running anything of the user's code."""
+        given = {"match": query.match.casefold(), "limit": query.limit}
+        question = Question("variables", given, ANSWER_TIMEOUT)
+        found, more = await self._ask(session_id, question, tuple[list[_Variable], int])
+        return VariableList(
+            variables=[
+                Variable(name=name, type=type, shape=shape, length=length, preview=preview)
+                for name, type, shape, length, preview in found
+            ],
+            more=more,
+        )
+
+    async def packages(self, session_id: str, query: PackagesQuery) -> PackageList:
+        """Return the distributions that code in the kernel can import."""
+        given = {"match": query.match.casefold(), "limit": query.limit}
+        question = Question("packages", given, PACKAGES_TIMEOUT)
+        found, more = await self._ask(session_id, question, tuple[list[_Package], int])
+        packages = [
+            Package(name=name, version=version, import_names=import_names)
+            for name, version, import_names in found
+        ]
+        return PackageList(packages=packages, more=more)
+
+    async def complete(self, session_id: str, body: Complete) -> Completions:
+        """Return what may follow at a place in code."""
+        given = {"code": body.code, "cursor_pos": _cursor(body.code, body.cursor_pos)}
+        question = Question("complete", given, ANSWER_TIMEOUT, "complete_request")
+        reply = await self._ask(session_id, question, _CompleteReply)
+        types = {each.text: each.type for each in reply.metadata.types}
+        completions = [
+            Completion(text=text, type=types.get(text)) for text in reply.matches[:MOST_COMPLETIONS]
+        ]
+        return Completions(
+            completions=completions,
+            cursor_start=reply.cursor_start,
+            cursor_end=reply.cursor_end,
+            more=len(reply.matches) - len(completions),
+        )
+
+    async def inspect(self, session_id: str, body: Inspect) -> Inspection:
+        """Return the documentation of what stands at a place in code."""
+        given = {
+            "code": body.code,
+            "cursor_pos": _cursor(body.code, body.cursor_pos),
+            "detail_level": body.detail_level,
+        }
+        question = Question("inspect", given, ANSWER_TIMEOUT, "inspect_request")
+        reply = await self._ask(session_id, question, _InspectReply)
+        text = transcript([{"output_type": "display_data", "data": reply.data}])
+        if len(text) > MOST_CHARACTERS:
+            text = f"{text[:MOST_CHARACTERS]}\n[… {len(text) - MOST_CHARACTERS:,} characters more]"
+        return Inspection(found=reply.found, text=text if reply.found else "")
+
+    async def _ask(self, session_id: str, question: Question, kind: type[T]) -> T:
+        """Ask a session's kernel; nothing is sent to it that it could not answer now."""
+        live = await self._manager.live_session(session_id)
+        check_goes_on(live.asking.pausing)
+        kernel = live.kernel
+        if kernel is None or kernel.is_ending:
+            raise KernelUnavailable(
+                "The session has no kernel now; its next execution gets a fresh one.",
+                session_id=live.id,
+            )
+        if question.msg_type is None:
+            check_python(kernel, question.name)
+        elif not live.asking.is_free:
+            raise Forbidden(
+                f"{question.name}: may run code, as an import or a property, and a person has to "
+                "approve what this session runs. It is answered when they have.",
+                session_id=live.id,
+            )
+        try:
+            told = await ask(kernel, question, Asker(live.agent_name, None))
+            return msgspec.convert(told, kind)
+        except Taken:
+            raise self._busy(kernel.turns.at_work) from None
+        except (Unanswered, msgspec.ValidationError):
+            if kernel.connection.execution_state == "busy":
+                raise self._busy(kernel.turns.at_work) from None
+            raise KernelUnavailable(
+                "The kernel gave no answer that could be read.", session_id=live.id
+            ) from None
+
+    def _busy(self, behind: WaitingFor | None) -> KernelBusy:
+        """Say what the kernel is at."""
+        behind = behind or WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
+        detail: dict[str, Any] = {"waiting_for": msgspec.to_builtins(behind)}
+        who = "It is busy"
+        if behind.who == "person":
+            who = "A person's code runs"
+        elif behind.who == "agent":
+            who = f"Code of {behind.agent or 'another agent'} runs"
+            found = None
+            if behind.execution_id is not None:
+                found = self._manager.watching(behind.execution_id)
+            if found is not None:
+                detail["seq"] = found[1].seq
+                who = f"Execution {found[1].seq} of {behind.agent} ({found[1].id}) runs"
+        return KernelBusy(
+            f"The kernel cannot be looked into now. {who}; ask again when it has ended.", **detail
+        )
+
+
+class _Typed(msgspec.Struct, frozen=True):
+    text: str = ""
+    type: str | None = None
+
+
+class _CompleteMetadata(msgspec.Struct, frozen=True):
+    types: list[_Typed] = msgspec.field(name="_jupyter_types_experimental", default_factory=list)
+
+
+class _CompleteReply(msgspec.Struct, frozen=True):
+    matches: list[str]
+    cursor_start: int
+    cursor_end: int
+    metadata: _CompleteMetadata = _CompleteMetadata()
+
+
+class _InspectReply(msgspec.Struct, frozen=True):
+    found: bool
+    data: dict[str, Any] = {}
+
+
+def _cursor(code: str, cursor_pos: int | None) -> int:
+    if cursor_pos is not None and cursor_pos > len(code):
+        raise InvalidRequest(
+            f"cursor_pos: the code has {len(code)} characters.", field="cursor_pos"
+        )
+    return len(code) if cursor_pos is None else cursor_pos

@@ -1,0 +1,71 @@
+"""Whether a session may still send code to its kernel: as long as its agent token reaches that."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..access.scopes import Caller
+from ..errors import AgentExecError
+from ..models import KernelTarget, NotebookTarget, Target
+from ..types import ApprovalMode, TokenId
+from .rules import Permit, Unlimited
+from .targets import Targets
+
+
+class Tokens(Protocol):
+    """What is asked of the agent tokens."""
+
+    async def refresh(self) -> None:
+        """Take note of what other servers changed; HistoryUnavailable if that cannot be read."""
+
+    def ending(self, id: TokenId) -> str | None:
+        """Say that a token is not valid any more; None if it is."""
+
+
+class Permits:
+    """Gives sessions what lets them run code."""
+
+    def __init__(self, targets: Targets, tokens: Tokens) -> None:
+        self.targets = targets
+        self._tokens = tokens
+
+    def of(self, caller: Caller, target: Target) -> Permit:
+        """Return what lets a session run code that a caller opens."""
+        if caller.token is None:
+            return Unlimited()
+        return TokenPermit(caller, caller.token.id, target, self.targets, self._tokens)
+
+
+class TokenPermit:
+    """Of a session that was opened with an agent token."""
+
+    def __init__(
+        self, caller: Caller, token_id: TokenId, target: Target, targets: Targets, tokens: Tokens
+    ) -> None:
+        self.approval: ApprovalMode | None = caller.approval
+        self._caller = caller
+        self._token_id = token_id
+        self._target = target
+        self._targets = targets
+        self._tokens = tokens
+        self._seen: str | None = None  # what stood against it at the last look
+
+    def refusal(self, path: str | None) -> str | None:
+        """Say why nothing more may be sent to the kernel; None if it may."""
+        refusal = self._tokens.ending(self._token_id) or self._seen
+        if refusal is None and path is not None and isinstance(self._target, NotebookTarget):
+            try:
+                self._targets.notebook(self._caller, "exec:notebook", path)
+            except AgentExecError as error:
+                return error.message
+        return refusal
+
+    async def look(self) -> None:
+        """Take note of what other servers and Jupyter know before that is asked."""
+        self._seen = None
+        try:
+            await self._tokens.refresh()
+            if isinstance(self._target, KernelTarget):
+                await self._targets.target(self._caller, self._target)
+        except AgentExecError as error:
+            self._seen = error.message

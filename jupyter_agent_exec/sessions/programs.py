@@ -1,0 +1,72 @@
+"""Programs with a kernel of their own: what they run there is recorded, where people's code is.
+
+Such a program starts its kernel by Jupyter's own routes, and for no document; a framework's client
+of a Jupyter server is one. It knows nothing of agent sessions, so it is given one.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, Protocol
+
+from ..access.scopes import Caller
+from ..errors import AgentExecError
+from ..models import Agent, KernelTarget, OpenSession, Session
+from ..records import SERVER, By
+from ..tasks import Tasks
+from ..types import CloseReason
+from .session import LiveSession
+
+PROGRAM: Final = Agent(name="Jupyter client")
+"""Whose session it is said to be; what it calls itself is told with each thing that it runs."""
+
+
+class Sessions(Protocol):
+    """What is asked of the sessions."""
+
+    async def open(self, asked: OpenSession, caller: Caller) -> tuple[Session, bool]:
+        """Open a session; AgentExecError if that cannot be."""
+
+    def open_session(self, id: str) -> LiveSession | None:
+        """Return a session that is open; None if it is not."""
+
+    async def end(self, live: LiveSession, reason: CloseReason, by: By) -> None:
+        """Close a session that is open."""
+
+
+class Programs:
+    """Opens a session for the kernel of each program, and closes it when the kernel has gone."""
+
+    def __init__(self, sessions: Sessions, log: logging.Logger) -> None:
+        self._sessions = sessions
+        self._log = log
+        self._tasks = Tasks(log)
+
+    def started(self, kernel_id: str, username: str, display_name: str) -> None:
+        """Record what is run in a kernel that a person's program has started."""
+        caller = Caller(username=username, display_name=display_name, access="full")
+        self._tasks.start(self._follow(kernel_id, caller), f"record {kernel_id}")
+
+    async def stop(self) -> None:
+        """Wait for what goes on; the sessions have ended."""
+        await self._tasks.end()
+
+    async def _follow(self, kernel_id: str, caller: Caller) -> None:
+        asked = OpenSession(
+            agent=PROGRAM, target=KernelTarget(kernel_id=kernel_id), title="Kernel of a program"
+        )
+        try:
+            session, _ = await self._sessions.open(asked, caller)
+        except AgentExecError as error:
+            self._log.error(
+                "What is run in kernel %s is not recorded: %s", kernel_id, error.message
+            )
+            return
+        live = self._sessions.open_session(session.id)
+        while live is not None and live.is_open:
+            try:
+                kernel = await live.fresh()
+            except AgentExecError:  # it has gone, or died for good
+                await self._sessions.end(live, "closed", SERVER)
+            else:
+                await kernel.death()

@@ -1,0 +1,232 @@
+"""What agents ask to be run: looked at, taken once, and waited for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Protocol, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from ..access.scopes import Caller
+from ..models import Execute, Placement, RunSteps
+from ..records import ExecutionRecord, digest_of
+from ..types import Digest, ExecutionId, SessionId
+from .bounds import Settings
+from .execution import LiveExecution
+from .keys import Keys
+from .session import LiveSession
+from .steps import naming, step_as_execution
+from .usage import Usage
+from .waiting_for_end import until_finished
+
+T = TypeVar("T")
+
+DOCUMENT_WAIT = 1.0
+"""Seconds for which the answer of a finished execution waits for its cell in the notebook."""
+
+
+class Sessions(Protocol):
+    """What is asked of the sessions."""
+
+    async def live_session(self, id: str) -> LiveSession:
+        """Return an open session; SessionNotFound or SessionClosed if it is none."""
+
+    def open_session(self, id: str) -> LiveSession | None:
+        """Return a session that is open; None if it is not."""
+
+    def all_open(self) -> Collection[LiveSession]:
+        """Return the sessions that are open."""
+
+    async def execution(self, id: str, wait: float | None = 0) -> ExecutionRecord:
+        """Return an execution, after it has finished or `wait` seconds are over."""
+
+    async def executions(
+        self, id: str, *, after: int | None, before: int | None, limit: int
+    ) -> tuple[list[ExecutionRecord], int | None]:
+        """Return a session's executions in order, and where to go on."""
+
+
+class Running:
+    """Runs what is asked for, by itself or as several steps.
+
+    Parameters
+    ----------
+    check_edit
+        Looks whether a caller may change the cells that the notebook at a path has.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        keys: Keys,
+        usage: Usage,
+        settings: Settings,
+        check_edit: Callable[[Caller, str | None], None],
+    ) -> None:
+        self._sessions = sessions
+        self._keys = keys
+        self._usage = usage
+        self._settings = settings
+        self._check_edit = check_edit
+
+    async def execute(
+        self, id: str, asked: Execute, caller: Caller, key: str | None
+    ) -> ExecutionRecord:
+        """Run a source once, and return it when it has finished or the wait is over.
+
+        Parameters
+        ----------
+        key
+            An idempotency key: asked again with the same, the same execution comes back.
+
+        Raises
+        ------
+        SessionNotFound, SessionClosed, InvalidRequest, IdempotencyConflict, CellNotFound,
+        DocumentChanged, TooManyRequests, HistoryUnavailable
+            Nothing was run.
+        """
+        self._check(asked, caller)
+        taken, known = await self._once(
+            id, key, asked, lambda body: self._take(id, asked, caller, key, body)
+        )
+        wait = self._settings.wait(asked.wait)
+        if taken is None:
+            assert known is not None
+            return await self._sessions.execution(known, wait)
+        live, execution = taken
+        await asyncio.shield(execution.accepted)
+        await until_finished([execution], wait)
+        if execution.finished.done():
+            await live.showing.until_shown(execution, min(wait, DOCUMENT_WAIT))
+        return live.execution_record(execution)
+
+    async def run_steps(
+        self, id: str, asked: RunSteps, caller: Caller, key: str | None
+    ) -> list[ExecutionRecord]:
+        """Run several sources, one after the other, and return them when all have finished.
+
+        All are accepted, or none. Parameters and what is raised are those of `execute`; what is
+        wrong with a step names it.
+        """
+        steps = [step_as_execution(step) for step in asked.steps]
+        for index, step in enumerate(steps):
+            with naming(index):
+                self._check(step, caller)
+        taken, known = await self._once(
+            id, key, asked, lambda body: self._take_steps(id, steps, asked, caller, key, body)
+        )
+        wait = self._settings.wait(asked.wait)
+        if taken is None:
+            assert known is not None
+            return await self._known_steps(known, wait)
+        live, executions = taken
+        await asyncio.shield(executions[0].accepted)
+        await until_finished(executions, wait)
+        if executions[-1].finished.done():
+            await live.showing.until_shown(executions[-1], min(wait, DOCUMENT_WAIT))
+        return [live.execution_record(execution) for execution in executions]
+
+    # -- helpers -----------------------------------------------------------------------------------
+
+    def _check(self, asked: Execute, caller: Caller) -> None:
+        settings = self._settings.within(caller.caps)
+        settings.check_timeout(asked.timeout, "timeout")
+        settings.check_output(asked.max_output_bytes, "max_output_bytes")
+
+    async def _once(
+        self,
+        id: str,
+        key: str | None,
+        asked: Execute | RunSteps,
+        take: Callable[[Digest], Awaitable[T]],
+    ) -> tuple[T | None, ExecutionId | None]:
+        """Take what is asked for; or return the execution that was taken with this key before."""
+        # How long to wait is not what is asked for: whoever asks again may have less time.
+        body = digest_of(msgspec.json.encode(replace(asked, wait=None), order="sorted"))
+        if key is None:
+            return await take(body), None
+        session_id = SessionId(id)
+        async with self._keys.lock(session_id, key):
+            is_open = self._sessions.open_session(id) is not None
+            known = await self._keys.known(session_id, key, body, is_open=is_open)
+            return (await take(body) if known is None else None), known
+
+    async def _take(
+        self, id: str, asked: Execute, caller: Caller, key: str | None, body: Digest
+    ) -> tuple[LiveSession, LiveExecution]:
+        """Take an execution on its way."""
+        live = await self._sessions.live_session(id)
+        self._usage.check_execute(caller, self._sessions.all_open())
+        self._check_cell(asked, caller, live)
+        place = await live.taking.place(asked)
+        revised_source = await live.taking.revised_source(asked)
+        self._usage.check_execute(caller, self._sessions.all_open())  # others came meanwhile
+        execution = live.taking.execute(
+            asked,
+            by=caller.by(),
+            place=place,
+            revised_source=revised_source,
+            idempotency_key=key,
+            body_sha256=None if key is None else body,
+        )
+        self._taken(live, [execution], caller, key, body)
+        return live, execution
+
+    async def _take_steps(
+        self,
+        id: str,
+        steps: Sequence[Execute],
+        asked: RunSteps,
+        caller: Caller,
+        key: str | None,
+        body: Digest,
+    ) -> tuple[LiveSession, list[LiveExecution]]:
+        """Take executions on their way, all or none."""
+        live = await self._sessions.live_session(id)
+        self._usage.check_execute(caller, self._sessions.all_open(), len(steps))
+        placed = []
+        for index, step in enumerate(steps):
+            with naming(index):
+                self._check_cell(step, caller, live)
+                placed.append((step, await live.taking.place(step)))
+        self._usage.check_execute(caller, self._sessions.all_open(), len(steps))
+        executions = live.taking.execute_steps(
+            placed,
+            by=caller.by(),
+            stop_on_error=asked.stop_on_error,
+            idempotency_key=key,
+            body_sha256=None if key is None else body,
+        )
+        self._taken(live, executions, caller, key, body)
+        return live, executions
+
+    def _check_cell(self, asked: Execute, caller: Caller, live: LiveSession) -> None:
+        if isinstance(asked.placement, Placement) and asked.placement.cell is not None:
+            self._check_edit(caller, live.path)
+
+    def _taken(
+        self,
+        live: LiveSession,
+        executions: Sequence[LiveExecution],
+        caller: Caller,
+        key: str | None,
+        body: Digest,
+    ) -> None:
+        self._usage.executed(caller, len(executions))
+        if key is not None:
+            self._keys.use(live.id, key, body, executions[0])
+
+    async def _known_steps(self, first: ExecutionId, wait: float) -> list[ExecutionRecord]:
+        """Return the steps of which this is the first, as they stand after a wait."""
+        record = await self._sessions.execution(first)
+        assert record.step is not None
+        live = self._sessions.open_session(record.session_id)
+        if live is not None:
+            numbers = range(record.seq, record.seq + record.step.of)
+            await until_finished([e for e in live.unfinished if e.seq in numbers], wait)
+        records, _ = await self._sessions.executions(
+            record.session_id, after=record.seq - 1, before=None, limit=record.step.of
+        )
+        return records

@@ -1,0 +1,119 @@
+"""How much agents use with their tokens, against the caps of these."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter, deque
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from ..access.scopes import Caller
+from ..errors import TooManyRequests
+from ..types import TokenId
+from .session import LiveSession
+from .targets import denied
+
+WINDOW: Final = 60.0
+"""Seconds over which executions are counted."""
+
+
+class Usage:
+    """Counts what each agent token has asked for, and refuses what is over its caps.
+
+    Parameters
+    ----------
+    max_sessions
+        How many sessions may be open on this server: of these one token gets half, so that there is
+        room for others.
+    """
+
+    def __init__(self, max_sessions: int) -> None:
+        self._most_sessions = max(1, max_sessions // 2)
+        self._opening: Counter[TokenId | None] = Counter()
+        self._times: dict[TokenId, deque[float]] = {}
+
+    @contextmanager
+    def opening(self, caller: Caller, sessions: Collection[LiveSession]) -> Iterator[None]:
+        """Count a session as one of those that are open while it is being opened.
+
+        Raises
+        ------
+        TooManyRequests
+            With this token no further session may be open.
+        """
+        id = None if caller.token is None else caller.token.id
+        most = min(caller.caps.kernels or self._most_sessions, self._most_sessions)
+        used = self._opening[id] + sum(_is_of(caller, each) for each in sessions)
+        if id is not None and used >= most:
+            raise denied(
+                TooManyRequests(
+                    f"With this token {most} sessions may be open at once; close one.", limit=most
+                )
+            )
+        self._opening[id] += 1
+        try:
+            yield
+        finally:
+            self._opening[id] -= 1
+
+    def check_execute(
+        self, caller: Caller, sessions: Collection[LiveSession], count: int = 1
+    ) -> None:
+        """Raise TooManyRequests if a token may not run so many more now."""
+        if caller.token is None:
+            return
+        most = caller.caps.concurrent_executions
+        unfinished = sum(len(each.unfinished) for each in sessions if _is_of(caller, each))
+        if most is not None and unfinished + count > most:
+            raise denied(
+                TooManyRequests(
+                    f"With this token {most} executions may wait and run at once; wait for one to "
+                    "finish.",
+                    limit=most,
+                )
+            )
+        self._check_rate(caller.token.id, caller.caps.executions_per_minute, count)
+
+    def count(self, caller: Caller, count: int) -> None:
+        """Count executions that come with something else; TooManyRequests if they are too many."""
+        if caller.token is not None:
+            self._check_rate(caller.token.id, caller.caps.executions_per_minute, count)
+            self.executed(caller, count)
+
+    def executed(self, caller: Caller, count: int = 1) -> None:
+        """Count executions that were accepted."""
+        if caller.token is not None and caller.caps.executions_per_minute is not None:
+            now = asyncio.get_running_loop().time()
+            self._times.setdefault(caller.token.id, deque()).extend([now] * count)
+
+    def _check_rate(self, id: TokenId, most: int | None, count: int) -> None:
+        if most is None:
+            return
+        times = self._times.get(id, deque())
+        now = asyncio.get_running_loop().time()
+        while times and times[0] <= now - WINDOW:
+            times.popleft()
+        if count > most:
+            raise denied(
+                TooManyRequests(
+                    f"With this token {most} executions may be asked for in a minute; these are "
+                    f"{count}.",
+                    limit=most,
+                )
+            )
+        if (over := len(times) + count - most) > 0:
+            wait = math.ceil(times[over - 1] + WINDOW - now)
+            raise denied(
+                TooManyRequests(
+                    f"With this token {most} executions may be asked for in a minute; try again in "
+                    f"{wait} seconds.",
+                    limit=most,
+                    retry_after=wait,
+                )
+            )
+
+
+def _is_of(caller: Caller, session: LiveSession) -> bool:
+    return caller.token is not None and session.token_id == caller.token.id

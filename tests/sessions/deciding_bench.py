@@ -1,0 +1,177 @@
+"""A session in a notebook, whose executions have ended, and a person who decides about them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from recorded import (
+    AT,
+    BY,
+    accepted,
+    display,
+    finished,
+    new_execution_id,
+    new_session_id,
+)
+from ways import DictWay, Switch, code
+
+from jupyter_agent_exec.access.scopes import Caller
+from jupyter_agent_exec.errors import HistoryUnavailable
+from jupyter_agent_exec.journal.history import History
+from jupyter_agent_exec.journal.session import SessionJournal
+from jupyter_agent_exec.models import Agent, Document, Limits, NotebookTarget
+from jupyter_agent_exec.notebooks.changes import Reach
+from jupyter_agent_exec.notebooks.document import Notebooks
+from jupyter_agent_exec.records import CellWritten, Opened
+from jupyter_agent_exec.sessions.accepting import OutputDecisions
+from jupyter_agent_exec.sessions.discarding import CellDecisions
+from jupyter_agent_exec.sessions.placing import Placing
+from jupyter_agent_exec.types import SessionId
+
+ADA = Caller(username="ada", display_name="Ada", access="full")
+SCRIPT = display({"application/javascript": "alert(1)", "text/plain": "<it>"})
+INERT = display({"text/plain": "<it>"})
+
+
+class Sessions:
+    """The history, asked as the manager is."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+
+    async def session(self, id: str) -> Any:
+        return self.history.session(id)
+
+    async def execution(self, id: str) -> Any:
+        return self.history.execution(id)
+
+    async def executions(self, id: str, **named: Any) -> Any:
+        return self.history.executions(id, **named)
+
+    async def in_thread(self, call: Any) -> Any:
+        return call()
+
+
+class Full:
+    """A history on a full disk, once so many decisions are on it."""
+
+    def __init__(self, history: History, room: int = 0) -> None:
+        self._history = history
+        self._room = room
+
+    def decide(self, session_id: SessionId, entries: Any, payloads: Sequence[Any] = ()) -> None:
+        if not self._room:
+            raise HistoryUnavailable("The disk is full.")
+        self._room -= 1
+        self._history.decide(session_id, entries, payloads)
+
+    def discarded_cells(self, *asked: Any) -> Any:
+        return self._history.discarded_cells(*asked)
+
+
+class Decisions(NamedTuple):
+    """What a person can decide about."""
+
+    outputs: OutputDecisions
+    cells: CellDecisions
+
+
+class Published(Protocol):
+    """A session that something is told of."""
+
+    id: SessionId
+
+
+class Bench:
+    """A session in a notebook, whose executions have ended."""
+
+    def __init__(self, history: History, way: DictWay) -> None:
+        self.history = history
+        self.way = way
+        self.switch: Reach = Switch(way)
+        self.settled: list[str] = []
+        self.published: list[tuple[str, str | None]] = []
+        self.session = self._open()
+        self.start(history)
+
+    def start(self, history: History) -> None:
+        """Begin to decide, as a server does when it starts."""
+        self.placing = Placing(
+            Notebooks([self.switch]),
+            settle=self.settled.append,
+            log=logging.getLogger(__name__),
+            merge_delay=0,
+            gather_delay=0,
+        )
+        self.about_outputs, self.about_cells = self.deciding(history, history)
+
+    def deciding(self, history: History, writable: Any) -> Decisions:
+        """Return who carries decisions out."""
+
+        def publish(action: str, session: Published, id: str | None = None, **told: Any) -> None:
+            self.published.append((action, id))
+
+        asked = (Sessions(history), writable, self.placing, publish)
+        log = logging.getLogger(__name__)
+        return Decisions(OutputDecisions(*asked, log=log), CellDecisions(*asked, log=log))
+
+    def _open(self) -> SessionJournal:
+        return self.history.open_session(
+            Opened(
+                at=AT,
+                by=BY,
+                session_id=new_session_id(),
+                agent=Agent(name="analyst"),
+                target=NotebookTarget(path="a.ipynb"),
+                title=None,
+                client_id=None,
+                limits=Limits(),
+                username="ada",
+            )
+        )
+
+    def ran(
+        self, seq: int, *, outputs: Any = (SCRIPT,), what: Any = "held", cell_id: str | None = None
+    ) -> str:
+        """Record an execution that ended, and put its cell."""
+        id = new_execution_id()
+        self.records(id, seq, outputs=outputs, what=what, cell_id=cell_id)
+        cell = code(
+            cell_id or id, "show()", [INERT], agent_exec={"execution_id": id, "outputs": what}
+        )
+        self.way.content["cells"].append({**cell, "execution_count": 1})
+        return id
+
+    def records(
+        self, id: str, seq: int, *, outputs: Any, what: Any, cell_id: str | None = None
+    ) -> None:
+        """Record an execution that ended, and that it has a cell."""
+        entry, source = accepted(id, seq, "show()")
+        done, payloads = finished(id, list(outputs))
+        document = Document(
+            path="a.ipynb",
+            cell_id=cell_id or id,
+            via="tab",
+            status="written",
+            outputs=what,
+            reason=None,
+        )
+        written = CellWritten(at=AT, by=BY, execution_id=id, document=document)
+        self.session.append([entry, done, written], [source, *payloads])
+
+    def outputs(self, id: str) -> Any:
+        return self.way.cells[id]["outputs"]
+
+    def ours(self, id: str) -> Any:
+        return self.way.cells[id]["metadata"]["agent_exec"]
+
+    def changes(self, id: str, **cell: Any) -> None:
+        """Do to a cell what a person does."""
+        self.way.content = {
+            **self.way.content,
+            "cells": [
+                {**each, **cell} if each["id"] == id else each for each in self.way.content["cells"]
+            ],
+        }

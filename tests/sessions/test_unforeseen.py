@@ -1,0 +1,55 @@
+"""What nobody foresaw fails: the execution ends nevertheless, and the session goes on."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import pytest
+from asking import Agent
+from living_notebook import Desk, entries, finished, notebook_target
+
+ODD_REPLIES = """
+from ipykernel.kernelbase import Kernel
+kernel = get_ipython().kernel
+answer = kernel.do_execute
+async def odd(*args, **options):
+    kernel.do_execute = answer
+    return {**await answer(*args, **options), "payload": True}
+kernel.do_execute = odd
+"""
+"""Code after which the kernel answers the next request as no kernel may."""
+
+
+async def test_an_answer_that_cannot_be_read_ends_its_execution_as_lost(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, ODD_REPLIES)
+    odd = await agent.run(session, "x = 1", values={"x": "x"}, wait=30)
+    assert odd["status"] == "lost", odd
+    assert "its end is not known" in odd["reason"]
+    assert odd["outputs_complete"] is False
+    assert (await agent.run(session, "x", wait=30))["text"].strip() == "1"
+    told = [entry for entry in await entries(agent, session) if entry["type"] == "finished"]
+    assert [entry["status"] for entry in told] == ["ok", "lost", "ok"]
+
+
+class Broken:
+    """A database on a disk that fails."""
+
+    def execute(self, *args: Any) -> Any:
+        raise sqlite3.OperationalError("disk I/O error")
+
+
+async def test_what_fails_before_it_is_accepted_is_refused_and_the_next_goes_on(
+    agent: Agent, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.opens()
+    session = await agent.open(target=notebook_target())
+    with monkeypatch.context() as patch:
+        patch.setattr(desk.server.session_manager, "_cursor", Broken())
+        refused = await agent.ask(
+            "POST", f"sessions/{session['id']}/executions", {"source": "1", "wait": 30}
+        )
+        assert (refused.status, refused.json["code"]) == (500, "internal_error"), refused.json
+    done = await finished(agent, await agent.run(session, "2"))
+    assert (done["status"], done["seq"]) == ("ok", 1)
