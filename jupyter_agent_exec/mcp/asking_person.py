@@ -1,0 +1,115 @@
+"""Asking the client's person to let an execution run.
+
+Approving is for people. So only whoever comes with a person's own credential is asked through the
+client; with an agent token, a person decides in JupyterLab. Wherever it is decided first counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+from contextlib import suppress
+from typing import Any, Final
+
+from ..errors import AlreadyDecided, ApprovalChanged, Forbidden, InvalidRequest
+from ..models import Approve
+from ..records import ExecutionRecord, digest_of
+from ..tasks import first_of
+from ..types import Digest, ExecutionId
+from .call import Call, Elicited
+
+SHOWN_CHARACTERS: Final = 4_000
+"""Of a source: a longer one is not approved here, since nobody would see all of it."""
+
+_RUN: Final = "Run it"
+_DO_NOT: Final = "Do not run it"
+
+_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "decision": {"type": "string", "title": "Decision", "enum": [_RUN, _DO_NOT]},
+        "reason": {
+            "type": "string",
+            "title": "Why not",
+            "description": "A sentence for the agent.",
+            "maxLength": 1000,
+        },
+    },
+    "required": ["decision"],
+}
+
+
+async def ask_person(call: Call, record: ExecutionRecord) -> None:
+    """Have the client's person decide about an execution that asks, if they may and can be asked.
+
+    Returns when they, or somebody elsewhere, decided, or when there is nobody to ask.
+    """
+    if record.status != "awaiting_approval" or not await _may_decide(call):
+        return
+    if len(record.source) > SHOWN_CHARACTERS or not _is_plain(record.source):
+        return
+    found = call.doors.manager.watching(record.id)
+    if found is None:
+        return
+    _, execution = found
+    sha256 = digest_of(record.source.encode()) if call.state is None else asked_in(call.state)[1]
+    state = f"{record.id} {sha256}"
+    asking = asyncio.ensure_future(call.elicit(_message(record), _SCHEMA, state=state))
+    try:
+        await first_of(asking, execution.decided, execution.given_up, call.cancelled)
+        if asking.done():
+            await _decide(call, record.id, sha256, asking.result())
+    finally:
+        asking.cancel()
+
+
+def asked_in(state: str) -> tuple[ExecutionId, Digest]:
+    """Return the execution about which a person was asked, and the digest of what they saw.
+
+    Raises
+    ------
+    InvalidRequest
+        If the client did not hand back what it was given.
+    """
+    id, _, sha256 = state.partition(" ")
+    if not id.startswith("x_") or len(sha256) != len(digest_of(b"")):
+        raise InvalidRequest("requestState: is not what this server gave.", field="requestState")
+    return ExecutionId(id), Digest(sha256)
+
+
+async def _may_decide(call: Call) -> bool:
+    if call.caller.token is not None or call.caller.access != "full" or not call.can_elicit:
+        return False
+    try:
+        await call.authorize("decide")
+    except Forbidden:
+        return False
+    return True
+
+
+async def _decide(call: Call, id: ExecutionId, sha256: Digest, answer: Elicited) -> None:
+    if answer.action == "cancel":
+        return
+    decision, reason = answer.content.get("decision"), answer.content.get("reason")
+    approvals = call.doors.approvals
+    with suppress(AlreadyDecided, ApprovalChanged):  # then it is as it was decided elsewhere
+        if answer.action == "accept" and decision == _RUN:
+            await approvals.approve(id, Approve(source_sha256=sha256), call.caller)
+        elif answer.action == "decline" or decision == _DO_NOT:
+            said = reason.strip()[:1000] if isinstance(reason, str) else ""
+            await approvals.reject(id, said or None, call.caller)
+
+
+def _message(record: ExecutionRecord) -> str:
+    kernel = "" if record.approval is None else f" in life {record.approval.incarnation} of"
+    return (
+        f"The agent {record.agent.name!r} wants to run this{kernel} its kernel "
+        f"(session {record.session_id}):\n\n{record.source}"
+    )
+
+
+def _is_plain(source: str) -> bool:
+    """Tell whether a person sees what a source is: nothing in it hides or turns text."""
+    return all(
+        character in "\n\t" or unicodedata.category(character)[0] != "C" for character in source
+    ) and not any(character in source for character in "\u2028\u2029")

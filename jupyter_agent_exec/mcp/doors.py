@@ -1,0 +1,29 @@
+"""What the tools reach: the use cases of the server, and what the operator decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..files.manager import SessionFiles
+from ..notebooks.manager import NotebookManager
+from ..review.approvals import Approvals
+from ..sessions.bounds import Settings
+from ..sessions.looking import Looking
+from ..sessions.manager import AgentSessions
+from ..sessions.reach import Reach
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Doors:
+    """The managers behind the tools. Each is the one that the routes use too."""
+
+    manager: AgentSessions
+    notebooks: NotebookManager
+    approvals: Approvals
+    looking: Looking
+    files: SessionFiles
+    """The files in a session's folder."""
+    reach: Reach
+    base_url: str
+    """Path of the namespace on this server, such as `/api/agent-exec`, for links in answers."""
+    settings: Settings

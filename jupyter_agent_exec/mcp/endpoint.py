@@ -1,0 +1,169 @@
+"""The route of MCP: from the first request on there is a server of the SDK behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from hashlib import sha256
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+from tornado import web
+
+from ..access.handler import AgentExecHandler, requires
+from ..errors import AgentExecError, NotInstalled, PayloadTooLarge, ServerStopping
+from ..tasks import start_apart
+from .bridge import Application, Exchange
+from .call import Asker
+from .doors import Doors
+from .options import Options
+
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024
+"""Of a request to MCP, if the server's own limit is not lower."""
+
+TOOLS: Final = "the tools within its scopes"
+"""What an agent token gets of MCP."""
+
+SDK: Final = "mcp"
+OLDEST: Final = (2, 3)
+
+
+class Endpoint:
+    """Serves MCP's clients. The SDK is imported at the first request, which takes half a second."""
+
+    def __init__(self, doors: Doors, options: Options) -> None:
+        self._doors = doors
+        self._options = options
+        self._serving: asyncio.Task[None] | None = None
+        self._application: asyncio.Future[Application] | None = None
+        self._stopping = asyncio.Event()
+
+    async def serve(self, exchange: Exchange, asker: Asker) -> None:
+        """Answer a request.
+
+        Raises
+        ------
+        NotInstalled, ServerStopping
+        """
+        application = await self._begun()
+        self._check_open()
+        await application(exchange, asker)
+
+    async def stop(self) -> None:
+        """Take nothing new, end all waits, and return when no client is served. Idempotent."""
+        self._stopping.set()
+        if self._serving is not None:
+            await asyncio.wait({self._serving})
+
+    def _check_open(self) -> None:
+        if self._stopping.is_set():
+            raise ServerStopping("The server is going down.")
+
+    async def _begun(self) -> Application:
+        self._check_open()
+        if self._serving is None or self._serving.done():
+            check_installed()
+            self._application = asyncio.get_running_loop().create_future()
+            self._serving = start_apart(self._serve(self._application), "mcp")
+        assert self._application is not None
+        return await asyncio.shield(self._application)
+
+    async def _serve(self, application: asyncio.Future[Application]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            module = await loop.run_in_executor(
+                None, partial(import_module, ".server", __package__)
+            )
+            async with module.serving(self._doors, self._options) as serve:
+                application.set_result(serve)
+                await self._stopping.wait()
+        except Exception as error:
+            if application.done():
+                self._options.log.exception("The MCP endpoint failed; a new one will be made")
+            else:
+                application.set_exception(error)
+
+
+def check_installed(sdk: str = SDK, oldest: tuple[int, int] = OLDEST) -> None:
+    """Raise NotInstalled unless the SDK is there, and of a version that we know."""
+    try:
+        found = version(sdk)
+    except PackageNotFoundError:
+        found = ""
+    if tuple(int(part) for part in found.split(".")[:2] if part.isdecimal()) < oldest:
+        raise NotInstalled(
+            "MCP is not installed on this server. Its operator can add it: "
+            "pip install 'jupyter-agent-exec[mcp]'.",
+            extra="mcp",
+        )
+
+
+class McpHandler(AgentExecHandler):
+    """The endpoint of MCP. Each tool asks for the scopes that it needs."""
+
+    endpoint: Endpoint
+    _exchange: Exchange | None = None
+
+    @web.authenticated
+    @requires("history:read", answers={200: "application/json"}, agents=TOOLS)
+    async def post(self) -> None:
+        """Send a message of MCP."""
+        await self._serve()
+
+    @web.authenticated
+    @requires("history:read", answers={200: "text/event-stream"}, agents=TOOLS)
+    async def get(self) -> None:
+        """Listen to what the server says of itself, in the revisions that have that."""
+        await self._serve()
+
+    @web.authenticated
+    @requires("history:read", answers={200: "application/json"}, agents=TOOLS)
+    async def delete(self) -> None:
+        """End a session of MCP, in the revisions that have one."""
+        await self._serve()
+
+    async def _serve(self) -> None:
+        limit = min(self.body_limit, MAX_BODY_BYTES)
+        if len(self.request.body) > limit:
+            raise PayloadTooLarge(
+                f"The body has {len(self.request.body):,} bytes; {limit:,} are allowed.",
+                limit_bytes=limit,
+            )
+        self._exchange = Exchange(self)
+        asker = Asker(
+            caller=self.caller,
+            owner=self._owner(),
+            authorize=self.authorize,
+            check_still=self.check_still,
+            note_denial=self._note_denial,
+            gone=self._exchange.gone,
+        )
+        try:
+            await self.endpoint.serve(self._exchange, asker)
+        finally:
+            self._exchange.leave()
+
+    def _owner(self) -> str:
+        """Return what is the same for all requests of a client.
+
+        Jupyter's name for whoever shows the server's own token is none: without cookies it is
+        another for each request.
+        """
+        if self.caller.token is not None:
+            return self.caller.token.id
+        shown = self.identity_provider.get_token(self)
+        if shown is None:
+            return self.caller.username
+        return sha256(shown.encode()).hexdigest()
+
+    def _note_denial(self, error: AgentExecError, method: str, tool: str) -> None:
+        token = self.caller.token
+        if token is not None and error.is_denial:
+            self.denials.note(token.id, error.code, method, tool or self.route)
+
+    def on_connection_close(self) -> None:
+        """Hear that the client went away."""
+        super().on_connection_close()
+        if self._exchange is not None:
+            self._exchange.leave()

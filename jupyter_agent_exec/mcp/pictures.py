@@ -1,0 +1,241 @@
+"""Images of outputs as pictures that a language model may be shown: small enough, and sound.
+
+The images come from code that nobody vouches for. So only few formats are decoded, only the header
+is read of what is too large, and SVG is drawn in a process of its own. Everything here blocks.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from ..text import FoundImage
+from . import budget
+from .svg_render import REFUSED
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+SVG_SECONDS: Final = 10.0
+"""After which the drawing of an SVG is given up."""
+
+_SVG_SIZE: Final = 800
+"""Pixels of the longer side of an SVG that does not say its size."""
+
+_RENDERER: Final = Path(__file__).with_name("svg_render.py")
+_FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
+_QUALITIES: Final = (85, 60)
+_SHRINK: Final = 0.7
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Picture:
+    """An image as it is shown."""
+
+    mimetype: Literal["image/png", "image/jpeg"]
+    data: str
+    """Base64."""
+    width: int
+    height: int
+    note: str | None
+    """In which way it is not the original."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotShown:
+    """An image that is not shown."""
+
+    why: str
+    """A sentence."""
+
+
+class _Refused(Exception):
+    """The image cannot be shown; the message is a sentence."""
+
+
+def pictures(images: Sequence[FoundImage]) -> list[Picture | NotShown]:
+    """Return what is shown of images: as many as the budget has room for, from the first on."""
+    shown = len(images[: budget.PICTURES])
+    share = min(budget.PICTURE, budget.ALL_PICTURES // max(shown, 1))
+    more = NotShown(f"{budget.PICTURES} images are shown at once.")
+    made = [picture(image, share) for image in images[:shown]]
+    return [*made, *([more] * (len(images) - shown))]
+
+
+def picture(image: FoundImage, limit: int = budget.PICTURE) -> Picture | NotShown:
+    """Return an image as it is shown, or why it is not.
+
+    Parameters
+    ----------
+    limit
+        Characters of base64.
+    """
+    if find_spec("PIL") is None:
+        return NotShown("Pillow is not installed on the server.")
+    try:
+        if image.mimetype == "image/svg+xml":
+            drawn = _drawn(image)
+            return replace(_shown(drawn, limit), note="drawn from SVG")
+        return _shown(image, limit)
+    except _Refused as refused:
+        return NotShown(str(refused))
+
+
+# -- raster images -----------------------------------------------------------------------------
+
+
+def _shown(image: FoundImage, limit: int) -> Picture:
+    from PIL import Image, UnidentifiedImageError
+
+    if image.bytes > budget.ENCODED_BYTES:
+        raise _Refused(f"It has {image.bytes:,} bytes; it was not looked at.")
+    _check_pixels(image.width, image.height)
+    try:
+        with Image.open(io.BytesIO(image.data), formats=_FORMATS) as opened:
+            _check_pixels(*opened.size)
+            return _small(opened, image, limit)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise _Refused("It is too large to be decoded.") from None
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, EOFError, MemoryError):
+        # Pillow's plugins raise any of these for data that is not what it says.
+        raise _Refused(f"Its data is damaged, or no {image.mimetype}.") from None
+
+
+def _check_pixels(width: int | None, height: int | None) -> None:
+    if width is not None and height is not None and width * height > budget.DECODED_PIXELS:
+        raise _Refused(f"It has {width:,} by {height:,} pixels, which is too large to be decoded.")
+
+
+def _small(opened: Image.Image, image: FoundImage, limit: int) -> Picture:
+    """Return a picture within the limits: the original itself, if it is."""
+    width, height = opened.size
+    frames = getattr(opened, "n_frames", 1)
+    notes = [f"the first of {frames} frames"] if frames > 1 else []
+    if image.mimetype == "image/jpeg":
+        opened.draft("RGB", (budget.LONGEST_SIDE, budget.LONGEST_SIDE))
+    opened.load()
+    is_small = max(width, height) <= budget.LONGEST_SIDE and _base64_size(image.bytes) <= limit
+    if is_small and frames == 1 and opened.format in ("PNG", "JPEG"):
+        mimetype: Literal["image/png", "image/jpeg"] = (
+            "image/png" if opened.format == "PNG" else "image/jpeg"
+        )
+        return _picture(mimetype, image.data, (width, height), notes)
+    plain = _plain(opened)
+    plain.thumbnail((budget.LONGEST_SIDE, budget.LONGEST_SIDE))
+    mimetype, data, size = _encoded(plain, limit * 3 // 4)
+    if size != (width, height):
+        notes.append(f"scaled down from {width}\N{MULTIPLICATION SIGN}{height}")
+    return _picture(mimetype, data, size, notes)
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """Return an image upright, in a mode that both PNG and JPEG are made of, or with alpha."""
+    from PIL import ImageOps
+
+    upright = ImageOps.exif_transpose(image)
+    if upright.mode in ("L", "RGB", "RGBA"):
+        return upright.copy() if upright is image else upright
+    if upright.mode.startswith(("I", "F", "1")):
+        return upright.convert("L")
+    return upright.convert("RGBA" if upright.has_transparency_data else "RGB")
+
+
+def _encoded(
+    image: Image.Image, limit_bytes: int
+) -> tuple[Literal["image/png", "image/jpeg"], bytes, tuple[int, int]]:
+    """Return the smaller of PNG and JPEG; made smaller until it is within the limit."""
+    while True:
+        png = _saved(image, "PNG")
+        flat = _on_white(image)
+        for quality in _QUALITIES:
+            jpeg = _saved(flat, "JPEG", quality=quality)
+            if min(len(png), len(jpeg)) <= limit_bytes:
+                if len(png) <= len(jpeg):
+                    return "image/png", png, image.size
+                return "image/jpeg", jpeg, image.size
+        width, height = image.size
+        image = image.resize((max(1, int(width * _SHRINK)), max(1, int(height * _SHRINK))))
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    from PIL import Image
+
+    if image.mode != "RGBA":
+        return image
+    flat = Image.new("RGB", image.size, "white")
+    flat.paste(image, mask=image.getchannel("A"))
+    return flat
+
+
+def _saved(image: Image.Image, format: str, **options: int) -> bytes:
+    file = io.BytesIO()
+    image.save(file, format, **options)
+    return file.getvalue()
+
+
+def _picture(
+    mimetype: Literal["image/png", "image/jpeg"],
+    data: bytes,
+    size: tuple[int, int],
+    notes: Sequence[str],
+) -> Picture:
+    return Picture(
+        mimetype=mimetype,
+        data=base64.b64encode(data).decode(),
+        width=size[0],
+        height=size[1],
+        note=", ".join(notes) or None,
+    )
+
+
+def _base64_size(size: int) -> int:
+    return (size + 2) // 3 * 4
+
+
+# -- SVG ---------------------------------------------------------------------------------------
+
+
+def can_draw() -> bool:
+    """Tell whether there is a library that draws SVG."""
+    return find_spec("resvg_py") is not None
+
+
+def _drawn(image: FoundImage) -> FoundImage:
+    """Return an SVG as PNG, with nothing that stands outside of it."""
+    if not can_draw():
+        raise _Refused("resvg-py is not installed on the server, so SVG is not drawn.")
+    if image.bytes > budget.SVG_BYTES:
+        raise _Refused(f"It has {image.bytes:,} bytes; SVG of that size is not drawn.")
+    longest = max(image.width or 0, image.height or 0)
+    size = min(longest, budget.LONGEST_SIDE) if longest else _SVG_SIZE
+    request = {
+        "svg": image.data.decode("utf-8", "replace"),
+        "width": size,
+        "height": size,
+        "path": sys.path,
+    }
+    try:
+        done = subprocess.run(  # noqa: S603 -- our own script
+            [sys.executable, "-I", "-S", str(_RENDERER)],
+            input=json.dumps(request).encode(),
+            capture_output=True,
+            timeout=SVG_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise _Refused("It took too long to draw.") from None
+    if done.returncode == REFUSED:
+        raise _Refused(done.stderr.decode("utf-8", "replace")[:300])
+    if done.returncode:
+        raise _Refused("It took too much time or memory to draw, or the library failed.")
+    return FoundImage(
+        mimetype="image/png", width=None, height=None, data=done.stdout, output=image.output
+    )

@@ -1,0 +1,298 @@
+"""What a tool tells of an execution: for the model its text, for programs the same with types.
+
+Some clients show a model only the content, others only what is structured: so each is whole by
+itself, but for pictures. All of it is within the `budget`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
+from msgspec.structs import replace
+
+from ..models import Answer, Document, ExecutionKernel, Input, Omitted, Value, WaitingFor
+from ..records import ExecutionRecord
+from ..sessions import answers
+from ..text import FoundImage, images, output_size
+from ..types import FINAL_STATUSES, ExecutionId, Output, SessionId, Status
+from . import budget
+from .charts import chart_text
+from .pictures import NotShown, Picture, pictures
+from .tool import Answered
+from .uris import execution_uri, image_uri
+
+T = TypeVar("T")
+
+LARGE = 1 << 18
+"""Characters of outputs from which on their text is made in a thread."""
+
+
+class ErrorAnswer(Answer, frozen=True, kw_only=True):
+    """The exception that ended an execution; its traceback is in the text."""
+
+    ename: str
+    evalue: str
+
+
+class ImageAnswer(Answer, frozen=True, kw_only=True):
+    """An image that an execution showed, as it is; what is shown of it may be smaller."""
+
+    number: int
+    """As the text names it."""
+    mimetype: str
+    width: int | None
+    height: int | None
+    bytes: int
+    uri: str
+    """Of the resource that is the original."""
+    shown: bool
+    """Whether the answer has it, or a smaller one made of it, as image content."""
+    note: str | None
+    """How what is shown is not the original, or why nothing is shown."""
+
+
+class ExecutionAnswer(Answer, frozen=True, kw_only=True):
+    """An execution."""
+
+    execution_id: ExecutionId
+    session_id: SessionId
+    seq: int
+    """1 for the session's first."""
+    status: Status
+    finished: bool
+    """Whether the status is final."""
+    text: str
+    """What it printed and showed; of a long text the start and the end."""
+    notes: list[str]
+    """What else there is to know, and what to do next."""
+    reason: str | None
+    """A sentence that says more of a status that is neither ok nor error."""
+    kernel: ExecutionKernel | None
+    """`restarted`: the kernel is a fresh one since the execution before; variables are gone."""
+    error: ErrorAnswer | None
+    values: dict[str, Value] | None
+    """Of the expressions that were asked for."""
+    images: list[ImageAnswer]
+    execution_count: int | None
+    duration: float | None
+    """Seconds."""
+    outputs_complete: bool
+    omitted: Omitted
+    """What of the outputs was not kept, exactly."""
+    interrupt_ignored: bool
+    """Whether the code went on after an interrupt."""
+    waiting_for: WaitingFor | None
+    document: Document | None
+    """What became of its cell in the notebook."""
+    input: Input | None
+    """What its code asks for and waits for."""
+
+
+def read_on(id: ExecutionId, offset: int) -> str:
+    """Say how to read an execution's text on, from a byte of it."""
+    return f'get_execution(execution_id="{id}", offset={offset})'
+
+
+async def execution_answer(record: ExecutionRecord) -> Answered:
+    """Tell of an execution."""
+    found = images(record.outputs)
+    shown = await asyncio.to_thread(pictures, found) if found else []
+    told = [
+        _image(record.id, number, image, picture)
+        for number, (image, picture) in enumerate(zip(found, shown, strict=True), 1)
+    ]
+    make = partial(_execution, record, told)
+    if output_size(record.outputs, most=LARGE) < LARGE:
+        structured = make()
+    else:
+        structured = await asyncio.to_thread(make)
+    content: list[ContentBlock] = [TextContent(text=_content_text(structured))]
+    content += [
+        ImageContent(data=picture.data, mime_type=picture.mimetype)
+        for picture in shown
+        if isinstance(picture, Picture)
+    ]
+    content += [_link(image) for image in told[: budget.IMAGE_LINKS]]
+    return Answered(content=content, structured=structured)
+
+
+def cut(text: str, limit: int = budget.ITEM) -> str:
+    """Return the start of a text, and how much is missing."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}[… {len(text) - limit:,} characters left out]"
+
+
+def fitting(items: Sequence[T], limit_bytes: int = budget.LIST_BYTES) -> list[T]:
+    """Return the first of some items, as many as the budget has room for, and at least one."""
+    size = 0
+    for index, item in enumerate(items):
+        size += len(msgspec.json.encode(item)) + 1
+        if size > limit_bytes and index:
+            return list(items[:index])
+    return list(items)
+
+
+# -- helpers -----------------------------------------------------------------------------------
+
+
+def _execution(record: ExecutionRecord, told: list[ImageAnswer]) -> ExecutionAnswer:
+    error = record.error
+    values = _values(record.values)
+    return ExecutionAnswer(
+        execution_id=record.id,
+        session_id=record.session_id,
+        seq=record.seq,
+        status=record.status,
+        finished=record.status in FINAL_STATUSES,
+        text=answers.text(record, partial(read_on, record.id)),
+        notes=[*_charts(record.outputs), *_more_images(told), *_next_steps(record)],
+        reason=None if record.reason is None else cut(record.reason),
+        kernel=record.kernel,
+        error=None
+        if error is None
+        else ErrorAnswer(ename=cut(error.ename, 200), evalue=cut(error.evalue)),
+        values=values,
+        images=told[: budget.IMAGE_LINKS],
+        execution_count=record.execution_count,
+        duration=answers.duration(record.started_at, record.finished_at),
+        outputs_complete=record.outputs_complete,
+        omitted=record.omitted,
+        interrupt_ignored=record.interrupt_ignored,
+        waiting_for=record.waiting_for,
+        document=record.document,
+        input=record.input,
+    )
+
+
+def _content_text(told: ExecutionAnswer) -> str:
+    """Return what the model reads first: the outputs, then remarks, then the status."""
+    parts = [told.text.rstrip("\n")] if told.text else []
+    for name, value in (told.values or {}).items():
+        parts.append(f"{name} = {_value_text(value)}")
+    parts += [f"[{_image_note(image)}]" for image in told.images]
+    parts += [f"[{note}]" for note in told.notes]
+    took = "" if told.duration is None else f", {told.duration:.2f} s"
+    nothing = "" if told.text or told.images or not told.finished else ", no output"
+    parts.append(f"[execution {told.execution_id} (#{told.seq}): {told.status}{took}{nothing}]")
+    return "\n".join(parts)
+
+
+def _image(
+    id: ExecutionId, number: int, image: FoundImage, shown: Picture | NotShown
+) -> ImageAnswer:
+    is_shown = isinstance(shown, Picture)
+    return ImageAnswer(
+        number=number,
+        mimetype=image.mimetype,
+        width=image.width,
+        height=image.height,
+        bytes=image.bytes,
+        uri=image_uri(id, image.output),
+        shown=is_shown,
+        note=shown.note if isinstance(shown, Picture) else shown.why,
+    )
+
+
+def _image_note(image: ImageAnswer) -> str:
+    if not image.shown:
+        return f"image {image.number} is not shown: {image.note}"
+    how = "" if image.note is None else f", {image.note}"
+    return f"image {image.number} is below{how}"
+
+
+def _more_images(told: list[ImageAnswer]) -> list[str]:
+    more = len(told) - budget.IMAGE_LINKS
+    return [] if more <= 0 else [f"{more:,} more images are in the exported notebook"]
+
+
+def _link(image: ImageAnswer) -> ResourceLink:
+    return ResourceLink(
+        name=f"image {image.number}",
+        uri=image.uri,
+        description="The original.",
+        mime_type=image.mimetype,
+        size=image.bytes,
+    )
+
+
+def _charts(outputs: Sequence[Output]) -> list[str]:
+    found = (chart_text(output) for output in outputs)
+    charts = [text for text in found if text is not None]
+    more = len(charts) - budget.CHARTS
+    told = [cut(text) for text in charts[: budget.CHARTS]]
+    return [*told, *([f"{more:,} more charts"] if more > 0 else [])]
+
+
+def _next_steps(record: ExecutionRecord) -> list[str]:
+    wait = f'get_execution(execution_id="{record.id}", wait=30) waits for it'
+    if record.status == "awaiting_approval":
+        return [f"A person has to let it run; tell them. {wait}"]
+    if record.status == "queued":
+        return [f"It waits{_behind(record.waiting_for)}; do not send it again. {wait}"]
+    if record.status == "awaiting_input":
+        answer = f'give_input(execution_id="{record.id}", value=…) answers'
+        return [f"{answer}, cancel_execution ends it; a password is for a person to give"]
+    if record.status == "running":
+        return [f"It goes on; do not send it again. {wait}"]
+    left_out = record.omitted.bytes
+    if left_out and record.text is not None:
+        return [f"{left_out:,} bytes of output are not in the cell; {read_on(record.id, 0)}"]
+    return [f"{left_out:,} bytes of output were not kept"] if left_out else []
+
+
+def _behind(waiting_for: WaitingFor | None) -> str:
+    if waiting_for is None:
+        return ""
+    return {
+        "agent": f" behind another agent ({waiting_for.agent})",
+        "person": " while a person runs code",
+        "kernel": " for its kernel to be ready",
+        "approval": " for a person's approval",
+        "pause": ", since a person has paused all agents",
+    }[waiting_for.who]
+
+
+def _values(values: dict[str, Value] | None) -> dict[str, Value] | None:
+    """Return values as far as there is room; of the others, what they are."""
+    if values is None:
+        return None
+    share = budget.VALUES_BYTES // max(len(values), 1)
+    return {
+        name: value if len(msgspec.json.encode(value)) <= share else _shortened(value, share)
+        for name, value in values.items()
+    }
+
+
+def _shortened(value: Value, limit_bytes: int) -> Value:
+    """Return a value as its type and the start of it."""
+    most = limit_bytes // 8  # a character may take six bytes as JSON
+    return Value(
+        status=value.status,
+        type=None if value.type is None else cut(value.type, 100),
+        shape=None if value.shape is None else value.shape[:20],
+        repr=None if value.status == "error" else cut(_value_text(value), most),
+        truncated=True,
+        ename=None if value.ename is None else cut(value.ename, 100),
+        evalue=None if value.evalue is None else cut(value.evalue, most),
+    )
+
+
+def _value_text(value: Value) -> str:
+    if value.status == "error":
+        return f"{value.ename}: {value.evalue}"
+    if value.json is not msgspec.UNSET:
+        return msgspec.json.encode(value.json).decode()
+    told: dict[str, Any] = msgspec.to_builtins(replace(value, repr=None))
+    del told["status"]
+    told.pop("truncated", None)
+    described = msgspec.json.encode(told).decode() if told else ""
+    return " ".join(part for part in (value.repr, described) if part)
+
+
+__all__ = ["ExecutionAnswer", "cut", "execution_answer", "execution_uri", "fitting", "read_on"]

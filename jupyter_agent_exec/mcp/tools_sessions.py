@@ -1,0 +1,361 @@
+"""The tools to open, find, restart, export and close sessions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from mcp_types import ResourceLink, TextContent
+from msgspec import Meta, field
+from msgspec.structs import replace
+
+from ..guide import guide
+from ..models import (
+    Agent,
+    Answer,
+    Limits,
+    Name,
+    NotebookTarget,
+    OpenSession,
+    Preload,
+    Request,
+    ScratchTarget,
+    Seconds,
+    Session,
+    SessionKernel,
+    Target,
+)
+from ..sessions.queries import SessionsQuery
+from ..types import ApprovalMode, SessionId, SessionStatus, TargetKind
+from .call import Call
+from .reaching import reach_session
+from .results import cut, fitting
+from .tool import Answered, Hints, Tool
+from .uris import notebook_uri
+
+NAME_CHARACTERS: Final = 200
+"""Of a name, at most."""
+
+_RUNS: Final = ("exec:scratch", "exec:notebook")
+
+
+class SessionAnswer(Answer, frozen=True, kw_only=True):
+    """A session."""
+
+    session_id: SessionId
+    status: SessionStatus
+    close_reason: str | None
+    agent: str
+    title: str | None
+    target: Target
+    path: str | None
+    """Of its notebook, as it is now."""
+    kernel: SessionKernel | None
+    executions: int
+    """How many were accepted."""
+    approval: ApprovalMode
+    """What a person has to let run first."""
+    asking: int
+    """How many executions wait for that."""
+    last_activity_at: str
+
+
+def session_answer(session: Session) -> SessionAnswer:
+    """Tell of a session."""
+    return SessionAnswer(
+        session_id=session.id,
+        status=session.status,
+        close_reason=session.close_reason,
+        agent=session.agent.name,
+        title=session.title,
+        target=_without_env(session.target),
+        path=session.path,
+        kernel=session.kernel,
+        executions=session.executions,
+        approval=session.approval,
+        asking=session.asking,
+        last_activity_at=session.last_activity_at,
+    )
+
+
+def _without_env(target: Target) -> Target:
+    """Return a target without what may be long and nobody's business."""
+    if not isinstance(target, ScratchTarget):
+        return target
+    return replace(target, env={})
+
+
+def _line(told: SessionAnswer) -> str:
+    where = {ScratchTarget: "its own kernel", NotebookTarget: f"notebook {told.path!r}"}.get(
+        type(told.target), "a kernel that others use"
+    )
+    title = "" if told.title is None else f", {told.title!r}"
+    state = "no kernel" if told.kernel is None else f"kernel {told.kernel.execution_state}"
+    return (
+        f"{told.session_id}: {told.status}, {told.agent!r}{title}, in {where}, {state}, "
+        f"{told.executions} executions"
+    )
+
+
+# -- open --------------------------------------------------------------------------------------
+
+
+class OpenArguments(Request, frozen=True, kw_only=True):
+    """Who works, and where."""
+
+    agent: Annotated[
+        Name | None, Meta(description="Your name, as people will see it; null is the client's.")
+    ] = None
+    model: Annotated[
+        Name | None, Meta(description="The language model that you are, if you know it.")
+    ] = None
+    title: Annotated[
+        Annotated[str, Meta(max_length=500)] | None,
+        Meta(description="What you are about to do, for people."),
+    ] = None
+    target: Annotated[
+        Target,
+        Meta(
+            description="Where your code runs. `scratch`: a kernel of your own. `notebook`: the "
+            "kernel of the person's notebook at `path`, where your code appears as cells. "
+            "`kernel`: a kernel that runs already."
+        ),
+    ] = ScratchTarget()
+    client_id: Annotated[
+        Name | None,
+        Meta(
+            description="Your own word for this piece of work: called again with the same word "
+            "and target, you get the same session."
+        ),
+    ] = None
+    allow_stdin: Annotated[
+        bool, Meta(description="Whether code may ask for input, which give_input answers.")
+    ] = False
+    timeout: Annotated[
+        Seconds | None,
+        Meta(description="Seconds each execution may run when it does not say otherwise."),
+    ] = None
+    preload: Annotated[
+        list[Preload],
+        Meta(
+            description="What is loaded into each of its kernels first, in order: modules by "
+            "their names, and functions by their source. For kernels of Python.",
+            max_length=100,
+        ),
+    ] = field(default_factory=list)
+
+
+class OpenAnswer(Answer, frozen=True, kw_only=True):
+    """A session that is open."""
+
+    session: SessionAnswer
+    is_new: bool
+    guide: str
+    """How to work in it."""
+
+
+async def _open(call: Call, asked: OpenArguments) -> Answered:
+    await call.authorize("exec")
+    if isinstance(asked.target, NotebookTarget) and call.caller.grants is None:
+        await call.authorize("edit:notebook")
+    wanted = OpenSession(
+        agent=Agent(name=asked.agent or _client_name(call), model=asked.model),
+        target=asked.target,
+        title=asked.title,
+        client_id=asked.client_id,
+        limits=Limits(timeout=asked.timeout),
+        allow_stdin=asked.allow_stdin,
+        preload=asked.preload,
+    )
+    session, is_new = await call.doors.manager.open(wanted, call.caller)
+    settings = call.doors.settings.within(call.caller.caps)
+    text = guide(session, default_timeout=settings.bounds.timeout)
+    told = OpenAnswer(session=session_answer(session), is_new=is_new, guide=text)
+    return Answered(content=[TextContent(text=f"{_line(told.session)}\n\n{text}")], structured=told)
+
+
+def _client_name(call: Call) -> str:
+    """Return by which name people see an agent that gives none."""
+    return (call.client_name or "").strip()[:NAME_CHARACTERS] or "MCP agent"
+
+
+OPEN: Final = Tool(
+    name="open_session",
+    title="Open a session",
+    description=(
+        "Open a session, in which code keeps its variables from one execution to the next: with "
+        "a kernel of your own, or in the person's notebook. Do this first; keep the `session_id`, "
+        "which every other call names. The answer says how to work in it."
+    ),
+    scopes=("exec:scratch", "exec:notebook"),
+    input=OpenArguments,
+    output=OpenAnswer,
+    hints=Hints(read_only=False, destructive=False, idempotent=False, open_world=False),
+    examples=(
+        {"agent": "analyst", "title": "Sales by region", "client_id": "sales-1"},
+        {
+            "agent": "analyst",
+            "target": {"kind": "notebook", "path": "work/sales.ipynb"},
+            "client_id": "sales-2",
+        },
+        {"agent": "analyst", "preload": [{"kind": "module", "name": "pandas", "as": "pd"}]},
+    ),
+    run=_open,
+)
+
+
+# -- list --------------------------------------------------------------------------------------
+
+
+class ListArguments(Request, frozen=True, kw_only=True):
+    """Which sessions."""
+
+    status: Annotated[
+        SessionStatus | None, Meta(description="`open`, `closed`, or null for both.")
+    ] = "open"
+    target: TargetKind | None = None
+    after: Annotated[str | None, Meta(description="`next_after` of the page before.")] = None
+
+
+class SessionsAnswer(Answer, frozen=True, kw_only=True):
+    """Sessions: the open ones first, then the closed, each the newest first."""
+
+    sessions: list[SessionAnswer]
+    next_after: str | None
+    """Pass as `after` for the next page; null at the end."""
+
+
+async def _list(call: Call, asked: ListArguments) -> Answered:
+    await call.authorize("history:read")
+    query = SessionsQuery(status=asked.status, target=asked.target, after=asked.after)
+    found, next_after = await call.doors.manager.sessions(
+        query, only=call.doors.reach.only(call.caller)
+    )
+    sessions = [session_answer(session) for session in found]
+    shown = fitting(sessions)
+    if len(shown) < len(sessions):
+        next_after = shown[-1].session_id
+    lines = [_line(session) for session in shown] or ["There is none."]
+    if next_after is not None:
+        lines.append(f'[more: list_sessions(after="{next_after}")]')
+    return Answered(
+        content=[TextContent(text="\n".join(lines))],
+        structured=SessionsAnswer(sessions=shown, next_after=next_after),
+    )
+
+
+LIST: Final = Tool(
+    name="list_sessions",
+    title="List sessions",
+    description="List your sessions, to go on with one: its variables are still there.",
+    scopes=("history:read",),
+    input=ListArguments,
+    output=SessionsAnswer,
+    hints=Hints(read_only=True, destructive=False, idempotent=True, open_world=False),
+    examples=({}, {"status": "closed"}),
+    run=_list,
+)
+
+
+# -- one session -------------------------------------------------------------------------------
+
+
+class SessionArguments(Request, frozen=True, kw_only=True):
+    """Which session."""
+
+    session_id: SessionId
+
+
+async def _close(call: Call, asked: SessionArguments) -> Answered:
+    await reach_session(call, "stop", asked.session_id)
+    told = session_answer(await call.doors.manager.close(asked.session_id, call.caller))
+    return Answered(content=[TextContent(text=_line(told))], structured=told)
+
+
+CLOSE: Final = Tool(
+    name="close_session",
+    title="Close a session",
+    description=(
+        "Close a session when its work is done: what runs is interrupted, a kernel of its own is "
+        "shut down and its variables are gone. A person's kernel stays, and so does the record."
+    ),
+    scopes=_RUNS,
+    input=SessionArguments,
+    output=SessionAnswer,
+    hints=Hints(read_only=False, destructive=True, idempotent=True, open_world=False),
+    examples=({"session_id": "s_01…"},),
+    run=_close,
+)
+
+
+async def _restart(call: Call, asked: SessionArguments) -> Answered:
+    await reach_session(call, "exec", asked.session_id)
+    told = session_answer(await call.doors.manager.restart(asked.session_id, call.caller))
+    text = f"{_line(told)}\nThe kernel is a fresh one: variables and imports are gone."
+    return Answered(content=[TextContent(text=text)], structured=told)
+
+
+RESTART: Final = Tool(
+    name="restart_kernel",
+    title="Restart the kernel",
+    description=(
+        "Give a session a fresh kernel: all variables are lost, files stay. Only for a kernel of "
+        "your own; of a person's kernel, ask the person."
+    ),
+    scopes=_RUNS,
+    input=SessionArguments,
+    output=SessionAnswer,
+    hints=Hints(read_only=False, destructive=True, idempotent=False, open_world=False),
+    examples=({"session_id": "s_01…"},),
+    run=_restart,
+)
+
+
+class ExportAnswer(Answer, frozen=True, kw_only=True):
+    """Where a session is to be had as a notebook."""
+
+    session_id: SessionId
+    executions: int
+    uri: str
+    """Of the resource."""
+    url: str
+    """Path on the server, for programs that have a credential."""
+
+
+async def _export(call: Call, asked: SessionArguments) -> Answered:
+    await reach_session(call, "history:read", asked.session_id)
+    session = await call.doors.manager.session(asked.session_id)
+    told = ExportAnswer(
+        session_id=session.id,
+        executions=session.executions,
+        uri=notebook_uri(session.id),
+        url=f"{call.doors.base_url}/sessions/{session.id}/notebook",
+    )
+    text = (
+        f"The session's {told.executions} executions as a notebook, with sources, outputs and "
+        f"images: the resource {told.uri}, or over HTTP GET {told.url}"
+    )
+    link = ResourceLink(
+        name=f"{session.id}.ipynb",
+        uri=told.uri,
+        title=None if session.title is None else cut(session.title, 200),
+        mime_type="application/x-ipynb+json",
+    )
+    return Answered(content=[TextContent(text=text), link], structured=told)
+
+
+EXPORT: Final = Tool(
+    name="export_notebook",
+    title="Export as a notebook",
+    description=(
+        "Get all that a session ran as a Jupyter notebook that runs again: its address, to read "
+        "or to hand to the person."
+    ),
+    scopes=("history:read",),
+    input=SessionArguments,
+    output=ExportAnswer,
+    hints=Hints(read_only=True, destructive=False, idempotent=True, open_world=False),
+    examples=({"session_id": "s_01…"},),
+    run=_export,
+)
+
+TOOLS: Final = (OPEN, LIST, RESTART, CLOSE, EXPORT)

@@ -1,0 +1,18 @@
+"""One server for all tests that only talk to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from living_notebook import desk
+from real_server import RealServer, gate, real_server
+from tools_bench import bench
+
+__all__ = ["bench", "desk", "gate"]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    with real_server(tmp_path_factory.mktemp("server")) as server:
+        yield server

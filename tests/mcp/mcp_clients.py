@@ -1,0 +1,96 @@
+"""Clients of MCP as others wrote them, and the server that they talk to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from filelock import FileLock
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult, TextContent
+from real_server import PROJECT, TOKEN, RealServer
+
+CLIENTS = Path(__file__).parent / "clients"
+NODE_MODULES = CLIENTS / "node_modules"
+
+LATEST = "2026-07-28"
+REVISIONS = ("2025-06-18", "2025-11-25", LATEST)
+
+SECONDS = 90.0
+
+
+def endpoint(server: RealServer) -> str:
+    return server.url.partition("?")[0] + "api/agent-exec/mcp"
+
+
+def stdio_command(server: RealServer, *more: str, token: str = TOKEN) -> dict[str, Any]:
+    """Return how a client that starts a process is configured."""
+    return {
+        "command": sys.executable,
+        "args": ["-m", "jupyter_agent_exec.cli", "mcp", "--quiet", *more],
+        "env": {
+            **server.environ,
+            "JUPYTER_AGENT_EXEC_URL": server.url.partition("?")[0],
+            "JUPYTER_AGENT_EXEC_TOKEN": token,
+        },
+    }
+
+
+def earlier_python() -> str:
+    """Return a Python with the SDK of before, which `make` sets up; else it is done now."""
+    folder = PROJECT / ".make" / "mcp-1"
+    folder.parent.mkdir(exist_ok=True)
+    python = folder / "bin" / "python"
+    done = folder / "done"
+    with FileLock(folder.with_suffix(".lock")):
+        if not done.exists():
+            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+            pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+            subprocess.run([*pip, "mcp>=1.20,<2"], check=True)
+            done.touch()
+    return str(python)
+
+
+def ran(command: list[str], **options: Any) -> Any:
+    """Run a client's script and return what it tells."""
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=SECONDS, check=False, **options
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@asynccontextmanager
+async def connected(
+    server: RealServer, mode: str = LATEST, *, token: str = TOKEN, **callbacks: Any
+) -> AsyncIterator[Client]:
+    """Connect with the official Python SDK."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http,
+        Client(
+            streamable_http_client(endpoint(server), http_client=http), mode=mode, **callbacks
+        ) as client,
+    ):
+        yield client
+
+
+async def opened(client: Client, **asked: Any) -> str:
+    """Open a session and return its id."""
+    answered = await client.call_tool("open_session", {"agent": "tester", **asked})
+    assert not answered.is_error, answered
+    return str(answered.structured_content["session"]["session_id"])
+
+
+def text_of(answered: CallToolResult) -> str:
+    """Return what a model reads first."""
+    block = answered.content[0]
+    assert isinstance(block, TextContent)
+    return block.text

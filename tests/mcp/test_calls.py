@@ -1,0 +1,344 @@
+"""What becomes of a call, whatever its tool does: values in, values out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    InputRequiredResult,
+    TextContent,
+)
+
+from jupyter_agent_exec.access.scopes import Caller, Scope
+from jupyter_agent_exec.errors import AgentExecError, SessionNotFound, Unauthenticated
+from jupyter_agent_exec.mcp.answering import ERROR_META, MAX_ANSWER_BYTES
+from jupyter_agent_exec.mcp.call import Asker, Call, Elicited, LogLevel
+from jupyter_agent_exec.mcp.calls import Calls
+from jupyter_agent_exec.mcp.revisions import AskFirst, LogLevels
+from jupyter_agent_exec.mcp.schemas import object_schema
+from jupyter_agent_exec.mcp.server import Guard
+from jupyter_agent_exec.mcp.tool import Answered, Hints, Tool
+from jupyter_agent_exec.models import Answer, OpenSession, Request, Session
+from jupyter_agent_exec.types import ExecutionId
+
+LOG = logging.getLogger("test")
+
+
+class Nothing(Request, frozen=True, kw_only=True):
+    pass
+
+
+class Told(Answer, frozen=True, kw_only=True):
+    text: str
+
+
+class Client:
+    """A client that can be asked, and remembers what it was told."""
+
+    can_elicit = True
+
+    def __init__(self, answer: Elicited | Exception | None = None) -> None:
+        self.heard: list[str] = []
+        self._answer = answer
+
+    async def progress(self, message: str, fraction: float | None) -> None:
+        self.heard.append(message)
+
+    async def log(self, level: LogLevel, text: str) -> None:
+        self.heard.append(text)
+
+    async def elicit(self, message: str, schema: dict[str, Any], state: str) -> Elicited:
+        if self._answer is None:
+            await asyncio.Event().wait()
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        assert self._answer is not None
+        return self._answer
+
+
+class Manager:
+    """Remembers what was cancelled."""
+
+    def __init__(self) -> None:
+        self.cancelled: list[str] = []
+
+    async def cancel(self, id: str, caller: Caller) -> None:
+        self.cancelled.append(id)
+        raise SessionNotFound("It is gone.")
+
+
+class Doors:
+    def __init__(self) -> None:
+        self.manager = Manager()
+
+
+class Gate:
+    """Who asks: their connection, their token, and what they were refused."""
+
+    def __init__(self) -> None:
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.denials: list[tuple[str, str, str]] = []
+        self.ended: AgentExecError | None = None
+
+    def asker(self) -> Asker:
+        return Asker(
+            caller=Caller(username="person", display_name="Person", access="full"),
+            owner="person",
+            authorize=self._authorize,
+            check_still=self._check_still,
+            note_denial=lambda error, method, tool: self.denials.append((error.code, method, tool)),
+            gone=self.gone,
+        )
+
+    async def _authorize(self, scope: Scope) -> None:
+        return None
+
+    def _check_still(self) -> None:
+        if self.ended is not None:
+            raise self.ended
+
+
+def tool(run: Callable[[Call, Any], Any]) -> Tool[Nothing]:
+    return Tool(
+        name="try",
+        title="Try",
+        description="For tests.",
+        scopes=("exec:scratch",),
+        input=Nothing,
+        output=Told,
+        hints=Hints(read_only=True, destructive=False, idempotent=True, open_world=False),
+        run=run,
+    )
+
+
+def made(gate: Gate, client: Client | None = None) -> Call:
+    doors: Any = Doors()
+    return Call(asker=gate.asker(), doors=doors, client=client or Client())
+
+
+async def result(
+    run: Callable[[Call, Any], Any], gate: Gate | None = None, *, client: Client | None = None
+) -> CallToolResult:
+    gate = gate or Gate()
+    calls = Calls(interrupts=False, log=LOG)
+    told = await calls.run(tool(run), made(gate, client), Nothing())
+    assert isinstance(told, CallToolResult)
+    return told
+
+
+def error_of(told: CallToolResult) -> dict[str, Any]:
+    assert told.is_error
+    assert told.structured_content is None
+    assert told.meta is not None
+    error: dict[str, Any] = told.meta[ERROR_META]
+    return error
+
+
+async def test_what_a_tool_answers_is_text_and_the_same_structured() -> None:
+    async def run(call: Call, asked: Nothing) -> Answered:
+        return Answered(content=[TextContent(text="yes")], structured=Told(text="yes"))
+
+    told = await result(run)
+    assert (told.is_error, told.structured_content) == (False, {"text": "yes"})
+
+
+async def test_no_word_of_an_unexpected_error_gets_out(caplog: pytest.LogCaptureFixture) -> None:
+    async def run(call: Call, asked: Nothing) -> Answered:
+        raise RuntimeError("a secret")
+
+    told = await result(run)
+    assert error_of(told)["code"] == "internal_error"
+    assert "a secret" not in told.model_dump_json()
+    assert "a secret" in caplog.text
+
+
+async def test_an_error_of_ours_says_what_to_do_and_is_noted() -> None:
+    async def run(call: Call, asked: Nothing) -> Answered:
+        raise SessionNotFound("There is no such session.", session_id="s_1")
+
+    gate = Gate()
+    told = await result(run, gate)
+    assert error_of(told) == {
+        "code": "session_not_found",
+        "message": "There is no such session.",
+        "detail": {"session_id": "s_1"},
+        "next": "List the sessions, or open one.",
+    }
+    assert gate.denials == [("session_not_found", "tools/call", "try")]
+
+
+async def test_an_answer_that_is_too_large_is_refused_rather_than_sent() -> None:
+    async def run(call: Call, asked: Nothing) -> Answered:
+        text = "\u00e9" * (MAX_ANSWER_BYTES // 2)
+        return Answered(content=[TextContent(text=text)], structured=Told(text=""))
+
+    told = await result(run)
+    assert error_of(told)["code"] == "payload_too_large"
+    assert len(told.model_dump_json()) < 10_000
+
+
+async def test_a_token_that_ended_meanwhile_gets_no_answer() -> None:
+    gate = Gate()
+
+    async def run(call: Call, asked: Nothing) -> Answered:
+        gate.ended = Unauthenticated("This agent token was revoked.")
+        return Answered(content=[TextContent(text="secret")], structured=Told(text="secret"))
+
+    told = await result(run, gate)
+    assert error_of(told)["code"] == "unauthenticated"
+    assert "secret" not in told.model_dump_json()
+
+
+@pytest.mark.parametrize("interrupts", [False, True])
+async def test_a_client_that_goes_ends_the_wait_and_not_the_work(interrupts: bool) -> None:
+    gate, reached = Gate(), asyncio.Event()
+    ended: list[str] = []
+
+    async def run(call: Call, asked: Nothing) -> Answered:
+        call.watched = ExecutionId("x_1")
+        reached.set()
+        try:
+            await call.until(asyncio.Event().wait())
+        finally:
+            await asyncio.sleep(0)
+            ended.append("tidied up")
+        raise AssertionError
+
+    call = made(gate)
+    calls = Calls(interrupts=interrupts, log=LOG)
+    running = asyncio.ensure_future(calls.run(tool(run), call, Nothing()))
+    await reached.wait()
+    gate.gone.set_result(None)
+    told = await running
+    assert isinstance(told, CallToolResult)
+    assert error_of(told)["code"] == "cancelled"
+    assert ended == ["tidied up"]
+    manager: Any = call.doors.manager
+    assert manager.cancelled == (["x_1"] if interrupts else [])
+
+
+async def test_what_has_begun_is_done_though_the_call_is_cancelled() -> None:
+    begun, may_end, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def run(call: Call, asked: Nothing) -> Answered:
+        begun.set()
+        await may_end.wait()
+        done.set()
+        return Answered(content=[], structured=Told(text=""))
+
+    calls = Calls(interrupts=False, log=LOG)
+    running = asyncio.ensure_future(calls.run(tool(run), made(Gate()), Nothing()))
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    may_end.set()
+    await calls.stop()
+    assert done.is_set()
+
+
+async def test_a_call_that_nobody_waits_for_tells_nothing_more() -> None:
+    client, gate = Client(), Gate()
+    call = made(gate, client)
+    await call.progress("before")
+    call.cancel()
+    await call.progress("after")
+    await call.log("info", "after")
+    assert client.heard == ["before"]
+
+
+async def test_a_question_ends_the_call_where_the_revision_wants_that() -> None:
+    params = ElicitRequestFormParams(message="May it?", requested_schema={"type": "object"})
+    question = InputRequiredResult(
+        input_requests={"question": ElicitRequest(params=params)}, request_state="x_1"
+    )
+
+    async def run(call: Call, asked: Nothing) -> Answered:
+        await call.elicit("May it?", {"type": "object"}, state="x_1")
+        raise AssertionError
+
+    calls = Calls(interrupts=False, log=LOG)
+    call = made(Gate(), Client(AskFirst(question)))
+    assert await calls.run(tool(run), call, Nothing()) is question
+
+
+async def test_a_question_ends_with_the_client() -> None:
+    gate, asked_now = Gate(), asyncio.Event()
+
+    async def run(call: Call, asked: Nothing) -> Answered:
+        asked_now.set()
+        await call.elicit("May it?", {"type": "object"}, state="x_1")
+        raise AssertionError
+
+    calls = Calls(interrupts=False, log=LOG)
+    running = asyncio.ensure_future(calls.run(tool(run), made(gate), Nothing()))
+    await asked_now.wait()
+    gate.gone.set_result(None)
+    told = await running
+    assert isinstance(told, CallToolResult)
+    assert error_of(told)["code"] == "cancelled"
+
+
+async def test_no_word_of_an_unexpected_error_gets_out_of_other_methods(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fails(_: Any) -> None:
+        raise RuntimeError("a secret")
+
+    context: Any = type("Context", (), {"method": "resources/read"})
+    with pytest.raises(MCPError) as raised:
+        await Guard(LOG)(context, fails)
+    assert (raised.value.code, raised.value.message) == (-32603, "Unhandled error")
+    assert "a secret" in caplog.text
+
+
+def test_log_levels_are_forgotten_oldest_first() -> None:
+    levels = LogLevels(2)
+    for session in ("a", "b", "c"):
+        levels.set(session, "error")
+    assert [levels.takes(session, "warning") for session in ("a", "b", "c")] == [True, False, False]
+    assert [levels.takes(None, level) for level in ("debug", "info")] == [False, True]  # type: ignore[arg-type]
+
+
+def test_a_schema_is_an_object_with_all_that_it_refers_to() -> None:
+    schema = object_schema(OpenSession, examples=({"agent": {"name": "analyst"}},))
+    assert schema["type"] == "object"
+    assert schema["examples"] == [{"agent": {"name": "analyst"}}]
+    assert {"Agent", "Limits", "ScratchTarget"} <= set(schema["$defs"])
+    assert object_schema(Nothing) == {**object_schema(Nothing), "type": "object"}
+    assert "OpenSession" not in object_schema(Session).get("$defs", {})
+    with pytest.raises(TypeError, match="no object"):
+        object_schema(list[int])
+
+
+async def test_a_client_whose_token_has_ended_is_told_nothing_more_of_how_a_call_goes() -> None:
+    async def progress(call: Call) -> None:
+        await call.progress("secret")
+
+    async def log(call: Call) -> None:
+        await call.log("info", "secret")
+
+    async def elicit(call: Call) -> None:
+        await call.elicit("secret", {}, state="s")
+
+    for tell in (progress, log, elicit):
+        gate, client = Gate(), Client(Elicited(action="accept", content={}))
+
+        async def run(
+            call: Call, asked: Nothing, gate: Gate = gate, tell: Callable[[Call], Any] = tell
+        ) -> Answered:
+            await call.progress("goes")
+            gate.ended = Unauthenticated("It was revoked.")
+            await tell(call)
+            raise AssertionError
+
+        assert error_of(await result(run, gate, client=client))["code"] == "unauthenticated"
+        assert client.heard == ["goes"]

@@ -1,0 +1,205 @@
+"""Each official client does the same things, in each revision that it speaks, and over stdio."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import StdioServerParameters
+from mcp.client import Client
+from mcp.client.stdio import stdio_client
+from mcp_clients import (
+    CLIENTS,
+    LATEST,
+    REVISIONS,
+    connected,
+    earlier_python,
+    endpoint,
+    opened,
+    ran,
+    stdio_command,
+    text_of,
+)
+from mcp_types import ElicitResult
+from real_server import TOKEN, RealServer, real_server
+
+Run = Callable[[str, str], Any]
+"""Runs a client's script, given a revision and what to do as JSON."""
+
+
+def typescript(sdk: str) -> Run:
+    script = str(CLIENTS / "typescript_client.mjs")
+    return lambda revision, asked: ran(["node", script, sdk, revision, asked])
+
+
+def earlier(revision: str, asked: str) -> Any:
+    return ran([earlier_python(), str(CLIENTS / "python1_client.py"), revision, asked])
+
+
+SCRIPTED: list[Any] = [
+    *(
+        pytest.param(typescript("client"), revision, id=f"client-{revision}")
+        for revision in REVISIONS
+    ),
+    pytest.param(typescript("sdk"), "2025-11-25", id="sdk-2025-11-25"),
+    *(pytest.param(earlier, revision, id=f"python1-{revision}") for revision in REVISIONS[:2]),
+]
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> dict[str, str]:
+    """Code that goes on when its client has heard of it, and a key for it."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    source = f"open({str(gate)!r}).read()\nprint('went on')"
+    return {"source": source, "gate": str(gate), "key": uuid.uuid4().hex}
+
+
+def check(told: dict[str, Any], revision: str) -> None:
+    assert told["revision"] == revision
+    assert {"open_session", "list_sessions", "execute", "get_execution"} <= set(told["tools"])
+    assert told["prompts"]
+    assert told["progress"] >= 1
+    assert "went on" in told["text"]
+    assert told["structured"]["status"] == "ok"
+    assert told["again"] == told["structured"]["execution_id"]
+    assert told["refused"]["is_error"] is True
+    assert told["refused"]["text"].startswith("session_not_found: ")
+    assert "went on" in told["read"]
+
+
+@pytest.mark.parametrize(("run", "revision"), SCRIPTED)
+def test_a_client_over_http(
+    server: RealServer, asked: dict[str, str], run: Run, revision: str
+) -> None:
+    where = {"url": endpoint(server), "token": TOKEN}
+    check(run(revision, json.dumps(where | asked)), revision)
+
+
+@pytest.mark.parametrize(("run", "revision"), SCRIPTED)
+def test_a_client_over_stdio(
+    server: RealServer, asked: dict[str, str], run: Run, revision: str
+) -> None:
+    where = {"command": stdio_command(server)}
+    check(run(revision, json.dumps(where | asked)), revision)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto", LATEST])
+@pytest.mark.parametrize("transport", ["http", "stdio"])
+async def test_the_newest_python_client(
+    server: RealServer, asked: dict[str, str], mode: str, transport: str
+) -> None:
+    progress: list[str | None] = []
+
+    async def heard(done: float, total: float | None, message: str | None) -> None:
+        if not progress:
+            await asyncio.to_thread(Path(asked["gate"]).write_text, "")
+        progress.append(message)
+
+    if transport == "http":
+        connecting: Any = connected(server, mode)
+    else:
+        parameters = StdioServerParameters(**stdio_command(server))
+        connecting = Client(stdio_client(parameters), mode=mode)
+    async with connecting as client:
+        revision = client.protocol_version
+        tools = [tool.name for tool in (await client.list_tools()).tools]
+        prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
+        session_id = await opened(client)
+        arguments = {
+            "session_id": session_id,
+            "source": asked["source"],
+            "idempotency_key": asked["key"],
+        }
+        first = await client.call_tool("execute", arguments, progress_callback=heard)
+        again = await client.call_tool("execute", arguments)
+        refused = await client.call_tool("execute", {"session_id": "s_nothing", "source": "1"})
+        structured = first.structured_content
+        read = await client.read_resource(
+            f"jupyter-agent-exec://executions/{structured['execution_id']}"
+        )
+        await client.call_tool("close_session", {"session_id": session_id})
+    check(
+        {
+            "revision": revision,
+            "tools": tools,
+            "prompts": prompts,
+            "progress": len(progress),
+            "text": text_of(first),
+            "structured": structured,
+            "again": again.structured_content["execution_id"],
+            "refused": {"is_error": refused.is_error, "text": text_of(refused)},
+            "read": getattr(read.contents[0], "text", ""),
+        },
+        "2025-11-25" if mode == "legacy" else LATEST,
+    )
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+@pytest.mark.parametrize("transport", ["http", "stdio"])
+def test_the_inspectors_command_line(
+    server: RealServer, tmp_path: Path, era: str, transport: str
+) -> None:
+    inspector = str(CLIENTS / "node_modules" / ".bin" / "mcp-inspector")
+    if transport == "http":
+        where = [endpoint(server), "--transport", "http"]
+        where += ["--header", f"Authorization: Bearer {TOKEN}"]
+    else:
+        config = tmp_path / "mcp.json"
+        config.write_text(json.dumps({"mcpServers": {"jupyter": stdio_command(server)}}))
+        where = ["--config", str(config), "--server", "jupyter"]
+    asked = ["--quiet", "--protocol-era", era, "--method"]
+
+    def inspect(*more: str) -> Any:
+        done = subprocess.run(
+            [inspector, "--cli", *asked, *more, *where],
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    assert "execute" in [tool["name"] for tool in inspect("tools/list")["tools"]]
+    listed = inspect("tools/call", "--tool-name", "list_sessions")
+    assert "sessions" in listed["structuredContent"]
+
+
+@pytest.mark.parametrize("mode", ["legacy", LATEST])
+@pytest.mark.parametrize("transport", ["http", "stdio"])
+async def test_a_person_is_asked_through_their_client(
+    asking_server: RealServer, mode: str, transport: str
+) -> None:
+    questions: list[str] = []
+
+    async def ask(context: Any, params: Any) -> ElicitResult:
+        questions.append(params.message)
+        return ElicitResult(action="accept", content={"decision": "Run it"})
+
+    if transport == "http":
+        connecting: Any = connected(asking_server, mode, elicitation_callback=ask)
+    else:
+        parameters = StdioServerParameters(**stdio_command(asking_server))
+        connecting = Client(stdio_client(parameters), mode=mode, elicitation_callback=ask)
+    async with connecting as client:
+        session_id = await opened(client)
+        arguments = {"session_id": session_id, "source": "6 * 7"}
+        answered = await client.call_tool("execute", arguments)
+        await client.call_tool("close_session", {"session_id": session_id})
+    assert "42" in text_of(answered)
+    assert len(questions) == 1
+    assert "6 * 7" in questions[0]
+
+
+@pytest.fixture(scope="module")
+def asking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    with real_server(tmp_path_factory.mktemp("asking"), approval={"scratch": "always"}) as server:
+        yield server

@@ -1,0 +1,76 @@
+"""Waiting for an execution that goes on while its client leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from jupyter_agent_exec.mcp.call import Call, Gone
+from jupyter_agent_exec.mcp.following import until_finished
+from jupyter_agent_exec.types import ExecutionId
+
+
+class Execution:
+    """One that goes on, silently."""
+
+    input = None
+    waiting_for = None
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.finished, self.asked = loop.create_future(), loop.create_future()
+        self.asked.set_result(None)  # nobody waits for the first that is told
+
+    @contextmanager
+    def watching(self) -> Iterator[asyncio.Event]:
+        yield asyncio.Event()
+
+    def changes(self, version: int) -> tuple[int, list[Any]]:
+        return version, []
+
+
+class Doors:
+    """Of a server with one execution."""
+
+    def __init__(self) -> None:
+        self.manager = self
+
+    def watching(self, id: str) -> tuple[None, Execution]:
+        return None, Execution()
+
+
+class Client:
+    """One that leaves as soon as it is told anything."""
+
+    def __init__(self) -> None:
+        self.told = asyncio.Event()
+
+    async def progress(self, message: str, fraction: float | None) -> None:
+        self.told.set()
+
+
+class Asker:
+    """Somebody with a person's credential."""
+
+    caller = None
+
+    def check_still(self) -> None:
+        """Find nothing."""
+
+
+async def test_a_client_that_leaves_leaves_nothing_that_waits() -> None:
+    client = Client()
+    call = Call(asker=Asker(), doors=Doors(), client=client)  # type: ignore[arg-type]
+    waits = asyncio.ensure_future(until_finished(call, ExecutionId("x_1"), 60))
+    await client.told.wait()
+    call.cancel()
+    with pytest.raises(Gone):
+        await waits
+    assert call.watched == "x_1"
+    for _ in range(3):  # what was cancelled ends
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -1,0 +1,293 @@
+"""Images as they are shown to a model."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image, ImageDraw
+
+from jupyter_agent_exec.mcp import budget, pictures, svg_render
+from jupyter_agent_exec.mcp.pictures import NotShown, Picture, picture
+from jupyter_agent_exec.text import FoundImage, images
+
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {}>{}</svg>'
+)
+
+
+def found(data: bytes | str, mimetype: str = "image/png") -> FoundImage:
+    text = data if isinstance(data, str) else base64.b64encode(data).decode()
+    output = {"output_type": "display_data", "data": {mimetype: text}, "metadata": {}}
+    return images([output])[0]
+
+
+def saved(image: Image.Image, format: str = "PNG", **options: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, format, **options)
+    return file.getvalue()
+
+
+def noise(width: int, height: int, mode: str = "RGB") -> Image.Image:
+    return Image.frombytes(mode, (width, height), os.urandom(width * height * len(mode)))
+
+
+def shown(data: bytes | str, mimetype: str = "image/png") -> Picture:
+    made = picture(found(data, mimetype))
+    assert isinstance(made, Picture), made
+    return made
+
+
+def why_not(data: bytes | str, mimetype: str = "image/png") -> str:
+    made = picture(found(data, mimetype))
+    assert isinstance(made, NotShown), made
+    return made.why
+
+
+def decoded(made: Picture) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(made.data)))
+
+
+@pytest.mark.parametrize("format", ["PNG", "JPEG"])
+def test_a_small_image_is_shown_as_it_is(format: str) -> None:
+    data = saved(noise(64, 48), format)
+    made = shown(data, f"image/{format.lower()}")
+    assert base64.b64decode(made.data) == data
+    assert (made.mimetype, made.note) == (f"image/{format.lower()}", None)
+    assert (made.width, made.height) == (64, 48)
+
+
+def test_a_large_plot_is_scaled_down_and_stays_png() -> None:
+    plot = Image.new("RGB", (4000, 2400), "white")
+    ImageDraw.Draw(plot).line((0, 0, 4000, 2400), "black", 9)
+    made = shown(saved(plot))
+    assert made.mimetype == "image/png"
+    assert decoded(made).size == (made.width, made.height) == (1568, 941)
+    assert made.note == "scaled down from 4000×2400"
+
+
+def test_noise_becomes_a_jpeg_within_the_budget() -> None:
+    made = shown(saved(noise(2000, 1000), compress_level=1))
+    assert made.mimetype == "image/jpeg"
+    assert len(made.data) <= budget.PICTURE
+    assert decoded(made).format == "JPEG"
+    assert made.width < budget.LONGEST_SIDE
+
+
+def test_what_is_transparent_is_white_as_jpeg() -> None:
+    image = noise(800, 800, "RGBA")
+    image.paste((10, 20, 30, 0), (0, 0, 400, 800))
+    made = shown(saved(image, compress_level=1))
+    assert made.mimetype == "image/jpeg"
+    assert min(decoded(made).convert("RGB").getpixel((made.width // 8, 10))) > 240
+
+
+@pytest.mark.parametrize(
+    ("format", "mode"),
+    [
+        *(("PNG", mode) for mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")),
+        *(("JPEG", mode) for mode in ("1", "L", "RGB", "CMYK")),
+        *(("GIF", mode) for mode in ("1", "L", "P", "RGB", "RGBA")),
+        *(("WEBP", mode) for mode in ("L", "RGB", "RGBA")),
+        *(("BMP", mode) for mode in ("1", "L", "P", "RGB", "RGBA")),
+    ],
+)
+def test_every_mode_that_a_format_holds_is_shown(format: str, mode: str) -> None:
+    data = saved(Image.new(mode, (1600, 20)), format)
+    made = shown(data, f"image/{format.lower()}")
+    assert decoded(made).size == (1568, 20)
+
+
+def test_of_an_animation_the_first_frame_is_shown() -> None:
+    frames = [Image.new("RGB", (40, 30), color) for color in ("red", "green", "blue")]
+    data = saved(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    made = shown(data, "image/gif")
+    assert made.note == "the first of 3 frames"
+    assert decoded(made).convert("RGB").getpixel((5, 5)) == (255, 0, 0)
+
+
+def test_a_photo_is_shown_upright() -> None:
+    image = Image.new("RGB", (2000, 500), "red")
+    exif = image.getexif()
+    exif[0x0112] = 6  # turned by 90 degrees
+    made = shown(saved(image, "JPEG", exif=exif), "image/jpeg")
+    assert made.height > made.width
+
+
+@pytest.mark.parametrize("keep", [0.2, 0.5, 0.95])
+@pytest.mark.parametrize("format", ["PNG", "JPEG", "GIF", "WEBP", "BMP"])
+def test_an_image_that_is_cut_off_is_told_not_shown(format: str, keep: float) -> None:
+    data = saved(noise(300, 200), format)
+    made = picture(found(data[: int(len(data) * keep)], f"image/{format.lower()}"))
+    assert isinstance(made, NotShown)
+    assert "damaged" in made.why
+
+
+@pytest.mark.parametrize("data", [b"\0", b"GIF89a", b"no image at all", b"%PDF-1.7\n"])
+def test_what_is_no_image_is_told(data: bytes) -> None:
+    assert "damaged" in why_not(data)
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    check = zlib.crc32(kind + data).to_bytes(4, "big")
+    return len(data).to_bytes(4, "big") + kind + data + check
+
+
+def bomb(width: int, height: int) -> bytes:
+    """A PNG of a few kB that takes gigabytes when it is decoded."""
+    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + b"\x08\x02\0\0\0"
+    rows = zlib.compress(bytes(1_000_000), 9)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize("size", [(50_000, 50_000), (8_000, 6_000)])
+def test_a_decompression_bomb_is_not_decoded(size: tuple[int, int]) -> None:
+    assert "too large to be decoded" in why_not(bomb(*size))
+
+
+def test_a_bomb_whose_size_is_not_known_before_is_not_decoded_either() -> None:
+    image = FoundImage(
+        mimetype="image/png", width=None, height=None, data=bomb(50_000, 50_000), output=0
+    )
+    made = picture(image)
+    assert isinstance(made, NotShown)
+    assert "too large to be decoded" in made.why
+
+
+def test_data_beyond_the_limit_is_not_looked_at() -> None:
+    data = saved(noise(10, 10)) + bytes(budget.ENCODED_BYTES)
+    assert "not looked at" in why_not(data)
+
+
+def test_all_pictures_together_are_within_the_budget() -> None:
+    image = found(saved(noise(1000, 700), compress_level=1))
+    made = pictures.pictures([image] * 6)
+    sizes = [len(each.data) for each in made if isinstance(each, Picture)]
+    assert len(sizes) == budget.PICTURES
+    assert sum(sizes) <= budget.ALL_PICTURES
+    assert max(sizes) <= budget.PICTURE
+    assert [type(each) for each in made[4:]] == [NotShown, NotShown]
+
+
+def test_without_pillow_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = saved(noise(10, 10))
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert "Pillow" in why_not(data)
+
+
+# -- SVG ---------------------------------------------------------------------------------------
+
+
+def test_an_svg_is_drawn() -> None:
+    square = '<rect width="50" height="50" fill="#ff0000"/>'
+    made = shown(SVG.format('width="100" height="50"', square), "image/svg+xml")
+    assert made.note == "drawn from SVG"
+    drawn = decoded(made).convert("RGBA")
+    assert drawn.size == (100, 50)
+    assert drawn.getpixel((10, 10)) == (255, 0, 0, 255)
+    assert drawn.getpixel((90, 10))[3] == 0
+
+
+@pytest.mark.parametrize("size", ['width="100000" height="90000"', 'viewBox="0 0 9e9 9"', ""])
+def test_a_drawn_svg_is_never_too_large(size: str) -> None:
+    made = shown(SVG.format(size, '<rect width="5" height="5"/>'), "image/svg+xml")
+    assert max(made.width, made.height) <= budget.LONGEST_SIDE
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A picture that stands in a file of the server's."""
+    path = tmp_path / "secret.png"
+    Image.new("RGB", (20, 20), "blue").save(path)
+    return path
+
+
+@pytest.mark.parametrize("attribute", ["href", "xlink:href"])
+@pytest.mark.parametrize("address", ["{}", "file://{}", " {}"])
+def test_an_svg_shows_no_file_of_the_server(attribute: str, address: str, secret: Path) -> None:
+    shows = f'<image width="20" height="20" {attribute}="{address.format(secret)}"/>'
+    made = shown(SVG.format('width="20" height="20"', shows), "image/svg+xml")
+    assert decoded(made).convert("RGBA").getpixel((10, 10))[3] == 0
+
+
+def test_an_svg_within_an_svg_shows_no_file_either(secret: Path) -> None:
+    inner = SVG.format('width="20" height="20"', f'<image width="20" height="20" href="{secret}"/>')
+    data = base64.b64encode(inner.encode()).decode()
+    outer = f'<image width="20" height="20" href="data:image/svg+xml;base64,{data}"/>'
+    made = shown(SVG.format('width="20" height="20"', outer), "image/svg+xml")
+    assert decoded(made).convert("RGBA").getpixel((10, 10))[3] == 0
+
+
+def test_an_image_that_an_svg_itself_holds_is_drawn(secret: Path) -> None:
+    data = base64.b64encode(secret.read_bytes()).decode()
+    shows = f'<image width="20" height="20" href="data:image/png;base64,{data}"/>'
+    made = shown(SVG.format('width="20" height="20"', shows), "image/svg+xml")
+    assert decoded(made).convert("RGBA").getpixel((10, 10)) == (0, 0, 255, 255)
+
+
+def test_references_to_elsewhere_are_taken_out_of_an_svg() -> None:
+    body = (
+        '<image href="file:///etc/passwd"/><image xlink:href="http://example.org/x.png"/>'
+        '<use href="/etc/passwd#a"/><use href="#here"/><a href="https://example.org">t</a>'
+        '<image href="data:image/svg+xml;base64,AAAA"/><image href="data:text/html,example.org"/>'
+    )
+    kept = svg_render.without_references(SVG.format("", body))
+    assert "passwd" not in kept
+    assert "example.org" not in kept
+    assert "data:" not in kept
+    assert "#here" in kept
+
+
+@pytest.mark.parametrize(
+    "svg",
+    [
+        '<!DOCTYPE svg [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + SVG.format("", "&a;"),
+        '<!DOCTYPE svg [<!ENTITY a "x"><!ENTITY b "&a;&a;">]>' + SVG.format("", "&b;"),
+        "<svg",
+        "<p>no svg</p>",
+        '<svg xmlns="http://www.w3.org/2000/svg"><rect></svg>',
+    ],
+)
+def test_what_is_no_plain_svg_is_told(svg: str) -> None:
+    assert "cannot be drawn" in why_not(svg, "image/svg+xml")
+
+
+def test_an_svg_that_takes_for_ever_is_given_up() -> None:
+    nested = '<g id="a0"><rect width="1" height="1"/></g>' + "".join(
+        f'<g id="a{i}">' + f'<use href="#a{i - 1}"/>' * 20 + "</g>" for i in range(1, 12)
+    )
+    made = picture(found(SVG.format('width="9" height="9"', nested), "image/svg+xml"))
+    assert isinstance(made, NotShown)
+
+
+def test_an_svg_that_is_too_long_is_not_drawn() -> None:
+    text = SVG.format('width="9" height="9"', "<g/>" * (budget.SVG_BYTES // 4))
+    assert "is not drawn" in why_not(text, "image/svg+xml")
+
+
+def test_without_a_library_svg_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    assert "resvg-py is not installed" in why_not(SVG.format("", ""), "image/svg+xml")
+
+
+def test_the_renderer_needs_nothing_of_the_package() -> None:
+    request = {"svg": SVG.format('width="9" height="9"', ""), "width": 9, "height": 9}
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", svg_render.__file__],
+        input=json.dumps(
+            {**request, "path": [p for p in sys.path if "site-packages" in p or "lib" in p]}
+        ).encode(),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.startswith(b"\x89PNG")

@@ -1,0 +1,146 @@
+"""What is told of an execution, of records as they may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from mcp_types import TextContent
+from tools_bench import size
+
+from jupyter_agent_exec import errors
+from jupyter_agent_exec.mcp import budget
+from jupyter_agent_exec.mcp.answering import Failure, refusal
+from jupyter_agent_exec.mcp.results import ExecutionAnswer, cut, execution_answer, fitting
+from jupyter_agent_exec.models import Agent, Chain, Omitted, Value, WaitingFor
+from jupyter_agent_exec.records import ExecutionRecord
+from jupyter_agent_exec.types import Digest, ExecutionId, SessionId
+
+RECORD = ExecutionRecord(
+    id=ExecutionId("x_1"),
+    session_id=SessionId("s_1"),
+    seq=3,
+    init=False,
+    status="ok",
+    reason=None,
+    source="1",
+    agent=Agent(name="analyst"),
+    username="ada",
+    timeout=None,
+    kernel=None,
+    execution_count=3,
+    outputs=[],
+    blobs=(),
+    error=None,
+    accepted_at="2026-11-21T09:00:00.000Z",
+    started_at="2026-11-21T09:00:00.000Z",
+    finished_at="2026-11-21T09:00:01.500Z",
+    outputs_complete=True,
+    omitted=Omitted(),
+    interrupt_ignored=False,
+    text=None,
+    text_bytes=0,
+    omitted_text_bytes=0,
+    entry_hash=None,
+    chain=Chain(head=Digest("0" * 64), length=1),
+)
+
+
+async def told(**changed: Any) -> tuple[str, ExecutionAnswer]:
+    """Return what a model reads first of a record, and what is structured."""
+    answered = await execution_answer(msgspec.structs.replace(RECORD, **changed))
+    first = answered.content[0]
+    assert isinstance(first, TextContent)
+    assert isinstance(answered.structured, ExecutionAnswer)
+    return first.text, answered.structured
+
+
+@pytest.mark.parametrize(
+    ("waiting_for", "said"),
+    [
+        (None, "It waits; do not send it again."),
+        (("agent", "other"), "behind another agent (other)"),
+        (("person", None), "while a person runs code"),
+        (("kernel", None), "for its kernel to be ready"),
+        (("pause", None), "since a person has paused all agents"),
+    ],
+)
+async def test_what_waits_says_behind_whom(
+    waiting_for: tuple[Any, str | None] | None, said: str
+) -> None:
+    behind = None
+    if waiting_for is not None:
+        who, agent = waiting_for
+        behind = WaitingFor(who=who, agent=agent, execution_id=None, since=None)
+    text, structured = await told(status="queued", finished_at=None, waiting_for=behind)
+    assert said in text
+    assert 'get_execution(execution_id="x_1", wait=30)' in text
+    assert structured.finished is False
+
+
+async def test_a_status_that_is_not_well_says_why_and_when() -> None:
+    text, structured = await told(status="kernel_died", reason="The kernel ended: signal 9.")
+    assert "[The kernel ended: signal 9.]" in text
+    assert text.endswith("[execution x_1 (#3): kernel_died, 1.50 s]")
+    assert structured.duration == 1.5
+
+
+async def test_what_was_not_kept_is_told_exactly() -> None:
+    omitted = Omitted(bytes=1234567, lines=5)
+    text, structured = await told(outputs_complete=False, omitted=omitted)
+    assert "[1,234,567 bytes of output were not kept]" in text
+    assert structured.omitted == omitted
+    text, _ = await told(omitted=omitted, text=Digest("0" * 64))
+    assert 'are not in the cell; get_execution(execution_id="x_1", offset=0)]' in text
+
+
+async def test_values_share_their_room() -> None:
+    large = Value(status="ok", json=["é" * 50] * 5000)
+    values = {"small": Value(status="ok", json=1), "large": large}
+    values["error"] = Value(status="error", ename="E" * 5000, evalue="v" * 500_000)
+    values["table"] = Value(status="ok", type="DataFrame", dtypes={"c" * 90_000: "int64"})
+    text, structured = await told(values=values)
+    assert structured.values is not None
+    assert structured.values["small"] == Value(status="ok", json=1)
+    shortened = structured.values["large"]
+    assert shortened.truncated is True
+    assert shortened.repr is not None
+    assert shortened.repr.startswith('["ééé')
+    assert "characters left out]" in shortened.repr
+    assert structured.values["error"].status == "error"
+    assert structured.values["table"].type == "DataFrame"
+    assert len(msgspec.json.encode(structured.values)) <= budget.VALUES_BYTES * 1.1
+    assert len(text) <= budget.VALUES_BYTES * 1.1
+    assert "small = 1" in text
+
+
+async def test_a_hundred_large_values_are_still_told() -> None:
+    values = {f"{i:03}" + "n" * 197: Value(status="ok", json="\0" * 9000) for i in range(100)}
+    text, structured = await told(values=values)
+    assert structured.values is not None
+    assert list(structured.values) == list(values)
+    assert len(msgspec.json.encode(structured)) < 100_000
+    assert len(msgspec.json.encode(text)) < 100_000
+
+
+def test_a_list_is_cut_where_its_room_ends_and_has_at_least_one_item() -> None:
+    assert fitting([], 10) == []
+    assert fitting(["a" * 100, "b"], 10) == ["a" * 100]
+    assert fitting(["aaa", "bbb", "ccc"], 12) == ["aaa", "bbb"]
+    assert fitting(["aaa", "bbb"], 12) == ["aaa", "bbb"]
+
+
+def test_a_text_that_is_cut_says_how_much_is_missing() -> None:
+    assert cut("abc", 3) == "abc"
+    assert cut("abcdef", 3) == "abc[… 3 characters left out]"
+
+
+def test_a_refusal_is_far_below_a_mebibyte_too() -> None:
+    huge = {"cells": [{"source": "é" * 1000}] * 5000, "field": "hash"}
+    result = refusal(Failure.of(errors.DocumentChanged("It has changed. " + "m" * 90_000, **huge)))
+    assert size(result) < 50_000
+    (first,) = result.content
+    assert isinstance(first, TextContent)
+    assert first.text.startswith("document_changed: It has changed. ")
+    assert '{"field":"hash","left_out":["cells"]}' in first.text

@@ -1,0 +1,95 @@
+"""Tools as the official client sees them: questions to its person, pictures, large answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from mcp_clients import LATEST, connected, opened, text_of
+from mcp_types import ElicitRequestParams, ElicitResult, ImageContent
+from real_server import RealServer, real_server
+
+MODES = pytest.mark.parametrize("mode", ["legacy", LATEST])
+
+PRINTS_AND_SHOWS = """
+import io, os, time
+from IPython.display import Image, display
+from PIL import Image as Picture
+print('\\x01é"' * 500_000)
+for i in range(6):
+    file = io.BytesIO()
+    Picture.frombytes('RGB', (600, 450), os.urandom(600 * 450 * 3)).save(file, 'PNG')
+    display(Image(file.getvalue()))
+time.sleep(1)
+"""
+
+
+@pytest.fixture(scope="module")
+def asking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    """A server where a person has to approve everything."""
+    folder = tmp_path_factory.mktemp("asking")
+    with real_server(folder, approval={"scratch": "always"}) as server:
+        yield server
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (ElicitResult(action="accept", content={"decision": "Run it"}), "ok"),
+        (ElicitResult(action="decline"), "rejected"),
+    ],
+)
+async def test_the_clients_person_decides(
+    asking_server: RealServer, mode: str, answer: ElicitResult, status: str
+) -> None:
+    asked: list[str] = []
+
+    async def person(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        return answer
+
+    async with connected(asking_server, mode, elicitation_callback=person) as client:
+        session_id = await opened(client)
+        source = "n = globals().get('n', 0) + 1\nprint('ran', n)"
+        told = await client.call_tool("execute", {"session_id": session_id, "source": source})
+        assert told.structured_content["status"] == status
+        assert told.structured_content["seq"] == 1
+        assert ("ran 1" in text_of(told)) == (status == "ok")
+        await client.call_tool("close_session", {"session_id": session_id})
+    (message,) = asked
+    assert source in message
+
+
+@MODES
+async def test_a_client_that_asks_nobody_is_told_to_wait(
+    asking_server: RealServer, mode: str
+) -> None:
+    async with connected(asking_server, mode) as client:
+        session_id = await opened(client)
+        asked = {"session_id": session_id, "source": "1", "wait": 0}
+        told = await client.call_tool("execute", asked)
+        assert told.structured_content["status"] == "awaiting_approval"
+        assert "A person has to let it run" in text_of(told)
+        await client.call_tool("close_session", {"session_id": session_id})
+
+
+@MODES
+async def test_the_largest_answer_arrives_after_progress(server: RealServer, mode: str) -> None:
+    heard: list[str | None] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        heard.append(message)
+
+    async with connected(server, mode) as client:
+        session_id = await opened(client)
+        asked = {"session_id": session_id, "source": PRINTS_AND_SHOWS, "wait": 60}
+        told = await client.call_tool("execute", asked, progress_callback=progress)
+        assert heard
+        assert sum(isinstance(block, ImageContent) for block in told.content) == 4
+        assert told.structured_content["status"] == "ok"
+        original = told.structured_content["images"][0]["uri"]
+        with pytest.raises(Exception, match="too large for MCP"):
+            await client.read_resource(original)
+        await client.call_tool("close_session", {"session_id": session_id})

@@ -1,0 +1,93 @@
+"""The page about the tools says what the tools say, and all of it makes sense to a model."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from jupyter_agent_exec.access.reading import read_arguments
+from jupyter_agent_exec.mcp import budget
+from jupyter_agent_exec.mcp.prompts import PROMPTS
+from jupyter_agent_exec.mcp.resources import TEMPLATES
+from jupyter_agent_exec.mcp.schemas import object_schema
+from jupyter_agent_exec.mcp.tool import Tool
+from jupyter_agent_exec.mcp.tools import TOOLS
+
+PAGE = Path(__file__).parents[2] / "docs" / "mcp-tools.md"
+
+EVERY_TOOL = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+
+
+def described(tool: Tool[Any]) -> str:
+    """Return the section of the page about a tool."""
+    schema = object_schema(tool.input)
+    required = schema.get("required", [])
+    lines = [f"### {tool.name}", "", tool.description, ""]
+    hints = [
+        "changes nothing" if tool.hints.read_only else "changes things",
+        *(["may remove or replace"] if tool.hints.destructive else []),
+        *(["may be repeated"] if tool.hints.idempotent else []),
+    ]
+    lines.append(f"Scopes: any of {', '.join(f'`{s}`' for s in tool.scopes)}; {', '.join(hints)}.")
+    if schema["properties"]:
+        lines += ["", "| argument | |", "| --- | --- |"]
+    for name, one in schema["properties"].items():
+        default = "required" if name in required else f"default `{json.dumps(one.get('default'))}`"
+        said = one.get("description", "")
+        lines.append(f"| `{name}` | {f'{said} ' if said else ''}({default}) |")
+    lines += ["", "```json", *(json.dumps(each, ensure_ascii=False) for each in tool.examples)]
+    return "\n".join([*lines, "```"])
+
+
+@EVERY_TOOL
+def test_the_page_says_what_the_tool_says(tool: Tool[Any]) -> None:
+    assert described(tool) in PAGE.read_text()
+
+
+def test_the_page_has_no_tool_resource_or_prompt_too_many_or_too_few() -> None:
+    page = PAGE.read_text()
+    assert re.findall(r"^### (\w+)$", page, re.MULTILINE) == [tool.name for tool in TOOLS]
+    for template in TEMPLATES:
+        assert f"`{template.uri_template}`" in page
+    for prompt in PROMPTS:
+        assert f"`{prompt.name}`" in page
+    for number in (budget.TEXT, budget.LONGEST_SIDE, budget.PICTURES):
+        assert f"{number:,}" in page or str(number) in page
+
+
+@EVERY_TOOL
+def test_examples_are_arguments_that_the_tool_takes(tool: Tool[Any]) -> None:
+    validator = Draft202012Validator(object_schema(tool.input))
+    assert tool.examples
+    for example in tool.examples:
+        validator.validate(example)
+        read_arguments(example, tool.input)
+
+
+@EVERY_TOOL
+def test_a_tool_is_described_shortly_and_its_schemas_are_valid(tool: Tool[Any]) -> None:
+    assert 20 < len(tool.description) < 500
+    assert tool.description.endswith(".")
+    for model in (tool.input, tool.output):
+        Draft202012Validator.check_schema(object_schema(model))
+    assert len(json.dumps(object_schema(tool.input))) < 5000
+    assert not (tool.hints.read_only and tool.hints.destructive)
+
+
+def test_all_tools_together_leave_a_model_room() -> None:
+    told = [tool.description + json.dumps(object_schema(tool.input)) for tool in TOOLS]
+    assert len(TOOLS) <= 18
+    assert sum(map(len, told)) < 25_000
+
+
+@EVERY_TOOL
+def test_every_session_is_named_in_the_call(tool: Tool[Any]) -> None:
+    required = object_schema(tool.input).get("required", [])
+    for name in ("session_id", "execution_id"):
+        if name in tool.input.__struct_fields__:
+            assert name in required

@@ -1,0 +1,324 @@
+"""Running code by tools, and what is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from mcp_types import ImageContent, ResourceLink, TextContent
+from real_server import Gate
+from tools_bench import Bench, size
+
+from jupyter_agent_exec import errors
+from jupyter_agent_exec.mcp import budget
+from jupyter_agent_exec.mcp.call import Gone
+
+PLOT = """
+import base64, io, struct, zlib
+from IPython.display import display, Image, SVG
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+def png(width, height, row=None):
+    row = row or (lambda: b"\\xff\\x80\\x00" * width)
+    rows = zlib.compress(b"".join(b"\\0" + row() for _ in range(height)))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    body = chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    return b"\\x89PNG\\r\\n\\x1a\\n" + body
+"""
+
+
+async def test_code_that_runs_is_told_as_text_first(bench: Bench) -> None:
+    session = await bench.open()
+    result = await bench.whole("execute", session_id=session, source="print('seen')\n1 + 1")
+    told = result.structured_content
+    assert told["text"] == "seen\n2"
+    assert (told["status"], told["finished"], told["seq"]) == ("ok", True, 1)
+    assert told["kernel"]["restarted"] is False
+    (text,) = result.content
+    assert isinstance(text, TextContent)
+    assert text.text.startswith(f"seen\n2\n[execution {told['execution_id']} (#1): ok, ")
+
+
+async def test_an_error_is_a_result_with_its_traceback(bench: Bench) -> None:
+    session = await bench.open()
+    told = await bench.run(session, "def f():\n    return 1 / 0\nf()")
+    assert told["status"] == "error"
+    assert told["error"] == {"ename": "ZeroDivisionError", "evalue": "division by zero"}
+    assert "return 1 / 0" in told["text"]
+    assert "\x1b" not in told["text"]
+
+
+async def test_nothing_that_was_printed_is_said(bench: Bench) -> None:
+    session = await bench.open()
+    assert "no output" in await bench.text("execute", session_id=session, source="x = 1")
+
+
+async def test_the_same_key_gets_the_same_execution_whatever_the_wait(bench: Bench) -> None:
+    session = await bench.open()
+    source = "n = globals().get('n', 0) + 1\nn"
+    first = await bench.run(session, source, idempotency_key="a", wait=30)
+    again = await bench.run(session, source, idempotency_key="a", wait=10)
+    assert first["execution_id"] == again["execution_id"]
+    assert again["text"] == "1"
+    with pytest.raises(errors.IdempotencyConflict):
+        await bench.run(session, "2", idempotency_key="a")
+
+
+async def test_a_restart_is_told_with_the_next_execution(bench: Bench) -> None:
+    session = await bench.open()
+    await bench.run(session, "x = 1")
+    await bench.call("restart_kernel", session_id=session)
+    told = await bench.run(session, "'x' in globals()")
+    assert told["kernel"]["restarted"] is True
+    assert told["kernel"]["reason"] == "restarted"
+    assert told["text"].startswith("False\n[The kernel is a fresh one")
+
+
+async def test_values_come_as_json(bench: Bench) -> None:
+    session = await bench.open()
+    values = {"n": "1 + 1", "names": "['a', 'b']", "bad": "1 / 0"}
+    result = await bench.whole("execute", session_id=session, source="x = 1", values=values)
+    told = result.structured_content["values"]
+    assert told["n"] == {"status": "ok", "json": 2}
+    assert told["names"]["json"] == ["a", "b"]
+    assert told["bad"]["ename"] == "ZeroDivisionError"
+    first = result.content[0]
+    assert isinstance(first, TextContent)
+    assert 'n = 2\nnames = ["a","b"]\nbad = ZeroDivisionError' in first.text
+
+
+async def test_a_long_text_is_cut_and_read_on_with_a_tool(bench: Bench) -> None:
+    session = await bench.open()
+    told = await bench.run(session, "for i in range(20_000): print('line', i)")
+    assert len(told["text"]) < budget.TEXT + 200
+    note = told["text"].split("[… ")[1].split(" …]")[0]
+    call = f'get_execution(execution_id="{told["execution_id"]}", offset='
+    assert f"characters left out; {call}" in note
+    offset = int(note.rpartition("offset=")[2].rstrip(")"))
+    head = told["text"].split("[… ")[0]
+    part = (await bench.call("get_execution", execution_id=told["execution_id"], offset=offset))[
+        "part"
+    ]
+    assert head + part["text"] == "".join(f"line {i}\n" for i in range(20_000))[: offset + 20_000]
+    assert part["next_offset"] == offset + len(part["text"])
+
+
+async def test_a_text_is_searched(bench: Bench) -> None:
+    session = await bench.open()
+    told = await bench.run(session, "for i in range(5000): print('line', i)")
+    asked = {"execution_id": told["execution_id"], "grep": "9{3}$"}
+    found = await bench.call("get_execution", **asked)
+    assert found["execution"] is None
+    assert [match["text"] for match in found["part"]["matches"]] == [
+        f"line {i}999" for i in ("", 1, 2, 3, 4)
+    ]
+    assert (await bench.text("get_execution", **asked)).startswith("1000: line 999\n")
+    with pytest.raises(errors.InvalidRequest):
+        await bench.call("get_execution", execution_id=told["execution_id"], grep="(")
+
+
+async def test_matches_that_do_not_fit_are_found_further_on(bench: Bench) -> None:
+    session = await bench.open()
+    told = await bench.run(session, "for i in range(99): print(f'{i:02}', 'é' * 900)")
+    lines: list[str] = []
+    offset: int | None = 0
+    calls = 0
+    while offset is not None:
+        asked = {"execution_id": told["execution_id"], "grep": "é", "offset": offset}
+        part = (await bench.call("get_execution", **asked))["part"]
+        lines += [match["text"][:2] for match in part["matches"]]
+        offset, calls = part["next_offset"], calls + 1
+    assert lines == [f"{i:02}" for i in range(99)]
+    assert calls > 1
+
+
+# -- images ------------------------------------------------------------------------------------
+
+
+async def test_an_image_comes_as_image_content_and_the_original_as_a_link(bench: Bench) -> None:
+    session = await bench.open()
+    source = f"{PLOT}\ndisplay(Image(png(4000, 2400)))\nprint('done')"
+    result = await bench.whole("execute", session_id=session, source=source)
+    text, image, link = result.content
+    assert isinstance(text, TextContent)
+    assert isinstance(image, ImageContent)
+    assert isinstance(link, ResourceLink)
+    told = result.structured_content
+    assert text.text.startswith("[image 1: 4000×2400 png, ")
+    assert "[image 1 is below, scaled down from 4000×2400]" in text.text
+    assert image.mime_type == "image/png"
+    (described,) = told["images"]
+    assert (described["width"], described["height"], described["shown"]) == (4000, 2400, True)
+    assert link.uri == described["uri"]
+    assert link.size == described["bytes"]
+    assert "iVBOR" not in text.text + str(told)
+
+
+async def test_of_many_images_some_are_shown_and_the_others_named(bench: Bench) -> None:
+    session = await bench.open()
+    source = f"{PLOT}\nfor i in range(30): display(Image(png(20 + i, 20)))"
+    result = await bench.whole("execute", session_id=session, source=source)
+    assert sum(isinstance(block, ImageContent) for block in result.content) == budget.PICTURES
+    told = result.structured_content
+    assert len(told["images"]) == budget.IMAGE_LINKS
+    assert [image["shown"] for image in told["images"]] == [True] * 4 + [False] * 16
+    assert "10 more images are in the exported notebook" in told["notes"]
+
+
+async def test_a_damaged_image_and_a_chart_are_told_in_words(bench: Bench) -> None:
+    session = await bench.open()
+    source = (
+        "from IPython.display import display\n"
+        "display({'image/png': 'iVBORw0KGgo='}, raw=True)\n"
+        "display({'application/vnd.plotly.v1+json': {'data': [{'type': 'bar'}]}}, raw=True)"
+    )
+    text = await bench.text("execute", session_id=session, source=source)
+    assert "image 1 is not shown: Its data is damaged" in text
+    assert "[plotly chart: traces: bar]" in text
+
+
+# -- waiting -----------------------------------------------------------------------------------
+
+
+async def test_code_that_goes_on_is_told_of_meanwhile(bench: Bench, gate: Gate) -> None:
+    session = await bench.open()
+    source = f"print('first line')\n{gate.source}"
+    waiting = asyncio.create_task(bench.run(session, source, wait=30))
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    await bench.client.heard.wait()
+    gate.let_it_go_on()
+    told = await waiting
+    assert told["text"] == "first line\nwent on\n"
+    assert bench.client.told[0].startswith("Runs; ")
+    assert bench.client.told[0].endswith(", 1 lines of output.")
+    assert bench.client.logged == ["first line"]
+
+
+async def test_when_the_wait_is_over_the_code_goes_on(bench: Bench, gate: Gate) -> None:
+    session = await bench.open()
+    told = await bench.run(session, gate.source, wait=0.2)
+    assert (told["status"], told["finished"]) == ("running", False)
+    assert f'get_execution(execution_id="{told["execution_id"]}", wait=30)' in told["notes"][0]
+    waiting = asyncio.create_task(
+        bench.call("get_execution", execution_id=told["execution_id"], wait=30)
+    )
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    gate.let_it_go_on()
+    assert (await waiting)["execution"]["text"] == "went on\n"
+
+
+async def test_a_client_that_goes_away_ends_its_wait_not_the_code(bench: Bench, gate: Gate) -> None:
+    session = await bench.open()
+    call = bench.begin()
+    asked = {"session_id": session, "source": gate.source, "idempotency_key": "k", "wait": 30}
+    waiting = asyncio.create_task(bench.call("execute", call, **asked))
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    call.cancel()
+    with pytest.raises(Gone):
+        await waiting
+    assert call.watched is not None
+    again = asyncio.create_task(bench.call("execute", **asked))
+    gate.let_it_go_on()
+    told = await again
+    assert (told["execution_id"], told["text"]) == (call.watched, "went on\n")
+
+
+async def test_what_runs_is_cancelled(bench: Bench, gate: Gate) -> None:
+    session = await bench.open()
+    running = await bench.run(session, gate.source, wait=0)
+    waiting = await bench.run(session, "1", wait=0)
+    assert waiting["status"] == "queued"
+    cancelled = await bench.call("cancel_execution", execution_id=waiting["execution_id"])
+    assert cancelled["status"] == "cancelled"
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    stopped = await bench.call("cancel_execution", execution_id=running["execution_id"])
+    assert stopped["status"] == "interrupted"
+    with pytest.raises(errors.AlreadyFinished):
+        await bench.call("cancel_execution", execution_id=running["execution_id"])
+
+
+# -- refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"source": 5}, "source"),
+        ({"source": "1", "wait": -1}, "wait"),
+        ({"source": "1", "timeout": 0}, "timeout"),
+        ({"source": "1", "idempotency_key": ""}, "idempotency_key"),
+        ({"source": "1", "values": {"a": 1}}, "values"),
+        ({"source": "1", "more": 1}, "more"),
+        ({"source": "1", "placement": "middle"}, "placement"),
+        ({"source": None}, "source"),
+    ],
+)
+async def test_bad_arguments_are_refused_by_name(
+    bench: Bench, arguments: dict[str, Any], field: str
+) -> None:
+    session = await bench.open()
+    with pytest.raises(errors.InvalidRequest) as refused:
+        await bench.call("execute", session_id=session, **arguments)
+    assert field in str(refused.value.detail["field"])
+
+
+async def test_what_is_not_there_is_not_found(bench: Bench) -> None:
+    with pytest.raises(errors.SessionNotFound):
+        await bench.run("s_none", "1")
+    for tool in ("get_execution", "cancel_execution"):
+        with pytest.raises(errors.ExecutionNotFound):
+            await bench.call(tool, execution_id="x_none")
+
+
+async def test_each_tool_asks_for_its_scope_before_it_does_anything(bench: Bench) -> None:
+    session = await bench.open()
+    ran = await bench.run(session, "x = 1")
+    bench.refused = {"exec", "stop", "history:read"}
+    for tool, arguments in (
+        ("execute", {"session_id": session, "source": "x = 2"}),
+        ("get_execution", {"execution_id": ran["execution_id"]}),
+        ("cancel_execution", {"execution_id": ran["execution_id"]}),
+    ):
+        with pytest.raises(errors.Forbidden):
+            await bench.call(tool, **arguments)
+    bench.refused = set()
+    assert (await bench.run(session, "x"))["text"] == "1"
+
+
+# -- always bounded ----------------------------------------------------------------------------
+
+HUGE = {
+    "text": "print('é\\n' * 3_000_000)",
+    "control characters": "print('\\x01\\x02\"\\\\' * 1_000_000)",
+    "one line": "print('x' * 10_000_000)",
+    "error": "raise ValueError('\\u2028' * 5_000_000)",
+    "name of an error": "raise type('E' * 3_000_000, (Exception,), {})('x')",
+    "result": "'y' * 8_000_000",
+    "html": "from IPython.display import HTML\nHTML('<p>' + 'z ' * 4_000_000)",
+    "json": "from IPython.display import JSON\nJSON({'k' * 5_000_000: ['v'] * 500_000})",
+    "charts": (
+        "from IPython.display import display\n"
+        "traces = [{'type': 't' * 9000 + str(i)} for i in range(90)]\n"
+        "figure = {'layout': {'title': 'é' * 100_000}, 'data': traces}\n"
+        "for i in range(200): display({'application/vnd.plotly.v1+json': figure}, raw=True)"
+    ),
+    "images": (
+        f"{PLOT}\nimport os\n"
+        "for i in range(8): display(Image(png(900, 700, lambda: os.urandom(2700))))\n"
+        "print('é\"' * 100_000)"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HUGE)
+async def test_an_answer_is_far_below_a_mebibyte_whatever_runs(bench: Bench, what: str) -> None:
+    session = await bench.open()
+    values = {f"{i:03}" + "é" * 190: "'\\x00\"' * 1_000_000" for i in range(20)}
+    values["table"] = "{'k' * 1000 + str(i): 'é' * 1000 for i in range(1000)}"
+    result = await bench.whole("execute", session_id=session, source=HUGE[what], values=values)
+    assert size(result) < 950_000
+    id = result.structured_content["execution_id"]
+    for asked in ({}, {"offset": 0}, {"offset": 1_000_001}, {"grep": "."}):
+        found = await bench.whole("get_execution", execution_id=id, **asked)
+        assert size(found) < 950_000

@@ -1,0 +1,186 @@
+"""A session's files by tools, and what its code asks for while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from pathlib import Path
+
+import pytest
+from mcp_types import ImageContent
+from PIL import Image
+from tools_bench import Bench, size
+
+from jupyter_agent_exec import errors
+from jupyter_agent_exec.mcp import budget
+
+
+async def test_a_file_is_written_listed_and_read(bench: Bench, jp_root_dir: Path) -> None:
+    session = await bench.open()
+    asked = {"session_id": session, "path": "data/names.txt", "text": "Ada\nGrace é\n"}
+    written = await bench.call("write_file", **asked)
+    assert written["is_new"] is True
+    assert (jp_root_dir / "data/names.txt").read_text() == "Ada\nGrace é\n"
+    listed = await bench.call("list_files", session_id=session, recursive=True)
+    assert "data/names.txt" in [file["path"] for file in listed["files"]]
+    read = await bench.call("read_file", session_id=session, path="data/names.txt")
+    assert (read["text"], read["next_offset"]) == ("Ada\nGrace é\n", None)
+    assert read["etag"] == written["etag"]
+    again = await bench.call("write_file", **{**asked, "text": "new"})
+    assert again["is_new"] is False
+    told = await bench.run(session, "open('data/names.txt').read()")
+    assert told["text"] == "'new'"
+
+
+async def test_a_file_of_somebody_else_is_replaced_only_by_its_etag(
+    bench: Bench, jp_root_dir: Path
+) -> None:
+    (jp_root_dir / "theirs.txt").write_text("theirs")
+    session = await bench.open()
+    asked = {"session_id": session, "path": "theirs.txt", "text": "mine"}
+    with pytest.raises(errors.FileNotOwned):
+        await bench.call("write_file", **asked)
+    etag = (await bench.call("read_file", session_id=session, path="theirs.txt"))["etag"]
+    (jp_root_dir / "theirs.txt").write_text("theirs, changed")
+    with pytest.raises(errors.PreconditionFailed):
+        await bench.call("write_file", **asked, etag=etag)
+    assert (jp_root_dir / "theirs.txt").read_text() == "theirs, changed"
+    etag = (await bench.call("read_file", session_id=session, path="theirs.txt"))["etag"]
+    await bench.call("write_file", **asked, etag=etag)
+    assert (jp_root_dir / "theirs.txt").read_text() == "mine"
+
+
+async def test_a_large_text_is_read_in_parts_that_make_the_whole(
+    bench: Bench, jp_root_dir: Path
+) -> None:
+    whole = "".join(f"{i} é€😀\n" for i in range(8000))
+    (jp_root_dir / "large.txt").write_text(whole)
+    session = await bench.open()
+    parts: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        asked = {"session_id": session, "path": "large.txt", "offset": offset}
+        result = await bench.whole("read_file", **asked)
+        assert size(result) < 10 * budget.RANGE_BYTES
+        parts.append(result.structured_content["text"])
+        offset = result.structured_content["next_offset"]
+    assert "".join(parts) == whole
+    inside = whole.encode().index("é".encode()) + 1
+    asked = {"session_id": session, "path": "large.txt", "offset": inside}
+    told = await bench.call("read_file", **asked)
+    assert told["offset"] == inside + 1
+    assert told["text"].startswith("€")
+
+
+async def test_an_image_is_shown_and_other_bytes_are_not_text(
+    bench: Bench, jp_root_dir: Path
+) -> None:
+    Image.new("RGB", (3000, 30), "red").save(jp_root_dir / "plot.png")
+    (jp_root_dir / "data.bin").write_bytes(b"a\0b" * 1000)
+    (jp_root_dir / "latin.txt").write_bytes(b"caf\xe9 " * 1000)
+    (jp_root_dir / "fake.png").write_text("no image")
+    session = await bench.open()
+    shown = await bench.whole("read_file", session_id=session, path="plot.png")
+    assert isinstance(shown.content[1], ImageContent)
+    assert shown.structured_content["shown"] is True
+    for path in ("data.bin", "latin.txt"):
+        told = await bench.call("read_file", session_id=session, path=path)
+        assert (told["text"], told["shown"]) == (None, False)
+    told = await bench.call("read_file", session_id=session, path="fake.png")
+    assert (told["text"], told["shown"]) == ("no image", False)
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({}, "text"),
+        ({"text": "a", "base64": "YQ=="}, "text"),
+        ({"base64": "not base64!"}, "base64"),
+    ],
+)
+async def test_a_file_is_given_in_one_form(bench: Bench, given: dict[str, str], field: str) -> None:
+    session = await bench.open()
+    with pytest.raises(errors.InvalidRequest) as refused:
+        await bench.call("write_file", session_id=session, path="a", **given)
+    assert refused.value.detail["field"] == field
+
+
+async def test_bytes_are_written_as_they_are(bench: Bench, jp_root_dir: Path) -> None:
+    session = await bench.open()
+    data = base64.b64encode(bytes(range(256))).decode()
+    await bench.call("write_file", session_id=session, path="all.bin", base64=data)
+    assert (jp_root_dir / "all.bin").read_bytes() == bytes(range(256))
+
+
+@pytest.mark.parametrize("path", ["../out.txt", "/tmp/out.txt", "a/../../b", ".hidden", "a.ipynb"])
+async def test_nothing_is_written_outside_of_the_folder(
+    bench: Bench, jp_root_dir: Path, path: str
+) -> None:
+    session = await bench.open()
+    before = sorted(jp_root_dir.parent.rglob("*.txt"))
+    with pytest.raises((errors.InvalidRequest, errors.Forbidden)):
+        await bench.call("write_file", session_id=session, path=path, text="x")
+    assert sorted(jp_root_dir.parent.rglob("*.txt")) == before
+
+
+async def test_many_files_are_listed_page_by_page(bench: Bench, jp_root_dir: Path) -> None:
+    for i in range(600):
+        (jp_root_dir / f"{i:03}{'n' * 200}").touch()
+    session = await bench.open()
+    paths: list[str] = []
+    after: str | None = None
+    while True:
+        result = await bench.whole("list_files", session_id=session, after=after)
+        assert size(result) < 300_000
+        paths += [file["path"] for file in result.structured_content["files"]]
+        after = result.structured_content["next_after"]
+        if after is None:
+            break
+    assert [path[:3] for path in paths] == [f"{i:03}" for i in range(600)]
+
+
+async def test_each_tool_asks_for_the_files_scope(bench: Bench) -> None:
+    session = await bench.open()
+    bench.refused = {"files"}
+    for tool, asked in (
+        ("list_files", {}),
+        ("read_file", {"path": "a"}),
+        ("write_file", {"path": "a", "text": ""}),
+    ):
+        with pytest.raises(errors.Forbidden):
+            await bench.call(tool, session_id=session, **asked)
+
+
+# -- input -------------------------------------------------------------------------------------
+
+
+async def test_what_code_asks_for_is_answered(bench: Bench) -> None:
+    session = await bench.open(allow_stdin=True)
+    source = "first = input('name? ')\nsecond = input('age? ')\nprint(first, second)"
+    asks = await bench.run(session, source)
+    assert (asks["status"], asks["finished"]) == ("awaiting_input", False)
+    assert asks["input"]["prompt"] == "name? "
+    assert "give_input(execution_id=" in asks["notes"][0]
+    id = asks["execution_id"]
+    asks = await bench.call("give_input", execution_id=id, value="Ada")
+    assert asks["input"]["prompt"] == "age? "
+    told = await bench.call("give_input", execution_id=id, value="36")
+    assert (told["status"], told["input"]) == ("ok", None)
+    assert "Ada 36" in told["text"]
+    with pytest.raises(errors.InputNotAsked):
+        await bench.call("give_input", execution_id=id, value="x")
+
+
+async def test_who_waits_hears_at_once_that_code_asks(bench: Bench) -> None:
+    session = await bench.open(allow_stdin=True)
+    asks = await bench.run(session, "import time; time.sleep(1); input('? ')", wait=60)
+    assert asks["status"] == "awaiting_input"
+    assert len(bench.client.told) <= 3  # who waited on would have heard more in the meantime
+    ended = await bench.call("cancel_execution", execution_id=asks["execution_id"])
+    assert ended["status"] == "interrupted"
+
+
+async def test_without_leave_code_that_asks_fails(bench: Bench) -> None:
+    session = await bench.open()
+    told = await asyncio.wait_for(bench.run(session, "input('? ')"), 60)
+    assert told["status"] == "error"

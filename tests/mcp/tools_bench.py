@@ -1,0 +1,131 @@
+"""Calling tools without a client: with the managers of a real server, and a client that notes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+from mcp_types import CallToolResult, TextContent
+
+from jupyter_agent_exec.access.reading import read_arguments
+from jupyter_agent_exec.access.scopes import Caller, Scope
+from jupyter_agent_exec.errors import Forbidden
+from jupyter_agent_exec.mcp.answering import result_of
+from jupyter_agent_exec.mcp.call import Asker, Call, Elicited, LogLevel
+from jupyter_agent_exec.mcp.doors import Doors
+from jupyter_agent_exec.mcp.schemas import object_schema
+from jupyter_agent_exec.mcp.tools import TOOLS
+
+PERSON = Caller(username="ada", display_name="Ada", access="full")
+
+
+class NotingClient:
+    """A client that keeps what it is told, and whose person answers as it is said."""
+
+    def __init__(self) -> None:
+        self.called: str | None = None
+        self.told: list[str] = []
+        self.logged: list[str] = []
+        self.asked: list[tuple[str, str]] = []
+        """Message and state of each question."""
+        self.answers: Callable[[], Awaitable[Elicited]] | None = None
+        """Of its person; None if there is none."""
+        self.heard = asyncio.Event()
+        """Set when it is told something."""
+
+    @property
+    def name(self) -> str | None:
+        return self.called
+
+    @property
+    def can_elicit(self) -> bool:
+        return self.answers is not None
+
+    async def progress(self, message: str, fraction: float | None) -> None:
+        self.told.append(message)
+        self.heard.set()
+
+    async def log(self, level: LogLevel, text: str) -> None:
+        self.logged.append(text)
+
+    async def elicit(self, message: str, schema: dict[str, Any], state: str) -> Elicited:
+        self.asked.append((message, state))
+        assert self.answers is not None
+        return await self.answers()
+
+
+class Bench:
+    """Calls tools."""
+
+    def __init__(self, doors: Doors, caller: Caller = PERSON) -> None:
+        self.doors = doors
+        self.caller = caller
+        self.client = NotingClient()
+        self.scopes: list[Scope] = []
+        """Those that were asked for."""
+        self.refused: set[Scope] = set()
+        """Those that the caller does not have."""
+
+    async def authorize(self, scope: Scope) -> None:
+        self.scopes.append(scope)
+        if scope in self.refused:
+            raise Forbidden(f"No {scope}.")
+        self.doors.reach.check(self.caller, scope)
+
+    def begin(self, state: str | None = None) -> Call:
+        asker = Asker(
+            caller=self.caller,
+            authorize=self.authorize,
+            gone=asyncio.get_running_loop().create_future(),
+            owner="tester",
+            check_still=lambda: None,
+            note_denial=lambda error, method, tool: None,
+        )
+        return Call(asker=asker, doors=self.doors, client=self.client, state=state)
+
+    async def call(self, name: str, /, call: Call | None = None, **arguments: Any) -> Any:
+        """Call a tool and return what is structured."""
+        return (await self.whole(name, call, **arguments)).structured_content
+
+    async def text(self, name: str, /, **arguments: Any) -> str:
+        """Call a tool and return what a model reads first."""
+        first = (await self.whole(name, **arguments)).content[0]
+        assert isinstance(first, TextContent)
+        return first.text
+
+    async def whole(
+        self, name: str, /, call: Call | None = None, **arguments: Any
+    ) -> CallToolResult:
+        """Call a tool as the endpoint does; what it answers has the shape that is promised."""
+        tool = next(tool for tool in TOOLS if tool.name == name)
+        answered = await tool.run(call or self.begin(), read_arguments(arguments, tool.input))
+        result = result_of(answered)
+        assert not result.is_error, result.content
+        schema = object_schema(tool.output)
+        Draft202012Validator(schema).validate(result.structured_content)
+        return result
+
+    async def open(self, **arguments: Any) -> str:
+        """Open a session; return its id."""
+        opened = await self.call("open_session", **arguments)
+        return str(opened["session"]["session_id"])
+
+    async def run(self, session_id: str, source: str, **arguments: Any) -> Any:
+        """Run code; return what is structured."""
+        return await self.call("execute", session_id=session_id, source=source, **arguments)
+
+
+def size(result: CallToolResult) -> int:
+    """Return the bytes of an answer as it is sent."""
+    return len(msgspec.json.encode(result.model_dump(mode="json", by_alias=True)))
+
+
+@pytest.fixture
+def bench(jp_serverapp: Any) -> Bench:
+    """The tools of a real server, called in its process."""
+    (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
+    return Bench(app.mcp_endpoint._doors)
