@@ -8,8 +8,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from ..client import AgentExecClient, NoServerFound
+from ..own_server.starting import own_server
 from .console import Console
-from .own_server import own_server
 from .usage import UsageError
 
 

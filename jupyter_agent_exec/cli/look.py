@@ -1,4 +1,4 @@
-"""`jupyter agent-exec status`, `sessions`, `show`, `search`, `export`: look at the history."""
+"""`jupyter agent-exec status`, `sessions`, `show`, `guide`, `search`, `export`: look around."""
 
 from __future__ import annotations
 
@@ -38,12 +38,15 @@ def status(arguments: Namespace, console: Console) -> int:
 
 
 def sessions(arguments: Namespace, console: Console) -> int:
-    """List sessions, the newest first."""
+    """List sessions, the open ones first."""
     with connected(arguments, console) as client:
-        found = (
-            session
-            for session in client.sessions()
-            if not arguments.open or session.info.status == "open"
+        found = client.sessions(
+            status="open" if arguments.open else None,
+            agent=arguments.agent,
+            target=arguments.target,
+            since=arguments.since,
+            until=arguments.until,
+            unreviewed=True if arguments.unreviewed else None,
         )
         listed = [session.info for session in islice(found, arguments.limit)]
     if arguments.json:
@@ -80,6 +83,17 @@ def show(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+def guide(arguments: Namespace, console: Console) -> int:
+    """Print what a language model should know before it works in a session."""
+    with connected(arguments, console) as client:
+        text = client.session(arguments.session).guide()
+    if arguments.json:
+        console.json({"session_id": arguments.session, "text": text})
+    else:
+        console.text(text)
+    return exit_codes.OK
+
+
 def search(arguments: Namespace, console: Console) -> int:
     """Search the history."""
     with connected(arguments, console) as client:
@@ -87,11 +101,13 @@ def search(arguments: Namespace, console: Console) -> int:
             client.search(
                 arguments.query,
                 agent=arguments.agent,
+                target=arguments.target,
                 status=arguments.status,
                 session_id=arguments.session,
                 since=arguments.since,
                 until=arguments.until,
                 has_image=True if arguments.has_image else None,
+                review=arguments.review,
                 limit=arguments.limit,
             )
         )

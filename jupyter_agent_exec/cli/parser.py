@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
-from typing import Any
+from typing import Any, get_args
 
 from .._version import __version__
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
-from ..types import FINAL_STATUSES
-from . import check, look, notebooks, run
+from ..client.token_calls import SCOPES
+from ..types import FINAL_STATUSES, ApprovalMode, TargetKind, Verdict
+from . import approve, check, files, look, looking, mcp, notebooks, review, run, token
 
 _DESCRIPTION = """\
 Run code as an agent does, and look at what agents ran.
@@ -41,6 +42,13 @@ In a person's notebook or kernel, code waits while theirs runs, and standard err
 
 Ctrl-C cancels the execution (exit code 130); a second one leaves it alone."""
 
+_MCP_EPILOG = """\
+Clients of MCP are configured with this command; docs/mcp.md shows how. Those that speak HTTP are
+given the server's address instead: http://localhost:8888/api/agent-exec/mcp.
+
+A server that is named, or runs here, is used; else one is started in the current folder for the
+time of the client. Standard output is the protocol's alone; all else goes to standard error."""
+
 _VERIFY_EPILOG = """\
 exit codes: 0 whole, 1 altered, 2 usage, 3 truncated before the known head, 4 torn last line (a
 server died while it wrote), 5 something that the record names is missing. The gravest counts.
@@ -65,10 +73,18 @@ def make_parser() -> ArgumentParser:
     _add_run(commands)
     _add_sessions(commands)
     _add_show(commands)
+    _add_guide(commands)
     _add_search(commands)
     _add_notebooks(commands)
+    deeds = "list, download, upload or delete the files in a session's folder"
+    files.add_words(_add(commands, "files", files.files, deeds))
+    _add_looking(commands)
+    _add_approvals(commands)
+    _add_token(commands)
+    _add_review(commands)
     _add_export(commands)
     _add_verify(commands)
+    _add_mcp(commands)
     _add(commands, "status", look.status, "say how the server is doing")
     return parser
 
@@ -94,6 +110,18 @@ def _add_run(commands: Any) -> None:
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="how long it may run")
     parser.add_argument(
         "--images", metavar="DIR", help="save the images into this folder, made if need be"
+    )
+    parser.add_argument(
+        "--value",
+        metavar="NAME=EXPRESSION",
+        action="append",
+        default=[],
+        help="say what this expression comes to afterwards; may be repeated",
+    )
+    parser.add_argument(
+        "--stdin",
+        action="store_true",
+        help="let the code ask for input, and answer it here; a password is not recorded",
     )
     _add_where(parser)
     _add_placement(parser)
@@ -121,6 +149,11 @@ def _add_where(parser: ArgumentParser) -> None:
     )
     where.add_argument("--cwd", metavar="PATH", help="folder of the kernel, from the server's root")
     where.add_argument(
+        "--isolated",
+        action="store_true",
+        help="keep the scratch kernel apart from the server, its network and its other files",
+    )
+    where.add_argument(
         "--env",
         metavar="NAME=VALUE",
         action="append",
@@ -146,8 +179,16 @@ def _add_placement(parser: ArgumentParser) -> None:
 
 
 def _add_sessions(commands: Any) -> None:
-    parser = _add(commands, "sessions", look.sessions, "list sessions, the newest first")
+    parser = _add(
+        commands, "sessions", look.sessions, "list sessions: the open ones first, then the closed"
+    )
     parser.add_argument("--open", action="store_true", help="only those that are open")
+    parser.add_argument(
+        "--unreviewed",
+        action="store_true",
+        help="only those with executions about which nobody has said anything",
+    )
+    _add_whose_and_when(parser)
     _add_limit(parser, 50)
 
 
@@ -160,6 +201,13 @@ def _add_show(commands: Any) -> None:
     parser.add_argument("--images", metavar="DIR", help="save the images into this folder")
 
 
+def _add_guide(commands: Any) -> None:
+    parser = _add(
+        commands, "guide", look.guide, "print what a language model should know about a session"
+    )
+    parser.add_argument("session", metavar="SESSION", help="the session's id")
+
+
 def _add_search(commands: Any) -> None:
     parser = _add(
         commands, "search", look.search, "search sources, outputs and errors, the newest first"
@@ -167,17 +215,42 @@ def _add_search(commands: Any) -> None:
     parser.add_argument(
         "query", metavar="WORDS", nargs="?", default="", help="all executions when left out"
     )
-    parser.add_argument("--agent", metavar="NAME", help="only this agent's")
     parser.add_argument(
         "--status", choices=sorted(FINAL_STATUSES), metavar="STATUS", help="only with this status"
     )
     parser.add_argument("--session", metavar="ID", help="only in this session")
+    parser.add_argument("--has-image", action="store_true", help="only with an image")
+    parser.add_argument(
+        "--review",
+        choices=(*get_args(Verdict), "none"),
+        help="only with this verdict; none: has run, and nobody has said anything",
+    )
+    _add_whose_and_when(parser)
+    _add_limit(parser, 20)
+
+
+def _add_whose_and_when(parser: ArgumentParser) -> None:
+    parser.add_argument("--agent", metavar="NAME", help="only this agent's")
+    parser.add_argument(
+        "--target", choices=get_args(TargetKind), help="only what runs in this kind of kernel"
+    )
     parser.add_argument(
         "--since", metavar="TIME", help="only from then on, such as 2026-11-21T09:00:00Z"
     )
-    parser.add_argument("--until", metavar="TIME", help="only before then")
-    parser.add_argument("--has-image", action="store_true", help="only with an image")
-    _add_limit(parser, 20)
+    parser.add_argument("--until", metavar="TIME", help="only up to then")
+
+
+def _add_looking(commands: Any) -> None:
+    for name, command, summary in (
+        ("variables", looking.variables, "list the variables of a session's kernel"),
+        ("packages", looking.packages, "list what code in a session's kernel can import"),
+    ):
+        parser = _add(commands, name, command, summary)
+        parser.add_argument("session", metavar="SESSION", help="the session's id; it must be open")
+        parser.add_argument(
+            "match", metavar="TEXT", nargs="?", help="only those with this in their names"
+        )
+        _add_limit(parser, 100)
 
 
 def _add_notebooks(commands: Any) -> None:
@@ -191,6 +264,96 @@ def _add_notebooks(commands: Any) -> None:
     parser.add_argument(
         "path", metavar="PATH", help="the notebook, from the server's root, as `notebooks` lists it"
     )
+
+
+def _add_approvals(commands: Any) -> None:
+    _add(commands, "pending", approve.pending, "show what asks for approval, with the exact source")
+    parser = _add(
+        commands, "approve", approve.approve, "let an execution run, after a look at its source"
+    )
+    parser.add_argument("id", metavar="ID", help="of the execution (x_…)")
+    parser.add_argument(
+        "--edit",
+        metavar="SOURCE",
+        help="run this instead: code, a file with code, or - for standard input",
+    )
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask again")
+    parser = _add(commands, "reject", approve.reject, "do not let an execution run")
+    parser.add_argument("id", metavar="ID", help="of the execution (x_…)")
+    parser.add_argument("--reason", metavar="TEXT", help="why, for the agent to read")
+    for name, summary in (
+        ("pause", "send nothing more of any agent to a kernel; what runs goes on"),
+        ("resume", "let agents go on after a pause"),
+    ):
+        parser = _add(commands, name, approve.pause, summary)
+        parser.set_defaults(paused=name == "pause")
+    parser = _add(commands, "policy", approve.policy, "show or set what agents must ask for")
+    for kind in get_args(TargetKind):
+        parser.add_argument(
+            f"--{kind}", choices=get_args(ApprovalMode), help=f"with a {kind} target"
+        )
+
+
+def _add_token(commands: Any) -> None:
+    summary = "give an agent a token of its own, see which there are, or take one back"
+    group = commands.add_parser("token", help=summary, description=f"{summary.capitalize()}.")
+    verbs = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser = _add(verbs, "new", token.new, "mint a token, and show it this once")
+    parser.add_argument("label", metavar="LABEL", help="what you call it")
+    parser.add_argument(
+        "--scope",
+        action="append",
+        metavar="SCOPE",
+        help="what its agent may do, such as exec:scratch, files, exec:notebook:work/*, "
+        "edit:notebook:work/**, read:notebook or history:read:all; may be repeated "
+        f"({' '.join(SCOPES)})",
+    )
+    parser.add_argument(
+        "--expires-in",
+        type=_duration,
+        metavar="TIME",
+        help="a number with m, h or d: at the most 30d (8h)",
+    )
+    parser.add_argument(
+        "--approval",
+        choices=get_args(ApprovalMode),
+        help="what a person has to approve; what the policy says when left out",
+    )
+    parser.add_argument(
+        "--config", metavar="CLIENT", help="what to paste for it: mcp, mcp-stdio, python or curl"
+    )
+    caps = parser.add_argument_group("the most that it may use")
+    for name, type, metavar, what in (
+        ("per-minute", _count, "N", "executions in a minute"),
+        ("at-once", _count, "N", "executions that wait and run at once"),
+        ("timeout", _seconds, "SECONDS", "time of an execution"),
+        ("output-bytes", _count, "N", "output kept with a cell"),
+        ("kernels", _count, "N", "sessions open at once"),
+    ):
+        caps.add_argument(f"--{name}", type=type, metavar=metavar, help=what)
+    parser = _add(verbs, "list", token.list_tokens, "list tokens that are valid")
+    parser.add_argument("--all", action="store_true", help="also those that have ended")
+    parser = _add(verbs, "revoke", token.revoke, "take a token back; its sessions are closed")
+    parser.add_argument("id", metavar="ID", help="of the token (t_…)")
+
+
+def _add_review(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "review",
+        review.review,
+        "say what you think of an execution, or of all that a session has run",
+    )
+    parser.add_argument("id", metavar="ID", help="of a session (s_…) or an execution (x_…)")
+    verdict = parser.add_mutually_exclusive_group()
+    verdict.add_argument(
+        "--approve", dest="verdict", action="store_const", const="approved", help="it is good"
+    )
+    verdict.add_argument(
+        "--flag", dest="verdict", action="store_const", const="flagged", help="look at it again"
+    )
+    verdict.add_argument("--clear", action="store_true", help="take back what was said")
+    parser.add_argument("--comment", metavar="TEXT", help="what else there is to say")
 
 
 def _add_export(commands: Any) -> None:
@@ -229,6 +392,22 @@ def _add_verify(commands: Any) -> None:
     )
 
 
+def _add_mcp(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "mcp",
+        mcp.mcp,
+        "serve an MCP client that starts a process and talks to it through its standard streams",
+        epilog=_MCP_EPILOG,
+        json=False,
+    )
+    parser.add_argument(
+        "--start",
+        action="store_true",
+        help="start a server for this client alone, whatever else runs; it ends with the client",
+    )
+
+
 def _add(
     commands: Any,
     name: str,
@@ -237,6 +416,7 @@ def _add(
     *,
     epilog: str | None = None,
     server: bool = True,
+    json: bool = True,
 ) -> ArgumentParser:
     parser: ArgumentParser = commands.add_parser(
         name,
@@ -246,7 +426,8 @@ def _add(
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.set_defaults(command=command)
-    parser.add_argument("--json", action="store_true", help="answer in JSON")
+    if json:
+        parser.add_argument("--json", action="store_true", help="answer in JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="say less on standard error")
     if server:
         group = parser.add_argument_group("the server")
@@ -270,6 +451,14 @@ def _add_limit(parser: ArgumentParser, default: int) -> None:
         metavar="N",
         help="how many at most (%(default)s)",
     )
+
+
+def _duration(word: str) -> float:
+    """Return the seconds of a time such as 90m, 8h or 30d."""
+    seconds = {"m": 60, "h": 3600, "d": 86_400}.get(word[-1:])
+    if seconds is None or not word[:-1].isdecimal():
+        raise ArgumentTypeError(f"not a number with m, h or d: {word!r}")
+    return float(word[:-1]) * seconds
 
 
 def _count(word: str) -> int:

@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+import msgspec
+
 from ..client import (
     Accepted,
     AgentExecClient,
@@ -20,24 +22,25 @@ from ..client import (
     Session,
     StatusChanged,
 )
-from ..client.plain import size
+from ..client.plain import one_line, size
 from ..client.requests import Place
 from ..client.wording import placed, waiting
-from ..errors import AlreadyFinished
-from ..models import WaitingFor
+from ..errors import AlreadyFinished, InputNotAsked
+from ..models import Input, WaitingFor
 from . import exit_codes
+from .answering import ask_at_terminal
 from .connection import connected
 from .console import Console
 from .live import LiveView
 from .pictures import Protocol, protocol_of
-from .usage import check_where, image_folder, read_environment, read_source
+from .usage import check_where, image_folder, read_pairs, read_source
 
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the source that is asked for and return the exit code."""
     check_where(arguments)
     source = _source(arguments)
-    env = read_environment(arguments.env)
+    env = read_pairs("--env", arguments.env)
     folder = image_folder(arguments.images)
     # A session outlives no server that is started for this command alone, and what a person has
     # open is not in it.
@@ -51,6 +54,8 @@ def run(arguments: Namespace, console: Console) -> int:
             result = client.execution(result.id)  # a session that closes waits for its cells
         if arguments.json:
             console.json(result.execution)
+        else:
+            _show_values(result, console)
         if folder is not None:
             save_images(result, folder, console)
         console.note(_summary(result, session, arguments, folder))
@@ -67,6 +72,7 @@ class _Running:
         self._execution_id: str | None = None
         self._asked_to_stop = False
         self._behind: WaitingFor | None = None
+        self._asked: Input | None = None
         self.cancelled = False
 
     def finish(
@@ -74,7 +80,12 @@ class _Running:
     ) -> Result:
         """Run `source`, show its outputs if `live`, and return what it came to."""
         result: Result | None = None
-        events = session.stream(source, placement=_place(arguments), timeout=arguments.timeout)
+        events = session.stream(
+            source,
+            placement=_place(arguments),
+            timeout=arguments.timeout,
+            values=read_pairs("--value", arguments.value),
+        )
         with self._ctrl_c():
             try:
                 for event in events:
@@ -82,6 +93,7 @@ class _Running:
                         self._accepted(event.result)
                     elif isinstance(event, StatusChanged):
                         self._waits(event.change.waiting_for)
+                        self._answer(event.change.input, arguments)
                     elif isinstance(event, Finished):
                         result = event.result
                     elif isinstance(event, OutputChanged) and live:
@@ -107,6 +119,21 @@ class _Running:
         if behind is not None and behind.who != "kernel" and behind != self._behind:
             self._console.note(waiting(behind))
             self._behind = behind
+
+    def _answer(self, asked: Input | None, arguments: Namespace) -> None:
+        """Answer what the code asks for, or say that somebody has to."""
+        if asked is None or asked == self._asked or self._execution_id is None:
+            return
+        self._asked = asked
+        self._view.close()
+        if not arguments.stdin:
+            self._console.note(
+                f"it asks {one_line(asked.prompt, 200)!r}; answer it in JupyterLab, or with --stdin"
+            )
+            return
+        value = ask_at_terminal(asked, self._console)
+        with suppress(InputNotAsked):  # somebody was quicker
+            self._client.give_input(self._execution_id, value, asked_at=asked.asked_at)
 
     def _cancel(self, execution_id: str) -> Result:
         self.cancelled = True
@@ -146,7 +173,9 @@ def _session(
         kernel_name=arguments.kernel_name,
         cwd=arguments.cwd,
         env=env,
+        isolated=arguments.isolated,
         title=arguments.title,
+        allow_stdin=arguments.stdin,
     )
     if arguments.keep:
         yield session
@@ -184,6 +213,18 @@ def save_images(result: Result, folder: Path, console: Console) -> list[Path]:
         saved.append(image.save(folder / name))
         console.note(f"saved {saved[-1]} ({size(image.bytes)})")
     return saved
+
+
+def _show_values(result: Result, console: Console) -> None:
+    for name, value in (result.values or {}).items():
+        if value.status == "error":
+            console.note(f"{name}: {value.ename}: {value.evalue}")
+        elif value.json is not msgspec.UNSET:
+            console.text(f"{name} = {msgspec.json.encode(value.json).decode()}\n")
+        else:
+            shape = "" if value.shape is None else f" {value.shape}"
+            told = value.repr or f"<{value.type}{shape}>"
+            console.text(f"{name} = {told}{' (cut)' if value.truncated else ''}\n")
 
 
 def _summary(result: Result, session: Session, arguments: Namespace, folder: Path | None) -> str:

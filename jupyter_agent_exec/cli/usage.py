@@ -22,8 +22,14 @@ def check_where(arguments: Namespace) -> None:
     """
     if arguments.source is None and arguments.cell is None:
         raise UsageError("SOURCE is missing; only with --cell it may be.")
+    if arguments.stdin and arguments.source == "-" and not arguments.code:
+        raise UsageError("--stdin: standard input is SOURCE already.")
     kernel = {"--kernel-name": arguments.kernel_name}
-    scratch = {"--cwd": arguments.cwd, "--env": arguments.env or None}
+    scratch = {
+        "--cwd": arguments.cwd,
+        "--env": arguments.env or None,
+        "--isolated": arguments.isolated or None,
+    }
     placement = {
         "--after": arguments.after,
         "--before": arguments.before,
@@ -76,13 +82,13 @@ def read_source(word: str, *, is_code: bool) -> str:
     return word
 
 
-def read_environment(pairs: Sequence[str]) -> dict[str, str]:
-    """Return the variables of ``NAME=value`` pairs."""
+def read_pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
+    """Return what an option's ``NAME=value`` pairs say by name."""
     variables: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise UsageError(f"--env takes NAME=value, not {pair!r}.")
+            raise UsageError(f"{option} takes NAME=value, not {pair!r}.")
         variables[name] = value
     return variables
 

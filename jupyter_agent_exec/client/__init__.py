@@ -10,11 +10,15 @@ from ..models import (
     CellPart,
     ClearOutputs,
     DeleteCell,
+    Input,
     InsertCell,
     MoveCell,
     Placement,
+    PreloadFunction,
+    PreloadModule,
     ReplaceCell,
     SplitCell,
+    Step,
 )
 from .async_client import AsyncAgentExecClient
 from .async_session import AsyncSession
@@ -28,6 +32,7 @@ from .errors import (
     UnexpectedAnswer,
 )
 from .events import Accepted, Event, Finished, OutputChanged, StatusChanged, apply
+from .preload import Preloadable, function
 from .result import Image, Result
 from .sync_client import AgentExecClient
 from .sync_session import Session
@@ -48,17 +53,23 @@ __all__ = [
     "ExecutionFailed",
     "Finished",
     "Image",
+    "Input",
     "InsertCell",
     "MoveCell",
     "NoServerFound",
     "OutputChanged",
     "Placement",
+    "PreloadFunction",
+    "PreloadModule",
+    "Preloadable",
     "ReplaceCell",
     "Result",
     "ServerUnreachable",
     "Session",
     "SplitCell",
     "StatusChanged",
+    "Step",
     "UnexpectedAnswer",
     "apply",
+    "function",
 ]

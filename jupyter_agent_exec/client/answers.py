@@ -20,10 +20,10 @@ _problem_decoder = msgspec.json.Decoder(Problem)
 
 
 def _with_codes(base: type[AgentExecError]) -> dict[str, type[AgentExecError]]:
-    classes = {base.code: base}
+    classes: dict[str, type[AgentExecError]] = {}
     for subclass in base.__subclasses__():
         classes |= _with_codes(subclass)
-    return classes
+    return classes | {base.code: base}  # a subclass without a code of its own is the server's
 
 
 _BY_CODE: Final = _with_codes(AgentExecError)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
@@ -13,15 +13,17 @@ import anyio
 
 from .. import models
 from ..errors import AgentExecError
-from . import calls, notebook_calls
+from ..types import Verdict
+from . import approval_calls, calls, looking_calls, notebook_calls
+from .async_files import AsyncFiles
 from .drivers import AsyncDriver
 from .errors import ClientError, ServerUnreachable
 from .events import Event
-from .requests import Place, cell_of, execute_request
+from .requests import Place, cell_of, execute_request, steps_request
 from .result import Result
 
 
-class AsyncSession:
+class AsyncSession(AsyncFiles):
     """An agent session; an async context manager that closes it at the end.
 
     Parameters
@@ -66,25 +68,59 @@ class AsyncSession:
         source: str | None,
         *,
         placement: Place = "end",
+        revises: str | None = None,
+        values: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - the server keeps it
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
         idempotency_key: str | None = None,
+        on_input: Callable[[models.Input], Awaitable[str]] | None = None,
         raise_on_error: bool = False,
     ) -> Result:
         """Run `source` once and wait until it has finished, as `Session.run` does.
 
         Cancelling the task ends the waiting, not the execution.
         """
-        request = execute_request(source, timeout, queue_timeout, max_output_bytes, placement)
-        result = await self._driver.run(calls.run(self.info.id, request, idempotency_key))
+        request = execute_request(
+            source, timeout, queue_timeout, max_output_bytes, placement, revises, values
+        )
+        run = calls.run(self.info.id, request, idempotency_key, until_input=on_input is not None)
+        result = await self._driver.run(run)
+        while on_input is not None and result.input is not None:
+            value = await on_input(result.input)
+            result = await self._driver.run(calls.answer(result, value))
         return result.raise_on_error() if raise_on_error else result
+
+    async def run_steps(
+        self,
+        steps: Iterable[str | models.Step],
+        *,
+        stop_on_error: bool = True,
+        timeout: float | None = None,  # noqa: ASYNC109 - the server keeps it
+        idempotency_key: str | None = None,
+    ) -> list[Result]:
+        """Run several sources, one after the other, as `Session.run_steps` does."""
+        request = steps_request(steps, stop_on_error=stop_on_error, timeout=timeout)
+        return await self._driver.run(calls.run_steps(self.id, request, idempotency_key))
+
+    async def submit_steps(
+        self,
+        steps: Iterable[str | models.Step],
+        *,
+        stop_on_error: bool = True,
+        timeout: float | None = None,  # noqa: ASYNC109 - the server keeps it
+        idempotency_key: str | None = None,
+    ) -> list[Result]:
+        """Have several sources accepted without waiting, as `Session.submit_steps` does."""
+        request = steps_request(steps, stop_on_error=stop_on_error, timeout=timeout)
+        return await self._driver.run(calls.submit_steps(self.id, request, idempotency_key))
 
     async def run_cell(
         self,
         cell_id: str,
         *,
         source_sha256: str | None = None,
+        values: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - the server keeps it
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
@@ -95,6 +131,7 @@ class AsyncSession:
         return await self.run(
             None,
             placement=cell_of(cell_id, source_sha256),
+            values=values,
             timeout=timeout,
             queue_timeout=queue_timeout,
             max_output_bytes=max_output_bytes,
@@ -107,13 +144,17 @@ class AsyncSession:
         source: str | None,
         *,
         placement: Place = "end",
+        revises: str | None = None,
+        values: Mapping[str, str] | None = None,
         timeout: float | None = None,
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncIterator[Event]:
         """Run `source` once and give its events, as `Session.stream` does."""
-        request = execute_request(source, timeout, queue_timeout, max_output_bytes, placement)
+        request = execute_request(
+            source, timeout, queue_timeout, max_output_bytes, placement, revises, values
+        )
         return self._driver.feed(calls.stream(self.id, request, idempotency_key))
 
     async def cells(
@@ -128,9 +169,47 @@ class AsyncSession:
         """Change the cells of the session's notebook, as `Session.edit` does."""
         return await self._driver.run(notebook_calls.edit(self.id, edits, hash))
 
+    async def variables(
+        self, match: str | None = None, *, limit: int | None = None
+    ) -> models.VariableList:
+        """List the variables, as `Session.variables` does."""
+        return await self._driver.run(looking_calls.variables(self.id, match, limit))
+
+    async def complete(self, code: str, cursor_pos: int | None = None) -> models.Completions:
+        """Ask what may follow at a place in code, as `Session.complete` does."""
+        asked = models.Complete(code=code, cursor_pos=cursor_pos)
+        return await self._driver.run(looking_calls.complete(self.id, asked))
+
+    async def inspect(
+        self, code: str, cursor_pos: int | None = None, *, detail_level: Literal[0, 1] = 0
+    ) -> models.Inspection:
+        """Ask for documentation, as `Session.inspect` does."""
+        asked = models.Inspect(code=code, cursor_pos=cursor_pos, detail_level=detail_level)
+        return await self._driver.run(looking_calls.inspect(self.id, asked))
+
+    async def packages(
+        self, match: str | None = None, *, limit: int | None = None
+    ) -> models.PackageList:
+        """List what code can import, as `Session.packages` does."""
+        return await self._driver.run(looking_calls.packages(self.id, match, limit))
+
     def executions(self) -> AsyncIterator[Result]:
         """Give the session's executions in order."""
         return self._driver.feed(calls.executions(self.id))
+
+    async def grant_approval(self, minutes: float) -> models.Session:
+        """Let all run for so long, as `Session.grant_approval` does."""
+        request = models.GrantApproval(minutes=minutes)
+        self.info = await self._driver.run(approval_calls.grant(self.id, request))
+        return self.info
+
+    async def review(
+        self, verdict: Verdict | None, *, comment: str | None = None
+    ) -> models.Session:
+        """Say what to think of what the session has run, as `Session.review` does."""
+        request = models.SetReview(verdict=verdict, comment=comment)
+        self.info = await self._driver.run(calls.review_session(self.id, request))
+        return self.info
 
     async def interrupt(self) -> None:
         """Interrupt what runs, as `Session.interrupt` does."""
@@ -143,6 +222,10 @@ class AsyncSession:
     async def close(self) -> None:
         """Close the session and shut its scratch kernel down. A person's stays, and the record."""
         await self._driver.run(calls.close_session(self.id))
+
+    async def guide(self) -> str:
+        """Return what a language model should know, as `Session.guide` does."""
+        return await self._driver.run(calls.guide(self.id))
 
     @overload
     async def export(self, path: None = None) -> dict[str, Any]: ...

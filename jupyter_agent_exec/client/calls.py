@@ -8,22 +8,28 @@ runs twice, and nothing that would do its work a second time.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any, Final, Literal
 from uuid import uuid4
 
 import msgspec
 
-from ..errors import AgentExecError, InvalidRequest, SessionClosed
+from ..errors import AgentExecError, InputNotAsked, InvalidRequest, SessionClosed
 from ..models import (
     Execute,
     Execution,
     ExecutionList,
+    GiveInput,
+    Guide,
     OpenSession,
+    RunSteps,
     SearchHit,
     SearchResults,
     ServerStatus,
     Session,
     SessionList,
+    SetReview,
+    Steps,
     Text,
     TextMatches,
 )
@@ -54,9 +60,11 @@ PROBE_SECONDS: Final = 5.0
 """How long a server that was found may take to say that it is there."""
 
 _execution = msgspec.json.Decoder(Execution)
+_steps = msgspec.json.Decoder(Steps)
 _executions = msgspec.json.Decoder(ExecutionList)
 _session = msgspec.json.Decoder(Session)
 _sessions = msgspec.json.Decoder(SessionList)
+_guide = msgspec.json.Decoder(Guide)
 _hits = msgspec.json.Decoder(SearchResults)
 _text = msgspec.json.Decoder(Text)
 _matches = msgspec.json.Decoder(TextMatches)
@@ -122,13 +130,16 @@ def session(session_id: str) -> Call[Session]:
     return (yield from get(f"/sessions/{segment(session_id)}", _session))
 
 
-def sessions() -> Feed[Session]:
-    """List all sessions, the newest first."""
+def sessions(**filters: str | bool | None) -> Feed[Session]:
+    """List sessions: the open ones first, then the closed, each the newest first."""
     after: str | None = None
+    told: set[str] = set()
     while True:
-        page = yield from get(with_query("/sessions", after=after), _sessions)
+        page = yield from get(with_query("/sessions", after=after, **filters), _sessions)
         for each in page.sessions:
-            yield Emit(each)
+            if each.id not in told:  # it may have been closed since the page before
+                told.add(each.id)
+                yield Emit(each)
         after = page.next_after
         if after is None:
             return
@@ -153,13 +164,67 @@ def restart(session_id: str) -> Call[Session]:
     return (yield from session(session_id))
 
 
+def guide(session_id: str) -> Call[str]:
+    """Ask for the text for a system message."""
+    return (yield from get(f"/sessions/{segment(session_id)}/guide", _guide)).text
+
+
 # -- executions ------------------------------------------------------------------------------------
 
 
-def run(session_id: str, execute: Execute, key: str | None) -> Call[Result]:
-    """Run a source once and wait until it has finished, however long that takes."""
+def run(
+    session_id: str, execute: Execute, key: str | None, *, until_input: bool = False
+) -> Call[Result]:
+    """Run a source once and wait until it has finished, however long that takes.
+
+    Parameters
+    ----------
+    until_input
+        Wait no longer when its code asks for input.
+    """
     accepted = yield from _execute(session_id, execute, key, wait=WAIT_SECONDS)
-    return Result((yield from _finished(accepted)))
+    return Result((yield from _finished(accepted, until_input=until_input)))
+
+
+def run_steps(session_id: str, steps: RunSteps, key: str | None) -> Call[list[Result]]:
+    """Run several sources and wait until all have finished, however long that takes."""
+    results: list[Result] = []
+    for each in (yield from submit_steps(session_id, steps, key, wait=WAIT_SECONDS)):
+        results.append(Result((yield from _finished(each.execution))))
+    return results
+
+
+def submit_steps(
+    session_id: str, steps: RunSteps, key: str | None, *, wait: float = 0.0
+) -> Call[list[Result]]:
+    """Have several sources accepted, and look at them after `wait` seconds at the latest."""
+    request = send_model(
+        "POST",
+        f"/sessions/{segment(session_id)}/steps",
+        msgspec.structs.replace(steps, wait=wait),
+        headers=((b"Idempotency-Key", _header_value(key or uuid4().hex)),),
+        read_timeout=wait + ANSWER_SECONDS,
+    )
+    accepted = read((yield from persistently(request)), _steps).executions
+    return [Result(each) for each in accepted]
+
+
+def give_input(execution_id: str, value: str, asked_at: str | None) -> Call[Result]:
+    """Answer what the code of an execution asks for."""
+    path = f"/executions/{segment(execution_id)}/input"
+    return read_result(
+        (yield from send(send_model("POST", path, GiveInput(value=value, asked_at=asked_at))))
+    )
+
+
+def answer(asking: Result, value: str) -> Call[Result]:
+    """Answer what is asked, unless somebody has, and wait until it has finished or asks again."""
+    asked = asking.input
+    assert asked is not None
+    with suppress(InputNotAsked):
+        yield from give_input(asking.id, value, asked.asked_at)
+    current = (yield from execution(asking.id)).execution
+    return Result((yield from _finished(current, until_input=True)))
 
 
 def stream(session_id: str, execute: Execute, key: str | None) -> Feed[Event]:
@@ -222,6 +287,18 @@ def cancel(execution_id: str) -> Call[None]:
     check((yield from persistently(act(f"/executions/{segment(execution_id)}/cancel"))))
 
 
+def review_execution(execution_id: str, review: SetReview) -> Call[Result]:
+    """Say what to think of an execution."""
+    path = f"/executions/{segment(execution_id)}/review"
+    return read_result((yield from send(send_model("PUT", path, review))))
+
+
+def review_session(session_id: str, review: SetReview) -> Call[Session]:
+    """Say what to think of all that a session has run."""
+    path = f"/sessions/{segment(session_id)}/review"
+    return read((yield from send(send_model("PUT", path, review))), _session)
+
+
 def text(execution_id: str, offset: int, limit: int | None) -> Call[Text]:
     """Read a range of an execution's whole text."""
     path = f"/executions/{segment(execution_id)}/text"
@@ -234,7 +311,7 @@ def grep(execution_id: str, pattern: str, offset: int) -> Call[TextMatches]:
     return (yield from get(with_query(path, grep=pattern, offset=offset), _matches))
 
 
-def search(q: str, limit: int | None, filters: dict[str, str | bool | None]) -> Feed[SearchHit]:
+def search(q: str, limit: int | None, **filters: str | bool | None) -> Feed[SearchHit]:
     """Search the history, the newest first; `limit` bounds how many hits are told."""
     after: str | None = None
     left = math.inf if limit is None else limit
@@ -264,6 +341,11 @@ def notebook(content: bytes) -> dict[str, Any]:
     return read(Reply(200, content), _anything)
 
 
+def read_result(reply: Reply) -> Result:
+    """Read an answer that is an execution."""
+    return Result(read(reply, _execution))
+
+
 # -- parts -----------------------------------------------------------------------------------------
 
 
@@ -278,9 +360,16 @@ def _execute(session_id: str, execute: Execute, key: str | None, wait: float) ->
     return read((yield from persistently(request)), _execution)
 
 
-def _finished(current: Execution) -> Call[Execution]:
-    path = f"/executions/{current.id}?wait={WAIT_SECONDS:g}"
+def _finished(current: Execution, *, until_input: bool = False) -> Call[Execution]:
     while current.status not in FINAL_STATUSES:
+        asked = current.input
+        if until_input and asked is not None:
+            break
+        path = with_query(
+            f"/executions/{current.id}",
+            wait=f"{WAIT_SECONDS:g}",
+            asked_at=None if asked is None else asked.asked_at,
+        )
         current = yield from get(path, _execution, read_timeout=WAIT_SECONDS + ANSWER_SECONDS)
     return current
 

@@ -11,12 +11,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import lru_cache
 from http.cookies import SimpleCookie
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import anyio
 import httpx2
 
 from .errors import CannotConnect, ConnectionLost, ServerUnreachable
+from .file_stream import FileStream
 from .servers import Server
 from .steps import Call, Connect, Emit, Feed, Pause, Receive, Reply, Send
 
@@ -43,7 +45,7 @@ class Address:
         self._cookies: SimpleCookie = SimpleCookie()
         self._cookie: list[tuple[bytes, bytes]] = []
         if server.token:
-            self._headers.append((b"Authorization", b"token " + server.token.encode()))
+            self._headers.append((b"Authorization", server.authorization.encode()))
 
     def remember(self, response: httpx2.Response) -> None:
         """Keep the cookies that come with an answer, and send them from now on."""
@@ -60,10 +62,19 @@ class Address:
         Headers are bytes and the body is a stream, so that httpx2 has nothing to work out.
         """
         headers = [*self._headers, *self._cookie, *step.headers]
+        stream: httpx2.ByteStream | FileStream
+        if isinstance(step.upload, Path):
+            stream = FileStream(step.upload)
+            length = stream.bytes
+        else:
+            content = step.body if step.upload is None else step.upload
+            stream, length = httpx2.ByteStream(content), len(content)
         if step.body:
             headers.append((b"Content-Type", b"application/json"))
+        if step.upload is not None:
+            headers.append((b"Content-Type", b"application/octet-stream"))
         if step.method != "GET":
-            headers.append((b"Content-Length", b"%d" % len(step.body)))
+            headers.append((b"Content-Length", b"%d" % length))
         timeout = {
             "connect": CONNECT_SECONDS,
             "read": step.read_timeout,
@@ -74,7 +85,7 @@ class Address:
             step.method,
             self._url(step.path),
             headers=headers,
-            stream=httpx2.ByteStream(step.body),
+            stream=stream,
             extensions={"timeout": timeout},
         )
 
@@ -204,14 +215,14 @@ class SyncDriver:
             self._address.remember(response)
             try:
                 if step.streamed and response.is_success:
-                    return response, Reply(response.status_code, b"")
+                    return response, Reply(response.status_code, b"", response.headers.get("ETag"))
                 content = response.read()
             except BaseException:
                 response.close()
                 raise
         except httpx2.TransportError as error:
             raise self._address.trouble(error) from error
-        return response, Reply(response.status_code, content)
+        return response, Reply(response.status_code, content, response.headers.get("ETag"))
 
     def _next(self, chunks: Iterator[bytes]) -> bytes:
         assert self._address is not None
@@ -339,7 +350,7 @@ class AsyncDriver:
             self._address.remember(response)
             try:
                 if step.streamed and response.is_success:
-                    return response, Reply(response.status_code, b"")
+                    return response, Reply(response.status_code, b"", response.headers.get("ETag"))
                 content = await response.aread()
             except BaseException:
                 with anyio.CancelScope(shield=True):
@@ -347,7 +358,7 @@ class AsyncDriver:
                 raise
         except httpx2.TransportError as error:
             raise self._address.trouble(error) from error
-        return response, Reply(response.status_code, content)
+        return response, Reply(response.status_code, content, response.headers.get("ETag"))
 
     async def _next(self, chunks: AsyncIterator[bytes]) -> bytes:
         assert self._address is not None

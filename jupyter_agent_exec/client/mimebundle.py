@@ -13,6 +13,7 @@ from ..terminal import clean
 from ..types import RAW_IMAGE_TYPES, Output
 from .plain import plain
 
+_SUFFIXES: Final = {"image/svg+xml": ".svg", "image/jpeg": ".jpg"}
 _PRE: Final = '<pre style="margin: 0; white-space: pre-wrap">{}</pre>'
 _PRE_STDERR: Final = (
     '<pre style="margin: 0; white-space: pre-wrap; '
@@ -41,6 +42,11 @@ def joined(value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "".join(value)
     return value
+
+
+def suffix_of(mimetype: str) -> str:
+    """Return how the name of an image's file ends, with the dot."""
+    return _SUFFIXES.get(mimetype, "." + mimetype.partition("/")[2])
 
 
 def _as_html(output: Output) -> str:

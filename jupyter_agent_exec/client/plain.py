@@ -7,6 +7,7 @@ shown, change the window's title or, in some terminals, type for the person.
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 
 _SEQUENCES: Final = re.compile(
@@ -30,6 +31,15 @@ _SHOWN: Final[dict[int, str]] = {
 }
 
 
+_TURNING: Final = ("R", "AL", "AN")
+"""Classes of letters that are written from right to left, and turn what is around them."""
+
+_BLANK: Final = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0" + "".join(
+    map(chr, [*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
+)
+"""Letters and marks of which nothing is seen."""
+
+
 def plain(text: str) -> str:
     """Return `text` without escape sequences, its other control characters made visible.
 
@@ -41,6 +51,21 @@ def plain(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def exact(text: str) -> str:
+    """Return `text` so that all of it is seen: whatever is hidden, or turns text, as its number.
+
+    Spaces, tabs and line feeds stay, and nothing is left out.
+    """
+    return "".join(char if _is_seen(char) else f"<U+{ord(char):04X}>" for char in text)
+
+
+def _is_seen(char: str) -> bool:
+    if char.isascii():
+        return char.isprintable() or char in "\t\n"
+    hidden = unicodedata.category(char)[0] in "CZ" or char in _BLANK
+    return not hidden and unicodedata.bidirectional(char) not in _TURNING
 
 
 def one_line(text: str, width: int) -> str:

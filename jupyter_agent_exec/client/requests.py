@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from ..errors import InvalidRequest
 from ..models import (
@@ -15,10 +17,13 @@ from ..models import (
     NotebookTarget,
     OpenSession,
     Placement,
+    RunSteps,
     ScratchTarget,
+    Step,
     Target,
 )
-from ..types import CellId, Digest
+from ..types import CellId, Digest, ExecutionId
+from .preload import Preloadable, to_preload
 
 Place: TypeAlias = Placement | Literal["end", "none"]
 """Where in its notebook an execution's cell goes."""
@@ -32,17 +37,26 @@ def session_target(
     create: bool,
     cwd: str | None,
     env: Mapping[str, str] | None,
+    isolated: bool = False,
 ) -> Target:
     """Return where a session's code runs: in a notebook, in a kernel that runs, else in scratch."""
     if notebook is not None:
-        _require_none("notebook", kernel_id=kernel_id, cwd=cwd, env=env or None)
+        _require_none(
+            "notebook", kernel_id=kernel_id, cwd=cwd, env=env or None, isolated=isolated or None
+        )
         return NotebookTarget(path=notebook, kernel_name=kernel_name, create=create)
     if create:
         raise InvalidRequest("create=True needs the path of a notebook=.", field="create")
     if kernel_id is not None:
-        _require_none("kernel_id", kernel_name=kernel_name, cwd=cwd, env=env or None)
+        _require_none(
+            "kernel_id",
+            kernel_name=kernel_name,
+            cwd=cwd,
+            env=env or None,
+            isolated=isolated or None,
+        )
         return KernelTarget(kernel_id=kernel_id)
-    return ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {}))
+    return ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {}), isolated=isolated)
 
 
 def session_request(
@@ -53,6 +67,8 @@ def session_request(
     title: str | None,
     client_id: str | None,
     init_source: str | None,
+    preload: Iterable[Preloadable],
+    allow_stdin: bool,
 ) -> OpenSession:
     """Return the request that opens a session."""
     _require_finite("limits.timeout", limits.timeout)
@@ -63,6 +79,8 @@ def session_request(
         client_id=client_id,
         limits=limits,
         init_source=init_source,
+        preload=to_preload(preload),
+        allow_stdin=allow_stdin,
     )
 
 
@@ -72,6 +90,8 @@ def execute_request(
     queue_timeout: float | None,
     max_output_bytes: int | None,
     placement: Place = "end",
+    revises: str | None = None,
+    values: Mapping[str, str] | None = None,
 ) -> Execute:
     """Return the request that runs `source`, or that of the cell that `placement` names."""
     _require_finite("timeout", timeout)
@@ -82,6 +102,20 @@ def execute_request(
         queue_timeout=queue_timeout,
         max_output_bytes=max_output_bytes,
         placement=placement,
+        revises=None if revises is None else ExecutionId(revises),
+        values=dict(values or {}),
+    )
+
+
+def steps_request(
+    steps: Iterable[str | Step], *, stop_on_error: bool, timeout: float | None
+) -> RunSteps:
+    """Return the request that runs several sources."""
+    _require_finite("timeout", timeout)
+    asked = [Step(source=each) if isinstance(each, str) else each for each in steps]
+    return RunSteps(
+        steps=[replace(each, timeout=each.timeout or timeout) for each in asked],
+        stop_on_error=stop_on_error,
     )
 
 

@@ -7,15 +7,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..models import Document, Execution, ExecutionError, WaitingFor
+from ..models import Document, Execution, ExecutionError, Input, Value, WaitingFor
 from ..models import Image as ImageModel
 from ..types import FINAL_STATUSES, Output, Status
 from .errors import ExecutionFailed
-from .mimebundle import joined, mimebundle
+from .mimebundle import joined, mimebundle, suffix_of
 from .plain import plain
 from .wording import waiting
-
-_SUFFIXES = {"image/svg+xml": ".svg", "image/jpeg": ".jpg"}
 
 
 class Image:
@@ -51,7 +49,7 @@ class Image:
     @property
     def suffix(self) -> str:
         """The file name's end that its type is known by, with the dot."""
-        return _SUFFIXES.get(self.mimetype, "." + self.mimetype.partition("/")[2])
+        return suffix_of(self.mimetype)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the image to `path`, with its suffix when `path` has none; return where."""
@@ -119,6 +117,14 @@ class Result:
         return self.execution.error
 
     @property
+    def values(self) -> dict[str, Value] | None:
+        """What the expressions came to that were asked for; None if none were, or before its end.
+
+        Each has `json` if it was JSON, else a description, or the error of this one expression.
+        """
+        return self.execution.values
+
+    @property
     def cell(self) -> dict[str, Any]:
         """The execution as an nbformat 4.5 code cell."""
         return self.execution.cell
@@ -145,6 +151,11 @@ class Result:
         return self.execution.waiting_for
 
     @property
+    def input(self) -> Input | None:
+        """What its code asks for, and nobody has given yet; None if it does not."""
+        return self.execution.input
+
+    @property
     def summary(self) -> str:
         """One line: the status and, if it is not ok, why."""
         execution = self.execution
@@ -155,6 +166,8 @@ class Result:
             line += f": {execution.error.ename}: {execution.error.evalue}"
         elif execution.reason is not None:
             line += f": {execution.reason}"
+        elif execution.input is not None:
+            line += f": it asks {execution.input.prompt!r}"
         elif execution.waiting_for is not None:
             line += f": {waiting(execution.waiting_for)}"
         return " ".join(plain(line).split())

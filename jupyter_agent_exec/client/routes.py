@@ -31,7 +31,7 @@ def get(path: str, decoder: msgspec.json.Decoder[M], read_timeout: float = 60.0)
 
 
 def send_model(
-    method: Literal["POST", "PATCH"],
+    method: Literal["POST", "PUT", "PATCH"],
     path: str,
     body: Request,
     headers: tuple[tuple[bytes, bytes], ...] = (),
@@ -63,7 +63,7 @@ def contents_path(path: str) -> str:
     return quote(path.strip("/"), safe="/")
 
 
-def with_query(path: str, **query: str | float | None) -> str:
+def with_query(path: str, /, **query: str | float | None) -> str:
     """Return `path` with those of the `query` that are not None."""
     told = {
         name: ("true" if value else "false") if isinstance(value, bool) else value

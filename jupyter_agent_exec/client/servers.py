@@ -14,6 +14,9 @@ from msgspec import Struct
 URL_VARIABLE = "JUPYTER_AGENT_EXEC_URL"
 TOKEN_VARIABLE = "JUPYTER_AGENT_EXEC_TOKEN"  # noqa: S105
 
+AGENT_PREFIX = "jaex_"
+"""How agent tokens begin."""
+
 _PAGES = ("/lab", "/tree", "/notebooks")
 
 
@@ -61,6 +64,13 @@ class Server(Struct, frozen=True, kw_only=True):
                 url=f"http://localhost{path}", token=token, socket_path=unquote(parts.netloc)
             )
         return cls(url=urlunsplit((parts.scheme, parts.netloc, path, "", "")), token=token)
+
+    @property
+    def authorization(self) -> str:
+        """What the header `Authorization` says."""
+        assert self.token is not None
+        scheme = "Bearer" if self.token.startswith(AGENT_PREFIX) else "token"
+        return f"{scheme} {self.token}"
 
     @property
     def address(self) -> str:

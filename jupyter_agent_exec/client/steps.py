@@ -8,6 +8,7 @@ for the client that blocks and the one that awaits (`drivers`).
 from __future__ import annotations
 
 from collections.abc import Generator
+from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -31,6 +32,8 @@ class Send(Struct, frozen=True):
     """Seconds in which nothing may come."""
     streamed: bool = False
     """Leave a 2xx answer's body to `Receive`."""
+    upload: bytes | Path | None = None
+    """Sent as it is, instead of `body`; a path stands for the file's content."""
 
 
 class Reply(Struct, frozen=True):
@@ -39,6 +42,8 @@ class Reply(Struct, frozen=True):
     status: int
     content: bytes
     """Empty for a 2xx answer to a streamed request."""
+    etag: str | None = None
+    """Of what the answer is about."""
 
 
 class Receive(Struct, frozen=True):

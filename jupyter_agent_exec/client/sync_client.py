@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import overload
 
 import httpx2
 
 from .. import models
-from . import calls, notebook_calls
+from ..types import ApprovalMode, Digest, Verdict
+from . import approval_calls, calls, notebook_calls
 from .drivers import SyncDriver
 from .events import Event
+from .preload import Preloadable
 from .requests import session_request, session_target
 from .result import Result
 from .servers import named, running
 from .sync_session import Session
+from .token_methods import TokenMethods
 
 
-class AgentExecClient:
+class AgentExecClient(TokenMethods):
     """Run code in a person's Jupyter, in the open.
 
     A context manager that closes its connections at the end; it may be used without. Threads may
@@ -30,8 +33,8 @@ class AgentExecClient:
         that of the environment variable ``JUPYTER_AGENT_EXEC_URL``; else the newest server that
         runs here and answers.
     token
-        The credential; ``JUPYTER_AGENT_EXEC_TOKEN`` when None. That of a server that runs here is
-        found.
+        The credential, an agent token or the server's own; ``JUPYTER_AGENT_EXEC_TOKEN`` when None.
+        That of a server that runs here is found.
     transport
         What sends, such as ``httpx2.HTTPTransport(proxy=…)``.
 
@@ -99,12 +102,15 @@ class AgentExecClient:
         kernel_name: str | None = None,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
+        isolated: bool = False,
         title: str | None = None,
         client_id: str | None = None,
         timeout: float | None = None,
         max_output_bytes: int | None = None,
         restart_if_interrupt_ignored: bool | None = None,
         init_source: str | None = None,
+        preload: Iterable[Preloadable] = (),
+        allow_stdin: bool = False,
     ) -> Session:
         """Open a session: in a notebook, in a kernel that runs, else in a scratch kernel.
 
@@ -126,6 +132,9 @@ class AgentExecClient:
             None.
         env
             Environment variables of a scratch kernel; the server has a list of the names it allows.
+        isolated
+            Keep a scratch kernel apart from the server, its network and files; `cwd` is then all
+            that it may write, or None for a folder of its own that goes with the session.
         title
             What the session is for, in words.
         client_id
@@ -138,6 +147,11 @@ class AgentExecClient:
             Replace the kernel when code goes on after an interrupt and the grace time.
         init_source
             Code that runs first in each of the session's kernels.
+        preload
+            What is there before that, in kernels of Python: modules by name (``"pandas as pd"``),
+            functions, or what `function` makes of one with requirements and imports.
+        allow_stdin
+            Whether code may ask for input while it runs; see `Session.run`.
 
         Raises
         ------
@@ -157,6 +171,7 @@ class AgentExecClient:
                 create=create,
                 cwd=cwd,
                 env=env,
+                isolated=isolated,
             ),
             models.Limits(
                 timeout=timeout,
@@ -166,6 +181,8 @@ class AgentExecClient:
             title=title,
             client_id=client_id,
             init_source=init_source,
+            preload=preload,
+            allow_stdin=allow_stdin,
         )
         return Session(self._driver, self._driver.run(calls.open_session(request)))
 
@@ -173,9 +190,32 @@ class AgentExecClient:
         """Return the session with this id, to look at it or to go on in it."""
         return Session(self._driver, self._driver.run(calls.session(session_id)))
 
-    def sessions(self) -> Iterator[Session]:
-        """Give all sessions, open and closed, the newest first."""
-        return (Session(self._driver, info) for info in self._driver.feed(calls.sessions()))
+    def sessions(
+        self,
+        *,
+        status: str | None = None,
+        agent: str | None = None,
+        target: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        unreviewed: bool | None = None,
+    ) -> Iterator[Session]:
+        """Give sessions: the open ones first, then the closed, each the newest first.
+
+        Parameters
+        ----------
+        status, agent, target, since, until, unreviewed
+            Only those of which all of this is true, as `GET /sessions` has it; None is any.
+        """
+        found = calls.sessions(
+            status=status,
+            agent=agent,
+            target=target,
+            since=since,
+            until=until,
+            unreviewed=unreviewed,
+        )
+        return (Session(self._driver, info) for info in self._driver.feed(found))
 
     def execution(self, execution_id: str) -> Result:
         """Look at an execution, any number of times."""
@@ -198,6 +238,102 @@ class AgentExecClient:
             There is nothing left to cancel.
         """
         self._driver.run(calls.cancel(execution_id))
+
+    def give_input(self, execution_id: str, value: str, *, asked_at: str | None = None) -> Result:
+        """Answer what the code of an execution asks for.
+
+        Parameters
+        ----------
+        asked_at
+            Of the input that is answered: refused if the code asks for another by now.
+
+        Raises
+        ------
+        InputNotAsked
+            It asks for nothing now, or somebody else was first.
+        """
+        return self._driver.run(calls.give_input(execution_id, value, asked_at))
+
+    def approvals(self) -> models.Approvals:
+        """Return what asks for approval now, the policy, and whether agents are paused."""
+        return self._driver.run(approval_calls.approvals())
+
+    def approve(
+        self, execution_id: str, source_sha256: str, *, source: str | None = None
+    ) -> Result:
+        """Let, for a person, an execution run that asks for approval.
+
+        Parameters
+        ----------
+        execution_id
+            The execution.
+        source_sha256
+            Of the source that was looked at: another one is not approved.
+        source
+            What to run instead.
+
+        Raises
+        ------
+        AlreadyDecided
+            It does not ask, or no more.
+        ApprovalChanged
+            It asks for another source, or another life of the kernel, than was looked at.
+        """
+        request = models.Approve(source_sha256=Digest(source_sha256), source=source)
+        return self._driver.run(approval_calls.decide(execution_id, request))
+
+    def reject(self, execution_id: str, reason: str | None = None) -> Result:
+        """Do not let, for a person, an execution run; the agent reads the reason.
+
+        Raises
+        ------
+        AlreadyDecided
+            It does not ask, or no more.
+        """
+        request = models.Reject(reason=reason)
+        return self._driver.run(approval_calls.decide(execution_id, request))
+
+    def set_policy(
+        self,
+        *,
+        scratch: ApprovalMode | None = None,
+        notebook: ApprovalMode | None = None,
+        kernel: ApprovalMode | None = None,
+    ) -> models.Approvals:
+        """Say, for a person, what agents must ask for from now on, by the kind of target."""
+        policy = models.SetPolicy(scratch=scratch, notebook=notebook, kernel=kernel)
+        return self._driver.run(approval_calls.rule(policy))
+
+    def pause(self) -> models.Approvals:
+        """Send, for a person, nothing more of any agent to a kernel; what runs goes on."""
+        return self._driver.run(approval_calls.rule(models.SetPause(paused=True)))
+
+    def resume(self) -> models.Approvals:
+        """End a pause."""
+        return self._driver.run(approval_calls.rule(models.SetPause(paused=False)))
+
+    def review(
+        self, execution_id: str, verdict: Verdict | None, *, comment: str | None = None
+    ) -> Result:
+        """Say, for a person, what to think of an execution that has finished.
+
+        Parameters
+        ----------
+        execution_id
+            The execution.
+        verdict
+            ``"approved"`` or ``"flagged"``; None for a comment alone, or without a comment to take
+            back what was said.
+        comment
+            What else there is to say.
+
+        Raises
+        ------
+        NotFinished
+            It waits or runs.
+        """
+        request = models.SetReview(verdict=verdict, comment=comment)
+        return self._driver.run(calls.review_execution(execution_id, request))
 
     @overload
     def text(
@@ -263,11 +399,13 @@ class AgentExecClient:
         q: str = "",
         *,
         agent: str | None = None,
+        target: str | None = None,
         status: str | None = None,
         session_id: str | None = None,
         since: str | None = None,
         until: str | None = None,
         has_image: bool | None = None,
+        review: str | None = None,
         limit: int | None = None,
     ) -> Iterator[models.SearchHit]:
         """Search sources, text outputs and errors, the newest first.
@@ -276,27 +414,21 @@ class AgentExecClient:
         ----------
         q
             Words; empty for all executions that pass the filters.
-        agent
-            Only those of the agent with this name.
-        status
-            Only those with this status.
-        session_id
-            Only those of this session.
-        since
-            Only those accepted at this time (RFC 3339) or later.
-        until
-            Only those accepted before this time.
-        has_image
-            Only those with, or without, an image.
+        agent, target, status, session_id, since, until, has_image, review
+            Only those of which all of this is true, as `GET /search` has it; None is any.
         limit
             How many to give at most; all when None.
         """
-        filters: dict[str, str | bool | None] = {
-            "agent": agent,
-            "status": status,
-            "session_id": session_id,
-            "since": since,
-            "until": until,
-            "has_image": has_image,
-        }
-        return self._driver.feed(calls.search(q, limit, filters))
+        found = calls.search(
+            q,
+            limit,
+            agent=agent,
+            target=target,
+            status=status,
+            session_id=session_id,
+            since=since,
+            until=until,
+            has_image=has_image,
+            review=review,
+        )
+        return self._driver.feed(found)

@@ -18,6 +18,10 @@ def waiting(behind: WaitingFor) -> str:
     """Return behind whom an execution waits, as the end of a sentence about it."""
     if behind.who == "kernel":
         return "waits for the kernel"
+    if behind.who == "approval":
+        return "waits for approval in JupyterLab (or by `jupyter agent-exec approve`)"
+    if behind.who == "pause":
+        return "waits, since a person has paused all agents"
     since = "" if behind.since is None else f", which began at {behind.since[11:19]} UTC"
     if behind.who == "agent":
         return f"waits behind an execution of {behind.agent or 'another agent'}{since}"
@@ -26,6 +30,8 @@ def waiting(behind: WaitingFor) -> str:
 
 def placed(document: Document) -> str:
     """Return what became of an execution's cell in a notebook."""
+    if document.status == "discarded":
+        return f"no cell in {document.path}: {document.reason or 'a person took it out'}"
     if document.status == "not_written":
         return f"no cell in {document.path}: {document.reason or 'it was not written'}"
     through = "" if document.via is None else f" {_THROUGH[document.via]}"

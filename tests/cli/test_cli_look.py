@@ -11,6 +11,7 @@ import pytest
 from command import COMMAND, Cli
 from real_server import RealServer
 
+from jupyter_agent_exec.cli import exit_codes
 from jupyter_agent_exec.client import AgentExecClient, Session
 
 
@@ -39,13 +40,40 @@ def test_status_is_told(cli: Cli, server: RealServer) -> None:
     assert "history   available" in done.stdout
 
 
+def test_the_guide_of_a_session_is_printed(cli: Cli, worked: Session) -> None:
+    done = cli("guide", worked.id)
+    assert done.returncode == 0
+    assert done.stdout.startswith("# Working in a Jupyter kernel\n")
+    assert "It is closed" in done.stdout
+    told = answer(cli, "guide", worked.id)
+    assert told == {"session_id": worked.id, "text": done.stdout}
+    assert cli("guide", "s_none").returncode == exit_codes.REFUSED
+
+
 def test_sessions_are_listed_newest_first(cli: Cli, worked: Session) -> None:
-    assert answer(cli, "sessions", "-n", "1")[0]["id"] == worked.id
+    # Of this agent only: another test's session may be open still, and what is open stands first.
+    newest = ("sessions", "--agent", "surveyor", "-n", "1")
+    assert answer(cli, *newest)[0]["id"] == worked.id
     assert worked.id not in [session["id"] for session in answer(cli, "sessions", "--open")]
-    head, first = cli("sessions", "-n", "1").stdout.splitlines()
+    head, first = cli(*newest).stdout.splitlines()
     assert head.split()[0] == "SESSION"
     assert first.startswith(f"{worked.id}  closed  3")
     assert first.endswith("surveyor  scratch  Quokkas of Rottnest")
+
+
+def test_sessions_and_executions_are_narrowed(cli: Cli, worked: Session) -> None:
+    def ids(*said: str) -> list[str]:
+        return [session["id"] for session in answer(cli, "sessions", *said)]
+
+    assert worked.id in ids("--agent", "surveyor", "--target", "scratch", "--unreviewed")
+    assert ids("--agent", "nobody") == []
+    assert worked.id not in ids("--target", "notebook")
+    assert ids("--until", "2000-01-01") == []
+    assert worked.id in ids("--since", "2000-01-01")
+    within = ("--session", worked.id, "--target", "scratch")
+    assert len(answer(cli, "search", *within, "--review", "none")) == 3
+    assert answer(cli, "search", *within, "--review", "flagged") == []
+    assert cli("search", "--review", "fine").returncode == exit_codes.USAGE
 
 
 def test_a_session_is_shown_with_what_it_ran(cli: Cli, worked: Session) -> None:

@@ -72,9 +72,12 @@ def test_waiting_is_said_and_a_ctrl_c_takes_back_what_waits(
     cli: Cli, person: Person, gate: Gate
 ) -> None:
     person.writes("busy.ipynb", "")
-    with person.at(person.opens("busy.ipynb")) as kernel:
+    kernel_id = person.opens("busy.ipynb")
+    with person.at(kernel_id) as kernel:
         kernel.execute(gate.source)
         gate.wait_until_it_runs()
+        while person.ask("GET", f"kernels/{kernel_id}")["execution_state"] != "busy":
+            pass
         process = cli.start("run", "1", "--notebook", "busy.ipynb", "--json")
         assert process.stderr is not None
         assert "waits behind a cell that somebody runs" in process.stderr.readline()

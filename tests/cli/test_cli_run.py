@@ -274,3 +274,27 @@ def test_the_help_of_each_command_helps(cli_alone: Cli) -> None:
     for command in (*commands, "status"):
         assert command in done.stdout
         assert cli_alone(command, "--help").returncode == 0
+
+
+def test_what_code_asks_is_asked_at_the_terminal(cli: Cli) -> None:
+    (cli.folder / "asks.py").write_text(
+        "import getpass\nprint(input('Name? '), len(getpass.getpass('Key: ')))"
+    )
+    done = cli("run", "asks.py", "--stdin", stdin="Ada\nsecret\n")
+    assert (done.returncode, done.stdout) == (0, "Ada 6\n")
+    assert "Name?" in done.stderr
+    assert "Key:" in done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_the_end_of_standard_input_cancels_what_asks(cli: Cli) -> None:
+    done = cli("run", "input('Name? ')", "--stdin", stdin="")
+    assert done.returncode == 130
+    assert "interrupted" in done.stderr
+
+
+def test_without_stdin_code_may_not_ask(cli: Cli) -> None:
+    done = cli("run", "input('Name? ')")
+    assert done.returncode == 1
+    assert "StdinNotImplementedError" in done.stderr
+    assert cli("run", "-", "--stdin").returncode == 2

@@ -31,6 +31,7 @@ from jupyter_agent_exec.models import (
     OutputChange,
     SearchHit,
     SearchResults,
+    SessionList,
     StatusChange,
 )
 
@@ -284,10 +285,20 @@ def test_search_asks_for_no_more_than_is_wanted() -> None:
     script = Script(
         reply(first), reply(SearchResults(hits=[hit(n) for n in range(50)], next_after=None))
     )
-    script.run(calls.search("mean", 120, {"agent": None, "has_image": True}))
+    script.run(calls.search("mean", 120, agent=None, has_image=True))
     assert len(script.emitted) == 120
     assert script.sent[0].path == "/api/agent-exec/search?q=mean&limit=100&has_image=true"
     assert "after=x_99&limit=20" in script.sent[1].path
+
+
+def test_a_session_that_closes_while_all_are_listed_is_told_once() -> None:
+    first = SessionList(sessions=[session("s_3"), session("s_2")], next_after="open:s_2")
+    last = SessionList(sessions=[session("s_3"), session("s_1")], next_after=None)
+    script = Script(reply(first), reply(last))
+    script.run(calls.sessions(target="notebook", unreviewed=True, agent=None))
+    assert [each.id for each in script.emitted] == ["s_3", "s_2", "s_1"]
+    assert script.sent[0].path == "/api/agent-exec/sessions?target=notebook&unreviewed=true"
+    assert "after=open%3As_2" in script.sent[1].path
 
 
 def test_a_server_that_does_not_answer_gives_way_to_the_next() -> None:

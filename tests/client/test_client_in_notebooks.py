@@ -21,6 +21,7 @@ from jupyter_agent_exec.client import (
     Finished,
     InsertCell,
     Placement,
+    Session,
     StatusChanged,
 )
 from jupyter_agent_exec.types import CellId
@@ -84,6 +85,8 @@ def test_an_execution_waits_behind_the_person_and_can_be_taken_back(
     ):
         msg_id = kernel.execute(gate.source)
         gate.wait_until_it_runs()
+        while state_of(client.session(session.id)) != "busy":
+            pass
         events = session.stream("1")
         accepted = behind_a_person(events)
         assert client.execution(accepted).summary.startswith("queued: waits behind a cell")
@@ -94,6 +97,11 @@ def test_an_execution_waits_behind_the_person_and_can_be_taken_back(
         gate.let_it_go_on()
         reply = kernel.get_shell_msg(timeout=60)
         assert (reply["parent_header"]["msg_id"], reply["content"]["status"]) == (msg_id, "ok")
+
+
+def state_of(session: Session) -> str | None:
+    kernel = session.info.kernel
+    return None if kernel is None else kernel.execution_state
 
 
 def behind_a_person(events: Iterator[Event]) -> str:

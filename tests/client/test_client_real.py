@@ -136,6 +136,18 @@ def test_a_running_execution_can_be_cancelled(
         client.cancel(first.result.id)
 
 
+def test_a_session_tells_a_model_how_to_work_in_it(server: RealServer, session: Session) -> None:
+    text = session.guide()
+    assert session.id in text
+    assert "The kernel is your own" in text
+
+    async def awaiting() -> str:
+        async with AsyncAgentExecClient(server.url, server.token) as client:
+            return await (await client.session(session.id)).guide()
+
+    assert asyncio.run(awaiting()) == text
+
+
 def test_the_kernel_is_interrupted_and_restarted(session: Session, gate: Gate) -> None:
     session.run("x = 1")
     thread, results = in_thread(lambda: session.run(gate.source))

@@ -36,6 +36,11 @@ def answers(request: httpx2.Request) -> bytes:
     if path.endswith("/cells"):
         cells = models.NotebookCells(path=PATH, hash=DIGEST, via="tab", cells=[])
         return msgspec.json.encode(cells)
+    if "/approvals" in path:
+        policy = models.ApprovalPolicy(scratch="none", notebook="first", kernel="first", forced=[])
+        return msgspec.json.encode(models.Approvals(executions=[], policy=policy, paused=None))
+    if path.endswith(("/review", "/approve", "/reject")) and "/executions/" in path:
+        return msgspec.json.encode(execution())
     return msgspec.json.encode(msgspec.structs.replace(session(), path=PATH))
 
 
@@ -54,11 +59,20 @@ def ask(transport: httpx2.MockTransport) -> None:
         session = client.open_session(
             "a", notebook=PATH, create=True, kernel_name="ir", client_id="c"
         )
-        session.run("1", placement=AFTER, idempotency_key="k")
+        session.run("1", placement=AFTER, revises="x_1", idempotency_key="k", values={"x": "1"})
         session.run_cell("c1", source_sha256=DIGEST, timeout=5, idempotency_key="k")
         session.edit([ClearOutputs()], hash=session.cells().hash)
         client.cells(PATH)
         client.notebooks()
+        client.review("x_1", "flagged", comment="why?")
+        session.review("approved")
+        client.approvals()
+        client.approve("x_1", DIGEST, source="2")
+        client.reject("x_1", "no")
+        client.set_policy(notebook="always")
+        client.pause()
+        client.resume()
+        session.grant_approval(5)
         client.open_session("a", kernel_id="k1", client_id="c")
 
 
@@ -67,11 +81,22 @@ async def ask_awaiting(transport: httpx2.MockTransport) -> None:
         session = await client.open_session(
             "a", notebook=PATH, create=True, kernel_name="ir", client_id="c"
         )
-        await session.run("1", placement=AFTER, idempotency_key="k")
+        await session.run(
+            "1", placement=AFTER, revises="x_1", idempotency_key="k", values={"x": "1"}
+        )
         await session.run_cell("c1", source_sha256=DIGEST, timeout=5, idempotency_key="k")
         await session.edit([ClearOutputs()], hash=(await session.cells()).hash)
         await client.cells(PATH)
         await client.notebooks()
+        await client.review("x_1", "flagged", comment="why?")
+        await session.review("approved")
+        await client.approvals()
+        await client.approve("x_1", DIGEST, source="2")
+        await client.reject("x_1", "no")
+        await client.set_policy(notebook="always")
+        await client.pause()
+        await client.resume()
+        await session.grant_approval(5)
         await client.open_session("a", kernel_id="k1", client_id="c")
 
 
@@ -93,8 +118,28 @@ def test_both_clients_ask_the_same_of_a_notebook() -> None:
         ("PATCH", f"/notebooks/{PATH}/cells"),
         ("GET", f"/notebooks/{PATH}/cells"),
         ("GET", "/notebooks"),
+        ("PUT", "/executions/x_1/review"),
+        ("PUT", "/sessions/s_1/review"),
+        ("GET", "/approvals"),
+        ("POST", "/executions/x_1/approve"),
+        ("POST", "/executions/x_1/reject"),
+        ("PUT", "/approvals/policy"),
+        ("PUT", "/approvals/pause"),
+        ("PUT", "/approvals/pause"),
+        ("PUT", "/sessions/s_1/approval"),
         ("POST", "/sessions"),
     ]
+
+
+def test_what_is_said_to_be_revised_is_sent() -> None:
+    seen: list[tuple[str, str, bytes, str]] = []
+    ask(httpx2.MockTransport(keeping(seen)))
+    sent = [
+        msgspec.json.decode(body, type=models.Execute)
+        for _, path, body, _ in seen
+        if path.endswith("/executions")
+    ]
+    assert [request.revises for request in sent] == ["x_1", None]
 
 
 def test_whatever_has_a_body_says_how_long_it_is() -> None:

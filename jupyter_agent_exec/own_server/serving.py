@@ -1,8 +1,8 @@
 """A Jupyter server that lives as long as the process that started it wants it to.
 
-`python -m jupyter_agent_exec.cli.serve` reads one line of JSON from its standard input (`Wishes`),
-writes one to its standard output once it listens, and stops when its standard input ends, as it
-does also when the other process dies.
+`python -m jupyter_agent_exec.own_server.serving` reads one line of JSON from its standard input
+(`Wishes`), writes one to its standard output once it listens, and stops when another line comes,
+or its standard input ends, as it does also when the other process dies.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ import sys
 import threading
 
 import msgspec
-from jupyter_server.serverapp import ServerApp
+
+# With it jsonschema would build a grammar, for half of the time that the start takes. Formats that
+# need it (``iri``) are in no schema of Jupyter's events, nor in ours.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+from jupyter_server.serverapp import ServerApp  # noqa: E402
 
 
 class Wishes(msgspec.Struct, kw_only=True):
@@ -24,25 +29,31 @@ class Wishes(msgspec.Struct, kw_only=True):
     root_dir: str
     history_dir: str | None = None
     """The extension's default when null."""
+    traits: dict[str, str] = {}
+    """What else is configured, such as ``ServerApp.port``, as the command line takes it."""
 
 
 class OwnServer(ServerApp):
     """A server that says when it listens, and stops when it is let go."""
 
     def start_app(self) -> None:
-        """Start, and say where."""
+        """Start, and say where as soon as it listens."""
         super().start_app()
         if "jupyter_agent_exec" not in self.extension_manager.extension_apps:
             self.exit("The extension was not loaded; what is above says why.")
+        # The loop's first deed is to listen; ours comes after it.
+        self.io_loop.add_callback(self._say_where)
+        threading.Thread(target=self._stop_when_let_go, name="let-go", daemon=True).start()
+
+    def _say_where(self) -> None:
         _ready.write(json.dumps({"url": self.connection_url}) + "\n")
         _ready.close()
-        threading.Thread(target=self._stop_when_let_go, name="let-go", daemon=True).start()
 
     def write_server_info_file(self) -> None:
         """Write none: nobody else is to find a server that ends with somebody's command."""
 
     def _stop_when_let_go(self) -> None:
-        sys.stdin.buffer.read()
+        sys.stdin.buffer.readline()
         self.io_loop.add_callback(self.stop)
 
 
@@ -50,26 +61,26 @@ def _arguments(wishes: Wishes) -> list[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    arguments = [
-        "--ServerApp.jpserver_extensions={'jupyter_agent_exec': True}",
-        "--ServerApp.ip=127.0.0.1",
-        f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=50",
-        "--ServerApp.sock=",
-        "--ServerApp.certfile=",
-        "--ServerApp.keyfile=",
-        "--ServerApp.open_browser=False",
-        "--ServerApp.allow_root=True",
-        f"--ServerApp.root_dir={wishes.root_dir}",
-        f"--IdentityProvider.token={wishes.token}",
-    ]
+    traits = {
+        "ServerApp.jpserver_extensions": "{'jupyter_agent_exec': True}",
+        "ServerApp.ip": "127.0.0.1",
+        "ServerApp.port": str(port),
+        "ServerApp.port_retries": "50",
+        "ServerApp.sock": "",
+        "ServerApp.certfile": "",
+        "ServerApp.keyfile": "",
+        "ServerApp.open_browser": "False",
+        "ServerApp.allow_root": "True",
+        "ServerApp.root_dir": wishes.root_dir,
+        "IdentityProvider.token": wishes.token,
+    }
     if wishes.history_dir is not None:
-        arguments.append(f"--AgentExecApp.history_dir={wishes.history_dir}")
-    return arguments
+        traits["AgentExecApp.history_dir"] = wishes.history_dir
+    return [f"--{name}={value}" for name, value in (traits | wishes.traits).items()]
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Serve until it is let go."""
     wishes = msgspec.json.decode(sys.stdin.buffer.readline(), type=Wishes)
     app = OwnServer.instance()
     # Only this extension: others that the person has would make the start slow.

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final
+from types import MappingProxyType
+from typing import IO, Any, Final
 
 import msgspec
 
@@ -30,12 +31,17 @@ class _Ready(msgspec.Struct):
 
 @contextmanager
 def own_server(
-    root_dir: Path, history_dir: Path | None = None, log_file: Path | None = None
+    root_dir: Path,
+    history_dir: Path | None = None,
+    log_file: Path | None = None,
+    *,
+    token: str | None = None,
+    traits: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Server]:
     """Run a Jupyter server with this extension on a free loopback port.
 
-    It reads the person's Jupyter configuration, loads no other extension, has a token of its own,
-    and stops when the block ends or this process dies.
+    It reads the person's Jupyter configuration, loads no other extension, and stops when the block
+    ends or this process dies.
 
     Parameters
     ----------
@@ -46,15 +52,20 @@ def own_server(
     log_file
         Where its log, and what its kernels write outside of the protocol, is kept; nowhere when
         None.
+    token
+        Its credential; a new one when None.
+    traits
+        What else is configured, such as ``ServerApp.port``, as the command line takes it.
 
     Raises
     ------
     ServerUnreachable
         It did not start; the message holds the end of its log.
     """
+    creator = os.getpid()
     with tempfile.TemporaryFile() if log_file is None else log_file.open("w+b") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "jupyter_agent_exec.cli.serve"],
+            [sys.executable, "-m", "jupyter_agent_exec.own_server.serving"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -62,22 +73,21 @@ def own_server(
             start_new_session=os.name != "nt",
         )
         try:
-            yield _started(process, log, root_dir, history_dir)
+            wishes = {
+                "token": token or secrets.token_hex(24),
+                "root_dir": str(root_dir.resolve()),
+                "history_dir": None if history_dir is None else str(history_dir.resolve()),
+                "traits": dict(traits),
+            }
+            yield _started(process, log, wishes)
         finally:
-            _stop(process)
+            if os.getpid() == creator:  # not in a process that was forked in the block
+                _stop(process)
 
 
-def _started(
-    process: subprocess.Popen[bytes], log: IO[bytes], root_dir: Path, history_dir: Path | None
-) -> Server:
+def _started(process: subprocess.Popen[bytes], log: IO[bytes], wishes: dict[str, Any]) -> Server:
     assert process.stdin is not None
     assert process.stdout is not None
-    token = secrets.token_hex(24)
-    wishes = {
-        "token": token,
-        "root_dir": str(root_dir.resolve()),
-        "history_dir": None if history_dir is None else str(history_dir.resolve()),
-    }
     deadline = threading.Timer(START_SECONDS, process.kill)
     deadline.start()
     try:
@@ -95,13 +105,15 @@ def _started(
         raise ServerUnreachable(
             "A Jupyter server could not be started. The end of its log:\n" + "\n".join(tail)
         )
-    return Server.at(msgspec.json.decode(line, type=_Ready).url, token)
+    return Server.at(msgspec.json.decode(line, type=_Ready).url, wishes["token"])
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError):  # when it has gone already
+        # Closing alone does not tell it, while a forked process has the other end open too.
+        process.stdin.write(b"\n")
         process.stdin.close()
     process.stdout.close()
     try:

@@ -1,0 +1,120 @@
+"""`jupyter agent-exec pending`, `approve`, `reject`, `pause`, `resume` and `policy`."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from ..client import AgentExecClient
+from ..client.plain import exact
+from ..models import Approvals, Execution
+from ..types import TargetKind
+from . import exit_codes
+from .connection import connected
+from .console import Console
+from .usage import UsageError, read_source
+
+_KINDS: tuple[TargetKind, ...] = ("scratch", "notebook", "kernel")
+
+
+def pending(arguments: Namespace, console: Console) -> int:
+    """List what asks for approval, with the exact sources."""
+    with connected(arguments, console, may_start=False) as client:
+        approvals = client.approvals()
+    if arguments.json:
+        console.json(approvals)
+        return exit_codes.OK
+    _say_if_paused(approvals, console)
+    for execution in approvals.executions:
+        _show(execution, execution.source, console)
+    if not approvals.executions:
+        console.note("Nothing asks for approval.")
+    return exit_codes.OK
+
+
+def approve(arguments: Namespace, console: Console) -> int:
+    """Show what an execution asks for, and let it run."""
+    edited = None
+    if arguments.edit is not None:
+        edited = read_source(arguments.edit, is_code=False)
+    with connected(arguments, console, may_start=False) as client:
+        asking = _asking(client, arguments.id)
+        if asking is not None:
+            _show(asking, asking.source if edited is None else edited, console, to_error=True)
+            if not arguments.yes and not _confirmed(console):
+                console.complain("It was not approved.")
+                return exit_codes.STOPPED
+        # If it does not ask, the server says why.
+        sha256 = "0" * 64 if asking is None else asking.source_sha256
+        answer = client.approve(arguments.id, sha256, source=edited)
+    return _answered(answer.execution, arguments, console)
+
+
+def reject(arguments: Namespace, console: Console) -> int:
+    """Do not let an execution run."""
+    with connected(arguments, console, may_start=False) as client:
+        answer = client.reject(arguments.id, arguments.reason)
+    return _answered(answer.execution, arguments, console)
+
+
+def pause(arguments: Namespace, console: Console) -> int:
+    """Pause all agents, or let them go on."""
+    with connected(arguments, console, may_start=False) as client:
+        approvals = client.pause() if arguments.paused else client.resume()
+    if arguments.json:
+        console.json(approvals)
+    elif approvals.paused is None:
+        console.line("Agents go on.")
+    else:
+        _say_if_paused(approvals, console)
+    return exit_codes.OK
+
+
+def policy(arguments: Namespace, console: Console) -> int:
+    """Show what agents must ask for, or set it."""
+    wanted = {kind: getattr(arguments, kind) for kind in _KINDS}
+    with connected(arguments, console, may_start=False) as client:
+        approvals = client.set_policy(**wanted) if any(wanted.values()) else client.approvals()
+    if arguments.json:
+        console.json(approvals.policy)
+        return exit_codes.OK
+    for kind in _KINDS:
+        forced = "  forced by the server's configuration" if kind in approvals.policy.forced else ""
+        console.line(f"{kind:9} {getattr(approvals.policy, kind)}{forced}")
+    return exit_codes.OK
+
+
+def _asking(client: AgentExecClient, id: str) -> Execution | None:
+    return next((each for each in client.approvals().executions if each.id == id), None)
+
+
+def _show(execution: Execution, source: str, console: Console, *, to_error: bool = False) -> None:
+    """Show who asks for what, with each character that is in the source."""
+    say = console.complain if to_error else console.line
+    kernel = None if execution.approval is None else execution.approval.kernel_id
+    where = "a kernel that is not started yet" if kernel is None else f"kernel {kernel}"
+    say(f"{execution.id}  {exact(execution.agent.name)}, for {execution.username}, in {where}")
+    for number, line in enumerate(exact(source).split("\n"), 1):
+        say(f"{number:4} | {line}")
+
+
+def _confirmed(console: Console) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("Nobody can confirm it here; say --yes if you have looked at the source.")
+    console.sequence("Let this run? [y/N] ", "stderr")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _answered(execution: Execution, arguments: Namespace, console: Console) -> int:
+    if arguments.json:
+        console.json(execution)
+    elif execution.approval is not None:
+        by = execution.approval.decided_by
+        console.line(f"{execution.id}  {execution.approval.status} by {by}")
+    return exit_codes.OK
+
+
+def _say_if_paused(approvals: Approvals, console: Console) -> None:
+    paused = approvals.paused
+    if paused is not None:
+        console.line(f"{paused.by} has paused all agents, at {paused.at[11:19]} UTC.")

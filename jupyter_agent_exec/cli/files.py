@@ -1,0 +1,99 @@
+"""`jupyter agent-exec files`: the files in a session's folder."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from ..client import Session
+from ..client.plain import size
+from . import exit_codes
+from .connection import connected
+from .console import Console
+from .usage import UsageError
+
+
+def add_words(parser: ArgumentParser) -> None:
+    """Add what stands behind `files` on the command line."""
+    parser.add_argument("session", metavar="SESSION", help="the session's id; it must be open")
+    deeds = parser.add_subparsers(title="deeds", metavar="DEED", dest="deed", required=True)
+    listing = deeds.add_parser("list", help="list what is in its folder, or in one below")
+    listing.add_argument("path", metavar="FOLDER", nargs="?", help="its own when left out")
+    listing.add_argument("--recursive", action="store_true", help="what is in folders there too")
+    get = deeds.add_parser("get", help="download a file")
+    get.add_argument("name", metavar="FILE", help="its path in the session's folder")
+    get.add_argument(
+        "--to", metavar="PATH", help="a file or a folder here (this one); - for standard output"
+    )
+    put = deeds.add_parser("put", help="upload a file")
+    put.add_argument("source", metavar="SOURCE", help="a file here")
+    put.add_argument("name", metavar="FILE", nargs="?", help="its path there; else its own name")
+    delete = deeds.add_parser("delete", help="delete a file, or an empty folder")
+    delete.add_argument("name", metavar="FILE", help="its path in the session's folder")
+    for each in (put, delete):
+        each.add_argument(
+            "--replace", action="store_true", help="also a file that is not the session's own"
+        )
+
+
+def files(arguments: Namespace, console: Console) -> int:
+    """Do to a session's files what the command line says."""
+    if arguments.deed == "put" and not Path(arguments.source).is_file():
+        raise UsageError(f"There is no file {arguments.source}.")
+    with connected(arguments, console, may_start=False) as client:
+        session = client.session(arguments.session)
+        _DEEDS[arguments.deed](session, arguments, console)
+    return exit_codes.OK
+
+
+def _list(session: Session, arguments: Namespace, console: Console) -> None:
+    found = list(session.files(arguments.path or "", recursive=arguments.recursive))
+    if arguments.json:
+        console.json(found)
+        return
+    rows = [
+        (
+            "-" if file.bytes is None else size(file.bytes),
+            file.modified_at[:19].replace("T", " ") + "Z",
+            file.execution_id or "-",
+            f"{file.path}/" if file.is_folder else file.path,
+        )
+        for file in found
+    ]
+    console.table(("SIZE", "WRITTEN", "BY EXECUTION", "FILE"), rows, 100)
+
+
+def _get(session: Session, arguments: Namespace, console: Console) -> None:
+    if arguments.to == "-":
+        sys.stdout.buffer.write(session.download(arguments.name))
+        return
+    name = arguments.name.rpartition("/")[2]
+    target = session.download(arguments.name, arguments.to or name)
+    _say(arguments, console, {"file": str(target)}, f"{target}  {size(target.stat().st_size)}")
+
+
+def _put(session: Session, arguments: Namespace, console: Console) -> None:
+    name = arguments.name or None
+    etag = session.file_etag(name or Path(arguments.source).name) if arguments.replace else None
+    file = session.upload(arguments.source, name, etag=etag)
+    if arguments.json:
+        console.json(file)
+    else:
+        console.line(f"{file.path}  {size(file.bytes or 0)}")
+
+
+def _delete(session: Session, arguments: Namespace, console: Console) -> None:
+    etag = session.file_etag(arguments.name) if arguments.replace else None
+    session.delete_file(arguments.name, etag=etag)
+    _say(arguments, console, {"deleted": arguments.name}, f"deleted {arguments.name}")
+
+
+def _say(arguments: Namespace, console: Console, told: dict[str, str], line: str) -> None:
+    if arguments.json:
+        console.json(told)
+    else:
+        console.line(line)
+
+
+_DEEDS = {"list": _list, "get": _get, "put": _put, "delete": _delete}

@@ -1,0 +1,226 @@
+"""MCP's endpoint over HTTP, with the standard library alone: many threads, and none of it waits."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from ..client.servers import Server
+
+NAMESPACE: Final = "/api/agent-exec"
+CONNECT_SECONDS: Final = 10.0
+SILENCE_SECONDS: Final = 90.0
+"""Without a byte, after which a connection is taken for broken; the server sends something each
+15 seconds."""
+
+
+class Refused(Exception):
+    """The server answered, but not in MCP's words.
+
+    Parameters
+    ----------
+    status
+        Of HTTP.
+    problem
+        What it said; empty if it was not our server that spoke.
+    """
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        message = problem.get("message") or f"The server answered with HTTP status {status}."
+        super().__init__(str(message))
+        self.status = status
+        self.problem = dict(problem)
+
+
+class Given:
+    """A request that can be given up from another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self.up = False
+
+    def goes_through(self, connected: socket.socket) -> None:
+        """Hear which connection it takes."""
+        with self._lock:
+            self._socket = connected
+            if self.up:
+                raise ConnectionAbortedError
+
+    def give_up(self) -> None:
+        """Close its connection; whoever reads from it is woken up."""
+        with self._lock:
+            self.up = True
+            if self._socket is not None:
+                with suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP through a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=CONNECT_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket's path."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+class Upstream:
+    """A Jupyter server's endpoint. Threads may share it; each request has its own connection."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self._base = urlsplit(server.url)
+        self._path = f"{self._base.path.rstrip('/')}{NAMESPACE}"
+        self._cookies: SimpleCookie = SimpleCookie()
+        self._cookies_lock = threading.Lock()
+
+    def probe(self) -> None:
+        """Look whether the extension answers there, and takes the token.
+
+        Raises
+        ------
+        OSError, http.client.HTTPException
+            Nobody answers.
+        Refused
+            Somebody else does, or it does not take the token.
+        """
+        with closing(self._connection()) as connection:
+            connection.request("GET", f"{self._path}/sessions?limit=1", headers=self._headers({}))
+            response = connection.getresponse()
+            said = _json(response.read())
+            if response.status == http.client.UNAUTHORIZED or not {"sessions", "code"} & set(said):
+                raise Refused(response.status, said)
+
+    def post(self, body: bytes, headers: Mapping[str, str], given: Given) -> Answer:
+        """Send a message and return the answer as it begins; its reader closes it.
+
+        Raises
+        ------
+        OSError, http.client.HTTPException
+            There is no connection, or it broke.
+        """
+        wanted = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            **headers,
+        }
+        return self._send("POST", body, wanted, given)
+
+    def delete(self, headers: Mapping[str, str], timeout: float) -> None:
+        """End a session, if that goes quickly."""
+        with closing(self._connection(timeout)) as connection:
+            connection.request("DELETE", f"{self._path}/mcp", headers=self._headers(headers))
+            connection.getresponse().read()
+
+    def _send(self, method: str, body: bytes, headers: Mapping[str, str], given: Given) -> Answer:
+        connection = self._connection()
+        try:
+            connection.connect()
+            given.goes_through(connection.sock)
+            connection.sock.settimeout(SILENCE_SECONDS)
+            connection.request(method, f"{self._path}/mcp", body, self._headers(headers))
+            response = connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
+        with self._cookies_lock, suppress(CookieError):
+            for line in response.headers.get_all("Set-Cookie") or ():
+                self._cookies.load(line)  # or Jupyter takes each request for another person's
+        return Answer(connection, response)
+
+    def _connection(self, timeout: float = CONNECT_SECONDS) -> http.client.HTTPConnection:
+        if self.server.socket_path is not None:
+            return _UnixConnection(self.server.socket_path)
+        assert self._base.hostname is not None
+        if self._base.scheme == "https":
+            return http.client.HTTPSConnection(
+                self._base.hostname,
+                self._base.port,
+                timeout=timeout,
+                context=ssl.create_default_context(),
+            )
+        return http.client.HTTPConnection(self._base.hostname, self._base.port, timeout=timeout)
+
+    def _headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        all_headers = dict(headers)
+        if self.server.token:
+            all_headers["Authorization"] = f"Bearer {self.server.token}"
+        with self._cookies_lock:
+            cookies = [f"{name}={cookie.coded_value}" for name, cookie in self._cookies.items()]
+        if cookies:
+            all_headers["Cookie"] = "; ".join(cookies)
+        return all_headers
+
+
+class Answer:
+    """What came back: a message, several one after the other, or none."""
+
+    def __init__(
+        self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
+    ) -> None:
+        self._connection = connection
+        self._response = response
+        self.status = response.status
+        self.session_id = response.getheader("Mcp-Session-Id")
+
+    def messages(self) -> Iterator[bytes]:
+        """Yield the messages as they come, each JSON on one line; then close.
+
+        Raises
+        ------
+        Refused
+            It is no answer of MCP's.
+        OSError, http.client.HTTPException
+            The connection broke.
+        """
+        with closing(self._connection), self._response:
+            kind = self._response.getheader("Content-Type", "")
+            if kind.startswith("text/event-stream"):
+                yield from _events(self._response)
+                return
+            body = self._response.read()
+            if self.status == http.client.ACCEPTED:
+                return
+            said = _json(body)
+            if "jsonrpc" not in said:
+                raise Refused(self.status, said)
+            yield json.dumps(said, separators=(",", ":")).encode()
+
+    def drop(self) -> None:
+        """Close without reading."""
+        with closing(self._connection), self._response:
+            return
+
+
+def _events(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    """Yield the data of server-sent events; comments keep the connection alive."""
+    data: list[bytes] = []
+    while line := response.readline():
+        line = line.rstrip(b"\r\n")
+        if line.startswith(b"data:"):
+            data.append(line[5:].lstrip(b" "))
+        elif not line and data:
+            yield b"".join(data)
+            data = []
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}

@@ -1,0 +1,142 @@
+"""The command line decides what agents may run, and says that it waits for that."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command import COMMAND, Cli
+from real_server import RealServer, real_server
+
+from jupyter_agent_exec.client.plain import exact
+
+
+@pytest.fixture(scope="module")
+def asking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    with real_server(tmp_path_factory.mktemp("asking"), approval={"scratch": "always"}) as running:
+        yield running
+
+
+@pytest.fixture
+def cli(asking_server: RealServer, tmp_path: Path) -> Cli:
+    return Cli(asking_server.environ, tmp_path)
+
+
+def running(cli: Cli, source: str) -> tuple[subprocess.Popen[str], str]:
+    """Run a source, until it asks; return the process and the execution's id."""
+    process = cli.start("run", "--code", source)
+    assert process.stderr is not None
+    assert "waits for approval in JupyterLab" in process.stderr.readline()
+    (asking,) = json.loads(cli("pending", "--json").stdout)["executions"]
+    return process, asking["id"]
+
+
+def test_a_run_waits_until_somebody_approves_it(cli: Cli) -> None:
+    process, id = running(cli, "print('hello')")
+    shown = cli("pending").stdout
+    assert f"{id}  command-line, for " in shown
+    assert "   1 | print('hello')\n" in shown
+    done = cli("approve", id, "--yes")
+    assert done.returncode == 0
+    assert f"{id}  approved by " in done.stdout
+    assert "   1 | print('hello')\n" in done.stderr
+    out, _ = process.communicate()
+    assert (process.returncode, out) == (0, "hello\n")
+    again = cli("approve", id, "--yes")
+    assert again.returncode == 4
+    assert "approved by" in again.stderr
+
+
+def test_what_is_rejected_is_exit_code_5_and_says_why(cli: Cli) -> None:
+    process, id = running(cli, "drop()")
+    assert cli("reject", id, "--reason", "Never.").returncode == 0
+    _, said = process.communicate()
+    assert process.returncode == 5
+    assert "rejected it and says: Never." in said
+    assert cli("pending").stderr == "Nothing asks for approval.\n"
+
+
+def test_another_source_can_be_let_run(cli: Cli) -> None:
+    process, id = running(cli, "print('all')")
+    done = cli("approve", id, "--edit", "-", "--yes", stdin="print('some')\n")
+    assert "   1 | print('some')\n" in done.stderr
+    assert process.communicate()[0] == "some\n"
+
+
+def test_without_a_terminal_nothing_is_approved_by_accident(cli: Cli) -> None:
+    process, id = running(cli, "1")
+    done = cli("approve", id, stdin="y\n")
+    assert done.returncode == 2
+    assert "--yes" in done.stderr
+    cli("reject", id)
+    process.communicate()
+
+
+@pytest.mark.parametrize(("said", "code"), [("n", 5), ("yes", 0)])
+def test_at_a_terminal_it_is_asked(cli: Cli, said: str, code: int) -> None:
+    process, id = running(cli, "1")
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen(
+        [*COMMAND, "approve", id],
+        env=cli.environ,
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    os.close(theirs)
+    os.write(ours, f"{said}\n".encode())
+    _, asked = done.communicate()
+    os.close(ours)
+    assert "Let this run? [y/N]" in asked
+    assert done.returncode == code
+    if code:
+        cli("reject", id)
+    process.communicate()
+
+
+def test_hidden_characters_are_seen_before_anything_is_approved(cli: Cli) -> None:
+    process, id = running(cli, "x = 'a\u202eb'\u200b # \x1b[8m")
+    shown = cli("pending").stdout
+    assert "x = 'a<U+202E>b'<U+200B> # <U+001B>[8m" in shown
+    cli("reject", id)
+    process.communicate()
+
+
+def test_agents_are_paused_and_go_on(cli: Cli) -> None:
+    assert "has paused all agents" in cli("pause").stdout
+    assert "has paused all agents" in cli("pending").stdout
+    assert cli("resume").stdout == "Agents go on.\n"
+
+
+def test_the_policy_is_shown_and_set(cli: Cli) -> None:
+    assert cli("policy").stdout.split() == [
+        "scratch",
+        "always",
+        "notebook",
+        "first",
+        "kernel",
+        "first",
+    ]
+    assert "notebook  always\n" in cli("policy", "--notebook", "always").stdout
+    cli("policy", "--notebook", "first")
+    assert cli("policy", "--notebook", "sometimes").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\tb\nc d", "a\tb\nc d"),
+        ("é 漢 😀", "é 漢 😀"),
+        ("\r\x0b\x7f\x85", "<U+000D><U+000B><U+007F><U+0085>"),
+        ("\u2066\u2028\u00a0\u3164\ufe0f\U000e0041", None),
+        ("שלום", "<U+05E9><U+05DC><U+05D5><U+05DD>"),
+    ],
+)
+def test_a_source_is_shown_exactly(text: str, shown: str | None) -> None:
+    assert exact(text) == (shown or "".join(f"<U+{ord(char):04X}>" for char in text))

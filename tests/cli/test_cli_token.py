@@ -1,0 +1,100 @@
+"""People mint, list and revoke agent tokens on the command line, and agents use them there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from command import Cli
+from real_server import RealServer
+
+from jupyter_agent_exec.client import AgentExecClient
+from jupyter_agent_exec.errors import Forbidden, Unauthenticated
+from jupyter_agent_exec.models import Caps
+
+
+def test_a_token_is_shown_once_and_runs_code_until_it_is_revoked(
+    cli: Cli, server: RealServer
+) -> None:
+    minted = cli("token", "new", "Analyst", "--per-minute", "5")
+    assert minted.returncode == 0, minted.stderr
+    secret = minted.stdout.strip()
+    id = secret.removeprefix("jaex_").rpartition("_")[0]
+    assert f"{id} may exec:scratch, files until " in minted.stderr
+    environ = {"JUPYTER_AGENT_EXEC_URL": server.url, "JUPYTER_AGENT_EXEC_TOKEN": secret}
+    done = cli("run", "print('hello')", **environ)
+    assert (done.returncode, done.stdout) == (0, "hello\n")
+    listed = cli("token", "list").stdout
+    assert id in listed
+    assert "Analyst" in listed
+    assert secret not in listed + cli("token", "list", "--json").stdout
+    refused = cli("token", "list", **environ)
+    assert refused.returncode == 4
+    assert "for people only" in refused.stderr
+    assert cli("token", "revoke", id).stdout == f"{id}  revoked\n"
+    refused = cli("run", "1", **environ)
+    assert refused.returncode == 4
+    assert "was revoked; ask the person for another" in refused.stderr
+    assert id not in cli("token", "list").stdout
+    (told,) = [t for t in json.loads(cli("token", "list", "--json").stdout) if t["id"] == id]
+    assert told["status"] == "revoked"
+
+
+def test_what_is_asked_for_is_what_is_minted(cli: Cli) -> None:
+    words = "--scope exec:notebook:work/* --scope files --expires-in 90m --approval always"
+    caps = "--per-minute 1 --at-once 2 --timeout 3 --output-bytes 4000 --kernels 5"
+    minted = json.loads(cli("token", "new", "a", *words.split(), *caps.split(), "--json").stdout)
+    token = minted["token"]
+    assert token["scopes"] == ["exec:notebook:work/*", "files"]
+    assert token["approval"] == "always"
+    assert list(token["caps"].values()) == [1, 2, 3, 4000, 5]
+    assert minted["secret"].startswith(f"jaex_{token['id']}_")
+
+
+@pytest.mark.parametrize("client", ["mcp", "mcp-stdio", "python", "curl"])
+def test_what_to_paste_can_be_asked_for(cli: Cli, client: str) -> None:
+    pasted = cli("token", "new", "a", "--config", client)
+    assert pasted.returncode == 0, pasted.stderr
+    assert "jaex_t_" in pasted.stdout
+    assert "jaex_t_" not in pasted.stderr
+    if client.startswith("mcp"):
+        assert list(json.loads(pasted.stdout)) == ["mcpServers"]
+
+
+def test_the_python_that_is_to_be_pasted_runs(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    pasted = cli("token", "new", "a", "--config", "python").stdout
+    exec(compile(pasted, "pasted", "exec"), {})
+    assert capsys.readouterr().out == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["new"], 2, "LABEL"),
+        (["new", "a", "--expires-in", "8"], 2, "not a number with m, h or d"),
+        (["new", "a", "--expires-in", "31d"], 4, "expires_in"),
+        (["new", "a", "--scope", "everything"], 4, "there is no scope 'everything'"),
+        (["new", "a", "--config", "nothing"], 2, "which you may want to revoke"),
+        (["revoke", "t_01JD0000000000000000000000"], 4, "no such token"),
+    ],
+)
+def test_what_cannot_be_is_told(cli: Cli, words: list[str], code: int, said: str) -> None:
+    refused = cli("token", *words)
+    assert (refused.returncode, refused.stdout) == (code, "")
+    assert said in refused.stderr
+
+
+def test_the_client_mints_and_is_let_in_by_what_it_minted(server: RealServer) -> None:
+    with AgentExecClient(server.url, server.token) as person:
+        person.status()  # asked again until it listens
+        minted = person.mint_token("a", expires_in=60, caps=Caps(kernels=1))
+        with AgentExecClient(server.url, minted.secret) as agent:
+            with agent.open_session(agent="a") as session:
+                assert session.run("6 * 7").text == "42"
+                assert session.info.access == "token"
+            with pytest.raises(Forbidden, match="for people only"):
+                agent.mint_token("b")
+            assert person.tokens()[0].id == minted.token.id
+            assert person.revoke_token(minted.token.id).status == "revoked"
+            with pytest.raises(Unauthenticated, match="was revoked"):
+                agent.status()

@@ -1,0 +1,144 @@
+"""A session's files, through both clients, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from real_server import RealServer
+from wire import Script
+
+from jupyter_agent_exec.client import (
+    AgentExecClient,
+    AsyncAgentExecClient,
+    ConnectionLost,
+    Session,
+    file_calls,
+)
+from jupyter_agent_exec.client.steps import Reply
+from jupyter_agent_exec.errors import (
+    FileMissing,
+    FileNotOwned,
+    InvalidRequest,
+    PreconditionFailed,
+)
+
+LARGE = bytes(range(256)) * 12_000
+
+
+@pytest.fixture
+def folder(server: RealServer) -> Iterator[Path]:
+    folder = server.root_dir / "files"
+    folder.mkdir(exist_ok=True)  # it stays: a warm kernel may be starting there
+    yield folder
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+
+
+@pytest.fixture
+def session_there(client: AgentExecClient, folder: Path) -> Iterator[Session]:
+    with client.open_session("tester", cwd="files") as session:
+        yield session
+
+
+def test_files_are_uploaded_listed_downloaded_and_deleted(
+    session_there: Session, folder: Path, tmp_path: Path
+) -> None:
+    session = session_there
+    mine = tmp_path / "mine.bin"
+    mine.write_bytes(LARGE)
+    assert session.upload(mine).path == "mine.bin"
+    assert session.upload(b"a", "data/ä b.txt").bytes == 1
+    assert (folder / "mine.bin").read_bytes() == LARGE
+    assert [file.path for file in session.files()] == ["data", "mine.bin"]
+    every = [file.path for file in session.files(recursive=True)]
+    assert every == ["data", "data/ä b.txt", "mine.bin"]
+    assert [file.path for file in session.files("data")] == ["data/ä b.txt"]
+    assert session.download("mine.bin") == LARGE
+    assert session.download("mine.bin", tmp_path / "got.bin").read_bytes() == LARGE
+    assert session.download("data/ä b.txt", tmp_path) == tmp_path / "ä b.txt"
+    session.delete_file("data/ä b.txt")
+    session.delete_file("data")
+    assert [file.path for file in session.files(recursive=True)] == ["mine.bin"]
+
+
+def test_a_persons_file_takes_its_etag(session_there: Session, folder: Path) -> None:
+    session = session_there
+    (folder / "theirs.txt").write_text("1")
+    with pytest.raises(FileNotOwned):
+        session.upload(b"2", "theirs.txt")
+    etag = session.file_etag("theirs.txt")
+    (folder / "theirs.txt").write_text("3!")
+    with pytest.raises(PreconditionFailed):
+        session.upload(b"2", "theirs.txt", etag=etag)
+    session.upload(b"2", "theirs.txt", etag=session.file_etag("theirs.txt"))
+    assert (folder / "theirs.txt").read_text() == "2"
+
+
+def test_what_is_not_there_is_told_and_leaves_nothing_here(
+    session_there: Session, tmp_path: Path
+) -> None:
+    session = session_there
+    for ask in (
+        lambda: session.download("nowhere.txt", tmp_path / "x"),
+        lambda: session.file_etag("nowhere.txt"),
+        lambda: session.delete_file("nowhere.txt"),
+    ):
+        with pytest.raises(FileMissing):
+            ask()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a//b", "/x", "./x", "a/"])
+def test_a_name_that_would_change_the_address_is_refused_here(
+    session_there: Session, name: str
+) -> None:
+    with pytest.raises(InvalidRequest):
+        session_there.upload(b"x", name)
+
+
+def test_bytes_need_a_name(session_there: Session) -> None:
+    with pytest.raises(InvalidRequest):
+        session_there.upload(b"x")
+
+
+def test_the_awaiting_client_does_the_same(
+    server: RealServer, folder: Path, tmp_path: Path
+) -> None:
+    async def ask() -> None:
+        mine = tmp_path / "mine.bin"
+        mine.write_bytes(LARGE)
+        async with (
+            AsyncAgentExecClient(server.url, server.token) as client,
+            await client.open_session("tester", cwd="files") as session,
+        ):
+            assert (await session.upload(mine, "in/it.bin")).bytes == len(LARGE)
+            assert [file.path async for file in session.files(recursive=True)] == [
+                "in",
+                "in/it.bin",
+            ]
+            assert await session.download("in/it.bin") == LARGE
+            got = await session.download("in/it.bin", tmp_path)
+            assert got.read_bytes() == LARGE
+            etag = await session.file_etag("in/it.bin")
+            await session.delete_file("in/it.bin", etag=etag)
+
+    asyncio.run(ask())
+    assert list((folder / "in").iterdir()) == []
+
+
+def test_a_download_that_breaks_goes_on_where_it_was() -> None:
+    whole = Reply(200, b"", '"e"')
+    script = Script(whole, b"abc", ConnectionLost("cut"), Reply(206, b"", '"e"'), b"def", b"")
+    script.run(file_calls.download("s_1", "a.bin"))
+    assert script.emitted == [b"abc", b"def"]
+    again = script.sent[-1]
+    assert again.headers == ((b"Range", b"bytes=3-"), (b"If-Range", b'"e"'))
+
+
+def test_a_download_of_a_file_that_changed_meanwhile_is_no_mixture() -> None:
+    script = Script(Reply(200, b"", '"e"'), b"abc", ConnectionLost("cut"), Reply(200, b"", '"f"'))
+    with pytest.raises(ConnectionLost, match="changed"):
+        script.run(file_calls.download("s_1", "a.bin"))
