@@ -1,0 +1,1 @@
+"""Azure Container Apps' dynamic sessions: their protocol, for clients that speak it."""

@@ -1,0 +1,300 @@
+"""Dynamic sessions: agent sessions that clients know by an identifier of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from ..access.scopes import Caller
+from ..errors import AgentExecError, AlreadyFinished, FileMissing, InvalidRequest
+from ..files.conditions import Conditions
+from ..files.file import OpenFile
+from ..files.manager import SessionFiles
+from ..files.names import check_new, parts_of
+from ..files.queries import FilesQuery
+from ..files.refusing import missing
+from ..journal.brief import is_image
+from ..models import (
+    Agent,
+    CodeToExecute,
+    DynamicFile,
+    DynamicFileList,
+    DynamicFileProperties,
+    Execute,
+    Limits,
+    OpenSession,
+    ScratchTarget,
+    SessionFile,
+    Target,
+)
+from ..records import SERVER, ExecutionRecord
+from ..sessions.answers import blob_url
+from ..sessions.bounds import Settings
+from ..sessions.manager import AgentSessions
+from ..sessions.reach import Reach
+from ..sessions.session import LiveSession
+from ..tasks import Tasks, call_later_apart, first_of
+from ..text import images
+from ..types import SessionId
+from .client import Client, KnownClients
+from .outcome import EncodedOutcome, encoded
+from .setting_up import as_run_here
+
+MOST_LISTED: Final = 10_000
+"""Files and folders in a session's folder that are listed: all at once, since clients know of no
+pages."""
+
+_FRESH: Final = (
+    "The session of this identifier was closed since it was used last; what stands there now is "
+    "fresh: earlier variables and files are gone."
+)
+
+
+class DynamicSessions:
+    """Keeps an agent session for each client, with a folder of its own.
+
+    Parameters
+    ----------
+    base_url
+        The server's, with a slash at both ends.
+    idle_timeout
+        Seconds after which a session that nobody used is closed; 0 for never.
+    """
+
+    def __init__(
+        self,
+        sessions: AgentSessions,
+        files: SessionFiles,
+        reach: Reach,
+        settings: Settings,
+        *,
+        base_url: str,
+        idle_timeout: float,
+        log: logging.Logger,
+    ) -> None:
+        self._sessions = sessions
+        self._files = files
+        self._reach = reach
+        self._settings = settings
+        self._base_url = base_url
+        self._idle_timeout = idle_timeout
+        self._timers: dict[SessionId, asyncio.TimerHandle] = {}
+        self._known = KnownClients()
+        self._log = log
+        self._tasks = Tasks(log)
+
+    async def stop(self) -> None:
+        """Close nothing more for being idle."""
+        for timer in self._timers.values():
+            timer.cancel()
+        await self._tasks.end()
+
+    async def execute(
+        self, client: Client, asked: CodeToExecute, caller: Caller, gone: asyncio.Future[None]
+    ) -> EncodedOutcome | None:
+        """Run code, and tell what came of it; None if the client has gone away meanwhile.
+
+        Parameters
+        ----------
+        gone
+            Done when the client has closed its connection: the code is interrupted then.
+
+        Raises
+        ------
+        InvalidRequest, Forbidden, TooManyRequests, KernelUnavailable, HistoryUnavailable,
+        IsolationUnavailable, ServerStopping
+            Nothing was run.
+        """
+        timeout = asked.timeout_in_seconds
+        settings = self._settings.within(caller.caps)
+        settings.check_timeout(timeout, "properties.timeoutInSeconds")
+        session = await self._open(client, caller)
+        if gone.done():
+            return None
+        source = as_run_here(asked.code, None if session.folder is None else session.folder.path)
+        said = Execute(source=source, timeout=timeout, wait=0)
+        record = await self._sessions.execute(session.id, said, caller, None)
+        record = await self._finished(record, caller, gone)
+        self._use(session)
+        if gone.done():
+            return None
+        remarks = [_FRESH] if self._known.is_news(client, session.id) else []
+        places = await self._keep_images(record, caller)
+        return await self._sessions.in_thread(partial(encoded, record, places, remarks))
+
+    async def upload(
+        self, client: Client, name: str, data: bytes, caller: Caller
+    ) -> DynamicFileList:
+        """Put a file into a session's folder, in place of one that has its name.
+
+        Raises
+        ------
+        InvalidRequest, Forbidden, PayloadTooLarge, PreconditionFailed, FileUnwritable,
+        FolderUnknown, TooManyRequests, KernelUnavailable, HistoryUnavailable, ServerStopping
+            What was there is as it was.
+        """
+        parts = parts_of(name, "file")
+        if len(parts) > 1:
+            raise InvalidRequest("file: its name has a slash.", field="file")
+        check_new(parts)
+        self._files.check_size(len(data))
+        session = await self._open(client, caller)
+        conditions = await self._as_it_is(session.id, name)
+        uploaded = await self._files.put(session.id, name, data, conditions, caller.by())
+        return DynamicFileList(value=[_told(uploaded.file)])
+
+    async def files(self, client: Client, caller: Caller) -> DynamicFileList:
+        """List the files in a session's folder; none if there is no session.
+
+        Raises
+        ------
+        FolderUnknown, SessionClosed
+        InvalidRequest
+            There are more than are listed.
+        """
+        session = self._found(client, caller)
+        if session is None:
+            return DynamicFileList(value=[])
+        listed = await self._files.list(session.id, FilesQuery(limit=MOST_LISTED))
+        if listed.next_after is not None:
+            raise InvalidRequest(
+                f"identifier: the folder of this session holds more than the {MOST_LISTED:,} files "
+                "that can be listed; have its code list them.",
+                field="identifier",
+                limit=MOST_LISTED,
+            )
+        return await self._sessions.in_thread(partial(_all_told, listed.files))
+
+    async def open_file(self, client: Client, name: str, caller: Caller) -> OpenFile:
+        """Open a file in a session's folder for reading; whoever asked closes it.
+
+        Raises
+        ------
+        FileMissing, FolderUnknown, SessionClosed
+        """
+        session = self._found(client, caller)
+        if session is None:
+            raise missing(name)
+        return await self._files.open(session.id, name)
+
+    # -- sessions ----------------------------------------------------------------------------------
+
+    def _found(self, client: Client, caller: Caller) -> LiveSession | None:
+        """Return the session of a client; None if there is none with a folder of its own.
+
+        Whoever opens one of another kind under our id is asked there whether they reach its files.
+        """
+        session = self._sessions.session_of_client(client.id, caller)
+        if session is None or not _has_own_folder(session.record().target):
+            return None
+        self._use(session)
+        return session
+
+    async def _open(self, client: Client, caller: Caller) -> LiveSession:
+        """Return the session of a client, opened if there is none."""
+        name = "Dynamic sessions" if caller.token is None else caller.token.label
+        asked = OpenSession(
+            agent=Agent(name=name),
+            target=ScratchTarget(own_folder=True),
+            title=f"Dynamic session {client.identifier}",
+            client_id=client.id,
+            limits=Limits(restart_if_interrupt_ignored=True),  # its client has no other way out
+        )
+        record, _ = await self._sessions.open(asked, caller)
+        self._known.heard(client, record.id)
+        session = await self._sessions.live_session(record.id)
+        self._use(session)
+        return session
+
+    def _use(self, session: LiveSession) -> None:
+        """Begin anew to count how long a session is idle."""
+        timer = self._timers.pop(session.id, None)
+        if timer is not None:
+            timer.cancel()
+        if self._idle_timeout and session.is_open:
+            # By its id: the session is not to be kept until then.
+            self._timers[session.id] = call_later_apart(self._idle_timeout, self._idle, session.id)
+
+    def _idle(self, session_id: SessionId) -> None:
+        del self._timers[session_id]
+        session = self._sessions.open_session(session_id)
+        if session is None or not session.is_open:
+            return
+        if session.running is not None or session.queued:
+            self._use(session)
+        else:
+            ending = self._sessions.end(session, "closed", SERVER)
+            self._tasks.start(ending, f"close idle {session.id}")
+
+    # -- executions --------------------------------------------------------------------------------
+
+    async def _finished(
+        self, record: ExecutionRecord, caller: Caller, gone: asyncio.Future[None]
+    ) -> ExecutionRecord:
+        """Return an execution when it has finished; interrupted, when its client goes away."""
+        found = self._sessions.watching(record.id)
+        if found is None:
+            return await self._sessions.execution(record.id)
+        session, execution = found
+        await first_of(execution.finished, gone)
+        if not execution.finished.done():
+            with suppress(AlreadyFinished):
+                await self._sessions.cancel(record.id, caller)
+        return session.execution_record(execution)
+
+    # -- files -------------------------------------------------------------------------------------
+
+    async def _keep_images(self, record: ExecutionRecord, caller: Caller) -> dict[int, str]:
+        """Have the images among an execution's outputs as files; return where each is.
+
+        One that cannot be among the files, for whatever reason, or whose caller may not read those,
+        is where the history has it: a failure now would have the client run the code again.
+        """
+        found = await self._sessions.in_thread(partial(images, record.outputs))
+        digests = {ref.at: ref.sha256 for ref in record.blobs if is_image(ref)}
+        places: dict[int, str] = {}
+        for number, image in enumerate(found, 1):
+            digest = digests.get((image.output, "data", image.mimetype))
+            if digest is not None:
+                places[image.output] = blob_url(digest, self._base_url)
+            name = f"{record.id}-{number}.{image.kind}"
+            try:
+                self._reach.check(caller, "files")
+                unless = Conditions(if_none_match="*")
+                await self._files.put(record.session_id, name, image.data, unless, caller.by())
+            except AgentExecError:
+                continue
+            except Exception:
+                self._log.exception("%s is not among the files", name)
+                continue
+            places[image.output] = name
+        return places
+
+    async def _as_it_is(self, session_id: SessionId, name: str) -> Conditions:
+        """Return by what a file is replaced as it is now, or made if there is none."""
+        try:
+            file = await self._files.open(session_id, name)
+        except FileMissing:
+            return Conditions(if_none_match="*")
+        file.close()
+        return Conditions(if_match=file.etag)
+
+
+def _has_own_folder(target: Target) -> bool:
+    return isinstance(target, ScratchTarget) and target.own_folder
+
+
+def _all_told(files: Sequence[SessionFile]) -> DynamicFileList:
+    return DynamicFileList(value=[_told(file) for file in files if not file.is_folder])
+
+
+def _told(file: SessionFile) -> DynamicFile:
+    return DynamicFile(
+        properties=DynamicFileProperties(
+            filename=file.path, size=file.bytes or 0, last_modified_time=file.modified_at
+        )
+    )

@@ -1,0 +1,90 @@
+"""From the record of an execution to what a client of dynamic sessions is answered. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from ..models import CodeExecuted, CodeOutcome
+from ..records import ExecutionRecord
+from ..sessions.answers import notes
+from ..text import FoundImage, Transcript
+
+NOT_RUN = CodeOutcome(
+    status="Failure",
+    stdout="",
+    stderr="[Not run, since a block before it failed.]\n",
+    result="",
+)
+"""Of code that follows a failure within one call of a client."""
+
+
+def outcome(
+    record: ExecutionRecord, images: Mapping[int, str], remarks: Sequence[str] = ()
+) -> CodeOutcome:
+    """Tell what came of an execution that has finished.
+
+    Parameters
+    ----------
+    images
+        Where the image of each output that has one can be found.
+    remarks
+        Sentences to be told beside those about the execution itself.
+    """
+    stdout, stderr, result = _Text(), _Text(), _Text()
+    for index, output in enumerate(record.outputs):
+        kind = output["output_type"]
+        on_stderr = kind == "error" or (kind == "stream" and output["name"] == "stderr")
+        text = result if kind == "execute_result" else stderr if on_stderr else stdout
+        text.image_at = images.get(index)
+        text.transcript.output(output)
+    for remark in (*remarks, *notes(record)):
+        stderr.transcript.note(remark)
+    succeeded = record.status == "ok"
+    return CodeOutcome(
+        status="Success" if succeeded else "Failure",
+        stdout=stdout.whole(),
+        stderr=_ended(stderr.whole()),
+        result=result.whole() if succeeded else "",
+    )
+
+
+class EncodedOutcome(NamedTuple):
+    """What came of an execution, as it is answered."""
+
+    succeeded: bool
+    executed: msgspec.Raw
+    """A `CodeExecuted` as JSON."""
+
+
+def encoded(
+    record: ExecutionRecord, images: Mapping[int, str], remarks: Sequence[str]
+) -> EncodedOutcome:
+    """Tell what came of an execution, as `outcome` does; takes long if that is much."""
+    told = outcome(record, images, remarks)
+    executed = msgspec.json.encode(CodeExecuted(properties=told))
+    return EncodedOutcome(told.status == "Success", msgspec.Raw(executed))
+
+
+def _ended(text: str) -> str:
+    """Return a text with a line end: clients put the next one right behind it."""
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+class _Text:
+    """One of the texts of an outcome."""
+
+    def __init__(self) -> None:
+        self.image_at: str | None = None
+        self._pieces: list[str] = []
+        self.transcript = Transcript(self._pieces.append, image_note=self._note)
+
+    def whole(self) -> str:
+        """Return it when nothing more comes."""
+        self.transcript.finish()
+        return "".join(self._pieces)
+
+    def _note(self, number: int, image: FoundImage) -> str:
+        return f"[image {self.image_at or number}: {image.in_words}]"

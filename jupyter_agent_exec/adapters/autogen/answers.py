@@ -1,0 +1,104 @@
+"""What AutoGen is answered of what came of code blocks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from ...client import Result
+from ..needing import needed
+from ..reading import (
+    Raised,
+    Shown,
+    Stream,
+    changed_note,
+    end_note,
+    omitted_note,
+    pieces,
+    save_html,
+    state_note,
+)
+from ..workplace import Life, life_of
+
+with needed("autogen-ext[jupyter-executor]>=0.7.5"):
+    from autogen_ext.code_executors.jupyter import JupyterCodeResult
+
+_SHOWN_AS_JSON: Final = ("application/json", "text/latex", "text/markdown")
+"""What is told beside ``text/plain``: other types are binary, or not made to be read."""
+
+
+class CodeTimeout(asyncio.TimeoutError):
+    """Code ran for longer than the executor's timeout; it was stopped, and variables are kept.
+
+    Parameters
+    ----------
+    partial
+        What came until then, of the blocks before as well; its output is the message.
+    """
+
+    def __init__(self, partial: JupyterCodeResult) -> None:
+        super().__init__(partial.output)
+        self.partial = partial
+
+
+def answer(
+    results: Sequence[Result], folder: Path, *, own_restart: Life | None
+) -> JupyterCodeResult:
+    """Return what blocks came to, up to the first that did not end well.
+
+    Parameters
+    ----------
+    results
+        Of each block, in order.
+    folder
+        Where images and HTML are written.
+    own_restart
+        Which life of the kernel began since whoever reads it wanted that: they need not be told.
+
+    Raises
+    ------
+    CodeTimeout
+        One of them ran for too long.
+    """
+    exit_code = 0
+    outputs: list[str] = []
+    files: list[Path] = []
+    for result in results:
+        expected = own_restart is not None and life_of(result) == own_restart
+        notes = filter(None, [None if expected else state_note(result), changed_note(result)])
+        outputs.append("\n".join([*notes, *_texts(result, folder, files)]))
+        if not result.ok:
+            exit_code = 1
+            break
+    told = JupyterCodeResult(exit_code=exit_code, output="\n".join(outputs), output_files=files)
+    if exit_code and result.status == "timed_out":
+        raise CodeTimeout(told)
+    return told
+
+
+def _texts(result: Result, folder: Path, files: list[Path]) -> Iterator[str]:
+    """Yield the texts of an execution, and note the files that are made of the rest of it."""
+    for piece in pieces(result):
+        match piece:
+            case Stream():
+                yield piece.text
+            case Raised():
+                yield piece.plain_traceback
+            case Shown():
+                yield from _shown(piece, folder, files)
+    yield from filter(None, [end_note(result), omitted_note(result)])
+
+
+def _shown(shown: Shown, folder: Path, files: list[Path]) -> Iterator[str]:
+    if shown.text is not None:
+        yield shown.text
+    if shown.picture is not None:
+        files.append(shown.picture.save(folder).absolute())
+    if shown.html is not None:
+        files.append(save_html(shown.html, folder).absolute())
+    for mimetype in _SHOWN_AS_JSON:
+        if mimetype in shown.data:
+            yield json.dumps(shown.data[mimetype])

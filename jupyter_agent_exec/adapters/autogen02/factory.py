@@ -1,0 +1,60 @@
+"""An executor by the name that a configuration gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, overload
+
+from .embedded import EmbeddedIPythonCodeExecutor
+from .framework import CodeExecutor, FrameworkFactory, JupyterConnectionInfo
+from .jupyter import JupyterCodeExecutor
+
+
+@overload
+def create(code_execution_config: Mapping[str, Any]) -> CodeExecutor: ...
+
+
+@overload
+def create(code_execution_config: Literal[False]) -> Literal[False]: ...
+
+
+def create(
+    code_execution_config: Mapping[str, Any] | Literal[False],
+) -> CodeExecutor | Literal[False]:
+    """Make what a configuration of code execution asks for.
+
+    Parameters
+    ----------
+    code_execution_config
+        Its `executor` is an executor, or a name: ``"ipython-embedded"`` or ``"jupyter-server"``,
+        whose parameters stand under that name, or another one that the framework knows. The
+        `jupyter_server` of the second may also be a mapping, of what `JupyterConnectionInfo` has.
+
+    Returns
+    -------
+    CodeExecutor or False
+        False for False: no code is to be executed.
+
+    Raises
+    ------
+    ValueError
+        The name is unknown, or a parameter is not what it may be.
+    """
+    if code_execution_config is False:
+        return False
+    name = code_execution_config.get("executor")
+    if name == "ipython-embedded":
+        return EmbeddedIPythonCodeExecutor(**code_execution_config.get(name, {}))
+    if name == "jupyter-server":
+        wishes = dict(code_execution_config.get(name, {}))
+        server = wishes.get("jupyter_server")
+        if isinstance(server, Mapping):
+            wishes["jupyter_server"] = JupyterConnectionInfo(**server)
+        return JupyterCodeExecutor(**wishes)
+    return FrameworkFactory.create(code_execution_config)
+
+
+class CodeExecutorFactory:
+    """Makes executors, as the framework's class of this name does."""
+
+    create = staticmethod(create)

@@ -1,0 +1,111 @@
+"""`LocalJupyterServer`: a Jupyter server with this extension for as long as a program needs it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from ...own_server.starting import own_server
+from ..own_servers import TRAITS
+from .framework import JupyterClient, JupyterConnectionInfo
+
+Self = TypeVar("Self", bound="LocalJupyterServer")
+
+
+class LocalJupyterServer:
+    """A Jupyter server that serves the current folder; a context manager.
+
+    It ends with `stop`, and with this process.
+
+    Parameters
+    ----------
+    ip
+        Where it listens; by default, only this machine can reach it.
+    port
+        A free one when None.
+    token
+        Its credential; one that nobody else knows when not given.
+    log_file
+        Where its log goes; nowhere when None.
+    log_level, log_max_bytes, log_backup_count
+        Of that log: what goes into it, how large a file of it becomes, how many more are kept.
+
+    Raises
+    ------
+    ValueError
+        `token` is empty, or None: whoever reaches the server could run code.
+    ServerUnreachable
+        It did not start; the message holds the end of its log.
+    """
+
+    class GenerateToken:
+        """The wish for a token that nobody else knows."""
+
+    def __init__(
+        self,
+        ip: str = "127.0.0.1",
+        port: int | None = None,
+        token: str | GenerateToken = GenerateToken(),  # noqa: B008 - it has no state
+        log_file: str | None = None,
+        log_level: str = "INFO",
+        log_max_bytes: int = 1048576,
+        log_backup_count: int = 3,
+    ) -> None:
+        if isinstance(token, LocalJupyterServer.GenerateToken):
+            token = secrets.token_hex(32)
+        if not token:
+            raise ValueError("token: a server that runs code needs one.")
+        traits = {**TRAITS, "ServerApp.ip": ip}
+        if port is not None:
+            traits |= {"ServerApp.port": str(port), "ServerApp.port_retries": "0"}
+        if log_file is not None:
+            log = _logging(log_file, log_level, log_max_bytes, log_backup_count)
+            traits["ServerApp.logging_config"] = json.dumps(log)
+        self._stack = ExitStack()
+        server = self._stack.enter_context(own_server(Path.cwd(), token=token, traits=traits))
+        self.ip = ip
+        self.port = urlsplit(server.url).port
+        self.token = token
+
+    @property
+    def connection_info(self) -> JupyterConnectionInfo:
+        """Where it is, for the executors."""
+        return JupyterConnectionInfo(
+            host=self.ip, use_https=False, port=self.port, token=self.token
+        )
+
+    def get_client(self) -> JupyterClient:
+        """Return the framework's own client of it."""
+        return JupyterClient(self.connection_info)
+
+    def stop(self) -> None:
+        """End it, with its kernels, and wait for that; twice is no harm."""
+        self._stack.close()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _logging(file: str, level: str, max_bytes: int, backup_count: int) -> dict[str, Any]:
+    handler = {
+        "class": "logging.handlers.RotatingFileHandler",
+        "level": level,
+        "filename": str(Path(file).absolute()),
+        "maxBytes": max_bytes,
+        "backupCount": backup_count,
+    }
+    logger = {"level": level, "handlers": ["file", "console"]}
+    return {"handlers": {"file": handler}, "loggers": {"OwnServer": logger}}

@@ -1,0 +1,111 @@
+"""What came of code blocks, as the framework tells it to its agents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from ...client import Result
+from ...client.mimebundle import joined
+from ..installing import quiet
+from ..reading import (
+    Raised,
+    Shown,
+    Stream,
+    changed_note,
+    end_note,
+    omitted_note,
+    pieces,
+    save_html,
+    state_note,
+)
+from .framework import CodeBlock, IPythonCodeResult
+
+_WRITTEN: Final = ("text/markdown", "text/latex")
+_SHELLS: Final = ("bash", "shell", "sh", "pwsh", "powershell", "ps1")
+
+
+def source_of(block: CodeBlock) -> str:
+    """Return what is run for a block: its code, with installations that say little."""
+    return quiet(block.code, is_shell=block.language.lower() in _SHELLS)
+
+
+def code_result(results: Iterable[Result], output_dir: Path) -> IPythonCodeResult:
+    """Tell what came of blocks, up to the first that did not run to its end.
+
+    Images and HTML are written into `output_dir`.
+    """
+    report = _Report(output_dir)
+    exit_code = 0
+    for result in results:
+        report.add(result)
+        if not result.ok:
+            exit_code = 1
+            break
+    return IPythonCodeResult(
+        exit_code=exit_code, output="\n".join(report.texts), output_files=report.files
+    )
+
+
+class _Report:
+    def __init__(self, output_dir: Path) -> None:
+        self.texts: list[str] = []
+        self.files: list[str] = []
+        self._output_dir = output_dir.absolute()
+
+    def add(self, result: Result) -> None:
+        self.texts += filter(None, [state_note(result), changed_note(result)])
+        for piece in pieces(result):
+            if isinstance(piece, Stream):
+                self.texts.append(piece.text)
+            elif isinstance(piece, Shown):
+                self._add_shown(piece)
+            else:
+                self.texts.append(_raised(piece, result))
+        self.texts += filter(None, [omitted_note(result), _end(result)])
+
+    def _add_shown(self, shown: Shown) -> None:
+        if shown.text is not None:
+            self.texts.append(shown.text)
+        self.texts += _written(shown.data)
+        if shown.picture is not None:
+            self._save("Image", partial(shown.picture.save, self._output_dir))
+        if shown.html is not None:
+            self._save("HTML", partial(save_html, shown.html, self._output_dir))
+
+    def _save(self, what: str, save: Callable[[], Path]) -> None:
+        try:
+            path = save()
+        except OSError as error:  # the code has run, and the rest is to be told
+            self.texts.append(f"{what} data could not be saved: {error}")
+            return
+        self.texts.append(f"{what} data saved to {path}")
+        self.files.append(str(path))
+
+
+def _raised(raised: Raised, result: Result) -> str:
+    if result.status != "error":  # it is how the code was stopped; why, is told after it
+        return raised.plain_traceback
+    return f"ERROR: {raised.ename}: {raised.evalue}\n{raised.plain_traceback}"
+
+
+def _written(data: dict[str, Any]) -> Iterator[str]:
+    """Give what else of a mimebundle is text for people; a model cannot read other types."""
+    for mimetype in _WRITTEN:
+        if mimetype in data:
+            yield joined(data[mimetype])
+    if "application/json" in data:
+        yield json.dumps(data["application/json"])
+
+
+def _end(result: Result) -> str | None:
+    why = end_note(result)
+    if why is None:
+        return None
+    if result.status == "timed_out":
+        source = result.execution.source
+        return f"ERROR: Timeout waiting for output from code block: {source}\n{why}"
+    return f"ERROR: {why}"

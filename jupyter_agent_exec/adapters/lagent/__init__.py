@@ -1,0 +1,48 @@
+"""lagent's code interpreters as actions of lagent, with a kernel that is recorded.
+
+In place of ``lagent.actions.ipython_interpreter``: the same classes, functions and attributes.
+"""
+
+from __future__ import annotations
+
+import builtins
+from functools import cache
+from typing import Any
+
+from ..needing import needed
+
+with needed("lagent==0.2.4", "cachetools"):
+    from .awaiting import AsyncIPythonInterpreter
+    from .batch import BatchIPythonInterpreter
+    from .extracting import escape_ansi, extract_code, get_multiline_input
+    from .images import publish_image_to_local
+    from .interpreter import IPythonInterpreter
+    from .starting import START_CODE
+
+TimeoutError = builtins.TimeoutError
+"""For code that names it; a timeout is told in the `ActionReturn`."""
+
+__all__ = [
+    "START_CODE",
+    "AsyncIPythonInterpreter",
+    "BatchIPythonInterpreter",
+    "IPythonInterpreter",
+    "TimeoutError",
+    "code_interpreter",
+    "escape_ansi",
+    "extract_code",
+    "get_multiline_input",
+    "publish_image_to_local",
+]
+
+
+@cache
+def _code_interpreter() -> IPythonInterpreter:
+    return IPythonInterpreter()
+
+
+def __getattr__(name: str) -> Any:
+    # Made when it is asked for: an import is not to make folders.
+    if name == "code_interpreter":
+        return _code_interpreter()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

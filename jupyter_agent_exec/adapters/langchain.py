@@ -1,0 +1,135 @@
+"""LangChain: a tool that runs Python in a Jupyter kernel."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+from ..client import Result
+from .model_tool import CODE, DESCRIPTION, NAME, REFUSALS, kept, only, pictures, told, workplace
+from .needing import needed
+from .workplace import Workplace
+
+with needed("langchain-core>=1.7"):
+    from langchain_core.messages.content import create_image_block, create_text_block
+    from langchain_core.tools import BaseTool, ToolException
+    from pydantic import BaseModel, Field, PrivateAttr, SecretStr
+
+Content: TypeAlias = str | list[Any]
+"""Of a tool's message: text, or blocks of it and of images."""
+
+
+class RunPython(BaseModel):
+    """The arguments of the tool."""
+
+    code: str = Field(description=CODE)
+
+
+class CodeFailed(ToolException):
+    """The code did not run to its end.
+
+    Parameters
+    ----------
+    text
+        What is told where there are only words, as with ``handle_tool_error=True``.
+    content
+        What the model is told, images included; the text when None.
+    """
+
+    def __init__(self, text: str, content: Content | None = None) -> None:
+        super().__init__(text)
+        self.content: Content = text if content is None else content
+
+
+def _content_of(error: ToolException) -> Content:
+    return error.content if isinstance(error, CodeFailed) else str(error)
+
+
+class JupyterPythonTool(BaseTool):
+    """Runs Python in one kernel from its first call until it is closed; a context manager.
+
+    A message of it has the text and the images that the model is to see, and as its artifact the
+    nbformat cell. If the code fails, the message's status is ``error``, and there is no artifact.
+    Any thread and any event loop may call it; cancelling an awaited call stops the code.
+    """
+
+    name: str = NAME
+    description: str = DESCRIPTION
+    args_schema: type[BaseModel] = RunPython
+    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
+    handle_tool_error: bool | str | Callable[[ToolException], Any] | None = _content_of
+
+    url: str | None = None
+    """The Jupyter server; a server is started when no address is known."""
+    token: SecretStr | None = None
+    """The credential."""
+    notebook: str | None = None
+    """Contents path of a notebook: code runs in its kernel, cells go into it."""
+    kernel_id: str | None = None
+    """Of a kernel that runs."""
+    agent: str | None = None
+    """Its name in the history."""
+    timeout: float | None = None
+    """Seconds that a call may run; the server's limit when None."""
+
+    _place: Workplace = PrivateAttr()
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Remember where to run; nothing is opened before the first call."""
+        super().model_post_init(context)
+        self._place = workplace(
+            "langchain",
+            url=self.url,
+            token=None if self.token is None else self.token.get_secret_value(),
+            notebook=self.notebook,
+            kernel_id=self.kernel_id,
+            agent=self.agent,
+            timeout=self.timeout,
+        )
+
+    def _run(self, code: str) -> tuple[Content, dict[str, Any]]:
+        try:
+            results = self._place.run([code])
+        except REFUSALS as error:
+            raise CodeFailed(str(error)) from error
+        return _answer(only(results))
+
+    async def _arun(self, code: str) -> tuple[Content, dict[str, Any]]:
+        try:
+            results = await self._place.run_async([code])
+        except REFUSALS as error:
+            raise CodeFailed(str(error)) from error
+        return _answer(only(results))
+
+    def close(self) -> None:
+        """End its kernel, and the server if it was started for it; a person's kernel stays."""
+        self._place.close()
+
+    async def aclose(self) -> None:
+        """Close, as `close` does, without holding up the loop."""
+        await self._place.close_async()
+
+    def __enter__(self) -> JupyterPythonTool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> JupyterPythonTool:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def _answer(result: Result) -> tuple[Content, dict[str, Any]]:
+    images = [
+        create_image_block(base64=b64encode(each.data).decode(), mime_type=each.mimetype)
+        for each in pictures(result)
+    ]
+    text = told(result)
+    content: Content = [create_text_block(text), *images] if images else text
+    if not result.ok:
+        raise CodeFailed(text, content)
+    return content, kept(result)

@@ -1,0 +1,9 @@
+"""Pantheon's Python interpreter tool set, for its agents, with kernels of Jupyter behind it."""
+
+from __future__ import annotations
+
+from .in_kernel import DEFAULT_INIT_CODE
+from .interpreters import PythonInterpreterError
+from .toolset import PythonInterpreterToolSet
+
+__all__ = ["DEFAULT_INIT_CODE", "PythonInterpreterError", "PythonInterpreterToolSet"]

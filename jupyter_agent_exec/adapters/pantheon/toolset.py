@@ -1,0 +1,307 @@
+"""The tools themselves, and which interpreter a call has.
+
+Pantheon reads the types of their parameters, so annotations are not postponed here.
+"""
+
+import functools
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeVar
+from uuid import uuid4
+
+from ...client import Preloadable
+from ...errors import InitFailed
+from ..needing import needed
+from ..workplace import Where, Wishes, Workplace
+from .in_kernel import DEFAULT_INIT_CODE, init_source
+from .interpreters import Interpreter, PythonInterpreterError
+
+with needed("pantheon-agents>=0.6"):
+    from pantheon.internal.package_runtime.context import build_context_env
+    from pantheon.toolset import (
+        ExecutionContext,
+        ToolSet,
+        _current_context_variables,
+        reset_current_context_variables,
+        set_current_context_variables,
+        tool,
+    )
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_ADDING: Final = threading.Lock()
+"""Of no tool set's own: Pantheon sends them to processes, and a lock cannot go there."""
+
+
+def _apart(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Give each call of a tool a context of its own.
+
+    Pantheon's decorator writes what it is given into one dictionary that all calls of a process
+    share, so that a call without a chat would be taken for the chat that called before.
+    """
+
+    @functools.wraps(method)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        given = kwargs.get("context_variables") is not None or bool(kwargs.get("session_id"))
+        around = None if given else _current_context_variables.get(None)
+        token = set_current_context_variables(ExecutionContext(around or {}))
+        try:
+            return await method(*args, **kwargs)
+        finally:
+            reset_current_context_variables(token)
+
+    return call
+
+
+class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
+    """Python interpreters of Pantheon's agents, in Jupyter kernels.
+
+    Each client, or chat, has an interpreter of its own, which starts when it is first used; all of
+    them are closed by `cleanup`, or at the end of ``async with``.
+
+    Parameters
+    ----------
+    name
+        Of the tool set.
+    workdir
+        Where code runs and figures are kept; the current folder when None.
+    engine
+        Taken for the sake of programs that pass one, and not used.
+    init_code
+        What runs when an interpreter starts. In a kernel that is a person's, nothing runs unless
+        this is passed.
+    timeout
+        Seconds that code may run; the server's limit when None.
+    url, token, notebook, kernel_id
+        Where code runs; see `Where`. By default in scratch kernels of a server that is started for
+        them.
+    agent
+        The name under which the history knows who ran the code.
+    preload
+        What is there in each interpreter: names of modules, and functions.
+    **kwargs
+        Pantheon's own, for its worker.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        workdir: str | PathLike[str] | None = None,
+        engine: object | None = None,
+        init_code: str | None = DEFAULT_INIT_CODE,
+        *,
+        timeout: float | None = None,
+        url: str | None = None,
+        token: str | None = None,
+        notebook: str | None = None,
+        kernel_id: str | None = None,
+        agent: str | None = None,
+        preload: Sequence[Preloadable] = (),
+        **kwargs: Any,
+    ) -> None:
+        if kwargs.get("shared_executor") is not None:
+            raise ValueError("shared_executor: code runs in Jupyter kernels here, nowhere else.")
+        kwargs.pop("shared_executor", None)
+        super().__init__(name, **kwargs)
+        self.engine = engine
+        self.init_code = init_code
+        self.workdir = Path(workdir).expanduser().resolve() if workdir else Path.cwd()
+        self.interpreters: dict[str, Interpreter] = {}
+        self.clientid_to_interpreterid: dict[str | None, str] = {}
+        self._has_workdir = bool(workdir)
+        self._where = Where(url=url, token=token, notebook=notebook, kernel_id=kernel_id)
+        self._agent = agent or "pantheon"
+        self._timeout = timeout
+        self._preload = preload
+
+    # The docstrings of tools are what a model reads of them.
+
+    @_apart
+    @tool
+    async def run_python_code(
+        self,
+        code: str,
+        interpreter_id: str | None = None,
+        result_var_name: str | None = None,
+    ) -> dict[str, Any]:
+        """Run Python code in an interpreter that keeps its variables from call to call.
+
+        Every expression on the top level of the code that is not None is printed. All figures are
+        returned; no call of plt.show() is needed. In the answer, "interpreter_restarted" says that
+        all variables of earlier calls are gone, "interpreter_crashed" that this code has ended the
+        interpreter; the next call starts another.
+
+        Args:
+            code: The Python code to run.
+            interpreter_id: The id of another interpreter than the one you have by default.
+                Needed only to work with several at once.
+            result_var_name: The name of a variable whose value is to be returned as "result".
+        """
+        interpreter = self._known(interpreter_id) if interpreter_id else self._own()
+        return await interpreter.run(code, result_var_name)
+
+    @_apart
+    @tool(exclude=True)
+    async def run_code_in_interpreter(
+        self,
+        code: str,
+        interpreter_id: str,
+        result_var_name: str | None = None,
+    ) -> dict[str, Any]:
+        """Run Python code in one of several interpreters.
+
+        Args:
+            code: The Python code to run.
+            interpreter_id: The id of the interpreter.
+            result_var_name: The name of a variable whose value is to be returned as "result".
+        """
+        return await self._known(interpreter_id).run(code, result_var_name)
+
+    @_apart
+    @tool
+    async def manage_interpreters(
+        self, operation: str, interpreter_id: str | None = None
+    ) -> dict[str, Any]:
+        """Create, list or delete Python interpreters.
+
+        Args:
+            operation: "create", "list" or "delete".
+            interpreter_id: The id of the interpreter to delete.
+        """
+        if operation == "create":
+            return await self._create()
+        if operation == "list":
+            return self._list()
+        if operation != "delete":
+            return _failed(f"Unknown operation: {operation}")
+        if interpreter_id is None:
+            return _failed("interpreter_id is required for delete operation")
+        return await self._delete(interpreter_id)
+
+    @_apart
+    @tool(exclude=True)
+    async def new_interpreter(self) -> dict[str, Any]:
+        """Create a Python interpreter and return its id."""
+        return await self._create()
+
+    @_apart
+    @tool(exclude=True)
+    async def delete_interpreter(self, interpreter_id: str) -> dict[str, Any]:
+        """Delete a Python interpreter.
+
+        Args:
+            interpreter_id: The id of the interpreter.
+        """
+        return await self._delete(interpreter_id)
+
+    @_apart
+    @tool(exclude=True)
+    async def list_interpreters(self) -> dict[str, Any]:
+        """List the Python interpreters."""
+        return self._list()
+
+    async def cleanup(self) -> None:
+        """Close all interpreters, and the server if it is our own; later calls start new ones."""
+        with _ADDING:
+            interpreters = list(self.interpreters.values())
+            self.interpreters.clear()
+            self.clientid_to_interpreterid.clear()
+        for interpreter in interpreters:
+            await interpreter.place.close_async()
+
+    async def __aenter__(self) -> "PythonInterpreterToolSet":
+        """Return the tool set itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close all interpreters."""
+        await self.cleanup()
+
+    async def _create(self) -> dict[str, Any]:
+        with _ADDING:
+            interpreter_id = self._add(self._client())
+        try:
+            await self.interpreters[interpreter_id].place.open_async()
+        except BaseException as error:
+            await self._delete(interpreter_id)
+            if isinstance(error, InitFailed):
+                raise PythonInterpreterError(str(error)) from error
+            raise
+        return {"success": True, "interpreter_id": interpreter_id}
+
+    def _list(self) -> dict[str, Any]:
+        client = self._client()
+        with _ADDING:
+            interpreters = [
+                {"id": interpreter_id, "status": "running"}
+                for interpreter_id, interpreter in self.interpreters.items()
+                if interpreter.serves(client)
+            ]
+        return {"success": True, "interpreters": interpreters}
+
+    async def _delete(self, interpreter_id: str) -> dict[str, Any]:
+        with _ADDING:
+            interpreter = self.interpreters.get(interpreter_id)
+            if interpreter is None or not interpreter.serves(self._client()):
+                return _failed(f"Interpreter {interpreter_id} not found")
+            del self.interpreters[interpreter_id]
+        await interpreter.place.close_async()
+        return {"success": True, "interpreter_id": interpreter_id}
+
+    def _client(self) -> str | None:
+        """Return who calls; None for the program itself."""
+        context = self.get_context() or {}
+        client = context.get("chat_id") or context.get("client_id")
+        return str(client) if client else None
+
+    def _own(self) -> Interpreter:
+        """Return the interpreter that the client has by itself."""
+        client = self._client()
+        with _ADDING:
+            interpreter_id = self.clientid_to_interpreterid.get(client)
+            if interpreter_id not in self.interpreters:
+                interpreter_id = self._add(client)
+                self.clientid_to_interpreterid[client] = interpreter_id
+            return self.interpreters[interpreter_id]
+
+    def _known(self, interpreter_id: str) -> Interpreter:
+        interpreter = self.interpreters.get(interpreter_id)
+        if interpreter is None or not interpreter.serves(self._client()):
+            raise ValueError(f"Interpreter {interpreter_id} not found")
+        return interpreter
+
+    def _add(self, client: str | None) -> str:
+        """Add an interpreter, which starts when it is first used."""
+        asked_folder = self._get_effective_workdir()
+        folder = Path(asked_folder).expanduser().resolve() if asked_folder else self.workdir
+        wishes = Wishes(
+            agent=self._agent,
+            title=self.toolset_name if client is None else f"{self.toolset_name}: {client}",
+            folder=self.workdir,
+            init_source=self._init_source(folder if asked_folder or self._has_workdir else None),
+            preload=self._preload,
+        )
+        interpreter_id = uuid4().hex
+        self.interpreters[interpreter_id] = Interpreter(
+            place=Workplace(self._where, wishes),
+            client=client,
+            folder=folder,
+            timeout=self._timeout,
+        )
+        return interpreter_id
+
+    def _init_source(self, folder: Path | None) -> str | None:
+        if not self._where.is_scratch:
+            # How a person's kernel shows things is for them to say.
+            return None if self.init_code is DEFAULT_INIT_CODE else self.init_code
+        env = build_context_env(
+            workdir=folder or self.workdir, context_variables=dict(self.get_context() or {})
+        )
+        return init_source(None if folder is None else str(folder), env, self.init_code)
+
+
+def _failed(error: str) -> dict[str, Any]:
+    return {"success": False, "error": error}

@@ -1,0 +1,176 @@
+"""What came of an execution, in the pieces that frameworks put their answers together from."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from uuid import uuid4
+
+from ..client import Result
+from ..client.mimebundle import joined, suffix_of
+from ..terminal import clean
+from ..types import RAW_IMAGE_TYPES, Output
+
+IN_NEW_SESSION: Final = (
+    "The session was closed before this code ran, and it ran in a new one: all variables are gone."
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stream:
+    """What was written to standard output or standard error."""
+
+    name: str
+    """``stdout`` or ``stderr``."""
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Picture:
+    """An image, as it is stored in a file."""
+
+    mimetype: str
+    data: bytes
+
+    @property
+    def suffix(self) -> str:
+        """How the name of its file ends, with the dot."""
+        return suffix_of(self.mimetype)
+
+    def save(self, folder: Path, name: str | None = None) -> Path:
+        """Write it into a folder, under a name of its own when None is given; return its path."""
+        path = folder / f"{name or uuid4().hex}{self.suffix}"
+        path.write_bytes(self.data)
+        return path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """What was displayed, or is the value of the last expression."""
+
+    is_result: bool
+    """Whether it is the value of the last expression."""
+    text: str | None
+    """Its ``text/plain``."""
+    html: str | None
+    picture: Picture | None
+    """The raster image, else the SVG, that it can be shown as."""
+    data: dict[str, Any]
+    """The whole mimebundle."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Raised:
+    """The exception that ended the code."""
+
+    ename: str
+    evalue: str
+    traceback: str
+    """With its colours; `plain_traceback` is without."""
+
+    @property
+    def plain_traceback(self) -> str:
+        """The traceback without escape sequences."""
+        return clean(self.traceback)
+
+
+class InNewSession(Result):
+    """The first that ran in a session which was opened since somebody closed the one before."""
+
+    @property
+    def text(self) -> str:
+        """What a language model should read, and before it that variables are gone."""
+        return f"[{IN_NEW_SESSION}]\n{super().text}"
+
+
+Piece: TypeAlias = Stream | Shown | Raised
+
+
+def pieces(result: Result) -> Iterator[Piece]:
+    """Give the outputs of an execution in order."""
+    for output in result.outputs:
+        yield _piece(output)
+
+
+def state_note(result: Result) -> str | None:
+    """Say, if it is so, that the kernel is fresh since the execution before, and why."""
+    if isinstance(result, InNewSession):
+        return IN_NEW_SESSION
+    kernel = result.execution.kernel
+    if kernel is None or not kernel.restarted:
+        return None
+    why = "" if kernel.reason is None else f" ({kernel.reason})"
+    return f"The kernel was restarted before this code ran{why}: all variables are gone."
+
+
+def changed_note(result: Result) -> str | None:
+    """Say, if it is so, that a person changed the code before letting it run, and into what."""
+    approval = result.execution.approval
+    if approval is None or approval.asked_source is None:
+        return None
+    return f"A person changed the code before it ran:\n{joined(result.cell['source'])}"
+
+
+def end_note(result: Result) -> str | None:
+    """Say why the code did not run to its end; None if it did, or if it raised."""
+    if result.status in ("ok", "error"):
+        return None
+    return result.execution.reason or f"The code did not run to its end: {result.status}."
+
+
+def omitted_note(result: Result) -> str | None:
+    """Say, if it is so, what of the outputs is missing, and how to read it."""
+    if result.execution.outputs_complete:
+        return None
+    omitted = result.execution.omitted
+    counts = {"line": omitted.lines, "byte": omitted.bytes, "output": omitted.outputs}
+    said = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
+    if not said:
+        return "What it printed last may be missing."
+    return f"Left out: {', '.join(said)}; all of it is kept with execution {result.id}."
+
+
+def save_html(html: str, folder: Path) -> Path:
+    """Write HTML into a folder, under a name of its own; return its path."""
+    path = folder / f"{uuid4().hex}.html"
+    path.write_text(html, encoding="utf-8")
+    return path
+
+
+def _piece(output: Output) -> Piece:
+    kind = output["output_type"]
+    if kind == "stream":
+        return Stream(name=output["name"], text=joined(output["text"]))
+    if kind == "error":
+        lines = output["traceback"] or [f"{output['ename']}: {output['evalue']}"]
+        return Raised(ename=output["ename"], evalue=output["evalue"], traceback="\n".join(lines))
+    data = output["data"]
+    return Shown(
+        is_result=kind == "execute_result",
+        text=_text(data, "text/plain"),
+        html=_text(data, "text/html"),
+        picture=_picture(data),
+        data=data,
+    )
+
+
+def _text(data: dict[str, Any], mimetype: str) -> str | None:
+    return joined(data[mimetype]) if mimetype in data else None
+
+
+def _picture(data: dict[str, Any]) -> Picture | None:
+    for mimetype in RAW_IMAGE_TYPES:
+        if mimetype in data:
+            try:
+                encoded = "".join(joined(data[mimetype]).split())
+                content = base64.b64decode(encoded, validate=True)
+            except (binascii.Error, ValueError):
+                continue  # code may display what it likes
+            return Picture(mimetype=mimetype, data=content)
+    if "image/svg+xml" in data:
+        return Picture(mimetype="image/svg+xml", data=joined(data["image/svg+xml"]).encode())
+    return None

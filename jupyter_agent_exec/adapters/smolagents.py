@@ -1,0 +1,146 @@
+"""smolagents: an executor for `CodeAgent` whose code runs in a Jupyter kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+
+from ..client import Result, Step
+from .model_tool import pictures, told, workplace
+from .needing import needed
+from .reading import Shown, Stream, pieces, state_note
+from .workplace import Life, life_of
+
+with needed("smolagents>=1.26"):
+    from PIL import Image, UnidentifiedImageError
+    from smolagents import ActionStep, AgentError, AgentLogger, LogLevel, Tool
+    from smolagents.local_python_executor import CodeOutput
+    from smolagents.remote_executors import RemotePythonExecutor
+
+_PICTURES = ("PNG", "JPEG", "GIF", "WEBP")
+
+
+class JupyterExecutor(RemotePythonExecutor):
+    """Runs an agent's code in one kernel, until `cleanup`, which `CodeAgent` calls at its end.
+
+    Tools and variables are sent as to smolagents' own remote executors. They are sent once more
+    when the kernel was lost, and make no cells in a person's notebook.
+
+    Parameters
+    ----------
+    allow_pickle
+        Let variables and final answers that are not plain data be pickled.
+    url, token
+        The Jupyter server; a server is started when no address is known.
+    notebook
+        Contents path of a notebook: code runs in its kernel, cells go into it.
+    kernel_id
+        Of a kernel that runs.
+    agent
+        Its name in the history.
+    timeout
+        Seconds that a step's code may run; the server's limit when None.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_pickle: bool = False,
+        url: str | None = None,
+        token: str | None = None,
+        notebook: str | None = None,
+        kernel_id: str | None = None,
+        agent: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        # The agent logs all of it.
+        super().__init__([], AgentLogger(level=LogLevel.OFF), allow_pickle)
+        self._place = workplace(
+            "smolagents",
+            url=url,
+            token=token,
+            notebook=notebook,
+            kernel_id=kernel_id,
+            agent=agent,
+            timeout=timeout,
+        )
+        self._sent: list[Step] = []
+        self._sent_in: Life | None = None
+        self._untold: list[Result] = []
+        """What was run since the agent read the last answer, beside its own code."""
+        self.images: list[Image.Image] = []
+        """What the last code showed."""
+
+    def send_tools(self, tools: dict[str, Tool]) -> None:
+        """Define tools in the kernel."""
+        for name, tool in tools.items():
+            if not isinstance(tool, Tool):
+                raise ValueError(f"{name}: a managed agent cannot be called in a kernel.")
+        super().send_tools(tools)
+
+    def install_packages(self, additional_imports: list[str]) -> list[str]:
+        """Install nothing: a tool that needs a package which is not there says so when called."""
+        return additional_imports
+
+    def run_code_raise_errors(self, code: str) -> CodeOutput:
+        """Run what the base class has to send: definitions, not an agent's code."""
+        step = Step(source=code, placement="none")
+        before = [each for each in self._sent if each != step]
+        result = self._run(before, step)
+        self._untold.append(result)
+        if result.ok:
+            self._sent = [*before, step]
+        return self._output(result)
+
+    def __call__(self, code_action: str) -> CodeOutput:
+        """Run code; what it raised is the message of an `AgentError`, with its output before."""
+        result = self._run(self._sent, Step(source=code_action))
+        self.images = _images(result)
+        untold, self._untold = self._untold, []
+        notes = [f"[{note}]\n" for note in map(state_note, untold) if note is not None]
+        return self._output(result, "".join(notes))
+
+    def show_images(self, memory_step: ActionStep, agent: Any = None) -> None:
+        """Let the model see images: one of the agent's ``step_callbacks``."""
+        memory_step.observations_images = self.images or None
+
+    def cleanup(self) -> None:
+        """End the kernel, and the server if it was started for it; a person's kernel stays."""
+        self._place.close()
+
+    def _run(self, sent: Sequence[Step], step: Step) -> Result:
+        """Run a step, and before it what was sent, unless the kernel is still where that was."""
+        life = self._place.life()
+        is_set_up = life is not None and life == self._sent_in
+        *again, result = self._place.run([step] if is_set_up else [*sent, step])
+        self._untold += again
+        if not is_set_up:
+            # One of them failed, or the kernel was lost meanwhile, if the lives are not the same.
+            lives = {life_of(each) for each in (*again, result)}
+            self._sent_in = lives.pop() if len(lives) == 1 else None
+        return result
+
+    def _output(self, result: Result, notes: str = "") -> CodeOutput:
+        error = result.error
+        if error is not None and error.ename == self.FINAL_ANSWER_EXCEPTION:
+            answer = self._deserialize_final_answer(error.evalue, self.allow_pickle)
+            printed = "".join(each.text for each in pieces(result) if isinstance(each, Stream))
+            return CodeOutput(output=answer, logs=printed, is_final_answer=True)
+        if not result.ok:
+            raise AgentError(notes + told(result), self.logger)
+        values = [each for each in pieces(result) if isinstance(each, Shown) and each.is_result]
+        value = values[-1].text if values else None
+        # The agent shows its model the logs, and right after them the value.
+        logs = notes + told(result).removesuffix(value or "").rstrip("\n")
+        return CodeOutput(output=value, logs=f"{logs}\n", is_final_answer=False)
+
+
+def _images(result: Result) -> list[Image.Image]:
+    images: list[Image.Image] = []
+    for each in pictures(result):
+        try:
+            images.append(Image.open(BytesIO(each.data), formats=_PICTURES))
+        except UnidentifiedImageError:
+            continue  # code may display what it likes
+    return images

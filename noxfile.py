@@ -1,0 +1,82 @@
+"""An environment for each agent framework: their pins exclude each other.
+
+`make test-frameworks` runs all of them, `nox --session lagent` one.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "venv"
+
+FRAMEWORKS = {
+    # It imports cachetools, and does not require it.
+    "lagent": ["lagent==0.2.4", "cachetools>=5"],
+    "autogen": [
+        "autogen-agentchat==0.7.5",
+        "autogen-ext[azure,docker-jupyter-executor,jupyter-executor]==0.7.5",
+    ],
+    "autogen02": ["autogen-agentchat[jupyter-executor]==0.2.40"],
+    "pantheon": [
+        "aiofiles==25.1.0",
+        "cloudpickle==3.1.2",
+        "diff-match-patch==20241021",
+        "diskcache==5.6.3",
+        "fastmcp-slim[client]==4.1.2",
+        "loguru==0.7.3",
+        "loky==3.7.0",
+        "openai==3.54.0",
+        "rich==15.0.0",
+        "scikit-learn>=1.5",  # what an example trains a model with
+    ],
+    "langchain": ["langchain-core~=1.7", "langchain-tests~=1.1"],
+    "smolagents": ["smolagents~=1.26"],
+    "openai_agents": ["openai-agents~=0.24"],
+    "pydantic_ai": ["pydantic-ai-slim~=2.68"],
+}
+"""By the name of the adapter, what its framework's environment holds."""
+
+WITHOUT_DEPENDENCIES = {"pantheon": ["pantheon-agents==0.6.4"]}
+"""Packages that need far more than what the tests use of them, which is listed above."""
+
+
+def _framework(name: str, packages: list[str]) -> None:
+    @nox.session(name=name)
+    def framework(session: nox.Session) -> None:
+        # By absolute paths: tests change the current folder, and start programs there.
+        found = ["tests", f"tests/frameworks/{name}"]
+        # The lab extension is not needed here, and not built.
+        Path("jupyter_agent_exec/labextension").mkdir(exist_ok=True)
+        session.install(
+            "--quiet",
+            *packages,
+            "--editable",
+            ".[frameworks]",
+            env={"SKIP_JUPYTER_BUILDER": "1"},
+        )
+        for package in WITHOUT_DEPENDENCIES.get(name, []):
+            session.install("--quiet", "--no-deps", package)
+        session.run(
+            "python",
+            "-m",
+            "pytest",
+            # What frameworks and their dependencies warn of is theirs.
+            "--override-ini=filterwarnings=default",
+            "--confcutdir=tests/frameworks",
+            *(session.posargs or _tests(name)),
+            env={"PYTHONPATH": os.pathsep.join(map(os.path.abspath, found))},
+        )
+
+
+def _tests(name: str) -> list[str]:
+    """Return a framework's own tests, and those of all that have an executor."""
+    own = f"tests/frameworks/{name}"
+    probes = ["tests/frameworks/test_probes.py"] if Path(own, "subjects.py").exists() else []
+    return [own, *probes]
+
+
+for _name, _packages in FRAMEWORKS.items():
+    _framework(_name, _packages)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+from wire import execution
+
+from jupyter_agent_exec.adapters.installing import quiet
+from jupyter_agent_exec.adapters.reading import omitted_note
+from jupyter_agent_exec.client import Result
+from jupyter_agent_exec.models import Omitted
+
+
+@pytest.mark.parametrize(
+    ("omitted", "said"),
+    [
+        (Omitted(bytes=27_045_659, outputs=1), "27,045,659 bytes, 1 output; all"),
+        (Omitted(lines=1, bytes=12), "1 line, 12 bytes; all"),
+        (Omitted(outputs=2), "2 outputs; all"),
+    ],
+)
+def test_of_what_was_left_out_only_that_is_said(omitted: Omitted, said: str) -> None:
+    note = omitted_note(Result(execution(outputs_complete=False, omitted=omitted)))
+    assert note == f"Left out: {said} of it is kept with execution x_1."
+
+
+def test_outputs_that_were_lost_with_their_kernel_are_not_said_to_be_kept() -> None:
+    note = omitted_note(Result(execution("kernel_died", outputs_complete=False)))
+    assert note == "What it printed last may be missing."
+
+
+def test_installations_are_quiet() -> None:
+    source = "! pip install a\n%pip install -qqq b\npip install c"
+    assert quiet(source) == "! pip install -qqq a\n%pip install -qqq b\npip install c"
+    assert quiet("pip install c", is_shell=True) == "pip install -qqq c"

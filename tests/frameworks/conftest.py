@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def jupyter_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have Jupyter's own folders apart from the user's, for whatever is started here."""
+    folder = tmp_path_factory.mktemp("jupyter")
+    with pytest.MonkeyPatch.context() as environ:
+        for name in [each for each in os.environ if each.startswith(("JUPYTER", "JPY_"))]:
+            environ.delenv(name)
+        for name in ("CONFIG", "DATA", "RUNTIME"):
+            environ.setenv(f"JUPYTER_{name}_DIR", str(folder / name.lower()))
+        environ.setenv("IPYTHONDIR", str(folder / "ipython"))
+        yield
