@@ -1,25 +1,43 @@
-"""Traits, wiring, start and stop: the only file that knows all others."""
+"""Wiring, start and stop: the only file that knows all others."""
 
 from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import msgspec
-from jupyter_core.paths import jupyter_data_dir
+from jupyter_core.paths import jupyter_config_path
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Bool, Enum, Float, Int, List, TraitError, Unicode, default
+from traitlets import (
+    TraitError,
+)
 from traitlets.config import Config
 
 from ._version import __version__
-from .access.handler import NotFoundHandler, check_verbs
+from .aca.failed_calls import FailedCalls
+from .aca.handlers import ROUTES as DYNAMIC_ROUTES
+from .aca.handlers import DynamicSessionsBase
+from .aca.manager import DynamicSessions
+from .access.denials import Denials
+from .access.handler import AgentExecHandler, NotFoundHandler, check_verbs
+from .access.token_handlers import ROUTES as TOKEN_ROUTES
+from .access.token_handlers import TokensBase
+from .access.token_store import TokenStore
+from .access.tokens import Tokens
+from .files.handlers import ROUTES as FILE_ROUTES
+from .files.handlers import FilesBase
+from .files.manager import SessionFiles
 from .journal.history import History
+from .kernels.isolation.options import IsolationTraits
 from .kernels.live import LiveKernels
 from .kernels.scratch import ScratchKernels
 from .kernels.server import ServerKernels
+from .mcp.doors import Doors
+from .mcp.endpoint import Endpoint, McpHandler
+from .mcp.options import McpTraits
 from .notebooks.channel import ChannelHandler
 from .notebooks.document import Notebooks
 from .notebooks.handlers import ROUTES as NOTEBOOK_ROUTES
@@ -29,22 +47,50 @@ from .notebooks.opened import OpenedWays
 from .notebooks.shared import SharedWays
 from .notebooks.stored import StoredWays
 from .openapi import OpenAPIHandler, Route, document
-from .server import ContentsEvents, ServerContents, ServerKernelSpecs, ServerSessions
-from .sessions.accepting import Decisions
+from .review.approval_handlers import ROUTES as APPROVAL_ROUTES
+from .review.approval_handlers import ApprovalsBase
+from .review.approvals import Approvals
+from .review.policy import Modes, Policy
+from .review.review_handlers import ROUTES as REVIEW_ROUTES
+from .review.review_handlers import ReviewsBase
+from .review.reviews import Reviews
+from .server import (
+    ContentsEvents,
+    KernelEvents,
+    ServerContents,
+    ServerFolders,
+    ServerKernelSpecs,
+    ServerSessions,
+)
+from .sessions.accepting import OutputDecisions
 from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
 from .sessions.answers import NAMESPACE
 from .sessions.attached import NotebookKernels
-from .sessions.bounds import Bounds, Settings
+from .sessions.discarding import CellDecisions
+from .sessions.finding_handlers import ROUTES as FINDING_ROUTES
+from .sessions.finding_handlers import GuideHandler
 from .sessions.handlers import ROUTES, STREAMED
+from .sessions.looking import Looking
+from .sessions.looking_handlers import ROUTES as LOOKING_ROUTES
+from .sessions.looking_handlers import LookingBase
 from .sessions.manager import AgentSessions
 from .sessions.opening import Opener
+from .sessions.permits import Permits
 from .sessions.placing import Placing
+from .sessions.programs import Programs
+from .sessions.publishing import Action
+from .sessions.reach import Reach
 from .sessions.reviewing_handlers import ROUTES as REVIEWING_ROUTES
 from .sessions.reviewing_handlers import DecisionsBase
-from .types import RecordPeople
+from .sessions.rules import Rules
+from .sessions.steps_handlers import ROUTES as STEPS_ROUTES
+from .sessions.targets import Targets
+from .sessions.token_ends import TokenEnds
+from .tasks import Tasks
+from .traits import SessionTraits
 
 
-class AgentExecApp(ExtensionApp):
+class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
     """Lets agents run code in this server's kernels, and keeps a record of it."""
 
     name = "jupyter_agent_exec"
@@ -52,114 +98,24 @@ class AgentExecApp(ExtensionApp):
     load_other_extensions = True
     routes: ClassVar[tuple[Route, ...]] = (
         *ROUTES,
+        *FINDING_ROUTES,
+        *LOOKING_ROUTES,
+        *STEPS_ROUTES,
+        *FILE_ROUTES,
         *NOTEBOOK_ROUTES,
         *REVIEWING_ROUTES,
+        *REVIEW_ROUTES,
+        *APPROVAL_ROUTES,
+        *TOKEN_ROUTES,
+        *DYNAMIC_ROUTES,
         ("/openapi.json", OpenAPIHandler),
     )
     """Paths under the namespace, and what answers there."""
     channel: ClassVar[Route] = ("/notebooks/channel", ChannelHandler)
     """The WebSocket of JupyterLab's pages: for them alone, so no document describes it."""
-
-    history_dir = Unicode(
-        config=True,
-        help="""Folder of the history: journals, ledger, blobs and index. It should be outside of
-        what the server serves. Default: `agent_exec` in Jupyter's data directory.""",
-    )
-
-    @default("history_dir")
-    def _default_history_dir(self) -> str:
-        return str(Path(jupyter_data_dir()) / "agent_exec")
-
-    default_timeout = Float(
-        600,
-        min=0.1,
-        config=True,
-        help="Seconds an execution may run when nobody says otherwise.",
-    )
-    max_timeout = Float(
-        0, min=0, config=True, help="The longest timeout that may be asked for, in seconds; 0: any."
-    )
-    queue_timeout = Float(
-        0,
-        min=0,
-        config=True,
-        help="Seconds an execution may wait for its turn when nobody says otherwise; 0: any time.",
-    )
-    interrupt_grace = Float(
-        5,
-        min=0.1,
-        config=True,
-        help="Seconds after an interrupt before code that goes on is said to ignore it.",
-    )
-    restart_if_interrupt_ignored = Bool(
-        False,
-        config=True,
-        help="""Whether a scratch kernel whose code ignores an interrupt is replaced when nobody
-        says otherwise. Its variables are lost then; without, the session waits for the code.""",
-    )
-    max_output_bytes = Int(
-        10_000_000,
-        min=1000,
-        config=True,
-        help="""Bytes of output kept with a cell, at the most: half from the start, half from the
-        end.""",
-    )
-    max_text_bytes = Int(
-        100_000_000,
-        min=0,
-        config=True,
-        help="Bytes of text kept beside the cell when its output is over max_output_bytes.",
-    )
-    max_body_bytes = Int(
-        5_000_000, min=1000, config=True, help="The largest request body, in bytes."
-    )
-    max_sessions = Int(100, min=1, config=True, help="How many agent sessions may be open at once.")
-    max_queued = Int(
-        100, min=1, config=True, help="How many executions may wait in one session at once."
-    )
-    default_wait = Float(
-        30,
-        min=0,
-        config=True,
-        help="Seconds to hold an answer for an execution to finish when nobody says otherwise.",
-    )
-    max_wait = Float(
-        60,
-        min=0,
-        config=True,
-        help="The longest time to hold an answer, in seconds; below the timeout of any proxy.",
-    )
-    allowed_env = List(
-        Unicode(),
-        config=True,
-        help="Names of the environment variables that a session may set for its scratch kernel.",
-    )
-    warm_kernels = Int(
-        1,
-        min=0,
-        config=True,
-        help="""How many scratch kernels to keep warm after the first was used, so that the next
-        session like it opens at once; 0: none.""",
-    )
-    kernel_start_timeout = Float(
-        60, min=1, config=True, help="Seconds within which a scratch kernel must answer."
-    )
-    kernel_idle_timeout = Float(
-        3600,
-        min=0,
-        config=True,
-        help="""Seconds after which a scratch kernel that does nothing is shut down, and a warm one
-        that nobody takes; 0: never. The session stays open and gets a fresh kernel when needed.""",
-    )
-
-    record_people = Enum(
-        ("off", "source", "outputs"),
-        "off",
-        config=True,
-        help="""What is recorded of what people run in the kernels that agents are attached to:
-        nothing (`off`), what they ran (`source`), or also what came of it (`outputs`). As far as
-        the kernel tells it, so it may not be all.""",
-    )
+    mcp: ClassVar[Route] = ("/mcp", McpHandler)
+    """What goes on there MCP describes itself, to each client that asks; OpenAPI has no words for
+    it."""
 
     def update_config(self, config: Config) -> None:
         """Take configuration; a value that may not be stops the server's start with a sentence.
@@ -168,7 +124,7 @@ class AgentExecApp(ExtensionApp):
         """
         try:
             super().update_config(config)
-        except TraitError as error:
+        except (TraitError, ValueError) as error:  # of one value, or of one that is given twice
             self.log.critical("The configuration of %s is wrong: %s", self.name, error)
             self.exit(1)
 
@@ -190,41 +146,105 @@ class AgentExecApp(ExtensionApp):
         notebooks = Notebooks([shared, self.opened, self.stored])
         placing = Placing(notebooks, settle=self.opened.settle, log=self.log)
         history = History(Path(self.history_dir), version=__version__, log=self.log)
+        server_kernels = cast(ServerKernels, self.serverapp.kernel_manager)
+        private = [
+            Path(self.history_dir),
+            *map(Path, (self.serverapp.runtime_dir, self.serverapp.data_dir)),
+            Path(self.serverapp.config_dir),
+        ]
         kernels = ScratchKernels(
-            cast(ServerKernels, self.serverapp.kernel_manager),
+            server_kernels,
+            isolation=self.make_isolation(
+                server_kernels,
+                [*private, *map(Path, jupyter_config_path())],
+                self.serverapp.root_dir,
+            ),
             pool_size=self.warm_kernels,
             start_timeout=self.kernel_start_timeout,
             idle_timeout=self.kernel_idle_timeout,
             log=self.log,
         )
-        settings = self._settings()
+        settings = self.settings_of_sessions()
         disk = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agent-exec-disk")
         specs = ServerKernelSpecs(self.serverapp.kernel_manager)
         contents = ServerContents(self.serverapp.contents_manager, specs)
         live = LiveKernels(
-            cast(ServerKernels, self.serverapp.kernel_manager),
+            server_kernels,
             start_timeout=self.kernel_start_timeout,
+            people=self.kept_of_people(),
             log=self.log,
         )
         jupyter_sessions = ServerSessions(self.serverapp.session_manager, log=self.log)
         attaching = NotebookKernels(live, jupyter_sessions, contents, specs, self.opened)
         self.contents_events = ContentsEvents(self.serverapp.event_logger, attaching.moved)
         self.contents_events.start()
+        policy = Policy(
+            Path(self.history_dir),
+            cast(Modes, self.approval),
+            cast(Modes, self.forced_approval),
+            log=self.log,
+        )
+        rules = Rules(policy, self.approval_timeout)
+        self.token_thread = ThreadPoolExecutor(1, thread_name_prefix="agent-exec-tokens")
+        self.tokens = Tokens(
+            TokenStore(Path(self.history_dir)),
+            history,
+            changed=self._tokens_changed,
+            max_lifetime=self.max_token_lifetime,
+            thread=self.token_thread,
+            log=self.log,
+        )
+        self.denials = Denials(history.note_owed, thread=self.token_thread, log=self.log)
         opener = Opener(
             history,
             kernels,
             contents,
             attaching,
             settings,
+            rules=rules,
+            permits=Permits(Targets(jupyter_sessions), self.tokens),
             make_cells=placing.cells,
-            publish=self.activity.publish,
+            publish=self._publish,
             disk=disk,
             log=self.log,
         )
         self.manager = AgentSessions(
             history, kernels, live, opener, settings, version=__version__, disk=disk
         )
-        self.decisions = Decisions(self.manager, history, placing, log=self.log)
+        self.programs = Programs(self.manager, self.log)
+        self.kernel_events = KernelEvents(self.serverapp.event_logger, self.programs.started)
+        if self.record_people != "off":
+            self.kernel_events.start()
+        self.reach = Reach(self.manager, jupyter_sessions)
+        self.token_ends = TokenEnds(self.manager, self.tokens, self.log)
+        self.approvals = Approvals(self.manager, history, policy, rules, self.activity.publish)
+        self.reviews = Reviews(self.manager, history, self.activity.publish)
+        self.files = SessionFiles(
+            self.manager,
+            ServerFolders(contents, jupyter_sessions),
+            self.activity.publish,
+            kept=private,
+            max_bytes=self.max_file_bytes,
+            tasks=Tasks(self.log),
+        )
+        self.dynamic_sessions = DynamicSessions(
+            self.manager,
+            self.files,
+            self.reach,
+            settings,
+            base_url=self.serverapp.base_url,
+            idle_timeout=self.aca_idle_timeout,
+            log=self.log,
+        )
+        self.looking = Looking(self.manager)
+        self.decisions = {
+            "output_decisions": OutputDecisions(
+                self.manager, history, placing, self.activity.publish, log=self.log
+            ),
+            "cell_decisions": CellDecisions(
+                self.manager, history, placing, self.activity.publish, log=self.log
+            ),
+        }
         self.notebooks = NotebookManager(
             notebooks,
             self.manager,
@@ -235,62 +255,104 @@ class AgentExecApp(ExtensionApp):
             disk=disk,
         )
 
-    def _settings(self) -> Settings:
-        return Settings(
-            bounds=Bounds(
-                timeout=self.default_timeout,
-                queue_timeout=self.queue_timeout or None,
-                max_output_bytes=self.max_output_bytes,
-                max_text_bytes=self.max_text_bytes,
-                max_queued=self.max_queued,
-                interrupt_grace=self.interrupt_grace,
-                restart_if_interrupt_ignored=self.restart_if_interrupt_ignored,
-                idle_timeout=self.kernel_idle_timeout,
+        self.mcp_endpoint = Endpoint(
+            Doors(
+                manager=self.manager,
+                notebooks=self.notebooks,
+                approvals=self.approvals,
+                looking=self.looking,
+                files=self.files,
+                reach=self.reach,
+                base_url=f"{self.serverapp.base_url}{NAMESPACE}",
+                settings=settings,
             ),
-            max_timeout=self.max_timeout,
-            max_sessions=self.max_sessions,
-            allowed_env=frozenset(self.allowed_env),
-            record_people=cast(RecordPeople, self.record_people),
-            default_wait=self.default_wait,
-            max_wait=self.max_wait,
+            self.mcp_options(self.log),
         )
 
     def initialize_handlers(self) -> None:
         """Add the routes; a verb that does not name its scope stops the extension here."""
         assert self.serverapp is not None
-        for _, handler in (*self.routes, self.channel):
+        for _, handler in (*self.routes, self.channel, self.mcp):
             check_verbs(handler)
+        failed_calls = FailedCalls()
+        for path, handler in self.routes:
+            given: dict[str, Any] = {"manager": self.manager}
+            if handler is OpenAPIHandler:
+                given = {"document": cache(self._described)}
+            elif handler is GuideHandler:
+                given["default_timeout"] = self.default_timeout
+            elif issubclass(handler, TokensBase):
+                given = {"namespace": NAMESPACE}
+            elif issubclass(handler, DecisionsBase):
+                given |= self.decisions
+            elif issubclass(handler, ApprovalsBase):
+                given["approvals"] = self.approvals
+            elif issubclass(handler, ReviewsBase):
+                given["reviews"] = self.reviews
+            elif issubclass(handler, DynamicSessionsBase):
+                given |= {"dynamic_sessions": self.dynamic_sessions, "failed_calls": failed_calls}
+            elif issubclass(handler, FilesBase):
+                given["files"] = self.files
+            elif issubclass(handler, LookingBase):
+                given = {"looking": self.looking}
+            elif issubclass(handler, NotebooksBase):
+                executions_url = f"{self.serverapp.base_url}{NAMESPACE}/executions"
+                given = {"notebooks": self.notebooks, "executions_url": executions_url}
+            self._add_route(path, handler, given)
+        self._add_route(*self.channel, {"ways": self.opened})
+        self._add_route(*self.mcp, {"endpoint": self.mcp_endpoint})
+        self._add_route("*", NotFoundHandler, {})
+
+    def _described(self) -> bytes:
+        """Return the OpenAPI document of the routes."""
+        assert self.serverapp is not None
         described = document(
             self.routes,
             version=__version__,
             base_path=f"{self.serverapp.base_url}{NAMESPACE}",
             streamed=STREAMED,
         )
-        common = {"body_limit": self.max_body_bytes}
-        for path, handler in self.routes:
-            given: dict[str, Any] = {"manager": self.manager}
-            if handler is OpenAPIHandler:
-                given = {"document": msgspec.json.encode(described)}
-            elif issubclass(handler, DecisionsBase):
-                given["decisions"] = self.decisions
-            elif issubclass(handler, NotebooksBase):
-                executions_url = f"{self.serverapp.base_url}{NAMESPACE}/executions"
-                given = {"notebooks": self.notebooks, "executions_url": executions_url}
-            self.handlers.append((_pattern(path), handler, common | given))
-        path, handler = self.channel
-        self.handlers.append((_pattern(path), handler, common | {"ways": self.opened}))
-        self.handlers.append((rf"/{NAMESPACE}(?:/.*)?", NotFoundHandler, common))
+        return msgspec.json.encode(described)
+
+    def _add_route(self, path: str, handler: type[AgentExecHandler], given: dict[str, Any]) -> None:
+        common = {
+            "reach": self.reach,
+            "tokens": self.tokens,
+            "denials": self.denials,
+            "allow_full_access": self.allow_full_access,
+            "body_limit": self.max_body_bytes,
+            "route": path,
+        }
+        self.handlers.append((_pattern(path), handler, common | given))
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
         self.manager.start()
 
     async def stop_extension(self) -> None:
         """Take nothing new, end what runs, and return when that is recorded."""
+        await self.mcp_endpoint.stop()
         self.contents_events.stop()
+        self.kernel_events.stop()
+        await self.tokens.stop()
+        await self.denials.stop()
+        await self.files.stop()
+        await self.dynamic_sessions.stop()
         await self.manager.stop()
+        await self.programs.stop()
+        await self.token_ends.stop()  # it may be waiting for what has been interrupted now
+        self.token_thread.shutdown()
         await self.stored.stop()
         await self.opened.stop()
         self.activity.stop()
+
+    def _publish(self, action: Action, *of_what: Any, **told: Any) -> None:
+        if action == "opened":
+            self.token_ends.watch()
+        self.activity.publish(action, *of_what, **told)
+
+    def _tokens_changed(self) -> None:
+        self.token_ends.look()
+        self.activity.publish("tokens", None)
 
     def _emit(self, event: dict[str, Any]) -> None:
         assert self.serverapp is not None
@@ -299,5 +361,8 @@ class AgentExecApp(ExtensionApp):
 
 
 def _pattern(path: str) -> str:
-    """Return what a path template matches; a contents path has slashes."""
-    return f"/{NAMESPACE}" + re.sub(r"{(\w+)}", "([^/]+)", path.replace("{path}", "(.+)"))
+    """Return what a path template matches, its parts by name; a contents path has slashes."""
+    if path == "*":
+        return rf"/{NAMESPACE}(?:/.*)?"
+    path = path.replace("{path}", "(?P<path>.+)")
+    return f"/{NAMESPACE}" + re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)

@@ -5,6 +5,7 @@
     AgentExecError
     ├── InvalidRequest          invalid_request       a field is missing, unknown or out of bounds
     │   ├── KernelSpecNotFound  kernel_name_not_found no kernelspec has this name
+    │   ├── LanguageNotSupported language_not_supported  only a kernel of Python can do that
     │   └── IdempotencyConflict idempotency_conflict  the key was used with another body
     ├── MethodNotAllowed        method_not_allowed    the route does not have this verb
     ├── Unauthenticated         unauthenticated       no credential, or one that is not valid
@@ -15,18 +16,30 @@
     │   ├── BlobNotFound        blob_not_found
     │   ├── KernelNotFound      kernel_not_found      no kernel with this id runs
     │   ├── NotebookNotFound    notebook_not_found    no notebook at this path
+    │   ├── FileMissing         file_not_found        no file at this path of a session's folder
     │   └── CellNotFound        cell_not_found        the notebook has no such cell
     ├── SessionClosed           session_closed        the session takes nothing new
     ├── AlreadyFinished         already_finished      nothing left to cancel
+    ├── AlreadyDecided          already_decided       somebody decided before
+    ├── ApprovalChanged         approval_changed      asks for something else than was looked at
     ├── NotFinished             not_finished          its outputs may still change
+    ├── InputNotAsked           input_not_asked       its code does not ask for input (any more)
+    ├── KernelBusy              kernel_busy           it cannot be looked into while it runs code
     ├── KernelNotOwned          kernel_not_owned      an agent may not restart it
     ├── DocumentChanged         document_changed      not as it was read; nothing done
     ├── DocumentUnwritable      document_unwritable   no cell can be written there
+    ├── FolderUnknown           folder_unknown        the session has no folder that is known here
+    ├── FileNotOwned            file_not_owned        it is not as the session left it; nothing done
+    ├── FileUnwritable          file_unwritable       the disk does not take it, or not there
+    ├── PreconditionFailed      precondition_failed   not what If-Match or If-None-Match asks for
+    ├── RangeNotSatisfiable     range_not_satisfiable the file ends before the range begins
     ├── PayloadTooLarge         payload_too_large
     ├── TooManyRequests         too_many_requests     a limit on sessions, kernels or the queue
-    ├── InitFailed              init_failed           the session's init_source did not run
+    ├── InitFailed              init_failed           its preload or init_source did not run
     ├── KernelUnavailable       kernel_unavailable    no kernel could be started or reached
     ├── HistoryUnavailable      history_unavailable   the record cannot be written; nothing was run
+    ├── NotInstalled            not_installed         the server lacks an extra that this needs
+    ├── IsolationUnavailable    isolation_unavailable the server cannot isolate kernels, or must not
     └── ServerStopping          server_stopping       the server is going down
 
 Code that fails inside a kernel is none of these: it is an execution with status ``error``.
@@ -50,6 +63,8 @@ class AgentExecError(Exception):
     """
 
     code: ClassVar[str] = "agent_exec_error"
+    is_denial = False
+    """Whether it is what an agent token was refused, so that it is recorded."""
 
     def __init__(self, message: str, **detail: Any) -> None:
         super().__init__(message)
@@ -61,6 +76,12 @@ class InvalidRequest(AgentExecError):
     """A request that cannot be understood; ``detail["field"]`` names the culprit."""
 
     code = "invalid_request"
+
+
+class LanguageNotSupported(InvalidRequest):
+    """What was asked for needs a kernel of Python; ``detail["language"]`` is what this one runs."""
+
+    code = "language_not_supported"
 
 
 class IdempotencyConflict(InvalidRequest):
@@ -117,6 +138,12 @@ class NotebookNotFound(NotFound):
     code = "notebook_not_found"
 
 
+class FileMissing(NotFound):
+    """No file at this path of the session's folder, or none that is reached there."""
+
+    code = "file_not_found"
+
+
 class CellNotFound(NotFound):
     """The notebook has no cell with this id; ``detail["cell_ids"]`` lists those that it has."""
 
@@ -147,16 +174,40 @@ class AlreadyFinished(AgentExecError):
     code = "already_finished"
 
 
+class AlreadyDecided(AgentExecError):
+    """The execution does not ask for approval (any more); ``detail`` says who decided what."""
+
+    code = "already_decided"
+
+
+class ApprovalChanged(AgentExecError):
+    """What asks for approval is not what was looked at: another source, or another kernel."""
+
+    code = "approval_changed"
+
+
 class NotFinished(AgentExecError):
     """The execution waits or runs; its outputs cannot be decided on before it has finished."""
 
     code = "not_finished"
 
 
+class InputNotAsked(AgentExecError):
+    """The code of the execution asks for no input now, or for another than the one answered."""
+
+    code = "input_not_asked"
+
+
 class KernelNotOwned(AgentExecError):
     """The kernel is a person's: an agent may not restart it."""
 
     code = "kernel_not_owned"
+
+
+class KernelBusy(AgentExecError):
+    """The kernel runs code and can answer nothing meanwhile; ``detail`` says what runs."""
+
+    code = "kernel_busy"
 
 
 class DocumentChanged(AgentExecError):
@@ -169,6 +220,36 @@ class DocumentUnwritable(AgentExecError):
     """A file that is read-only, of an unknown format, or not a valid notebook."""
 
     code = "document_unwritable"
+
+
+class FolderUnknown(AgentExecError):
+    """The session's kernel works in no folder that is known, or that is on this machine."""
+
+    code = "folder_unknown"
+
+
+class FileNotOwned(AgentExecError):
+    """The file is not as this session left it: to replace or delete it takes its ETag."""
+
+    code = "file_not_owned"
+
+
+class FileUnwritable(AgentExecError):
+    """The disk is full, or does not let this be written or deleted there."""
+
+    code = "file_unwritable"
+
+
+class PreconditionFailed(AgentExecError):
+    """The file is not what ``If-Match`` or ``If-None-Match`` asks for."""
+
+    code = "precondition_failed"
+
+
+class RangeNotSatisfiable(AgentExecError):
+    """No byte of the range is in the file; ``detail["bytes"]`` is its size."""
+
+    code = "range_not_satisfiable"
 
 
 class PayloadTooLarge(AgentExecError):
@@ -184,7 +265,7 @@ class TooManyRequests(AgentExecError):
 
 
 class InitFailed(AgentExecError):
-    """The session's ``init_source`` did not finish with status ``ok``; the session is closed."""
+    """The session's preload or ``init_source`` did not end with status ``ok``; it is closed."""
 
     code = "init_failed"
 
@@ -199,6 +280,18 @@ class HistoryUnavailable(AgentExecError):
     """The record cannot be written, so nothing was sent to a kernel."""
 
     code = "history_unavailable"
+
+
+class NotInstalled(AgentExecError):
+    """What this needs is not installed on the server; ``detail["extra"]`` names it."""
+
+    code = "not_installed"
+
+
+class IsolationUnavailable(AgentExecError):
+    """No kernel can be isolated here; the message says what is missing. None was started."""
+
+    code = "isolation_unavailable"
 
 
 class ServerStopping(AgentExecError):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 from tornado import web
 
 from .access.handler import STATUSES, AgentExecHandler, Operation, operations, requires
+from .access.scopes import FOR_PEOPLE
 from .models import Problem
 
 Route = tuple[str, type[AgentExecHandler]]
@@ -49,7 +51,7 @@ def document(
             "description": "Agents run code in a person's Jupyter; every execution is recorded.",
         },
         "servers": [{"url": base_path}],
-        "security": [{"token": []}],
+        "security": [{"token": []}, {"agentToken": []}],
         "paths": paths,
         "components": {
             "schemas": components,
@@ -59,7 +61,12 @@ def document(
                     "in": "header",
                     "name": "Authorization",
                     "description": "'token' and the token of the Jupyter server.",
-                }
+                },
+                "agentToken": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An agent token: it reaches what its scopes say.",
+                },
             },
         },
     }
@@ -95,10 +102,13 @@ def _operation(
             {"name": name, "in": "query", "schema": schema}
             for name, schema in query["properties"].items()
         ]
+    agents = _agents(path, operation)
     described: dict[str, Any] = {
         "operationId": _id(path, verb),
         "summary": operation.summary,
-        "x-scope": operation.scope,
+        "x-scopes": list(operation.scopes),
+        "x-agent-tokens": agents or "refused",
+        "security": [{"token": []}, *([{"agentToken": []}] if agents else [])],
         "parameters": parameters,
         "responses": {
             **{
@@ -111,10 +121,19 @@ def _operation(
             },
         },
     }
-    if operation.body is not None:
+    if isinstance(operation.body, str):
+        described["requestBody"] = {"required": True, **_content(operation.body, schema_of)}
+    elif operation.body is not None:
         needed = any(field.required for field in msgspec.structs.fields(operation.body))
         described["requestBody"] = {"required": needed, **_content(operation.body, schema_of)}
     return described
+
+
+def _agents(path: str, operation: Operation) -> str | None:
+    """Return what of an operation an agent token gets, in words; None if it is refused."""
+    if FOR_PEOPLE.intersection(operation.scopes):
+        return None
+    return operation.agents or ("what is within its scopes" if "{" in path else None)
 
 
 def _refusals() -> dict[int, str]:
@@ -129,6 +148,8 @@ _REFUSALS = _refusals()
 
 
 def _content(answer: Any, schema_of: dict[Any, Any]) -> dict[str, Any]:
+    if answer is None:
+        return {}
     if isinstance(answer, str):
         kind = "object" if answer.endswith("+json") else "string"
         return {"content": {answer: {"schema": {"type": kind}}}}
@@ -146,11 +167,17 @@ def _id(path: str, verb: str) -> str:
 class OpenAPIHandler(AgentExecHandler):
     """The description of all routes."""
 
-    document: bytes
+    document: Callable[[], bytes]
+    """Returns it. Called in a thread when it is first asked for: making it takes time that a
+    server's start should not."""
 
     @web.authenticated
-    @requires("history:read", answers={200: "application/openapi+json"})
+    @requires(
+        "history:read",
+        answers={200: "application/openapi+json"},
+        agents="all of it",
+    )
     async def get(self) -> None:
         """Describe all routes."""
         self.set_header("Content-Type", "application/openapi+json")
-        self.finish(self.document)
+        self.finish(await asyncio.to_thread(self.document))

@@ -5,17 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_core.utils import ensure_async
+from jupyter_server import CallContext
+from jupyter_server.services.contents.filemanager import FileContentsManager
+from jupyter_server.services.kernels.handlers import MainKernelHandler
+from jupyter_server.utils import ApiPath, to_os_path
 from tornado import web
 
-from .errors import KernelSpecNotFound, KernelUnavailable, NotebookNotFound
-from .models import NotebookKernel
+from .errors import FolderUnknown, KernelUnavailable, NotebookNotFound
+from .kernels.server import kernel_spec
+from .models import KernelTarget, NotebookKernel, ScratchTarget
 from .sessions.attached import JupyterSession, contents_path
+from .sessions.session import LiveSession
 
+KERNEL_EVENTS: Final = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 CONTENTS_EVENTS: Final = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
 
@@ -54,6 +60,12 @@ class ServerContents:
         kernelspec = model["content"].get("metadata", {}).get("kernelspec", {})
         name = kernelspec.get("name") if isinstance(kernelspec, dict) else None
         return name if isinstance(name, str) and name else None
+
+    def on_disk(self, path: str) -> Path | None:
+        """Return where a contents path is on this machine; None if it is no file there."""
+        if not isinstance(self._contents, FileContentsManager):
+            return None
+        return Path(to_os_path(ApiPath(path), self._contents.root_dir))
 
     async def create(self, path: str, kernel_name: str) -> None:
         """Make an empty notebook; NotebookNotFound if it cannot be made there."""
@@ -99,15 +111,7 @@ class ServerKernelSpecs:
 
     def named(self, kernel_name: str) -> Any:
         """Return a kernelspec; KernelSpecNotFound if there is none."""
-        try:
-            return self._kernels.kernel_spec_manager.get_kernel_spec(kernel_name)
-        except NoSuchKernel:
-            allowed = sorted(self._kernels.kernel_spec_manager.find_kernel_specs())
-            raise KernelSpecNotFound(
-                f"No kernel is named {kernel_name!r}; there are: {', '.join(allowed)}.",
-                field="target.kernel_name",
-                allowed=allowed,
-            ) from None
+        return kernel_spec(self._kernels, kernel_name)
 
 
 class ServerSessions:
@@ -119,32 +123,48 @@ class ServerSessions:
 
     async def of_notebook(self, path: str, *, beside: str | None = None) -> JupyterSession | None:
         """Return the session of a notebook, the most recently active if there are several."""
-        models = [
-            model
-            for model in await ensure_async(self._sessions.list_sessions())
-            if model["type"] == "notebook"
-            and contents_path(model["path"]) == path
-            and model["id"] != beside
-        ]
-        if not models:
-            return None
-        return _session(max(models, key=lambda model: str(model["kernel"]["last_activity"])))
+        found: JupyterSession | None = None
+        for model in await self._notebooks():
+            if contents_path(model["path"]) == path and model["id"] != beside:
+                found = _session(model)
+        return found
 
     async def by_notebook(self) -> dict[str, NotebookKernel]:
         """Return the kernels of notebooks, by contents path."""
-        models = [
-            model
-            for model in await ensure_async(self._sessions.list_sessions())
-            if model["type"] == "notebook" and model["kernel"] is not None
-        ]
         return {
             contents_path(model["path"]): NotebookKernel(
                 id=model["kernel"]["id"],
                 name=model["kernel"]["name"],
                 execution_state=model["kernel"]["execution_state"],
             )
-            for model in sorted(models, key=lambda model: str(model["kernel"]["last_activity"]))
+            for model in await self._notebooks()
         }
+
+    async def notebooks_of(self, kernel_id: str) -> list[str]:
+        """Return the contents paths of the notebooks that have a kernel."""
+        return [
+            contents_path(model["path"])
+            for model in await self._notebooks()
+            if model["kernel"]["id"] == kernel_id
+        ]
+
+    async def path_of(self, kernel_id: str) -> str | None:
+        """Return the contents path for which a kernel was started; None if it has no session."""
+        models = await ensure_async(self._sessions.list_sessions())
+        paths = [
+            contents_path(model["path"])
+            for model in models
+            if model["kernel"] is not None and model["kernel"]["id"] == kernel_id
+        ]
+        return paths[0] if paths else None
+
+    async def _notebooks(self) -> list[Any]:
+        """Return the models of notebooks' sessions, the most recently active last."""
+        models = await ensure_async(self._sessions.list_sessions())
+        notebooks = [
+            model for model in models if model["type"] == "notebook" and model["kernel"] is not None
+        ]
+        return sorted(notebooks, key=lambda model: str(model["kernel"]["last_activity"]))
 
     async def get(self, id: str) -> JupyterSession | None:
         """Return a session; None if it is gone, or its kernel is."""
@@ -183,6 +203,40 @@ def _session(model: Any) -> JupyterSession:
     return JupyterSession(model["id"], model["path"], kernel["id"], kernel["connections"])
 
 
+class ServerFolders:
+    """Tells where agent sessions' kernels work, if the server's contents are files here."""
+
+    def __init__(self, contents: ServerContents, sessions: ServerSessions) -> None:
+        self._contents = contents
+        self._sessions = sessions
+
+    async def of(self, session: LiveSession) -> Path:
+        """Return the folder in which a session's kernel works; FolderUnknown if there is none."""
+        if self._contents.on_disk("") is None:
+            raise FolderUnknown("This server keeps its files elsewhere: a session's are not here.")
+        target = session.record().target
+        if isinstance(target, KernelTarget):
+            return await self._of_kernel(target.kernel_id)
+        # A kernel that starts in a folder that is gone is given one above; its files are not ours.
+        is_there = not isinstance(target, ScratchTarget) or await self._contents.is_folder(
+            (target.cwd or "").strip("/")
+        )
+        if session.folder is None or not is_there:
+            raise FolderUnknown("The session's folder is gone.")
+        return session.folder.path
+
+    async def _of_kernel(self, kernel_id: str) -> Path:
+        path = await self._sessions.path_of(kernel_id)
+        document = None if path is None else self._contents.on_disk(path)
+        if document is None:
+            raise FolderUnknown(
+                "Nobody knows in which folder this session's kernel works: it was started for no "
+                "document. Open a session with a notebook or a scratch kernel.",
+                kernel_id=kernel_id,
+            )
+        return document.parent
+
+
 class ContentsEvents:
     """Listens to what the server announces of its contents."""
 
@@ -201,3 +255,36 @@ class ContentsEvents:
     async def _heard(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         if data.get("action") == "rename" and "source_path" in data:
             self._moved(data["source_path"].strip("/"), data["path"].strip("/"))
+
+
+class KernelEvents:
+    """Listens to what the server announces of its kernels.
+
+    Parameters
+    ----------
+    started
+        Called with the id of a kernel that somebody has started for no document, and with their
+        username and display name.
+    """
+
+    def __init__(self, event_logger: Any, started: Callable[[str, str, str], None]) -> None:
+        self._event_logger = event_logger
+        self._started = started
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._heard)
+
+    def stop(self) -> None:
+        """Listen no more. Idempotent."""
+        self._event_logger.remove_listener(listener=self._heard)
+
+    async def _heard(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        # It comes in the context of the request that started the kernel: documents' kernels are
+        # started by another handler, agents' own by ours.
+        handler = CallContext.get(CallContext.JUPYTER_HANDLER)
+        if (data["action"], data.get("status")) == ("start", "success") and isinstance(
+            handler, MainKernelHandler
+        ):
+            user = handler.current_user
+            self._started(data["kernel_id"], user.username, user.display_name)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 async def first_of(*futures: asyncio.Future[Any], timeout: float | None = None) -> None:
@@ -23,6 +26,19 @@ def settle(future: asyncio.Future[None], error: Exception | None = None) -> None
         future.set_exception(error)
 
 
+def start_apart(coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+    """Start a task that outlives what starts it, in a context of its own.
+
+    The context of a request holds its handler, and so all that came with it.
+    """
+    return Context().run(asyncio.get_running_loop().create_task, coroutine, name=name)
+
+
+def call_later_apart(delay: float, call: Callable[..., None], *args: Any) -> asyncio.TimerHandle:
+    """Have something called later, in a context of its own; a timer holds its, even cancelled."""
+    return asyncio.get_running_loop().call_later(delay, call, *args, context=Context())
+
+
 class Tasks:
     """The tasks of one owner. A task that fails is logged, not lost."""
 
@@ -30,11 +46,12 @@ class Tasks:
         self._log = log
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def start(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
+    def start(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         """Start a task."""
-        task = asyncio.get_running_loop().create_task(coroutine, name=name)
+        task = start_apart(coroutine, name)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     async def end(self, timeout: float | None = None) -> None:
         """Wait for all tasks, also those that they start, but not for the one that asks.

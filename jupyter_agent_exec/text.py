@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import imagesize  # type: ignore[import-untyped]
 
@@ -22,17 +22,26 @@ from .types import IMAGE_TYPES, Output
 
 __all__ = [
     "FoundImage",
+    "ReadOn",
     "TextSink",
     "Transcript",
     "grep",
     "images",
     "model_text",
+    "output_size",
     "read_range",
+    "size_in_words",
     "transcript",
 ]
 
+ReadOn: TypeAlias = Callable[[int], str]
+"""Says how to read a text on, from a byte of it."""
+
 _STAND_IN = re.compile(r"<[^<>\n]*>(?:\n|$)")
 """Text that is only the name of an object, which libraries send beside what is to be seen."""
+
+NUMBER_SIZE: Final = 8
+"""Characters that a number in a mimebundle is taken to have."""
 
 _JSON_TYPES: Final = ("application/json", "application/geo+json")
 
@@ -62,6 +71,19 @@ class FoundImage:
         """Size of `data`."""
         return len(self.data)
 
+    @property
+    def kind(self) -> str:
+        """What it is, in a word, such as ``png``."""
+        return self.mimetype.removeprefix("image/").removesuffix("+xml")
+
+    @property
+    def in_words(self) -> str:
+        """What it is, and how large."""
+        pixels = (
+            f"{self.width}\N{MULTIPLICATION SIGN}{self.height} " if self.width is not None else ""
+        )
+        return f"{pixels}{self.kind}, {size_in_words(self.bytes)}"
+
 
 def transcript(outputs: Iterable[Output]) -> str:
     """Return all that there is to read, in the order in which it came.
@@ -84,10 +106,18 @@ class Transcript:
     ----------
     write
         Is given the text; the unfinished line of a stream only when something follows it.
+    image_note
+        Says what stands for an image, by its number.
     """
 
-    def __init__(self, write: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        write: Callable[[str], object],
+        *,
+        image_note: Callable[[int, FoundImage], str] | None = None,
+    ) -> None:
         self._write_on = write
+        self._image_note = image_note or _image_note
         self._terminal = Terminal(self._write)
         self._stream: str | None = None
         self._ends_line = True
@@ -139,7 +169,7 @@ class Transcript:
         image = _image_of(output, 0)
         if image is not None:
             self._images += 1
-            notes = [_image_note(self._images, image)]
+            notes = [self._image_note(self._images, image)]
         text = _bundle_text(data, with_image=image is not None)
         return "\n".join([*notes, *([text] if text else [])])
 
@@ -150,11 +180,26 @@ def images(outputs: Sequence[Output]) -> list[FoundImage]:
     return [image for image in found if image is not None]
 
 
-def model_text(transcript: str, *, limit: int = 10_000, url: str | None) -> str:
+def output_size(outputs: Iterable[Output], *, most: int) -> int:
+    """Return about how many characters outputs hold as JSON; of more than `most`, at least that."""
+    size = 0
+    left: list[Any] = list(outputs)
+    while left and size < most:
+        value = left.pop()
+        if isinstance(value, dict):
+            left.extend(value.values())
+        elif isinstance(value, list):
+            left.extend(value)
+        else:
+            size += len(value) if isinstance(value, str) else NUMBER_SIZE
+    return size
+
+
+def model_text(transcript: str, *, limit: int = 10_000, read_on: ReadOn | None) -> str:
     """Return at most about `limit` characters of a transcript: its start and its end.
 
     The cut is made at line ends where there are any near; the note between the parts tells how
-    many characters are missing and, if there is a `url`, from which byte on to read them there.
+    many characters are missing and, with `read_on`, how to read them.
     """
     if len(transcript) <= limit:
         return transcript
@@ -169,7 +214,7 @@ def model_text(transcript: str, *, limit: int = 10_000, url: str | None) -> str:
         tail_start = line_end + 1
     head, tail = transcript[:head_end], transcript[tail_start:]
     left_out = len(transcript) - len(head) - len(tail)
-    more = "" if url is None else f"; GET {url}?offset={len(head.encode())}"
+    more = "" if read_on is None else f"; {read_on(len(head.encode()))}"
     note = f"[… {left_out:,} characters left out{more} …]"
     return f"{head}{'' if head.endswith(chr(10)) else chr(10)}{note}\n{tail}"
 
@@ -197,14 +242,11 @@ def _image_of(output: Output, index: int) -> FoundImage | None:
 
 
 def _image_note(number: int, image: FoundImage) -> str:
-    kind = image.mimetype.removeprefix("image/").removesuffix("+xml")
-    pixels = (
-        f"{image.width}\N{MULTIPLICATION SIGN}{image.height} " if image.width is not None else ""
-    )
-    return f"[image {number}: {pixels}{kind}, {_size(image.bytes)}]"
+    return f"[image {number}: {image.in_words}]"
 
 
-def _size(size: int) -> str:
+def size_in_words(size: int) -> str:
+    """Return a number of bytes as people read it."""
     if size < 1000:
         return f"{size} bytes"
     return f"{size / 1000:.0f} kB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"

@@ -13,6 +13,9 @@ ExecutionId = NewType("ExecutionId", str)
 Digest = NewType("Digest", str)
 """SHA-256 of a payload's bytes, 64 lower-case hexadecimal characters."""
 
+TokenId = NewType("TokenId", str)
+"""``t_`` and a ULID: an agent token, without its secret."""
+
 CellId = NewType("CellId", str)
 """Of a cell in a notebook, as nbformat 4.5 has it."""
 
@@ -26,6 +29,7 @@ Status: TypeAlias = Literal[
     "awaiting_approval",
     "queued",
     "running",
+    "awaiting_input",
     "ok",
     "error",
     "interrupted",
@@ -35,7 +39,7 @@ Status: TypeAlias = Literal[
     "rejected",
     "lost",
 ]
-"""Where an execution stands. All but the first three are final."""
+"""Where an execution stands. All but the first four are final."""
 
 FINAL_STATUSES: Final[frozenset[Status]] = frozenset(
     {"ok", "error", "interrupted", "timed_out", "kernel_died", "cancelled", "rejected", "lost"}
@@ -59,10 +63,34 @@ the contents manager."""
 
 CellType: TypeAlias = Literal["code", "markdown", "raw"]
 
+TargetKind: TypeAlias = Literal["scratch", "notebook", "kernel"]
+"""The kinds of a session's target."""
+
+ApprovalMode: TypeAlias = Literal["none", "first", "always"]
+"""What of an agent session a person has to approve before it runs: nothing, its first execution
+in each kernel that it works in, or every one."""
+
+Verdict: TypeAlias = Literal["approved", "flagged"]
+"""What a person thinks of an execution that has run."""
+
+Access: TypeAlias = Literal["full", "token"]
+"""By what right somebody asks: a person's own credential, which may do anything that the person
+may, or an agent token."""
+
+RecordChanges: TypeAlias = Literal["off", "scratch", "all"]
+"""In which kernels it is recorded what an execution changed: variables and files."""
+
 RecordPeople: TypeAlias = Literal["off", "source", "outputs"]
 """What is recorded of what people run in a kernel that an agent session is attached to."""
 
-CloseReason: TypeAlias = Literal["closed", "init_failed", "server_stopped", "server_died"]
+IsolationMode: TypeAlias = Literal["allow", "off", "always"]
+"""Which scratch kernels are isolated: those of sessions that ask for it, none, or all."""
+
+CloseReason: TypeAlias = Literal[
+    "closed", "init_failed", "server_stopped", "server_died", "token_revoked", "token_expired"
+]
+"""Why a session is closed: somebody closed it, its init source failed, the server stopped or was
+killed, or the agent token with which it was opened has ended."""
 
 RAW_IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 """Raster image types; in a mimebundle their data is base64."""

@@ -11,6 +11,10 @@ from jupyter_server.serverapp import ServerApp
 class AnnouncingServer(ServerApp):
     def start_app(self) -> None:
         super().start_app()
+        # The loop's first deed is to listen; ours comes after it.
+        self.io_loop.add_callback(self._announce)
+
+    def _announce(self) -> None:
         sys.stdout.write(json.dumps({"url": self.connection_url}) + "\n")
         sys.stdout.flush()
 

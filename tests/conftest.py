@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 from asking import NAMESPACE, Agent, Answered, Send
+from real_server import NOTHING_ASKS
 from tornado.httpclient import HTTPResponse
 
 pytest_plugins = ["pytest_jupyter.jupyter_server"]
@@ -35,7 +36,11 @@ def jp_server_config(
             "jpserver_extensions": {"jupyter_agent_exec": True},
             "allow_unauthenticated_access": False,
         },
-        "AgentExecApp": {"history_dir": str(history_dir), **agent_exec_config},
+        "AgentExecApp": {
+            "history_dir": str(history_dir),
+            "approval": NOTHING_ASKS,
+            **agent_exec_config,
+        },
     }
 
 

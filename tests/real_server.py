@@ -6,15 +6,19 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pytest
 
 PROJECT = Path(__file__).parent.parent
 TOKEN = "a-token-of-the-tests"
+
+NOTHING_ASKS = {"notebook": "none", "kernel": "none"}
+"""The approval policy of tests that are not about approval."""
 
 
 class RealServer(NamedTuple):
@@ -48,22 +52,32 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def real_server(folder: Path, *options: str) -> Iterator[RealServer]:
-    environ = environment(folder)
+def real_server(
+    folder: Path,
+    *options: str,
+    approval: dict[str, str] = NOTHING_ASKS,
+    port: int = 0,
+    environ: Mapping[str, str] = MappingProxyType({}),
+    prefix: Sequence[str] = (),
+) -> Iterator[RealServer]:
+    """Start a server, with more environment variables, as what a program starts that is named."""
+    environ = {**environment(folder), **environ}
     root_dir, history_dir = folder / "root", folder / "history"
     root_dir.mkdir()
     process = subprocess.Popen(
         [
+            *prefix,
             sys.executable,
             str(PROJECT / "tests" / "announcing_server.py"),
             "--ServerApp.jpserver_extensions={'jupyter_agent_exec': True}",
             "--ServerApp.ip=127.0.0.1",
-            "--ServerApp.port=0",
+            f"--ServerApp.port={port}",
             "--ServerApp.open_browser=False",
             "--ServerApp.allow_root=True",
             f"--ServerApp.root_dir={root_dir}",
             f"--IdentityProvider.token={TOKEN}",
             f"--AgentExecApp.history_dir={history_dir}",
+            f"--AgentExecApp.approval={approval}",
             *options,
         ],
         env=environ,

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 import psutil
-from real_server import PROJECT, TOKEN, environment
+from real_server import NOTHING_ASKS, PROJECT, TOKEN, environment
 
 
 class ServerProcess:
@@ -28,7 +28,9 @@ class ServerProcess:
         A command that ends by executing the one it is given.
     """
 
-    def __init__(self, folder: Path, *, wrapper: Sequence[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, *, wrapper: Sequence[str] = (), approval: dict[str, str] = NOTHING_ASKS
+    ) -> None:
         (folder / "root").mkdir(exist_ok=True)
         self.process = subprocess.Popen(
             [
@@ -43,6 +45,7 @@ class ServerProcess:
                 f"--ServerApp.root_dir={folder / 'root'}",
                 f"--IdentityProvider.token={TOKEN}",
                 f"--AgentExecApp.history_dir={folder / 'history'}",
+                f"--AgentExecApp.approval={approval}",
             ],
             env=environment(folder),
             stdout=subprocess.PIPE,
@@ -109,9 +112,11 @@ def with_its_own_pid(kernel: psutil.Process) -> None:
 
 
 @contextmanager
-def server_process(folder: Path, *, wrapper: Sequence[str] = ()) -> Iterator[ServerProcess]:
+def server_process(
+    folder: Path, *, wrapper: Sequence[str] = (), approval: dict[str, str] = NOTHING_ASKS
+) -> Iterator[ServerProcess]:
     """Start a server, and stop it unless it was killed."""
-    server = ServerProcess(folder, wrapper=wrapper)
+    server = ServerProcess(folder, wrapper=wrapper, approval=approval)
     try:
         yield server
     finally:

@@ -34,8 +34,8 @@ def test_the_readme_lists_every_trait_with_its_default() -> None:
     told = {name: row.split(" | ")[0] for name, row in rows("README.md").items()}
     traits = {
         name: trait
-        for name, trait in AgentExecApp.class_own_traits(config=True).items()
-        if trait.this_class is AgentExecApp
+        for name, trait in AgentExecApp.class_traits(config=True).items()
+        if trait.this_class.__module__.startswith("jupyter_agent_exec.")
     }
     assert set(told) == set(traits)
     for name, trait in traits.items():
@@ -57,7 +57,7 @@ def test_every_route_is_described_with_what_its_query_may_hold() -> None:
     }
     assert set(told) == set(described)
     for route, query in described.items():
-        for field in () if query is None else query.__struct_fields__:
+        for field in () if query is None else query.__struct_encode_fields__:
             assert f"{field}=" in told[route], route
 
 

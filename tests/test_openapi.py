@@ -10,11 +10,13 @@ import msgspec
 import pytest
 from access_asking import VERBS
 from asking import NAMESPACE, Agent, Answered, Send
+from dynamic_asking import form
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from jupyter_agent_exec._version import __version__
 from jupyter_agent_exec.access.handler import STATUSES, operations, status_of
+from jupyter_agent_exec.access.scopes import FOR_PEOPLE, PERMISSIONS
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.client.sse import EventParser
 from jupyter_agent_exec.errors import AgentExecError
@@ -64,7 +66,7 @@ def test_each_verb_of_each_route_is_described_and_nothing_else(described: dict[s
     told = {(path, verb) for path, verb, _ in every_operation(described)}
     routed = {(path, verb) for path, handler in AgentExecApp.routes for verb in operations(handler)}
     assert told == routed
-    assert len(VERBS) == len(routed)
+    assert len(VERBS) == len([verb for _, verb in routed if verb != "head"])
 
 
 def test_each_operation_says_what_it_needs_and_does(described: dict[str, Any]) -> None:
@@ -72,13 +74,19 @@ def test_each_operation_says_what_it_needs_and_does(described: dict[str, Any]) -
     assert len(set(ids)) == len(ids)
     for path, verb, operation in every_operation(described):
         assert operation["summary"].endswith("."), path
-        looks = operation["x-scope"] in ("history:read", "read:notebook")
-        assert looks or operation["x-scope"] in ("exec:scratch", "exec:notebook", "edit:notebook")
-        assert looks == (verb == "get")
+        needed = set(operation["x-scopes"])
+        assert needed <= set(PERMISSIONS)
+        if needed <= {"history:read", "read:notebook"}:
+            assert verb == "get", path
+        if verb != "get":
+            assert needed & {"exec", "exec:scratch", "stop", "edit:notebook", "files", *FOR_PEOPLE}
+        for_people = bool(needed & FOR_PEOPLE)
+        assert for_people == (operation["x-agent-tokens"] == "refused")
+        assert for_people == (operation["security"] == [{"token": []}])
         named = [p["name"] for p in operation["parameters"] if p["in"] == "path"]
         assert named == re.findall(r"{(\w+)}", path)
         assert all(p["required"] for p in operation["parameters"] if p["in"] == "path")
-        assert ("requestBody" in operation) == (verb != "get")
+        assert ("requestBody" in operation) == (verb in ("post", "put", "patch"))
 
 
 def test_each_refusal_is_listed_with_its_codes(described: dict[str, Any]) -> None:
@@ -106,7 +114,20 @@ def test_bodies_are_needed_where_a_field_is(described: dict[str, Any]) -> None:
     }
     assert [path for path, required in needed.items() if required] == [
         "/sessions",
+        "/sessions/{session_id}/complete",
+        "/sessions/{session_id}/inspect",
+        "/sessions/{session_id}/steps",
+        "/executions/{execution_id}/input",
+        "/sessions/{session_id}/files/{path}",
         "/notebooks/{path}/cells",
+        "/executions/{execution_id}/review",
+        "/sessions/{session_id}/review",
+        "/approvals/pause",
+        "/executions/{execution_id}/approve",
+        "/sessions/{session_id}/approval",
+        "/tokens",
+        "/aca/code/execute",
+        "/aca/files/upload",
     ]
 
 
@@ -132,8 +153,9 @@ class Conformance:
             if re.fullmatch(re.sub(r"{\w+}", "[^/]+", template.replace("{path}", ".+")), f"/{path}")
         )
         response = operation["responses"][str(answered.status)]
-        content_type = answered.headers["Content-Type"].partition(";")[0]
-        content = response["content"].get(content_type) or response["content"]["*/*"]
+        content_type = answered.headers.get("Content-Type", "").partition(";")[0]
+        contents = response.get("content") or {content_type: {}}
+        content = contents.get(content_type) or contents.get("*/*", {})
         if content_type.endswith("json"):
             schema = {**content["schema"], "components": self._described["components"]}
             Draft202012Validator(schema).validate(answered.json)
@@ -154,16 +176,88 @@ async def ask_about_a_notebook(ask: Callable[..., Awaitable[Answered]]) -> None:
     assert (await ask("PATCH", "notebooks/a.ipynb/cells", {**body, "hash": "0" * 64})).status == 409
     at = f"sessions/{session['id']}"
     execution = (await ask("POST", f"{at}/executions", {"source": "1"})).json
-    for verdict in ("accept", "discard"):
-        assert (await ask("POST", f"executions/{execution['id']}/{verdict}")).status == 200
-    assert (await ask("POST", f"{at}/accept")).status == 200
+    for decision in ("accept", "discard", "restore", "cell/discard", "cell/restore"):
+        assert (await ask("POST", f"executions/{execution['id']}/{decision}")).status == 200
+    for decision in ("accept", "discard", "cells/discard"):
+        assert (await ask("POST", f"{at}/{decision}")).status == 200
+
+
+async def ask_about_files(ask: Callable[..., Awaitable[Answered]], at: str) -> None:
+    """Ask all that can be asked of a session's files."""
+    for status in (201, 200):
+        assert (await ask("PUT", f"{at}/files/a.txt", "data")).status == status
+    for method, status in (("GET", 200), ("HEAD", 200), ("DELETE", 204), ("GET", 404)):
+        assert (await ask(method, f"{at}/files/a.txt")).status == status
+    await ask("GET", f"{at}/files")
+
+
+async def ask_for_approval(ask: Callable[..., Awaitable[Answered]]) -> None:
+    """Ask all that can be asked of executions that a person has to approve."""
+    await ask("PUT", "approvals/policy", {"scratch": "always"})
+    at = f"sessions/{(await ask('POST', 'sessions', {'agent': {'name': 'a'}})).json['id']}"
+    asking = [
+        (await ask("POST", f"{at}/executions", {"source": "1", "wait": 0})).json for _ in range(3)
+    ]
+    assert len((await ask("GET", "approvals")).json["executions"]) == 3
+    await ask("PUT", "approvals/pause", {"paused": True})
+    looked_at = {"source_sha256": asking[0]["source_sha256"]}
+    for status in (200, 409):
+        approved = await ask("POST", f"executions/{asking[0]['id']}/approve", looked_at)
+        assert approved.status == status
+    rejected = await ask("POST", f"executions/{asking[1]['id']}/reject", {"reason": "No."})
+    assert (rejected.status, rejected.json["status"]) == (200, "rejected")
+    await ask("PUT", f"{at}/approval", {"minutes": 1})
+    await ask("PUT", "approvals/pause", {"paused": False})
+    await ask("GET", f"executions/{asking[2]['id']}", wait="30")
+
+
+async def ask_about_tokens(ask: Callable[..., Awaitable[Answered]]) -> None:
+    """Ask all that can be asked of agent tokens."""
+    minted = await ask("POST", "tokens", {"label": "a", "scopes": ["exec:scratch"]})
+    assert minted.status == 201
+    assert len((await ask("GET", "tokens")).json["tokens"]) == 1
+    assert (await ask("DELETE", f"tokens/{minted.json['token']['id']}")).status == 200
+
+
+async def ask_for_a_dynamic_session(ask: Callable[..., Awaitable[Answered]]) -> None:
+    """Ask all that can be asked of a session of Azure's protocol."""
+    code = {"properties": {"code": "1"}}
+    assert (await ask("POST", "aca/code/execute", code, identifier="d")).status == 200
+    content_type, body = form(b"data", "a.txt")
+    headers = {"Content-Type": content_type}
+    uploaded = await ask("POST", "aca/files/upload", body, headers, identifier="d")
+    assert uploaded.status == 200
+    assert (await ask("GET", "aca/files", identifier="d")).json == uploaded.json
+    for name, status in (("a.txt", 200), ("b.txt", 404)):
+        assert (await ask("GET", f"aca/files/content/{name}", identifier="d")).status == status
+
+
+MODULE = {"kind": "module", "name": "json"}
+
+
+async def ask_for_input(ask: Callable[..., Awaitable[Answered]]) -> None:
+    """Run steps of which one asks for input."""
+    asked = {"agent": {"name": "a"}, "allow_stdin": True, "preload": [MODULE]}
+    at = f"sessions/{(await ask('POST', 'sessions', asked)).json['id']}"
+    steps = {"steps": [{"source": "input()"}, {"source": "1"}], "wait": 30}
+    started = await ask("POST", f"{at}/steps", steps)
+    assert started.status == 202
+    execution = f"executions/{started.json['executions'][0]['id']}"
+    assert (await ask("GET", execution)).json["status"] == "awaiting_input"
+    for status in (200, 409):
+        given = await ask("POST", f"{execution}/input", {"value": "x", "wait": 30})
+        assert given.status == status
+    assert (await ask("POST", f"{at}/steps", {"steps": [{"source": "1"}]})).status == 201
 
 
 async def test_answers_are_what_the_document_says(agent: Agent, described: dict[str, Any]) -> None:
     conformance = Conformance(described)
 
-    async def ask(method: str, path: str, body: Any = None, **query: str) -> Answered:
-        return conformance.hold(method, path, await agent.ask(method, path, body, query=query))
+    async def ask(
+        method: str, path: str, body: Any = None, headers: Any = None, **query: str
+    ) -> Answered:
+        answered = await agent.ask(method, path, body, query=query, headers=headers)
+        return conformance.hold(method, path, answered)
 
     session = await ask("POST", "sessions", {"agent": {"name": "a"}, "client_id": "c"})
     again = await ask("POST", "sessions", {"agent": {"name": "a"}, "client_id": "c"})
@@ -171,6 +265,10 @@ async def test_answers_are_what_the_document_says(agent: Agent, described: dict[
     at = f"sessions/{session.json['id']}"
     for source in ("print('x' * 20_000)", "1/0", PICTURE, "import os; os._exit(1)", "2"):
         assert (await ask("POST", f"{at}/executions", {"source": source})).status == 201
+    for path in ("variables", "packages"):
+        await ask("GET", f"{at}/{path}")
+    for path in ("complete", "inspect"):
+        await ask("POST", f"{at}/{path}", {"code": "print"})
     loops = await ask("POST", f"{at}/executions", {"source": "while True: pass", "wait": 0})
     assert loops.status == 202
     execution = f"executions/{loops.json['id']}"
@@ -184,13 +282,23 @@ async def test_answers_are_what_the_document_says(agent: Agent, described: dict[
     await ask("GET", f"executions/{printed['id']}/text", grep="x+")
     await ask("GET", f"executions/{printed['id']}/stream")
     await ask("GET", f"blobs/{pictured['images'][0]['url'].rpartition('/')[2]}")
+    for reviewed in (f"executions/{printed['id']}", at):
+        await ask("PUT", f"{reviewed}/review", {"verdict": "flagged", "comment": "why?"})
     await ask("POST", f"{at}/interrupt")
     await ask("POST", f"{at}/restart")
-    for path in ("sessions", at, f"{at}/notebook", f"{at}/journal", "search", "status"):
+    await ask("GET", f"{at}/executions", outputs="brief")
+    for path in ("sessions", at, f"{at}/notebook", f"{at}/journal", f"{at}/events", f"{at}/guide"):
+        await ask("GET", path)
+    for path in ("search", "images", "status"):
         await ask("GET", path)
     await ask("GET", "openapi.json")
     await ask("GET", "notebooks")
     await ask_about_a_notebook(ask)
+    await ask_about_files(ask, at)
+    await ask_for_input(ask)
+    await ask_for_a_dynamic_session(ask)
+    await ask_for_approval(ask)
+    await ask_about_tokens(ask)
     await ask("POST", f"{at}/close")
     await ask("GET", at)
     assert conformance.seen == {(path, verb) for path, verb, _ in every_operation(described)}

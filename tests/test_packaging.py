@@ -160,19 +160,37 @@ def test_versions_agree(wheel: Path, lab_extension: Path) -> None:
     assert __version__ in (ROOT / "CHANGELOG.md").read_text()
 
 
-@pytest.mark.parametrize("folder", ["labextension", "ui-tests"])
+@pytest.mark.parametrize("folder", ["labextension", "ui-tests", "tests/mcp/clients"])
 @pytest.mark.parametrize("name", ["yarn.lock", ".yarnrc.yml"])
 def test_lock_files_name_no_place_to_download_from(folder: str, name: str) -> None:
     text = (ROOT / folder / name).read_text()
     assert re.findall(r".*(?:://|registry\.|registryServer|\.tgz).*", text, re.IGNORECASE) == []
 
 
+DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "resvg_py": "resvg-py",
+    "ulid": "python-ulid",
+    "zmq": "pyzmq",
+}
+"""Those that are not called as what is imported of them."""
+
+
+FRAMEWORKS = {
+    *("agents", "autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "IPython", "json5"),
+    *("lagent", "langchain_core", "pantheon", "pydantic_ai", "smolagents", "typing_extensions"),
+}
+"""What adapters import of their frameworks, and say themselves what to install; IPython is only
+imported in kernels."""
+
+
 def test_what_is_imported_is_asked_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    asked = {re.split(r"[<>=]", item)[0] for item in project["dependencies"]}
-    imported = {"pyzmq" if name == "zmq" else name for name in _imported()}
-    imported = {"python-ulid" if name == "ulid" else name for name in imported}
-    assert imported - asked == {"jupyter_ydoc", "pycrdt"}, "jupyter-collaboration brings both"
+    needed = [*project["dependencies"], *project["optional-dependencies"]["mcp"]]
+    asked = {re.split(r"[<>=]", item)[0] for item in needed}
+    imported = {DISTRIBUTIONS.get(name, name) for name in _imported()}
+    brought = {"jupyter_ydoc", "pycrdt", "mcp_types", "pydantic"}
+    assert imported - asked == brought, "jupyter-collaboration and mcp bring these"
     assert asked - imported == {"ipykernel"}, "the kernel that is there by default"
 
 
@@ -180,11 +198,15 @@ def _imported() -> set[str]:
     """Return the packages that this one imports, at any depth of its code."""
     found: set[str] = set()
     for path in PACKAGE.rglob("*.py"):
+        frameworks = FRAMEWORKS if "adapters" in path.relative_to(PACKAGE).parts else set()
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
-                found.update(alias.name.partition(".")[0] for alias in node.names)
+                names = {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-                found.add(node.module.partition(".")[0])
+                names = {node.module.partition(".")[0]}
+            else:
+                continue
+            found |= names - frameworks
     return found - set(sys.stdlib_module_names) - {PACKAGE.name}
 
 

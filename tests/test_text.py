@@ -20,6 +20,7 @@ from jupyter_agent_exec.text import (
     grep,
     images,
     model_text,
+    output_size,
     read_range,
     transcript,
 )
@@ -204,12 +205,16 @@ def test_a_transcript_in_pieces_is_the_whole() -> None:
     assert "".join(pieces) == "bc\nd\nshown\n[a remark]\ne"
 
 
+def read_on(offset: int) -> str:
+    return f"read on at {offset}"
+
+
 def test_a_long_transcript_loses_its_middle_and_says_so() -> None:
     text = "".join(f"line {i} é\n" for i in range(10_000))
-    read = model_text(text, limit=1000, url="/u")
+    read = model_text(text, limit=1000, read_on=read_on)
     head, rest = read.split("[… ", 1)
     note, tail = rest.split(" …]\n", 1)
-    count, where = note.split(" characters left out; GET /u?offset=")
+    count, where = note.split(" characters left out; read on at ")
     assert head.endswith("é\n")
     assert tail.startswith("line ")
     assert text.startswith(head)
@@ -220,9 +225,9 @@ def test_a_long_transcript_loses_its_middle_and_says_so() -> None:
 
 
 def test_one_long_line_is_cut_in_its_middle() -> None:
-    read = model_text("x" * 5000, limit=1000, url="/u")
-    assert read == f"{'x' * 500}\n[… 4,000 characters left out; GET /u?offset=500 …]\n{'x' * 500}"
-    assert model_text("x" * 1000, limit=1000, url="/u") == "x" * 1000
+    read = model_text("x" * 5000, limit=1000, read_on=read_on)
+    assert read == f"{'x' * 500}\n[… 4,000 characters left out; read on at 500 …]\n{'x' * 500}"
+    assert model_text("x" * 1000, limit=1000, read_on=read_on) == "x" * 1000
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 7, 1000])
@@ -306,3 +311,23 @@ def test_a_search_whose_time_is_over_stops_after_a_line_and_tells_where_to_go_on
     request = {"start": 0, "line": 1, "limit": 10, "seconds": -1}
     found = search(file, re.compile("x"), request)
     assert found == {"matches": [{"line": 1, "offset": 0, "text": "x1"}], "next_offset": 3}
+
+
+def test_the_size_of_outputs_counts_text_images_tracebacks_and_json() -> None:
+    figure = {"data": [{"x": [0.5] * 1000, "name": "a" * 300}]}
+    error = {"output_type": "error", "ename": "E", "evalue": "b" * 200, "traceback": ["c" * 100]}
+    for output, size in (
+        (stream("d" * 500), 500),
+        (display({"image/png": "e" * 400}), 400),
+        (display({"application/vnd.plotly.v1+json": figure}), 8300),
+        (error, 300),
+    ):
+        assert size <= output_size([output], most=100_000) < size + 50, output
+
+
+def test_outputs_are_not_measured_beyond_what_is_asked() -> None:
+    class Unread(dict[str, object]):
+        def values(self) -> None:  # type: ignore[override]
+            raise AssertionError("measured")
+
+    assert output_size([Unread(), stream("a" * 100)], most=100) == 100
