@@ -5,12 +5,27 @@ import { ACTIVITY_SCHEMA_ID } from '../tokens';
 import type {
   IAgentExecApi,
   IAgentSession,
+  IAgentToken,
+  IApprovalList,
+  IApprovalPolicy,
   IExecution,
   IExecutionList,
   IExecutionRange,
+  IImageList,
+  IJournalEvent,
+  IJournalEventList,
+  IMintedToken,
+  IMintToken,
+  IRecordedImage,
+  ISearch,
+  ISearchHit,
+  ISearchResults,
+  ISessionFilter,
   ISessionList,
   ITextRange,
-  StreamEvent
+  ITokenList,
+  StreamEvent,
+  Verdict
 } from '../tokens';
 
 /** An execution that has finished well, but for what is given. */
@@ -38,6 +53,13 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     interrupt_ignored: false,
     waiting_for: null,
     document: null,
+    images: [],
+    source_sha256: `sha-${seq}`,
+    approval: null,
+    revises: null,
+    review: null,
+    changes: null,
+    left_out: [],
     ...given
   };
 }
@@ -52,6 +74,8 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     status: 'open',
     close_reason: null,
     username: 'ada',
+    access: 'full',
+    token: null,
     path: null,
     record_people: 'off',
     kernel: {
@@ -65,6 +89,73 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     last_activity_at: '2026-01-02T03:04:05.000Z',
     closed_at: null,
     chain: { head: 'h', length: 1 },
+    approval: 'none',
+    approved_until: null,
+    asking: 0,
+    unreviewed: 0,
+    review: null,
+    ...given
+  };
+}
+
+/** A token that is valid, but for what is given. */
+export function token(given: Partial<IAgentToken> = {}): IAgentToken {
+  return {
+    id: 't_1',
+    label: 'Claude on my laptop',
+    scopes: ['exec:scratch'],
+    approval: null,
+    caps: {
+      executions_per_minute: null,
+      concurrent_executions: null,
+      wall_seconds: null,
+      output_bytes: null,
+      kernels: null
+    },
+    username: 'ada',
+    status: 'active',
+    created_at: '2026-01-02T03:04:05.000Z',
+    expires_at: '2026-01-02T11:04:05.000Z',
+    revoked_at: null,
+    last_used_at: null,
+    ...given
+  };
+}
+
+/** A match of a search, but for what is given. */
+export function hit(given: Partial<ISearchHit> = {}): ISearchHit {
+  const seq = given.seq ?? 1;
+  return {
+    execution_id: `x_${seq}`,
+    session_id: 's_1',
+    seq,
+    status: 'ok',
+    agent: 'analyst',
+    title: 'Sales',
+    accepted_at: '2026-01-02T03:04:05.000Z',
+    images: 0,
+    source: 'sales.mean()',
+    snippet: 'the \u2068mean\u2069 of all',
+    ...given
+  };
+}
+
+/** An image of the history, but for what is given. */
+export function image(given: Partial<IRecordedImage> = {}): IRecordedImage {
+  const seq = given.seq ?? 1;
+  return {
+    execution_id: `x_${seq}`,
+    session_id: 's_1',
+    seq,
+    agent: 'analyst',
+    title: 'Sales',
+    accepted_at: '2026-01-02T03:04:05.000Z',
+    output: 0,
+    mimetype: 'image/png',
+    width: 640,
+    height: 480,
+    bytes: 1000,
+    url: `/api/agent-exec/blobs/${seq}`,
     ...given
   };
 }
@@ -125,7 +216,20 @@ export class FakeServer implements IAgentExecApi {
   readonly events = new Signal<this, Readonly<Record<string, unknown>>>(this);
   sessions: IAgentSession[] = [];
   executions: IExecution[] = [];
+  journal: IJournalEvent[] = [];
+  images: IRecordedImage[] = [];
+  hits: ISearchHit[] = [];
+  tokens: IAgentToken[] = [];
+  approvals: IApprovalList = {
+    executions: [],
+    policy: { scratch: 'none', notebook: 'first', kernel: 'first', forced: [] },
+    paused: null
+  };
   failure: Error | null = null;
+  /** Whether lists that can be given up are not answered. */
+  holding = false;
+  /** How many were given up. */
+  aborted = 0;
 
   /** Emit an activity event. */
   emit(serial: number, given: Record<string, unknown> = {}): void {
@@ -152,11 +256,13 @@ export class FakeServer implements IAgentExecApi {
   async listSessions(
     after: string | null,
     limit: number,
-    status?: IAgentSession['status']
+    { agent, status }: ISessionFilter = {}
   ): Promise<ISessionList> {
     this._asked(`${status ? `${status} sessions` : 'sessions'} after ${after}`);
     const all = this.sessions.filter(
-      each => status === undefined || each.status === status
+      each =>
+        (status === undefined || each.status === status) &&
+        (agent === undefined || each.agent.name === agent)
     );
     const at = all.findIndex(({ id }) => id === after) + 1;
     const sessions = all.slice(at, at + limit);
@@ -175,8 +281,10 @@ export class FakeServer implements IAgentExecApi {
 
   async listExecutions(
     id: string,
-    { after, before, limit }: IExecutionRange
+    { after, before, limit }: IExecutionRange,
+    signal?: AbortSignal
   ): Promise<IExecutionList> {
+    await this._held(signal);
     this._asked(
       after !== undefined
         ? `${id} after ${after}`
@@ -209,6 +317,11 @@ export class FakeServer implements IAgentExecApi {
     return this._missing(sessionId);
   }
 
+  async getBlob(url: string): Promise<Blob> {
+    this._asked(`blob ${url}`);
+    return new Blob([url], { type: 'image/png' });
+  }
+
   async interrupt(sessionId: string): Promise<void> {
     this._asked(`interrupt ${sessionId}`);
   }
@@ -223,8 +336,168 @@ export class FakeServer implements IAgentExecApi {
     return this._executionNamed(executionId);
   }
 
-  async acceptAllOutputs(sessionId: string): Promise<void> {
+  async acceptAllOutputs(sessionId: string): Promise<IExecutionList> {
     this._asked(`accept all of ${sessionId}`);
+    return { executions: this.executions, next_after: null };
+  }
+
+  async discardAllOutputs(sessionId: string): Promise<IExecutionList> {
+    this._asked(`discard all of ${sessionId}`);
+    return { executions: this.executions, next_after: null };
+  }
+
+  async restoreOutputs(executionId: string): Promise<IExecution> {
+    this._asked(`restore ${executionId}`);
+    return this._executionNamed(executionId);
+  }
+
+  async discardCell(executionId: string): Promise<IExecution> {
+    this._asked(`discard the cell of ${executionId}`);
+    return this._executionNamed(executionId);
+  }
+
+  async restoreCell(executionId: string): Promise<IExecution> {
+    this._asked(`restore the cell of ${executionId}`);
+    return this._executionNamed(executionId);
+  }
+
+  async discardAllCells(sessionId: string): Promise<IExecutionList> {
+    this._asked(`discard all cells of ${sessionId}`);
+    return { executions: this.executions, next_after: null };
+  }
+
+  async listEvents(
+    id: string,
+    after: number | null,
+    limit: number
+  ): Promise<IJournalEventList> {
+    this._asked(`events of ${id} after ${after}`);
+    const later = this.journal.filter(({ n }) => n > (after ?? -1));
+    const events = later.slice(0, limit);
+    const more = later.length > limit;
+    return { events, next_after: more ? events[limit - 1].n : null };
+  }
+
+  async listImages(
+    search: ISearch,
+    after: string | null,
+    limit: number
+  ): Promise<IImageList> {
+    this._asked(`images ${JSON.stringify(search)} after ${after}`);
+    const at = Number(after ?? 0);
+    const next = at + limit < this.images.length ? String(at + limit) : null;
+    return { images: this.images.slice(at, at + limit), next_after: next };
+  }
+
+  async search(
+    search: ISearch,
+    after: string | null,
+    limit: number
+  ): Promise<ISearchResults> {
+    this._asked(`search ${JSON.stringify(search)} after ${after}`);
+    return { hits: this.hits.slice(0, limit), next_after: null };
+  }
+
+  async getApprovals(): Promise<IApprovalList> {
+    this._asked('approvals');
+    return this.approvals;
+  }
+
+  async approve(
+    id: string,
+    sha256: string,
+    source?: string
+  ): Promise<IExecution> {
+    const edited = source === undefined ? '' : ` as ${source}`;
+    this._asked(`approve ${id} ${sha256}${edited}`);
+    return this._executionNamed(id);
+  }
+
+  async reject(id: string, reason: string | null): Promise<IExecution> {
+    this._asked(`reject ${id}: ${reason}`);
+    return this._executionNamed(id);
+  }
+
+  async giveInput(
+    id: string,
+    value: string,
+    askedAt: string
+  ): Promise<IExecution> {
+    this._asked(`input ${id} ${askedAt}: ${value}`);
+    return this._executionNamed(id);
+  }
+
+  async grantApproval(id: string, minutes: number): Promise<IAgentSession> {
+    this._asked(`grant ${id} ${minutes}`);
+    return this.sessions.find(each => each.id === id) ?? this._missing(id);
+  }
+
+  async setPolicy(
+    policy: Partial<Omit<IApprovalPolicy, 'forced'>>
+  ): Promise<IApprovalList> {
+    this._asked(`policy ${JSON.stringify(policy)}`);
+    this.approvals = {
+      ...this.approvals,
+      policy: { ...this.approvals.policy, ...policy }
+    };
+    return this.approvals;
+  }
+
+  async setPaused(paused: boolean): Promise<IApprovalList> {
+    this._asked(paused ? 'pause' : 'resume');
+    const by = { by: 'ada', at: '2026-01-02T03:04:05.000Z' };
+    this.approvals = { ...this.approvals, paused: paused ? by : null };
+    return this.approvals;
+  }
+
+  async reviewExecution(
+    id: string,
+    verdict: Verdict | null,
+    comment: string | null
+  ): Promise<IExecution> {
+    this._asked(`review ${id}: ${verdict}, ${comment}`);
+    return this._executionNamed(id);
+  }
+
+  async reviewSession(
+    id: string,
+    verdict: Verdict | null,
+    comment: string | null
+  ): Promise<IAgentSession> {
+    this._asked(`review ${id}: ${verdict}, ${comment}`);
+    return this.sessions.find(each => each.id === id) ?? this._missing(id);
+  }
+
+  async listTokens(): Promise<ITokenList> {
+    this._asked('tokens');
+    return { tokens: this.tokens };
+  }
+
+  async mintToken({ label, scopes }: IMintToken): Promise<IMintedToken> {
+    this._asked(`mint ${label}: ${scopes.join(' ')}`);
+    const minted = token({ id: `t_${this.tokens.length + 1}`, label, scopes });
+    this.tokens = [minted, ...this.tokens];
+    const secret = `jaex_${minted.id}_secret`;
+    const text = `{"Authorization": "Bearer ${secret}"}\n`;
+    return {
+      token: minted,
+      secret,
+      configurations: [
+        { name: 'mcp', language: 'json', text },
+        { name: 'curl', language: 'shell', text: `curl ${secret}\n` }
+      ]
+    };
+  }
+
+  async revokeToken(id: string): Promise<IAgentToken> {
+    this._asked(`revoke ${id}`);
+    const found = this.tokens.find(each => each.id === id);
+    if (!found) {
+      return this._missing(id);
+    }
+    const revoked: IAgentToken = { ...found, status: 'revoked' };
+    this.tokens = this.tokens.map(each => (each === found ? revoked : each));
+    return revoked;
   }
 
   follow(id: string, signal: AbortSignal): AsyncIterable<StreamEvent> {
@@ -243,6 +516,15 @@ export class FakeServer implements IAgentExecApi {
     this.calls.push(what);
     if (this.failure) {
       throw this.failure;
+    }
+  }
+
+  /** Wait until the request is given up, if requests are held. */
+  private async _held(signal?: AbortSignal): Promise<void> {
+    if (this.holding && signal) {
+      await new Promise(resolve => signal.addEventListener('abort', resolve));
+      this.aborted++;
+      throw new ApiError('unreachable', 'aborted');
     }
   }
 

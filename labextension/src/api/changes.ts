@@ -33,6 +33,8 @@ export interface ISetCell {
 export interface IExpected {
   /** Cell type and source of cells, by id. */
   cells: { [id: string]: [string, string] };
+  /** Execution counts of code cells, by id; an older server sends none. */
+  counts?: { [id: string]: number | null };
   /** Ids of all cells; null if they do not matter. */
   order: string[] | null;
 }

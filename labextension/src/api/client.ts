@@ -7,18 +7,30 @@ import { API_NAMESPACE } from '../tokens';
 import type {
   IAgentExecApi,
   IAgentSession,
+  IAgentToken,
+  IApprovalList,
+  IApprovalPolicy,
   IExecution,
   IExecutionList,
   IExecutionRange,
+  IImageList,
+  IJournalEventList,
+  IMintedToken,
+  IMintToken,
+  ISearch,
+  ISearchResults,
+  ISessionFilter,
   ISessionList,
   ITextRange,
-  StreamEvent
+  ITokenList,
+  StreamEvent,
+  Verdict
 } from '../tokens';
 
 /** More than any session's number of executions. */
 const BEYOND_LAST = 2 ** 31 - 1;
 
-type Query = Record<string, string | number | null | undefined>;
+type Query = Record<string, string | number | boolean | null | undefined>;
 
 /** Talks to the server extension with the page's own credentials. */
 export class AgentExecApi implements IAgentExecApi {
@@ -31,24 +43,30 @@ export class AgentExecApi implements IAgentExecApi {
   listSessions(
     after: string | null,
     limit: number,
-    status?: IAgentSession['status']
+    filter: ISessionFilter = {}
   ): Promise<ISessionList> {
-    return this._getJSON(['sessions'], { after, limit, status });
+    return this._getJSON(['sessions'], { after, limit, ...filter });
   }
 
   getSession(id: string): Promise<IAgentSession> {
     return this._getJSON(['sessions', id]);
   }
 
-  listExecutions(id: string, range: IExecutionRange): Promise<IExecutionList> {
-    const { after, limit } = range;
+  listExecutions(
+    id: string,
+    range: IExecutionRange,
+    signal?: AbortSignal
+  ): Promise<IExecutionList> {
+    const { after, brief, limit } = range;
     const before =
       after === undefined ? (range.before ?? BEYOND_LAST) : undefined;
-    return this._getJSON(['sessions', id, 'executions'], {
+    const query = {
       after,
       before,
-      limit
-    });
+      limit,
+      outputs: brief ? 'brief' : undefined
+    };
+    return this._getJSON(['sessions', id, 'executions'], query, { signal });
   }
 
   getExecution(id: string): Promise<IExecution> {
@@ -64,22 +82,136 @@ export class AgentExecApi implements IAgentExecApi {
     return response.blob();
   }
 
+  async getBlob(url: string, signal?: AbortSignal): Promise<Blob> {
+    // The server's addresses are paths; it names each payload by its digest.
+    const { href } = new URL(url, this._settings.baseUrl);
+    const response = await this._send(href, { cache: 'default', signal });
+    if (!response.ok) {
+      throw await refusal(response);
+    }
+    return response.blob();
+  }
+
   async interrupt(sessionId: string): Promise<void> {
     await this._post(['sessions', sessionId, 'interrupt']);
   }
 
-  async acceptOutputs(executionId: string): Promise<IExecution> {
-    const response = await this._post(['executions', executionId, 'accept']);
-    return (await response.json()) as IExecution;
+  acceptOutputs(executionId: string): Promise<IExecution> {
+    return this._postJSON(['executions', executionId, 'accept']);
   }
 
-  async discardOutputs(executionId: string): Promise<IExecution> {
-    const response = await this._post(['executions', executionId, 'discard']);
-    return (await response.json()) as IExecution;
+  discardOutputs(executionId: string): Promise<IExecution> {
+    return this._postJSON(['executions', executionId, 'discard']);
   }
 
-  async acceptAllOutputs(sessionId: string): Promise<void> {
-    await this._post(['sessions', sessionId, 'accept']);
+  restoreOutputs(executionId: string): Promise<IExecution> {
+    return this._postJSON(['executions', executionId, 'restore']);
+  }
+
+  discardCell(executionId: string): Promise<IExecution> {
+    return this._postJSON(['executions', executionId, 'cell', 'discard']);
+  }
+
+  restoreCell(executionId: string): Promise<IExecution> {
+    return this._postJSON(['executions', executionId, 'cell', 'restore']);
+  }
+
+  discardAllCells(sessionId: string): Promise<IExecutionList> {
+    return this._postJSON(['sessions', sessionId, 'cells', 'discard']);
+  }
+
+  listEvents(
+    id: string,
+    after: number | null,
+    limit: number
+  ): Promise<IJournalEventList> {
+    return this._getJSON(['sessions', id, 'events'], { after, limit });
+  }
+
+  listImages(
+    search: ISearch,
+    after: string | null,
+    limit: number
+  ): Promise<IImageList> {
+    return this._getJSON(['images'], { ...search, after, limit });
+  }
+
+  search(
+    search: ISearch,
+    after: string | null,
+    limit: number
+  ): Promise<ISearchResults> {
+    return this._getJSON(['search'], { ...search, after, limit });
+  }
+
+  getApprovals(): Promise<IApprovalList> {
+    return this._getJSON(['approvals']);
+  }
+
+  approve(id: string, sha256: string, source?: string): Promise<IExecution> {
+    const body = { source_sha256: sha256, source };
+    return this._postJSON(['executions', id, 'approve'], body);
+  }
+
+  reject(id: string, reason: string | null): Promise<IExecution> {
+    return this._postJSON(['executions', id, 'reject'], { reason });
+  }
+
+  giveInput(id: string, value: string, askedAt: string): Promise<IExecution> {
+    const body = { value, asked_at: askedAt };
+    return this._postJSON(['executions', id, 'input'], body);
+  }
+
+  grantApproval(sessionId: string, minutes: number): Promise<IAgentSession> {
+    return this._putJSON(['sessions', sessionId, 'approval'], { minutes });
+  }
+
+  setPolicy(
+    policy: Partial<Omit<IApprovalPolicy, 'forced'>>
+  ): Promise<IApprovalList> {
+    return this._putJSON(['approvals', 'policy'], policy);
+  }
+
+  setPaused(paused: boolean): Promise<IApprovalList> {
+    return this._putJSON(['approvals', 'pause'], { paused });
+  }
+
+  reviewExecution(
+    id: string,
+    verdict: Verdict | null,
+    comment: string | null
+  ): Promise<IExecution> {
+    return this._putJSON(['executions', id, 'review'], { verdict, comment });
+  }
+
+  reviewSession(
+    id: string,
+    verdict: Verdict | null,
+    comment: string | null
+  ): Promise<IAgentSession> {
+    return this._putJSON(['sessions', id, 'review'], { verdict, comment });
+  }
+
+  acceptAllOutputs(sessionId: string): Promise<IExecutionList> {
+    return this._postJSON(['sessions', sessionId, 'accept']);
+  }
+
+  discardAllOutputs(sessionId: string): Promise<IExecutionList> {
+    return this._postJSON(['sessions', sessionId, 'discard']);
+  }
+
+  listTokens(): Promise<ITokenList> {
+    return this._getJSON(['tokens']);
+  }
+
+  mintToken(asked: IMintToken): Promise<IMintedToken> {
+    return this._postJSON(['tokens'], asked);
+  }
+
+  async revokeToken(id: string): Promise<IAgentToken> {
+    const init = { method: 'DELETE' };
+    const response = await this._request(['tokens', id], {}, init);
+    return (await response.json()) as IAgentToken;
   }
 
   follow(id: string, signal: AbortSignal): AsyncIterable<StreamEvent> {
@@ -95,12 +227,28 @@ export class AgentExecApi implements IAgentExecApi {
     return followStream(open, signal);
   }
 
-  private _post(path: string[]): Promise<Response> {
-    return this._request(path, {}, { method: 'POST', body: '{}' });
+  private _post(path: string[], body: object = {}): Promise<Response> {
+    const init = { method: 'POST', body: JSON.stringify(body) };
+    return this._request(path, {}, init);
   }
 
-  private async _getJSON<T>(path: string[], query: Query = {}): Promise<T> {
-    const response = await this._request(path, query);
+  private async _postJSON<T>(path: string[], body: object = {}): Promise<T> {
+    const response = await this._post(path, body);
+    return (await response.json()) as T;
+  }
+
+  private async _putJSON<T>(path: string[], body: object): Promise<T> {
+    const init = { method: 'PUT', body: JSON.stringify(body) };
+    const response = await this._request(path, {}, init);
+    return (await response.json()) as T;
+  }
+
+  private async _getJSON<T>(
+    path: string[],
+    query: Query = {},
+    init: RequestInit = {}
+  ): Promise<T> {
+    const response = await this._request(path, query, init);
     return (await response.json()) as T;
   }
 
@@ -116,7 +264,7 @@ export class AgentExecApi implements IAgentExecApi {
     return response;
   }
 
-  private async _fetch(
+  private _fetch(
     path: string[],
     query: Query,
     init: RequestInit
@@ -134,6 +282,10 @@ export class AgentExecApi implements IAgentExecApi {
         API_NAMESPACE,
         ...path.map(encodeURIComponent)
       ) + (search && `?${search}`);
+    return this._send(url, init);
+  }
+
+  private async _send(url: string, init: RequestInit): Promise<Response> {
     let response: Response;
     try {
       // With the default, 'no-store', a time stamp is added to the query, and

@@ -10,15 +10,24 @@ export class ApiError extends Error {
     readonly failure: Failure,
     message: string,
     readonly status: number | null = null,
-    readonly code: string | null = null
+    readonly code: string | null = null,
+    /** What of the request was wrong, if the server named it. */
+    readonly field: string | null = null
   ) {
     super(message);
     this.name = 'ApiError';
   }
 }
 
-/** What a refusal's body says, if it is one of ours. */
-function readProblem(body: string): { message?: string; code?: string } {
+/** A refusal's body, if it is one of ours. */
+interface IProblem {
+  message?: string;
+  code?: string;
+  detail?: { field?: string | null };
+}
+
+/** What a refusal's body says. */
+function readProblem(body: string): IProblem {
   try {
     const problem = JSON.parse(body) as unknown;
     return typeof problem === 'object' && problem !== null ? problem : {};
@@ -30,7 +39,7 @@ function readProblem(body: string): { message?: string; code?: string } {
 /** The error for a response that is not a success. */
 export async function refusal(response: Response): Promise<ApiError> {
   const { status } = response;
-  const { message, code } = readProblem(await response.text());
+  const { message, code, detail } = readProblem(await response.text());
   const text = message || response.statusText || String(status);
   if (status === 404 && !code) {
     return new ApiError('extension_missing', text, status);
@@ -38,5 +47,6 @@ export async function refusal(response: Response): Promise<ApiError> {
   if (status === 401 || status === 403) {
     return new ApiError('not_allowed', text, status, code ?? null);
   }
-  return new ApiError('refused', text, status, code ?? null);
+  const field = detail?.field ?? null;
+  return new ApiError('refused', text, status, code ?? null, field);
 }

@@ -1,4 +1,5 @@
 /** The server's events: which of them are ours, and whether one was missed. */
+import type { ISignal } from '@lumino/signaling';
 import { ACTIVITY_SCHEMA_ID } from '../tokens';
 import type { IActivityEvent } from '../tokens';
 
@@ -6,14 +7,16 @@ import type { IActivityEvent } from '../tokens';
 export function readActivity(
   emission: Readonly<Record<string, unknown>>
 ): IActivityEvent | null {
-  if (
-    emission.schema_id !== ACTIVITY_SCHEMA_ID ||
-    typeof emission.serial !== 'number' ||
-    typeof emission.session_id !== 'string'
-  ) {
+  const { action, schema_id, serial, session_id } = emission;
+  const ours = schema_id === ACTIVITY_SCHEMA_ID && typeof serial === 'number';
+  if (!ours) {
     return null;
   }
-  return emission as unknown as IActivityEvent;
+  const event = emission as unknown as IActivityEvent;
+  if (action === 'approvals' || action === 'tokens') {
+    return { ...event, session_id: '', length: 0 };
+  }
+  return typeof session_id === 'string' ? event : null;
 }
 
 /** Notices that events are missing between those that arrive. */
@@ -31,4 +34,37 @@ export class SerialWatch {
   }
 
   private _last: number | null = null;
+}
+
+/** A signal of the server's events, whichever they are. */
+export type Events = ISignal<unknown, Readonly<Record<string, unknown>>>;
+
+/** Hands on our events, until it is disposed. */
+export class ActivityListener {
+  /**
+   * @param _events - The server's events.
+   * @param _heard - Takes an event, and whether none was missed before it.
+   */
+  constructor(
+    private readonly _events: Events,
+    private readonly _heard: (event: IActivityEvent, complete: boolean) => void
+  ) {
+    _events.connect(this._onEmission, this);
+  }
+
+  dispose(): void {
+    this._events.disconnect(this._onEmission, this);
+  }
+
+  private _onEmission(
+    _: unknown,
+    emission: Readonly<Record<string, unknown>>
+  ): void {
+    const event = readActivity(emission);
+    if (event) {
+      this._heard(event, this._watch.follows(event.serial));
+    }
+  }
+
+  private readonly _watch = new SerialWatch();
 }

@@ -1,28 +1,33 @@
 /** What agents do on this server: the list of sessions, and the chosen one. */
+import { JSONExt } from '@lumino/coreutils';
 import { Poll } from '@lumino/polling';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
-import { readActivity, SerialWatch } from '../api/events';
+import { ActivityListener } from '../api/events';
+import type { Events } from '../api/events';
 import { Coalescer } from './coalescer';
 import { SessionModel } from './session';
 import type {
+  IActivityEvent,
   IActivityModel,
   IAgentExecApi,
   IAgentSession,
+  ISessionFilter,
+  ISessionList,
   LoadState
 } from '../tokens';
 
 /** Sessions fetched at once. */
 export const SESSIONS_PAGE = 50;
 
+/** The most that the server lists at once. */
+const LONGEST_PAGE = 500;
+
 /** Milliseconds between two looks at the list while much happens. */
 const REST = 400;
 
 /** Milliseconds between two looks while events are silent. */
 const RECONCILE_INTERVAL = 30_000;
-
-/** A signal of the server's events, whichever they are. */
-type Events = ISignal<unknown, Readonly<Record<string, unknown>>>;
 
 /**
  * Keeps the list of sessions in step with the server.
@@ -38,16 +43,13 @@ export class ActivityModel implements IActivityModel {
     this._poll = new Poll({
       auto: false,
       factory: () => this._reconcile(),
-      frequency: {
-        interval: RECONCILE_INTERVAL,
-        backoff: true,
-        max: 10 * RECONCILE_INTERVAL
-      },
+      frequency: { interval: RECONCILE_INTERVAL, backoff: false },
       name: 'jupyter-agent-exec:reconcile',
       standby: 'when-hidden'
     });
-    this._events = events;
-    events.connect(this._onEmission, this);
+    this._listener = new ActivityListener(events, (event, complete) =>
+      this._onEvent(event, complete)
+    );
   }
 
   readonly api: IAgentExecApi;
@@ -99,11 +101,26 @@ export class ActivityModel implements IActivityModel {
     }
   }
 
+  get filter(): ISessionFilter {
+    return this._filter;
+  }
+  set filter(value: ISessionFilter) {
+    if (JSONExt.deepEqual({ ...value }, { ...this._filter })) {
+      return;
+    }
+    this._filter = value;
+    this._nextAfter = null;
+    this._round++;
+    if (this._isActive) {
+      void this._read();
+    }
+  }
+
   dispose(): void {
     if (this.isDisposed) {
       return;
     }
-    this._events.disconnect(this._onEmission, this);
+    this._listener.dispose();
     this._poll.dispose();
     this._refreshing.dispose();
     this._selected?.dispose();
@@ -133,15 +150,24 @@ export class ActivityModel implements IActivityModel {
   }
 
   async loadMore(): Promise<void> {
-    if (this._nextAfter === null) {
+    const after = this._nextAfter;
+    if (after === null) {
       return;
     }
-    const page = await this.api.listSessions(this._nextAfter, SESSIONS_PAGE);
+    const page = await this.api.listSessions(
+      after,
+      SESSIONS_PAGE,
+      this._filter
+    );
+    if (after !== this._nextAfter) {
+      return;
+    }
     const known = new Set(this._sessions.map(session => session.id));
     this._sessions = this._sessions.concat(
       page.sessions.filter(session => !known.has(session.id))
     );
     this._nextAfter = page.next_after;
+    this._round++;
     this._emitChanged();
   }
 
@@ -160,16 +186,8 @@ export class ActivityModel implements IActivityModel {
     }
   }
 
-  private _onEmission(
-    _: unknown,
-    emission: Readonly<Record<string, unknown>>
-  ): void {
-    const event = readActivity(emission);
-    if (!event) {
-      return;
-    }
+  private _onEvent(event: IActivityEvent, complete: boolean): void {
     this._heard = true;
-    const complete = this._watch.follows(event.serial);
     if (!this._isActive) {
       return;
     }
@@ -182,33 +200,41 @@ export class ActivityModel implements IActivityModel {
     this._refreshing.request();
   }
 
-  /** Read the newest sessions, and the chosen one if it is not among them. */
+  /** Read all sessions shown, and the chosen one if it is not among them. */
   private async _read(): Promise<void> {
+    const round = this._round;
     try {
-      const page = await this.api.listSessions(null, SESSIONS_PAGE);
-      if (this.isDisposed) {
+      const page = await this._readShown();
+      if (this._isPast(round)) {
         return;
       }
-      this._takeNewest(page.sessions, page.next_after);
+      this._sessions = page.sessions;
+      this._nextAfter = page.next_after;
       this._state = { phase: 'ready' };
       this._emitChanged();
       await this._chooseFirst();
       await this._updateSelected();
     } catch (error) {
-      this._state = { phase: 'error', error };
-      this._emitChanged();
+      if (!this._isPast(round)) {
+        this._state = { phase: 'error', error };
+        this._emitChanged();
+      }
     }
   }
 
-  /** Put the newest page before the earlier ones that are already known. */
-  private _takeNewest(newest: IAgentSession[], nextAfter: string | null): void {
-    const oldest = newest[newest.length - 1];
-    const at = this._sessions.findIndex(session => session.id === oldest?.id);
-    const earlier = at < 0 ? [] : this._sessions.slice(at + 1);
-    if (earlier.length === 0) {
-      this._nextAfter = nextAfter;
+  /** Whether others are to be shown by now; they are then read. */
+  private _isPast(round: number): boolean {
+    if (round !== this._round) {
+      this._refreshing.request();
     }
-    this._sessions = newest.concat(earlier);
+    return this.isDisposed || round !== this._round;
+  }
+
+  private _readShown(): Promise<ISessionList> {
+    // Sessions change places when they close, so a part is not enough.
+    const shown = Math.max(this._sessions.length, SESSIONS_PAGE);
+    const limit = Math.min(shown, LONGEST_PAGE);
+    return this.api.listSessions(null, limit, this._filter);
   }
 
   /** Once, show the session shown last time, or the newest. */
@@ -231,9 +257,7 @@ export class ActivityModel implements IActivityModel {
     if (!selected) {
       return;
     }
-    const listed = this._sessions
-      .slice(0, SESSIONS_PAGE)
-      .find(session => session.id === selected.id);
+    const listed = this._sessions.find(({ id }) => id === selected.id);
     if (listed) {
       selected.setSession(listed);
       return;
@@ -242,9 +266,6 @@ export class ActivityModel implements IActivityModel {
       const session = await this.api.getSession(selected.id);
       if (!selected.isDisposed) {
         selected.setSession(session);
-        this._sessions = this._sessions.map(known =>
-          known.id === session.id ? session : known
-        );
       }
     } catch {
       // Its own reading of executions meets the same error and shows it.
@@ -258,15 +279,17 @@ export class ActivityModel implements IActivityModel {
     }
   }
 
-  private readonly _events: Events;
+  private readonly _listener: ActivityListener;
   private readonly _poll: Poll;
   private readonly _refreshing: Coalescer;
   private readonly _restored: Promise<string | null>;
-  private readonly _watch = new SerialWatch();
   private _chosen = false;
+  private _filter: ISessionFilter = {};
   private _heard = false;
   private _isActive = false;
   private _nextAfter: string | null = null;
+  /** Counts what makes an answer that is under way too old. */
+  private _round = 0;
   private _selected: SessionModel | null = null;
   private _sessions: IAgentSession[] = [];
   private _state: LoadState = { phase: 'loading' };

@@ -109,6 +109,12 @@ function checkExpected(model: INotebookModel, expected: IExpected): void {
       throw new Moved(`Cell ${id} has changed.`);
     }
   }
+  for (const [id, count] of Object.entries(expected.counts ?? {})) {
+    const cell = findCell(model, id);
+    if (isCode(cell) && cell.executionCount !== count) {
+      throw new Moved(`Cell ${id} was run.`);
+    }
+  }
 }
 
 /** Go through changes without making them, to find what would not go. */

@@ -1,9 +1,10 @@
 /** The agents that work in people's kernels, and what they do there now. */
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
-import { readActivity, SerialWatch } from '../api/events';
+import { ActivityListener } from '../api/events';
+import type { Events } from '../api/events';
 import { Coalescer } from './coalescer';
-import { isFinal } from '../tokens';
+import { isFinal, isRunning } from '../tokens';
 import type {
   IActivityEvent,
   IAgentExecApi,
@@ -23,9 +24,6 @@ const EXECUTIONS_LOOKED_AT = 10;
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 300;
 
-/** A signal of the server's events, whichever they are. */
-type Events = ISignal<unknown, Readonly<Record<string, unknown>>>;
-
 /**
  * Keeps open sessions on notebooks and other people's kernels.
  *
@@ -35,10 +33,12 @@ type Events = ISignal<unknown, Readonly<Record<string, unknown>>>;
 export class AttachedSessions implements IAttachedSessions {
   constructor(
     private readonly _api: IAgentExecApi,
-    private readonly _events: Events
+    events: Events
   ) {
     this._reading = new Coalescer(() => this._read(), REST);
-    _events.connect(this._onEmission, this);
+    this._listener = new ActivityListener(events, (event, complete) =>
+      this._onEvent(event, complete)
+    );
   }
 
   get sessions(): readonly IAttachedSession[] {
@@ -69,7 +69,7 @@ export class AttachedSessions implements IAttachedSessions {
 
   dispose(): void {
     if (!this.isDisposed) {
-      this._events.disconnect(this._onEmission, this);
+      this._listener.dispose();
       this._reading.dispose();
       Signal.clearData(this);
     }
@@ -97,15 +97,8 @@ export class AttachedSessions implements IAttachedSessions {
     }
   }
 
-  private _onEmission(
-    _: unknown,
-    emission: Readonly<Record<string, unknown>>
-  ): void {
-    const event = readActivity(emission);
-    if (!event) {
-      return;
-    }
-    if (!this._watch.follows(event.serial)) {
+  private _onEvent(event: IActivityEvent, complete: boolean): void {
+    if (!complete) {
       this.refresh();
     }
     if (!this._scratch.has(event.session_id)) {
@@ -153,7 +146,9 @@ export class AttachedSessions implements IAttachedSessions {
     const open: IAgentSession[] = [];
     let after: string | null = null;
     do {
-      const page = await this._api.listSessions(after, SESSIONS_PAGE, 'open');
+      const page = await this._api.listSessions(after, SESSIONS_PAGE, {
+        status: 'open'
+      });
       for (const session of page.sessions) {
         if (session.target.kind === 'scratch') {
           this._scratch.add(session.id);
@@ -171,10 +166,8 @@ export class AttachedSessions implements IAttachedSessions {
     for (const session of open.filter(({ id }) => !this._lookedAt.has(id))) {
       this._lookedAt.add(session.id);
       this._forget(execution => execution.session_id === session.id);
-      if (
-        session.executions > 0 &&
-        session.kernel?.execution_state !== 'idle'
-      ) {
+      // Also before a kernel that is idle something asks, or is paused.
+      if (session.executions > 0) {
         const { executions } = await this._api.listExecutions(session.id, {
           limit: EXECUTIONS_LOOKED_AT
         });
@@ -229,16 +222,16 @@ export class AttachedSessions implements IAttachedSessions {
   /** Sessions whose executions were looked through. */
   private readonly _lookedAt = new Set<string>();
   private readonly _pending = new Map<string, IExecution>();
+  private readonly _listener: ActivityListener;
   private readonly _reading: Coalescer;
   /** Sessions with a kernel of their own: what happens there is no matter. */
   private readonly _scratch = new Set<string>();
   /** Executions that changed since the last look, and their sessions. */
   private readonly _touched = new Map<string, string>();
-  private readonly _watch = new SerialWatch();
   private _changed = new Signal<this, void>(this);
 }
 
 /** What runs comes before what waits. */
 function rank({ status }: IExecution): number {
-  return status === 'running' ? 0 : 1;
+  return isRunning(status) ? 0 : 1;
 }

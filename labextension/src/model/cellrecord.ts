@@ -35,6 +35,7 @@ export function readCellRecord(metadata: unknown): ICellRecord | null {
   return {
     session_id: sessionId,
     execution_id: executionId,
+    seq: count(fields.seq),
     agent: { name, version: text(agent?.version), model: text(agent?.model) },
     username: text(fields.username) ?? '',
     status: status as Status,

@@ -6,6 +6,7 @@ import type { ISignal } from '@lumino/signaling';
 import { applyOutputChange } from '../api/outputs';
 import { isFinal } from '../tokens';
 import type {
+  IAgentExecApi,
   IExecution,
   IExecutionModel,
   IOutputChange,
@@ -32,7 +33,11 @@ export class ExecutionModel implements IExecutionModel {
   }
 
   get outputs(): readonly nbformat.IOutput[] {
-    return this._outputs;
+    return this._whole ?? this._outputs;
+  }
+
+  get opened(): ReadonlySet<number> {
+    return this._opened;
   }
 
   get changed(): ISignal<this, 'status' | 'outputs'> {
@@ -48,19 +53,49 @@ export class ExecutionModel implements IExecutionModel {
     Signal.clearData(this);
   }
 
+  async openOutput(index: number, api: IAgentExecApi): Promise<void> {
+    if (!this._whole) {
+      const { cell } = await api.getExecution(this._execution.id);
+      const { left_out } = this._execution;
+      if (this._isDisposed || !left_out.some(each => each.index === index)) {
+        return;
+      }
+      this._whole = cell.outputs;
+    }
+    this._opened = new Set(this._opened).add(index);
+    this._changed.emit('outputs');
+  }
+
+  closeOutputs(): void {
+    if (this._whole) {
+      this._close();
+      this._changed.emit('outputs');
+    }
+  }
+
+  /** Read it again, as whole as it is here now. */
+  async refresh(api: IAgentExecApi): Promise<void> {
+    const { id, left_out, seq, session_id } = this._execution;
+    if (left_out.length === 0) {
+      this._setUnlessDisposed(await api.getExecution(id));
+      return;
+    }
+    const range = { after: seq - 1, limit: 1, brief: true };
+    const list = await api.listExecutions(session_id, range);
+    list.executions
+      .filter(each => each.id === id)
+      .forEach(each => this._setUnlessDisposed(each));
+  }
+
   /** Replace all but the outputs. */
   setStatus(execution: IExecution): void {
-    const pending = !isFinal(this._execution.status);
-    this._execution = execution;
-    this._changed.emit('status');
-    if (pending && isFinal(execution.status)) {
-      this._finished(execution);
-    }
+    this._take({ ...execution, left_out: this._execution.left_out });
   }
 
   /** Replace everything; outputs that are equal stay the same objects. */
   set(execution: IExecution): void {
     const known = this._outputs;
+    const leftOut = this._execution.left_out;
     const outputs = execution.cell.outputs.map((output, index) =>
       index < known.length && JSONExt.deepEqual(output, known[index])
         ? known[index]
@@ -69,20 +104,27 @@ export class ExecutionModel implements IExecutionModel {
     const same =
       outputs.length === known.length &&
       outputs.every((output, index) => output === known[index]);
-    this.setStatus(execution);
-    if (!same) {
-      this._outputs = outputs;
+    const stays =
+      same && JSON.stringify(leftOut) === JSON.stringify(execution.left_out);
+    if (!stays) {
+      // What was fetched may be of another time.
+      this._close();
+    }
+    this._outputs = outputs;
+    this._take(execution);
+    if (!stays) {
       this._changed.emit('outputs');
     }
   }
 
   /** Take a new status from the stream. */
   applyStatus(change: IStatusChange): void {
-    const { status, execution_count, started_at, waiting_for } = change;
+    const { status, execution_count, input, started_at, waiting_for } = change;
     this.setStatus({
       ...this._execution,
       status,
       waiting_for: waiting_for ?? null,
+      input: input ?? null,
       execution_count: execution_count ?? this._execution.execution_count,
       started_at: started_at ?? this._execution.started_at
     });
@@ -94,13 +136,37 @@ export class ExecutionModel implements IExecutionModel {
     if (!outputs) {
       return false;
     }
+    this._close();
     this._outputs = outputs;
     this._changed.emit('outputs');
     return true;
   }
 
+  private _take(execution: IExecution): void {
+    const pending = !isFinal(this._execution.status);
+    this._execution = execution;
+    this._changed.emit('status');
+    if (pending && isFinal(execution.status)) {
+      this._finished(execution);
+    }
+  }
+
+  private _close(): void {
+    this._whole = null;
+    this._opened = new Set();
+  }
+
+  private _setUnlessDisposed(execution: IExecution): void {
+    if (!this._isDisposed) {
+      this.set(execution);
+    }
+  }
+
   private _execution: IExecution;
   private _outputs: readonly nbformat.IOutput[];
   private _isDisposed = false;
+  private _opened: ReadonlySet<number> = new Set();
+  /** The outputs with what was left out of `_outputs`, if it was fetched. */
+  private _whole: readonly nbformat.IOutput[] | null = null;
   private _changed = new Signal<this, 'status' | 'outputs'>(this);
 }

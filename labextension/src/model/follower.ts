@@ -1,7 +1,7 @@
 /** The stream of the execution that runs. */
 import type { IDisposable } from '@lumino/disposable';
 import type { ExecutionModel } from './execution';
-import { isFinal } from '../tokens';
+import { isFinal, isRunning } from '../tokens';
 import type { IAgentExecApi, StreamEvent } from '../tokens';
 
 /**
@@ -42,7 +42,7 @@ export class Follower implements IDisposable {
     this.stop();
     const next = models.find(
       model =>
-        model.execution.status === 'running' &&
+        isRunning(model.execution.status) &&
         !this._givenUp.has(model.execution.id)
     );
     if (next && !this._isDisposed) {
@@ -50,6 +50,11 @@ export class Follower implements IDisposable {
       this._current = next;
       void this._follow(next, this._abort);
     }
+  }
+
+  /** Try again what was given up: the server was away. */
+  retry(): void {
+    this._givenUp.clear();
   }
 
   /** Follow nothing. */
@@ -104,5 +109,5 @@ export class Follower implements IDisposable {
   private _isDisposed = false;
   private _current: ExecutionModel | null = null;
   private _abort: AbortController | null = null;
-  private _givenUp = new Set<string>();
+  private readonly _givenUp = new Set<string>();
 }

@@ -4,14 +4,19 @@ import type { IAgentSession } from '../tokens';
 /** As many characters of a title as a file name may well have. */
 const LONGEST_NAME = 80;
 
-/** A file name for a session, without extension, safe on any file system. */
-export function notebookName(session: IAgentSession): string {
-  const title = (session.title ?? '')
+/** A title as a part of a file's name that is safe on any file system. */
+export function titleInName(title: string): string {
+  return title
     .replace(/[\p{Cc}\p{Cf}/\\:*?"<>|]+/gu, ' ')
     .replace(/\s+/g, ' ')
     .trim()
     .slice(0, LONGEST_NAME)
     .trim();
+}
+
+/** A file name for a session, without extension. */
+export function notebookName(session: IAgentSession): string {
+  const title = titleInName(session.title ?? '');
   return `Agent session ${title || session.id}`;
 }
 

@@ -1,24 +1,24 @@
-/** The chosen session: its newest cells, and earlier ones on demand. */
+/** The chosen session: its cells by number, of which those looked at are known. */
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { Coalescer } from './coalescer';
-import { ExecutionModel } from './execution';
+import type { ExecutionModel } from './execution';
 import { Follower } from './follower';
+import { AHEAD, KnownExecutions, PAGE } from './known';
+import type { IRange } from './known';
+import { SessionEvents } from './sessionevents';
 import { isFinal } from '../tokens';
 import type {
   IActivityEvent,
   IAgentExecApi,
   IAgentSession,
   IExecution,
+  IExecutionList,
+  IExecutionRange,
+  IJournalEvent,
   ISessionModel,
   LoadState
 } from '../tokens';
-
-/** Cells fetched at once. */
-export const PAGE = 20;
-
-/** Cells kept while new ones come; whoever asks for earlier ones keeps more. */
-export const KEPT = 100;
 
 /** Pages of new cells read to catch up; beyond that, only the newest. */
 const PAGES_TO_CATCH_UP = 5;
@@ -26,7 +26,10 @@ const PAGES_TO_CATCH_UP = 5;
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 150;
 
-/** Keeps a session's executions in step with the server. */
+/** Milliseconds between two pages while somebody scrolls. */
+const REST_LOADING = 50;
+
+/** Keeps what is known of a session in step with the server. */
 export class SessionModel implements ISessionModel {
   constructor(
     readonly id: string,
@@ -34,8 +37,11 @@ export class SessionModel implements ISessionModel {
     session: IAgentSession | null
   ) {
     this._session = session;
+    this._known = new KnownExecutions(each => this._finished.emit(each));
+    this._events = new SessionEvents(id, _api);
     this._follower = new Follower(_api, () => this.requestSync());
     this._syncing = new Coalescer(() => this._sync(), REST);
+    this._loading = new Coalescer(() => this._load(), REST_LOADING);
   }
 
   get session(): IAgentSession | null {
@@ -47,19 +53,11 @@ export class SessionModel implements ISessionModel {
   }
 
   get executions(): readonly ExecutionModel[] {
-    return this._executions;
+    return this._known.models;
   }
 
-  get hasEarlier(): boolean {
-    return this._executions.length > 0 && this._firstSeq > 1;
-  }
-
-  get loadingEarlier(): boolean {
-    return this._loadingEarlier;
-  }
-
-  get hasLater(): boolean {
-    return this._hasLater;
+  get last(): number {
+    return this._known.last;
   }
 
   get changed(): ISignal<this, void> {
@@ -75,7 +73,7 @@ export class SessionModel implements ISessionModel {
   }
 
   get isDisposed(): boolean {
-    return this._syncing.isDisposed;
+    return this._known.isDisposed;
   }
 
   /** Whether somebody looks; nothing is fetched while nobody does. */
@@ -91,6 +89,7 @@ export class SessionModel implements ISessionModel {
       this.requestSync(true);
     } else {
       this._follower.stop();
+      this._abort?.abort();
     }
   }
 
@@ -98,10 +97,37 @@ export class SessionModel implements ISessionModel {
     if (this.isDisposed) {
       return;
     }
+    this._abort?.abort();
     this._syncing.dispose();
+    this._loading.dispose();
     this._follower.dispose();
-    this._executions.forEach(model => model.dispose());
+    this._known.dispose();
     Signal.clearData(this);
+  }
+
+  at(seq: number): ExecutionModel | null {
+    return this._known.at(seq);
+  }
+
+  isAbsent(seq: number): boolean {
+    return this._known.isAbsent(seq);
+  }
+
+  eventsAfter(seq: number): readonly IJournalEvent[] {
+    return this._events.after(seq);
+  }
+
+  look(first: number, last: number, held: readonly number[] = []): void {
+    this._known.look({ first, last }, held);
+    const fetched = this._fetched;
+    if (
+      fetched &&
+      (fetched.last < first - AHEAD || fetched.first > last + AHEAD)
+    ) {
+      // Nobody waits for these any more.
+      this._abort?.abort();
+    }
+    this._requestMissing();
   }
 
   /** Take what the list of sessions knows of this one. */
@@ -121,7 +147,8 @@ export class SessionModel implements ISessionModel {
     if (event.execution_id) {
       this._touched.add(event.execution_id);
     }
-    this.requestSync();
+    // A review of the session is one of all its cells.
+    this.requestSync(event.action === 'session');
   }
 
   /**
@@ -137,39 +164,6 @@ export class SessionModel implements ISessionModel {
     }
   }
 
-  async loadEarlier(): Promise<void> {
-    if (this._loadingEarlier || !this.hasEarlier) {
-      return;
-    }
-    this._loadingEarlier = true;
-    this._changed.emit();
-    try {
-      await this._readBack(PAGE);
-    } finally {
-      this._loadingEarlier = false;
-      this._emitChanged();
-    }
-  }
-
-  async loadLater(): Promise<void> {
-    const after = this._lastSeq;
-    const page = await this._api.listExecutions(this.id, {
-      after,
-      limit: PAGE
-    });
-    if (!this.isDisposed && this._hasLater && after === this._lastSeq) {
-      this._hasLater = page.next_after !== null;
-      this._merge(page.executions);
-      this.requestSync();
-    }
-  }
-
-  showNewest(): void {
-    this._hasLater = false;
-    this._drop(() => true);
-    this.requestSync();
-  }
-
   reveal(executionId: string): void {
     this._sought = executionId;
     if (!this._tellRevealed()) {
@@ -177,54 +171,73 @@ export class SessionModel implements ISessionModel {
     }
   }
 
-  private get _firstSeq(): number {
-    return this._executions[0].execution.seq;
-  }
-
-  private get _lastSeq(): number {
-    return this._executions[this._executions.length - 1].execution.seq;
+  /** Fetch what is looked at, unless it was just tried in vain. */
+  private _requestMissing(): void {
+    const isAble = this._isActive && this._state.phase !== 'error';
+    if (isAble && this._known.missing()) {
+      this._loading.request();
+    }
   }
 
   private async _sync(): Promise<void> {
     const touched = this._touched;
     this._touched = new Set();
+    const all = this._syncAll;
+    this._syncAll = false;
     try {
       await this._seek();
-      const all = this._syncAll || this._executions.length === 0;
-      this._syncAll = false;
-      const after = this._syncStart(all);
-      const complete = after !== null && (await this._readFrom(after));
-      if (!complete) {
+      const before = this.last;
+      if (this.last === 0) {
         await this._readNewest();
+      } else if (all) {
+        await this._readView();
       }
-      await this._readTouched(touched, after);
+      await this._readOn();
+      await this._readTouched(touched, before);
+      if (this._state.phase === 'error') {
+        this._follower.retry();
+      }
       this._setState({ phase: 'ready' });
       this._tellRevealed();
+      this._requestMissing();
+      await this._events.read(() => this._emitChanged());
     } catch (error) {
       this._syncAll = true;
       this._setState({ phase: 'error', error });
     }
-    if (this._isActive && !this.isDisposed) {
-      this._follower.choose(this._executions);
-    }
+    this._follow();
   }
 
-  /** The number after which to read; null to begin with the newest. */
-  private _syncStart(all: boolean): number | null {
-    const models = this._executions;
-    if (models.length === 0) {
-      return null;
+  /** Fetch a page of what is looked at and not known. */
+  private async _load(): Promise<void> {
+    const range = this._known.missing();
+    if (!range || !this._isActive) {
+      return;
     }
-    if (all) {
-      return this._firstSeq - 1;
+    const abort = new AbortController();
+    this._abort = abort;
+    this._fetched = range;
+    try {
+      await this._readRange(range, abort.signal);
+    } catch (error) {
+      if (!abort.signal.aborted) {
+        this._setState({ phase: 'error', error });
+      }
     }
-    const pending = models.find(model => !isFinal(model.execution.status));
-    return pending ? pending.execution.seq - 1 : this._lastSeq;
+    this._fetched = null;
+    this._requestMissing();
+    this._follow();
+  }
+
+  private _follow(): void {
+    if (this._isActive && !this.isDisposed) {
+      this._follower.choose(this.executions);
+    }
   }
 
   /** Read what is looked for, and others around it. */
   private async _seek(): Promise<void> {
-    if (this._sought === null || this._find(this._sought)) {
+    if (this._sought === null || this._known.find(this._sought)) {
       return;
     }
     const id = this._sought;
@@ -232,154 +245,119 @@ export class SessionModel implements ISessionModel {
       this._sought = null;
       throw error;
     });
-    const anew = this._executions.length === 0 || this._hasLater;
-    if (anew || this._firstSeq - seq > KEPT) {
-      await this._readAround(seq);
-    } else if (this._firstSeq > seq) {
-      await this._readBack(this._firstSeq - seq + PAGE / 2);
+    if (this.last === 0) {
+      await this._readNewest();
     }
-  }
-
-  /** Read so many before the first. */
-  private async _readBack(limit: number): Promise<void> {
-    const before = this._firstSeq;
-    const page = await this._api.listExecutions(this.id, { before, limit });
-    if (!this.isDisposed) {
-      this._kept = Math.max(this._kept, this._executions.length + limit);
-      this._merge(page.executions);
-    }
-  }
-
-  /** Show those around a number instead of the newest. */
-  private async _readAround(seq: number): Promise<void> {
-    const page = await this._api.listExecutions(this.id, {
-      after: Math.max(0, seq - 1 - PAGE / 2),
-      limit: PAGE
-    });
-    if (!this.isDisposed) {
-      this._drop(() => true);
-      this._hasLater = page.next_after !== null;
-      this._kept = KEPT;
-      this._merge(page.executions);
+    this._known.seek(seq);
+    const first = Math.max(1, seq - PAGE / 2);
+    await this._readRange({ first, last: first + PAGE - 1 });
+    if (!this._known.find(id)) {
+      // It is of another session.
+      this._sought = null;
     }
   }
 
   /** Tell that what was looked for is here, if it is. */
   private _tellRevealed(): boolean {
-    const model = this._sought === null ? null : this._find(this._sought);
+    const model = this._sought === null ? null : this._known.find(this._sought);
     if (!model || this.isDisposed) {
       return false;
     }
     this._sought = null;
     this._revealed.emit(model);
+    this._known.seek(null);
     return true;
   }
 
-  private _find(id: string): ExecutionModel | null {
-    return this._executions.find(each => each.execution.id === id) ?? null;
-  }
-
-  /** Read all after a number; false if that is too far behind. */
-  private async _readFrom(start: number): Promise<boolean> {
-    const shown = this._executions.filter(
-      ({ execution }) => execution.seq > start
-    );
-    const pages =
-      Math.ceil(shown.length / PAGE) + (this._hasLater ? 0 : PAGES_TO_CATCH_UP);
-    let after: number | null = start;
-    for (let page = 0; page < pages; page++) {
-      const list = await this._api.listExecutions(this.id, {
-        after,
-        limit: PAGE
-      });
-      this._merge(list.executions);
-      after = list.next_after;
-      if (after === null) {
-        this._hasLater = false;
-        return true;
-      }
-    }
-    // Those between the ones shown and the newest are left for later.
-    return this._hasLater;
+  private _list(
+    range: Omit<IExecutionRange, 'brief'>,
+    signal?: AbortSignal
+  ): Promise<IExecutionList> {
+    return this._api.listExecutions(this.id, { ...range, brief: true }, signal);
   }
 
   private async _readNewest(): Promise<void> {
-    const { executions } = await this._api.listExecutions(this.id, {
-      limit: PAGE
-    });
-    if (this.isDisposed) {
-      return;
+    const { executions } = await this._list({ limit: PAGE });
+    this._take(executions, (executions[0]?.seq ?? 1) - 1);
+  }
+
+  private async _readRange(
+    { first, last }: IRange,
+    signal?: AbortSignal
+  ): Promise<void> {
+    const after = first - 1;
+    const limit = last - after;
+    const list = await this._list({ after, limit }, signal);
+    this._take(list.executions, after, list.next_after === null ? last : 0);
+  }
+
+  /** Read again all that is shown, and forget the rest. */
+  private async _readView(): Promise<void> {
+    const { view, last } = this._known;
+    const shown = {
+      first: Math.max(1, (view?.first ?? last - PAGE + 1) - AHEAD),
+      last: Math.min(last, (view?.last ?? last) + AHEAD)
+    };
+    this._known.forgetOutside(shown);
+    for (let first = shown.first; first <= shown.last; first += PAGE) {
+      await this._readRange({
+        first,
+        last: Math.min(shown.last, first + PAGE - 1)
+      });
     }
-    const oldest = executions[0]?.seq ?? Infinity;
-    this._drop(model => model.execution.seq < oldest);
-    this._kept = KEPT;
-    this._merge(executions);
+  }
+
+  /** Read those that still change, and all that are new. */
+  private async _readOn(): Promise<void> {
+    const pending = this.executions.filter(
+      ({ execution }) => !isFinal(execution.status)
+    );
+    let after = Math.min(
+      this.last,
+      ...pending.map(({ execution }) => execution.seq - 1)
+    );
+    for (let page = 0; page < PAGES_TO_CATCH_UP; page++) {
+      const list = await this._list({ after, limit: PAGE });
+      this._take(list.executions, after);
+      if (list.next_after === null) {
+        return;
+      }
+      after = list.next_after;
+    }
+    // Those between are read when somebody looks at them.
+    for (const { execution } of pending) {
+      if (execution.seq > after) {
+        await this._readRange({ first: execution.seq, last: execution.seq });
+      }
+    }
+    await this._readNewest();
   }
 
   /** Read those that changed after they had finished, as displays may. */
   private async _readTouched(
     touched: ReadonlySet<string>,
-    after: number | null
+    last: number
   ): Promise<void> {
-    const models = this._executions.filter(
-      ({ execution }) =>
-        after !== null && execution.seq <= after && touched.has(execution.id)
+    const models = this.executions.filter(
+      ({ execution: { id, seq, status } }) =>
+        seq <= last && touched.has(id) && isFinal(status)
     );
     for (const model of models) {
-      const execution = await this._api.getExecution(model.execution.id);
-      if (!model.isDisposed) {
-        model.set(execution);
-      }
+      await model.refresh(this._api);
     }
   }
 
   /** Take executions as the server lists them. */
-  private _merge(executions: readonly IExecution[]): void {
-    if (this.isDisposed) {
-      return;
+  private _take(
+    executions: readonly IExecution[],
+    after: number,
+    until?: number
+  ): void {
+    if (!this.isDisposed) {
+      const followed = this._follower.current;
+      this._known.take(executions, after, until, followed);
+      this._emitChanged();
     }
-    const known = new Map(
-      this._executions.map(model => [model.execution.id, model])
-    );
-    for (const execution of executions) {
-      const model = known.get(execution.id);
-      if (model) {
-        this._update(model, execution);
-      } else {
-        this._executions.push(
-          new ExecutionModel(execution, each => this._finished.emit(each))
-        );
-      }
-    }
-    this._executions.sort((a, b) => a.execution.seq - b.execution.seq);
-    const surplus = this._executions.length - this._kept;
-    if (surplus > 0) {
-      const gone = new Set(this._executions.slice(0, surplus));
-      this._drop(model => gone.has(model));
-    }
-    this._emitChanged();
-  }
-
-  private _update(model: ExecutionModel, execution: IExecution): void {
-    if (isFinal(execution.status)) {
-      model.set(execution);
-    } else if (model === this._follower.current) {
-      model.setStatus(execution);
-    } else if (!isFinal(model.execution.status)) {
-      model.set(execution);
-    }
-  }
-
-  private _drop(gone: (model: ExecutionModel) => boolean): void {
-    const kept: ExecutionModel[] = [];
-    for (const model of this._executions) {
-      if (gone(model)) {
-        model.dispose();
-      } else {
-        kept.push(model);
-      }
-    }
-    this._executions = kept;
   }
 
   private _setState(state: LoadState): void {
@@ -393,19 +371,21 @@ export class SessionModel implements ISessionModel {
     }
   }
 
-  private _session: IAgentSession | null;
-  private _state: LoadState = { phase: 'loading' };
-  private _executions: ExecutionModel[] = [];
-  private _kept = KEPT;
-  private _hasLater = false;
+  private _abort: AbortController | null = null;
+  private readonly _events: SessionEvents;
+  /** What is being fetched since somebody looks at it. */
+  private _fetched: IRange | null = null;
   private _isActive = false;
-  private _loadingEarlier = false;
+  private readonly _known: KnownExecutions;
+  private readonly _loading: Coalescer;
+  private readonly _follower: Follower;
+  private _session: IAgentSession | null;
   /** The execution that is looked for. */
   private _sought: string | null = null;
+  private _state: LoadState = { phase: 'loading' };
   private _syncAll = false;
-  private _touched = new Set<string>();
-  private readonly _follower: Follower;
   private readonly _syncing: Coalescer;
+  private _touched = new Set<string>();
   private _changed = new Signal<this, void>(this);
   private _finished = new Signal<this, IExecution>(this);
   private _revealed = new Signal<this, ExecutionModel>(this);

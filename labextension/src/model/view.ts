@@ -22,7 +22,8 @@ interface IAnchor {
  *
  * Whatever comes or goes above what they see: it stays where it is, for as
  * long as JupyterLab takes to draw, unless they scroll meanwhile. A cell that
- * is active stays active when a change has moved it.
+ * is active stays active when a change has moved it, and when a cell with the
+ * keyboard goes, the keyboard stays in the notebook.
  */
 export class SteadyView {
   constructor(private readonly _notebook: Notebook) {}
@@ -31,6 +32,7 @@ export class SteadyView {
   hold(change: () => void): void {
     const { activeCell, mode } = this._notebook;
     const active = activeCell?.model.id;
+    const focused = this._hasFocus;
     if (performance.now() >= this._restsAt) {
       this._anchor ??= this._findAnchor();
     }
@@ -38,8 +40,15 @@ export class SteadyView {
       change();
     } finally {
       this._activate(active, mode);
+      if (focused && !this._hasFocus) {
+        this._notebook.activeCell?.node.focus({ preventScroll: true });
+      }
       this._settle();
     }
+  }
+
+  private get _hasFocus(): boolean {
+    return this._notebook.outerNode.contains(document.activeElement);
   }
 
   /** Make the cell active again that a change has taken the place of. */

@@ -5,7 +5,7 @@ import type {
 } from '@jupyterlab/application';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { AttachedSessions } from '../model/attached';
-import { IActivityModel, IAttachedSessions } from '../tokens';
+import { IActivityModel, IApprovalsModel, IAttachedSessions } from '../tokens';
 
 /** One model for all that shows agents in notebooks. */
 export const attachedPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
@@ -14,10 +14,12 @@ export const attachedPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
   autoStart: true,
   provides: IAttachedSessions,
   requires: [IActivityModel, INotebookTracker],
+  optional: [IApprovalsModel],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
-    notebooks: INotebookTracker
+    notebooks: INotebookTracker,
+    approvals: IApprovalsModel | null
   ): IAttachedSessions => {
     const { events } = app.serviceManager;
     const attached = new AttachedSessions(model.api, events.stream);
@@ -30,6 +32,7 @@ export const attachedPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
     });
     // An event may have been missed while another page was looked at.
     notebooks.currentChanged.connect(() => attached.refresh());
+    approvals?.reconnected.connect(() => attached.refresh());
     look();
     return attached;
   }

@@ -9,6 +9,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import {
   IActivityModel,
   IAttachedSessions,
+  IReviews,
   TRANSLATION_DOMAIN
 } from '../tokens';
 import { NotebookBadges } from '../widgets/badges';
@@ -21,17 +22,19 @@ export const badgesPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Shows in notebooks which cells agents ran, and how that went.',
   autoStart: true,
   requires: [IActivityModel, IAttachedSessions, INotebookTracker],
-  optional: [ITranslator],
+  optional: [ITranslator, IReviews],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
     attached: IAttachedSessions,
     notebooks: INotebookTracker,
-    translator: ITranslator | null
+    translator: ITranslator | null,
+    reviews: IReviews | null
   ): void => {
     const { commands } = app;
     const options = {
       attached,
+      reviews,
       clock: new Clock(() => Date.now() + model.api.clockOffset),
       trans: (translator ?? nullTranslator).load(TRANSLATION_DOMAIN),
       execute: commands.execute.bind(commands),

@@ -11,20 +11,8 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { downloadIcon, launchIcon } from '@jupyterlab/ui-components';
 import { freeName, notebookName } from '../model/notebook';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
+import { download } from '../widgets/download';
 import { sessionArgs, sessionCommand, watchSelected } from './selected';
-
-/** Milliseconds that a browser may take to begin a download. */
-const DOWNLOAD_GRACE = 60_000;
-
-/** Give a file to the browser to keep. */
-function download(file: Blob, name: string): void {
-  const url = URL.createObjectURL(file);
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  window.setTimeout(() => URL.revokeObjectURL(url), DOWNLOAD_GRACE);
-}
 
 /** Save a session's export under a free name and give its path. */
 async function saveNotebook(

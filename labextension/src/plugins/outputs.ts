@@ -3,83 +3,14 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
-import { checkIcon, closeIcon } from '@jupyterlab/ui-components';
-import type { CommandRegistry } from '@lumino/commands';
-import type {
-  ReadonlyJSONObject,
-  ReadonlyPartialJSONObject
-} from '@lumino/coreutils';
+import { checkIcon, closeIcon, undoIcon } from '@jupyterlab/ui-components';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
-import type { IAgentExecApi } from '../tokens';
-import { plainName } from '../widgets/notebookwording';
-import { reporter } from './report';
-import { sessionArgs, sessionCommand, watchSelected } from './selected';
+import { decision, sessionDecision } from './decisions';
+import { watchSelected } from './selected';
 
-/** The arguments of a decision about one execution. */
-function executionArgs(trans: TranslationBundle): ReadonlyJSONObject {
-  return {
-    type: 'object',
-    properties: {
-      execution_id: {
-        type: 'string',
-        description: trans.__('The id of the execution')
-      },
-      cell_id: {
-        type: 'string',
-        description: trans.__('The id of the cell that was looked at')
-      }
-    },
-    required: ['execution_id']
-  };
-}
-
-/** Where an execution's cell is, if it is another than the one looked at. */
-async function originalOf(
-  api: IAgentExecApi,
-  executionId: string,
-  cellId: string
-): Promise<string | null> {
-  const { document } = await api.getExecution(executionId);
-  return document?.cell_id && document.cell_id !== cellId
-    ? document.path
-    : null;
-}
-
-type Args = ReadonlyPartialJSONObject;
-
-/** A command that decides about an execution's outputs in their notebook. */
-function decision(
-  api: IAgentExecApi,
-  trans: TranslationBundle,
-  decide: (id: string) => Promise<unknown>
-): Pick<CommandRegistry.ICommandOptions, 'describedBy' | 'execute'> {
-  const report = reporter(trans);
-  const execute = async ({ cell_id, execution_id }: Args) => {
-    const id = String(execution_id);
-    const original =
-      typeof cell_id === 'string' ? await originalOf(api, id, cell_id) : null;
-    if (original === null) {
-      await decide(id);
-    } else {
-      Notification.warning(
-        trans.__(
-          'This cell is a copy. Decide about its outputs where the agent ran it: %1',
-          plainName(original)
-        ),
-        { autoClose: 8000 }
-      );
-    }
-  };
-  return {
-    describedBy: { args: executionArgs(trans) },
-    execute: args => execute(args).catch(report)
-  };
-}
-
-/** The commands that accept and discard outputs. */
+/** The commands that accept and discard outputs, and take that back. */
 export const outputsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:outputs',
   description:
@@ -96,13 +27,18 @@ export const outputsPlugin: JupyterFrontEndPlugin<void> = {
     const { commands } = app;
     const { api } = model;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
+    const undo = (id: string) => api.restoreOutputs(id);
     commands.addCommand(CommandIDs.acceptOutputs, {
       label: trans.__('Accept Outputs'),
       caption: trans.__(
         'Bring the original outputs into the notebook and trust them'
       ),
       icon: checkIcon,
-      ...decision(api, trans, id => api.acceptOutputs(id))
+      ...decision(api, trans, {
+        decide: id => api.acceptOutputs(id),
+        undo,
+        said: trans.__('Outputs accepted')
+      })
     });
     commands.addCommand(CommandIDs.discardOutputs, {
       label: trans.__('Discard Outputs'),
@@ -110,22 +46,61 @@ export const outputsPlugin: JupyterFrontEndPlugin<void> = {
         'Take the outputs out of the notebook; the history keeps them'
       ),
       icon: closeIcon,
-      ...decision(api, trans, id => api.discardOutputs(id))
+      ...decision(api, trans, {
+        decide: id => api.discardOutputs(id),
+        undo,
+        said: trans.__('Outputs discarded')
+      })
     });
-    const command = CommandIDs.acceptAllOutputs;
-    commands.addCommand(command, {
-      ...sessionCommand(model, trans)(
-        id => api.acceptAllOutputs(id),
-        () => model.selected?.session?.target.kind === 'notebook'
+    commands.addCommand(CommandIDs.restoreOutputs, {
+      label: trans.__('Take Back the Decision About Outputs'),
+      caption: trans.__(
+        'Let the outputs in the notebook be as they were before the last decision'
       ),
+      icon: undoIcon,
+      ...decision(api, trans, { decide: undo, undo: null, said: '' })
+    });
+    commands.addCommand(CommandIDs.acceptAllOutputs, {
       label: trans.__('Accept All Outputs From This Agent Session'),
       caption: trans.__(
         'Bring all outputs of the chosen agent session that are held back into its notebook'
       ),
       icon: checkIcon,
-      describedBy: { args: sessionArgs(trans) }
+      ...sessionDecision(model, trans, {
+        decide: id => api.acceptAllOutputs(id),
+        undo,
+        said: cells =>
+          trans._n(
+            'Outputs of %1 cell accepted',
+            'Outputs of %1 cells accepted',
+            cells
+          ),
+        nothing: trans.__('No outputs are held back')
+      })
     });
-    watchSelected(model, () => commands.notifyCommandChanged(command));
-    palette?.addItem({ command, category: trans.__('Agents') });
+    commands.addCommand(CommandIDs.discardAllOutputs, {
+      label: trans.__('Discard All Outputs From This Agent Session'),
+      caption: trans.__(
+        'Take all outputs of the chosen agent session that nobody has decided on out of its notebook'
+      ),
+      icon: closeIcon,
+      ...sessionDecision(model, trans, {
+        decide: id => api.discardAllOutputs(id),
+        undo,
+        said: cells =>
+          trans._n(
+            'Outputs of %1 cell discarded',
+            'Outputs of %1 cells discarded',
+            cells
+          ),
+        nothing: trans.__('No outputs are there to be discarded')
+      })
+    });
+    const all = [CommandIDs.acceptAllOutputs, CommandIDs.discardAllOutputs];
+    watchSelected(model, () =>
+      all.forEach(id => commands.notifyCommandChanged(id))
+    );
+    const category = trans.__('Agents');
+    all.forEach(command => palette?.addItem({ command, category }));
   }
 };

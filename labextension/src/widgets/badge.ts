@@ -1,16 +1,21 @@
 /** Whose a notebook's cell is, and how its execution went: one quiet line. */
 import type { CodeCell } from '@jupyterlab/cells';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { editIcon } from '@jupyterlab/ui-components';
+import { checkIcon, editIcon } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { isEdited, isRunAgain } from '../model/cellrecord';
 import { Coalescer } from '../model/coalescer';
 import { isFinal } from '../tokens';
-import type { Execute, IAttachedSessions, ICellRecord } from '../tokens';
+import type {
+  Execute,
+  IAttachedSessions,
+  ICellRecord,
+  IReviews
+} from '../tokens';
 import { BadgeActions } from './badgeactions';
 import type { Clock } from './clock';
-import { statusIcons, unknownIcon } from './icons';
+import { commentIcon, flagIcon, statusIcons, unknownIcon } from './icons';
 import type { OpenMenu } from './menu';
 import {
   cellDuration,
@@ -20,6 +25,7 @@ import {
   plainName,
   waitingText
 } from './notebookwording';
+import { commentText, reviewText } from './reviewwording';
 import { agentText, momentText, statusWord } from './wording';
 
 /** Milliseconds between two looks at a source that is being edited. */
@@ -52,6 +58,8 @@ export class Badge extends Widget {
     layout.addWidget(this._actions);
     this._looking = new Coalescer(async () => this._look(), REST);
     _cell.model.sharedModel.changed.connect(this._onCellChanged, this);
+    _cell.model.outputs.changed.connect(this._onOutputsChanged, this);
+    _options.reviews?.changed.connect(this._renderReview, this);
     this.render();
   }
 
@@ -73,6 +81,7 @@ export class Badge extends Widget {
       return;
     }
     this._options.clock.set(this, false);
+    this._options.reviews?.changed.disconnect(this._renderReview, this);
     this._looking.dispose();
     super.dispose();
   }
@@ -80,7 +89,8 @@ export class Badge extends Widget {
   /** Show all anew. */
   render(): void {
     const { trans, clock } = this._options;
-    const { accepted_at, agent, username } = this._record;
+    const { accepted_at, agent, outputs, username } = this._record;
+    this.node.dataset.outputs = outputs ?? '';
     this._renderStatus();
     const name = plainName(agentText(agent));
     this._agent.textContent = ownerText(this._record, trans);
@@ -124,6 +134,11 @@ export class Badge extends Widget {
 
   protected override onBeforeDetach(msg: Message): void {
     this._options.clock.set(this, false);
+    const notebook = this._cell.parent;
+    if (notebook && this.node.contains(document.activeElement)) {
+      // Where the keyboard was goes away with the cell.
+      requestAnimationFrame(() => notebook.isDisposed || notebook.activate());
+    }
     super.onBeforeDetach(msg);
   }
 
@@ -144,7 +159,7 @@ export class Badge extends Widget {
   }
 
   /** Show what became of the outputs; a person's own are not ours to tell. */
-  private _renderOutputs(runAgain: boolean): void {
+  private _renderOutputs(edited: boolean, runAgain: boolean): void {
     const { trans } = this._options;
     const { held, outputs } = this._record;
     this._held.hidden = runAgain || outputs === 'inert';
@@ -155,8 +170,30 @@ export class Badge extends Widget {
       discarded: trans.__('Outputs discarded')
     }[outputs];
     this._held.title = this._held.textContent;
-    const hasOutputs = this._cell.model.outputs.length > 0;
-    this._actions.render(this._record, { hasOutputs, runAgain });
+    const hasOutputs = (this._hadOutputs = this._hasOutputs);
+    this._actions.render(this._record, { edited, hasOutputs, runAgain });
+  }
+
+  /** Show what people think of the execution. */
+  private _renderReview(): void {
+    const { reviews, trans } = this._options;
+    reviews?.look(this._record);
+    const review = reviews?.get(this._record.execution_id) ?? null;
+    this._review.hidden = review === null;
+    this._review.dataset.verdict = review?.verdict ?? '';
+    const text = review ? reviewText(review, trans) : '';
+    const comment = review && commentText(review);
+    this._review.title = [text, comment].filter(Boolean).join('\n');
+    this._reviewWord.textContent = text;
+    this._reviewIcon.replaceChildren();
+    const icon =
+      review?.verdict === 'approved'
+        ? checkIcon
+        : review?.verdict === 'flagged'
+          ? flagIcon
+          : commentIcon;
+    icon.element({ container: this._reviewIcon });
+    this._renderLabel();
   }
 
   /** Whether it waited or ran, and the server knows nothing of that now. */
@@ -177,6 +214,21 @@ export class Badge extends Widget {
     }
   }
 
+  /**
+   * Look again when the first outputs come, or the last go.
+   *
+   * The model tells of all; the shared model not of those that came through it.
+   */
+  private _onOutputsChanged(): void {
+    if (this._hasOutputs !== this._hadOutputs) {
+      this._looking.request();
+    }
+  }
+
+  private get _hasOutputs(): boolean {
+    return this._cell.model.outputs.length > 0;
+  }
+
   /** Look whether the source is still the one that ran, and ran last. */
   private _look(): void {
     if (this._cell.isDisposed) {
@@ -186,16 +238,24 @@ export class Badge extends Widget {
     const { executionCount, sharedModel } = this._cell.model;
     const edited = isEdited(this._record, sharedModel.getSource());
     const runAgain = isRunAgain(this._record, executionCount);
-    this._renderOutputs(runAgain);
+    this._renderOutputs(edited, runAgain);
     const changed = changedText(this._record, edited, runAgain, trans);
     this._edited.hidden = changed === '';
     this._editedWord.textContent = changed;
+    this._renderReview();
+  }
+
+  private _renderLabel(): void {
     const parts = [
-      trans.__('Agent %1', ownerText(this._record, trans)),
+      this._options.trans.__(
+        'Agent %1',
+        ownerText(this._record, this._options.trans)
+      ),
       this._word.textContent,
       this._time.textContent,
-      changed,
-      this._held.hidden ? '' : this._held.textContent
+      this._editedWord.textContent,
+      this._held.hidden ? '' : this._held.textContent,
+      this._reviewWord.textContent
     ];
     this.node.setAttribute('aria-label', parts.filter(Boolean).join(', '));
   }
@@ -211,13 +271,16 @@ export class Badge extends Widget {
     pen.className = 'jp-AgentExec-icon';
     editIcon.element({ container: pen });
     this._edited.append(pen, this._editedWord);
+    this._reviewIcon.className = 'jp-AgentExec-icon';
+    this._review.append(this._reviewIcon, this._reviewWord);
     line.node.append(
       status,
       this._duration,
       this._agent,
       this._time,
       this._edited,
-      this._held
+      this._held,
+      this._review
     );
     this.node.addEventListener('keydown', event => {
       // Escape leads back to the cell.
@@ -234,9 +297,13 @@ export class Badge extends Widget {
   private readonly _duration = element('span', 'duration');
   private readonly _edited = element('span', 'edited');
   private readonly _editedWord = document.createElement('span');
+  private _hadOutputs = false;
   private readonly _held = element('span', 'held');
   private readonly _icon = document.createElement('span');
   private readonly _looking: Coalescer;
+  private readonly _review = element('span', 'review');
+  private readonly _reviewIcon = document.createElement('span');
+  private readonly _reviewWord = document.createElement('span');
   private readonly _time = element('time', 'time');
   private readonly _word = document.createElement('span');
 }
@@ -260,5 +327,7 @@ export namespace Badge {
     trans: TranslationBundle;
     execute: Execute;
     openMenu: OpenMenu;
+    /** Null where nobody tells of reviews. */
+    reviews: IReviews | null;
   }
 }

@@ -4,7 +4,7 @@ import type { LabIcon } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs, isFinal } from '../tokens';
-import type { Execute, ICellRecord } from '../tokens';
+import type { Execute, ICellRecord, IReviews, Verdict } from '../tokens';
 import { activityIcon } from './icons';
 import type { MenuItem, OpenMenu } from './menu';
 
@@ -48,11 +48,14 @@ export class BadgeActions extends Widget {
   /** Offer what makes sense for a record; nothing for a person's outputs. */
   render(
     record: ICellRecord,
-    { hasOutputs, runAgain }: { hasOutputs: boolean; runAgain: boolean }
+    { edited, hasOutputs, runAgain }: BadgeActions.IState
   ): void {
     this._record = record;
     const { outputs, status } = record;
     const decidable = isFinal(status) && !runAgain;
+    this._isDecided =
+      decidable && (outputs === 'accepted' || outputs === 'discarded');
+    this._isLeft = decidable && !edited;
     this._accept.hidden =
       !decidable || (outputs !== 'held' && outputs !== 'discarded');
     this._discard.hidden = !decidable || outputs === 'discarded' || !hasOutputs;
@@ -61,18 +64,57 @@ export class BadgeActions extends Widget {
   }
 
   private _menuItems(): MenuItem[] {
+    const args = this._args();
     const outputs: MenuItem[] = [
-      { command: CommandIDs.acceptOutputs, args: this._args() },
-      { command: CommandIDs.discardOutputs, args: this._args() }
+      { command: CommandIDs.acceptOutputs, args },
+      { command: CommandIDs.discardOutputs, args }
     ];
     return [
-      { command: CommandIDs.openPanel, args: this._args() },
-      { command: CommandIDs.openText, args: this._args() },
+      { command: CommandIDs.openPanel, args },
+      { command: CommandIDs.openText, args },
       null,
       ...outputs.filter((_, at) => ![this._accept, this._discard][at].hidden),
-      { command: CommandIDs.acceptAllOutputs, args: this._args() },
+      ...(this._isDecided
+        ? [{ command: CommandIDs.restoreOutputs, args }]
+        : []),
+      { command: CommandIDs.acceptAllOutputs, args },
+      { command: CommandIDs.discardAllOutputs, args },
       null,
-      { command: CommandIDs.interrupt, args: this._args() }
+      ...(this._isLeft ? [{ command: CommandIDs.discardCell, args }] : []),
+      { command: CommandIDs.discardAllCells, args },
+      ...this._reviewItems(),
+      null,
+      { command: CommandIDs.interrupt, args }
+    ];
+  }
+
+  /** Verdicts that were not given, and a way back from the one that was. */
+  private _reviewItems(): MenuItem[] {
+    const { reviews, trans } = this._options;
+    const { execution_id = '', status = 'queued' } = this._record ?? {};
+    if (!isFinal(status)) {
+      return [];
+    }
+    const review = reviews?.get(execution_id) ?? null;
+    const own = review?.whole_session ? null : review;
+    const item = (verdict: Verdict | null, label: string): MenuItem => ({
+      command: CommandIDs.review,
+      args: { execution_id, verdict, label }
+    });
+    const comment = {
+      command: CommandIDs.comment,
+      args: { execution_id, label: trans.__('Comment…') }
+    };
+    return [
+      null,
+      ...(own?.verdict === 'approved'
+        ? []
+        : [item('approved', trans.__('Approve'))]),
+      ...(own?.verdict === 'flagged'
+        ? []
+        : [item('flagged', trans.__('Flag'))]),
+      ...(own?.verdict ? [item(null, trans.__('Take Back the Verdict'))] : []),
+      comment
     ];
   }
 
@@ -120,6 +162,8 @@ export class BadgeActions extends Widget {
   private readonly _accept: HTMLButtonElement;
   private readonly _buttons: HTMLButtonElement[] = [];
   private readonly _discard: HTMLButtonElement;
+  private _isDecided = false;
+  private _isLeft = false;
   private _record: ICellRecord | null = null;
 }
 
@@ -131,5 +175,14 @@ export namespace BadgeActions {
     trans: TranslationBundle;
     execute: Execute;
     openMenu: OpenMenu;
+    /** Null where nobody tells of reviews. */
+    reviews: IReviews | null;
+  }
+
+  /** How a cell is, beside its record. */
+  export interface IState {
+    edited: boolean;
+    hasOutputs: boolean;
+    runAgain: boolean;
   }
 }

@@ -3,29 +3,66 @@ import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Panel, Widget } from '@lumino/widgets';
 import { isFinal } from '../tokens';
-import type { Execute, IExecutionModel } from '../tokens';
-import { cellName } from './wording';
+import type {
+  Execute,
+  IAgentExecApi,
+  IExecutionModel,
+  IJournalEvent,
+  ISessionModel
+} from '../tokens';
 import { CellHeader } from './cellheader';
+import { ChangesWidget } from './changes';
+import { EventLines } from './eventlines';
 import type { Highlight } from './highlight';
+import { InputView } from './inputview';
 import { OutputsWidget } from './outputs';
+import { cellName } from './wording';
 
 /** Lines above which a source is folded. */
 const FOLDED_LINES = 24;
 
-/** A cell: what ran, how it went, what came out. */
+/** Makes a part of a cell; the part follows the model, and may be hidden. */
+export type CellPart = (model: IExecutionModel) => Widget;
+
+/** Makes something that stands below a session's facts. */
+export type SessionPart = (model: ISessionModel) => Widget;
+
+/** What others add to a session and its cells. */
+export interface ICellParts {
+  /** At the head of the session, below what is known of it. */
+  session: readonly SessionPart[];
+  /** At the end of a cell's header: buttons. */
+  actions: readonly CellPart[];
+  /** Between the header and the source. */
+  above: readonly CellPart[];
+  /** After the outputs. */
+  below: readonly CellPart[];
+}
+
+/** A cell: what ran, how it went, what came out, and what came after it. */
 export class CellWidget extends Panel {
   constructor(private readonly _options: CellWidget.IOptions) {
     super();
     const { model, trans } = _options;
     this.addClass('jp-AgentExecCell');
-    this._header = new CellHeader(trans, _options.execute);
+    const { above, actions, below } = _options.parts;
+    this._header = new CellHeader(
+      trans,
+      _options.execute,
+      actions.map(createPart => createPart(model))
+    );
     const outputs = new OutputsWidget(_options);
     this.addWidget(this._header);
-    this.addWidget(this._createSource());
+    this._addParts(above);
+    this._source.addClass('jp-AgentExecSource');
+    this.addWidget(this._source);
     this.addWidget(outputs);
+    this.addWidget(new InputView(_options));
+    this.addWidget(new ChangesWidget(model, trans, _options.areChangesOpen()));
+    this._addParts(below);
+    this._events = new EventLines(trans);
+    this.addWidget(this._events);
     this.node.setAttribute('role', 'article');
-    this.node.setAttribute('aria-posinset', String(model.execution.seq));
-    this.node.tabIndex = -1;
     model.changed.connect(this._onChanged, this);
     this._render();
   }
@@ -33,6 +70,11 @@ export class CellWidget extends Panel {
   /** What is shown. */
   get model(): IExecutionModel {
     return this._options.model;
+  }
+
+  /** Its number in the session. */
+  get seq(): number {
+    return this.model.execution.seq;
   }
 
   override dispose(): void {
@@ -49,6 +91,11 @@ export class CellWidget extends Panel {
     }
   }
 
+  /** Show what happened between this cell and the next. */
+  setEvents(events: readonly IJournalEvent[]): void {
+    this._events.setEvents(events);
+  }
+
   private _onChanged(_: IExecutionModel, what: 'status' | 'outputs'): void {
     if (what === 'status') {
       this._render();
@@ -62,25 +109,34 @@ export class CellWidget extends Panel {
     this.node.dataset.status = execution.status;
     this.node.setAttribute('aria-busy', String(execution.status === 'running'));
     this._header.render(execution, this._options.now());
+    if (execution.source !== this._shown) {
+      this._renderSource();
+    }
   }
 
-  private _createSource(): Widget {
+  private _addParts(parts: readonly CellPart[]): void {
+    parts.forEach(createPart => this.addWidget(createPart(this.model)));
+  }
+
+  /** Show the source; a person may change it while it asks for approval. */
+  private _renderSource(): void {
     const { model, trans, highlight } = this._options;
     const { source, kernel } = model.execution;
-    const widget = new Widget();
-    widget.addClass('jp-AgentExecSource');
+    this._shown = source;
     const pre = document.createElement('pre');
     pre.textContent = source;
-    widget.node.append(pre);
+    this._source.node.replaceChildren(pre);
     void highlight(source, kernel?.name ?? this._options.kernelName, pre);
     const lines = source.split('\n').length;
     if (lines > FOLDED_LINES) {
-      widget.node.append(createFold(pre, lines, trans));
+      this._source.node.append(createFold(pre, lines, trans));
     }
-    return widget;
   }
 
+  private readonly _events: EventLines;
   private readonly _header: CellHeader;
+  private _shown: string | null = null;
+  private readonly _source = new Widget();
 }
 
 /** A button that folds and unfolds a long source. */
@@ -111,13 +167,19 @@ export namespace CellWidget {
   /** What it is made of. */
   export interface IOptions {
     model: IExecutionModel;
+    api: IAgentExecApi;
     /** The kernel whose language the source has, if it did not run yet. */
     kernelName: string | null;
     rendermime: IRenderMimeRegistry;
     trans: TranslationBundle;
     execute: Execute;
     highlight: Highlight;
+    parts: ICellParts;
     /** The server's time, in milliseconds. */
     now: () => number;
+    /** Whether what an execution changed is shown at first. */
+    areChangesOpen: () => boolean;
+    /** Tells a person that something they asked for failed. */
+    onError: (error: unknown) => void;
   }
 }

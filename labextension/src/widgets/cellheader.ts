@@ -1,8 +1,9 @@
 /** What is known of an execution besides its source and outputs. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { Widget } from '@lumino/widgets';
+import { Panel, Widget } from '@lumino/widgets';
 import { CommandIDs, isFinal } from '../tokens';
 import type { Execute, IExecution } from '../tokens';
+import { element } from './elements';
 import { statusIcons } from './icons';
 import { documentText, waitingText } from './notebookwording';
 import {
@@ -10,14 +11,21 @@ import {
   durationText,
   executionNotes,
   momentText,
+  plainName,
   statusWord
 } from './wording';
 
 /** A line with number, status, duration, agent and time, and notes below. */
-export class CellHeader extends Widget {
+export class CellHeader extends Panel {
+  /**
+   * @param _trans - Translates what is said.
+   * @param _execute - Runs commands.
+   * @param actions - Buttons at the end of the line.
+   */
   constructor(
     private readonly _trans: TranslationBundle,
-    private readonly _execute: Execute
+    private readonly _execute: Execute,
+    actions: readonly Widget[]
   ) {
     super();
     this.addClass('jp-AgentExecCell-header');
@@ -29,16 +37,16 @@ export class CellHeader extends Widget {
     this._agent.className = 'jp-AgentExecCell-agent';
     this._time.className = 'jp-AgentExecCell-time';
     this._notes.className = 'jp-AgentExecCell-notes';
-    const line = document.createElement('div');
-    line.className = 'jp-AgentExecCell-line';
-    line.append(
-      this._prompt,
-      this._status,
-      this._duration,
-      this._agent,
-      this._time
-    );
-    this.node.append(line, this._notes);
+    const facts = new Widget();
+    facts.addClass('jp-AgentExecCell-facts');
+    const by = element('span', 'jp-AgentExecCell-by');
+    by.append(this._agent, this._time);
+    facts.node.append(this._prompt, this._status, this._duration, by);
+    const line = new Panel();
+    line.addClass('jp-AgentExecCell-line');
+    [facts, ...actions].forEach(widget => line.addWidget(widget));
+    this.addWidget(line);
+    this.addWidget(new Widget({ node: this._notes }));
   }
 
   /** Show an execution. */
@@ -52,7 +60,7 @@ export class CellHeader extends Widget {
       this._icon.replaceChildren();
       statusIcons[status]?.element({ container: this._icon });
     }
-    this._agent.textContent = execution.agent.name;
+    this._agent.textContent = plainName(execution.agent.name);
     this._agent.title = agentText(execution.agent);
     this._time.dateTime = accepted_at;
     this._time.textContent = momentText(accepted_at, now);
@@ -89,7 +97,7 @@ export class CellHeader extends Widget {
     button.type = 'button';
     button.className = 'jp-AgentExec-link';
     button.textContent = this._trans.__('Go to the cell');
-    button.title = `${path}\n${text}`;
+    button.title = `${plainName(path)}\n${text}`;
     button.addEventListener('click', () => {
       const args = { path, cell_id, execution_id: id };
       void this._execute(CommandIDs.goToCell, args);

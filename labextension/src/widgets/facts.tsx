@@ -7,6 +7,7 @@ import { CommandIDs } from '../tokens';
 import type { Execute, ISessionModel } from '../tokens';
 import { ErrorMessage, Message } from './message';
 import { plainName, recordPeopleText } from './notebookwording';
+import { accessText } from './tokenwording';
 import {
   agentText,
   closeReason,
@@ -16,7 +17,7 @@ import {
   sessionWord
 } from './wording';
 
-/** Title, agent, kernel; errors; a way to earlier cells. */
+/** Title, agent, kernel; errors. */
 export class SessionFacts extends ReactWidget {
   constructor(
     private readonly _model: ISessionModel,
@@ -46,8 +47,7 @@ export class SessionFacts extends ReactWidget {
 export class SessionEnd extends ReactWidget {
   constructor(
     private readonly _model: ISessionModel,
-    private readonly _trans: TranslationBundle,
-    private readonly _onError: (error: unknown) => void
+    private readonly _trans: TranslationBundle
   ) {
     super();
     this.addClass('jp-AgentExecEnd');
@@ -55,13 +55,10 @@ export class SessionEnd extends ReactWidget {
 
   protected render(): JSX.Element {
     const model = this._model;
-    const props = { model, trans: this._trans, onError: this._onError };
     return (
       <UseSignal signal={model.changed}>
         {() =>
-          model.hasLater ? (
-            <Later {...props} />
-          ) : model.session?.status === 'closed' ? (
+          model.session?.status === 'closed' ? (
             <div className="jp-AgentExecEnd-closed">
               {closeReason(model.session.close_reason, this._trans)}
             </div>
@@ -72,32 +69,9 @@ export class SessionEnd extends ReactWidget {
   }
 }
 
-/** Ways from cells in the middle of a session to its end. */
-function Later({ model, trans, onError }: IStateProps): JSX.Element {
-  return (
-    <div className="jp-AgentExecEnd-later">
-      <button
-        type="button"
-        className="jp-AgentExec-link"
-        onClick={() => void model.loadLater().catch(onError)}
-      >
-        {trans.__('Show later cells')}
-      </button>
-      <button
-        type="button"
-        className="jp-AgentExec-link"
-        onClick={() => model.showNewest()}
-      >
-        {trans.__('Show the newest cells')}
-      </button>
-    </div>
-  );
-}
-
 interface IStateProps {
   model: ISessionModel;
   trans: TranslationBundle;
-  onError: (error: unknown) => void;
 }
 
 interface IProps extends IStateProps {
@@ -143,16 +117,17 @@ function Description(props: IProps): JSX.Element | null {
   const kernel = session.kernel?.name ?? session.target.kernel_name;
   const facts = [
     agentText(session.agent),
-    kernel,
+    kernel && plainName(kernel),
     sessionWord(session, trans),
     trans.__('since %1', momentText(session.opened_at, Date.now()))
   ].filter(Boolean);
   return (
     <div className="jp-AgentExecFacts-description">
       <h4>{sessionTitle(session, trans)}</h4>
-      <div title={trans.__('On behalf of %1', session.username)}>
+      <div title={trans.__('On behalf of %1', plainName(session.username))}>
         {facts.join(' · ')}
       </div>
+      <div>{accessText(session, trans)}</div>
       <Place {...props} />
     </div>
   );
@@ -162,12 +137,8 @@ function isUnreachable(error: unknown): boolean {
   return error instanceof ApiError && error.failure === 'unreachable';
 }
 
-function CellsState({
-  model,
-  trans,
-  onError
-}: IStateProps): JSX.Element | null {
-  const { state, executions, hasEarlier, loadingEarlier } = model;
+function CellsState({ model, trans }: IStateProps): JSX.Element | null {
+  const { executions, state } = model;
   if (state.phase === 'error') {
     if (executions.length > 0 && isUnreachable(state.error)) {
       // The list of sessions says so, and the cells can still be read.
@@ -181,27 +152,13 @@ function CellsState({
       />
     );
   }
-  if (executions.length === 0) {
-    return (
-      <Message
-        title={
-          state.phase === 'loading'
-            ? trans.__('Loading cells…')
-            : trans.__('Nothing has run in this session yet')
-        }
-      />
-    );
-  }
-  return hasEarlier ? (
-    <button
-      type="button"
-      className="jp-AgentExec-link"
-      disabled={loadingEarlier}
-      onClick={() => void model.loadEarlier().catch(onError)}
-    >
-      {loadingEarlier
-        ? trans.__('Loading earlier cells…')
-        : trans.__('Show earlier cells')}
-    </button>
+  return executions.length === 0 ? (
+    <Message
+      title={
+        state.phase === 'loading'
+          ? trans.__('Loading cells…')
+          : trans.__('No agent has run anything in this session yet')
+      }
+    />
   ) : null;
 }

@@ -1,84 +1,73 @@
 /** A list of cells that one can walk through and that follows its end. */
 import { Panel } from '@lumino/widgets';
 import type { Message } from '@lumino/messaging';
-import type { IExecutionModel } from '../tokens';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { IExecutionModel, ISessionModel } from '../tokens';
 import { CellWidget } from './cell';
+import { Heights } from './heights';
+import { leaveFeed } from './leavefeed';
+import { Placeholder } from './placeholder';
 
 /** Pixels from the end within which a reader counts as being at the end. */
 const NEAR_END = 48;
 
+/** Milliseconds spent on making cells before the page may draw. */
+const BUDGET = 8;
+
+type Row = CellWidget | Placeholder;
+
 /**
  * The cells of a session, in the order in which they ran.
  *
- * The keys of the ARIA feed pattern move between cells. While the reader is at
- * the end, it stays in view as cells and outputs come.
+ * Only those near what can be seen are drawn. The keys of the ARIA feed
+ * pattern move between cells. While the reader is at the end, it stays in view
+ * as cells and outputs come; else what is read stays where it is.
  */
 export class CellFeed extends Panel {
   /**
    * @param _scroller - The element that scrolls.
+   * @param _session - The session.
    * @param _createCell - Makes the cell for an execution.
+   * @param _trans - Translates what is said.
    */
   constructor(
     private readonly _scroller: HTMLElement,
-    private readonly _createCell: (model: IExecutionModel) => CellWidget
+    private readonly _session: ISessionModel,
+    private readonly _createCell: (model: IExecutionModel) => CellWidget,
+    private readonly _trans: TranslationBundle
   ) {
     super();
     this.addClass('jp-AgentExecFeed');
-    this.node.setAttribute('role', 'feed');
-    this._observer = new ResizeObserver(() => this._keepEnd());
+    this._observer = new ResizeObserver(entries => this._onResize(entries));
+    _session.changed.connect(this._render, this);
   }
 
   override dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this._session.changed.disconnect(this._render, this);
     this._observer.disconnect();
+    cancelAnimationFrame(this._frame);
     super.dispose();
   }
 
-  /** The cells, in order. */
+  /** The cells that are drawn, in order. */
   get cells(): readonly CellWidget[] {
-    return this.widgets as CellWidget[];
-  }
-
-  /** Show these executions; a cell that is shown already is kept. */
-  setModels(models: readonly IExecutionModel[], total: number): void {
-    const wanted = new Set(models);
-    for (const cell of this.cells.slice()) {
-      if (!wanted.has(cell.model)) {
-        cell.dispose();
-      }
-    }
-    models.forEach((model, index) => {
-      if (this.cells[index]?.model !== model) {
-        this.insertWidget(index, this._createCell(model));
-      }
-      this.cells[index].node.setAttribute('aria-setsize', String(total));
-    });
-    this._keepTabStop();
-  }
-
-  /** Show the end, and follow it again. */
-  goToEnd(): void {
-    this._atEnd = true;
-    this._keepEnd();
+    return this._rows.filter(row => row instanceof CellWidget);
   }
 
   /** Lead the eye and the keyboard to a cell. */
-  reveal(model: IExecutionModel): void {
-    const cell = this.cells.find(each => each.model === model);
-    if (!cell) {
-      return;
-    }
-    this._atEnd = false;
-    this.cells.forEach(each =>
-      each.toggleClass('jp-mod-revealed', each === cell)
-    );
-    cell.node.scrollIntoView({ block: 'center' });
-    cell.node.focus({ preventScroll: true });
+  reveal(seq: number): void {
+    this._revealed = seq;
+    this._sought = seq;
+    this._render();
   }
 
   handleEvent(event: Event): void {
     switch (event.type) {
       case 'scroll':
-        this._onScroll();
+        this._render();
         break;
       case 'keydown':
         this._onKeyDown(event as KeyboardEvent);
@@ -94,8 +83,10 @@ export class CellFeed extends Panel {
     this._scroller.addEventListener('scroll', this, { passive: true });
     this.node.addEventListener('keydown', this);
     this.node.addEventListener('focusin', this);
-    this._observer.observe(this.node);
     this._observer.observe(this._scroller);
+    // What stands above may grow.
+    this._observer.observe(this.node.parentElement ?? this.node);
+    this._render();
   }
 
   protected override onBeforeDetach(msg: Message): void {
@@ -106,63 +97,309 @@ export class CellFeed extends Panel {
     super.onBeforeDetach(msg);
   }
 
-  private _onScroll(): void {
-    const { scrollHeight, scrollTop, clientHeight } = this._scroller;
-    if (scrollHeight === this._height) {
+  private get _rows(): readonly Row[] {
+    return this.widgets as Row[];
+  }
+
+  private get _isHidden(): boolean {
+    return !this.isAttached || this._scroller.clientHeight === 0;
+  }
+
+  /** Pixels of the feed above what can be seen; negative if there is more above. */
+  private get _offset(): number {
+    const { top } = this._scroller.getBoundingClientRect();
+    return top - this.node.getBoundingClientRect().top;
+  }
+
+  /** Take notice of where the reader has scrolled; its event may come later. */
+  private _noteScroll(): void {
+    const { clientHeight, scrollHeight, scrollTop } = this._scroller;
+    if (scrollHeight === this._scrollHeight) {
       this._atEnd = scrollHeight - scrollTop - clientHeight <= NEAR_END;
+    }
+    if (Math.abs(scrollTop - this._scrolledTo) >= 1) {
+      this._scrolledTo = scrollTop;
+      this._remember();
     }
   }
 
-  private _keepEnd(): void {
-    this._height = this._scroller.scrollHeight;
-    if (this._atEnd) {
-      this._scroller.scrollTop = this._height;
+  /** Remember what is at the top, so that it can be kept there. */
+  private _remember(): void {
+    const offset = this._offset;
+    const seq = this._heights.at(offset);
+    const below = offset - this._heights.top(seq);
+    this._anchor = offset > 0 && seq > 0 ? { seq, below } : null;
+  }
+
+  /** Bring the rows in line with what can be seen and what is known. */
+  private _render(): void {
+    if (this._isHidden) {
+      return;
     }
+    this._noteScroll();
+    const heights = this._heights;
+    heights.count = this._session.last;
+    if (heights.count === 0) {
+      return; // a feed without articles is none
+    }
+    this.node.setAttribute('role', 'feed');
+    if (this._sought !== null) {
+      const seq = this._sought;
+      this._sought = null;
+      this._goTo(seq, 'center');
+      return;
+    }
+    if (this._extend()) {
+      this._keepPlace();
+    }
+    const offset = this._offset;
+    const { clientHeight } = this._scroller;
+    const held = this._rows.filter(isHeld).map(({ seq }) => seq);
+    const wanted = new Set(held);
+    const last = heights.at(offset + 2 * clientHeight);
+    for (let seq = heights.at(offset - clientHeight); seq <= last; seq++) {
+      if (this._session.isAbsent(seq)) {
+        heights.measure(seq, 0);
+      } else {
+        wanted.add(seq);
+      }
+    }
+    this._setRows(wanted);
+    const first = heights.at(offset);
+    this._session.look(first, heights.at(offset + clientHeight), held);
+    this._fill(first);
+    this._place();
+    this._keepTabStop();
+  }
+
+  /** Make room for all rows; tells whether there was less or more. */
+  private _extend(): boolean {
+    const height = `${this._heights.total}px`;
+    const differs = this.node.style.height !== height;
+    this.node.style.height = height;
+    return differs;
+  }
+
+  /** Have a row for each of these, and no others. */
+  private _setRows(wanted: ReadonlySet<number>): void {
+    const known = new Set<number>();
+    for (const row of this._rows.slice()) {
+      if (wanted.has(row.seq)) {
+        known.add(row.seq);
+      } else {
+        row.dispose();
+      }
+    }
+    for (const seq of wanted) {
+      if (!known.has(seq)) {
+        this._insert(new Placeholder(seq, this._trans));
+      }
+    }
+  }
+
+  private _insert(row: Row): void {
+    const { node, seq } = row;
+    const at = this._rows.findIndex(each => each.seq > seq);
+    node.setAttribute('aria-posinset', String(seq));
+    node.tabIndex = -1;
+    if (row instanceof CellWidget && seq === this._revealed) {
+      this._revealed = null;
+      row.addClass('jp-mod-revealed');
+    }
+    this.insertWidget(at < 0 ? this._rows.length : at, row);
+    this._observer.observe(node);
+  }
+
+  /** Draw what is known, as much as there is time for, first what is in sight. */
+  private _fill(first: number): void {
+    const end = performance.now() + BUDGET;
+    cancelAnimationFrame(this._frame);
+    const rows = this._rows;
+    const above = rows.filter(({ seq }) => seq < first).reverse();
+    for (const row of [...rows.filter(({ seq }) => seq >= first), ...above]) {
+      const model = this._session.at(row.seq);
+      const isStale = !(row instanceof CellWidget) || row.model !== model;
+      if (model && isStale && performance.now() > end) {
+        this._frame = requestAnimationFrame(() => this._render());
+        return;
+      }
+      if (model && isStale) {
+        this._replace(row, this._createCell(model));
+      }
+    }
+  }
+
+  private _replace(row: Row, cell: CellWidget): void {
+    const hadFocus = row.node.contains(document.activeElement);
+    row.dispose();
+    this._insert(cell);
+    if (hadFocus) {
+      cell.node.focus({ preventScroll: true });
+    }
+  }
+
+  /** Put each row where it belongs. */
+  private _place(): void {
+    const total = String(this._session.last);
+    let top = 0;
+    let before = 1;
+    for (const row of this._rows) {
+      top += this._heights.between(before, row.seq);
+      before = row.seq;
+      row.node.style.top = `${top}px`;
+      row.node.setAttribute('aria-setsize', total);
+      if (row instanceof CellWidget) {
+        row.setEvents(this._session.eventsAfter(row.seq));
+      } else {
+        row.node.style.height = `${this._heights.of(row.seq)}px`;
+      }
+    }
+  }
+
+  private _onResize(entries: readonly ResizeObserverEntry[]): void {
+    if (this._isHidden) {
+      return;
+    }
+    this._noteScroll();
+    const rows = new Map<Element, Row>(this._rows.map(row => [row.node, row]));
+    for (const { target } of entries) {
+      const row = rows.get(target);
+      if (row instanceof CellWidget) {
+        this._heights.measure(row.seq, row.node.offsetHeight);
+      }
+    }
+    this._heights.settle();
+    this._extend();
+    this._keepPlace();
+    this._render();
+  }
+
+  /** Keep the end in view, or what is read where it is. */
+  private _keepPlace(): void {
+    const { scrollHeight, scrollTop } = this._scroller;
+    this._scrollHeight = scrollHeight;
+    if (this._atEnd) {
+      this._scrollTo(scrollHeight);
+    } else if (this._anchor) {
+      const { below, seq } = this._anchor;
+      const moved = this._heights.top(seq) + below - this._offset;
+      if (Math.abs(moved) >= 1) {
+        this._scrollTo(scrollTop + moved);
+      }
+    }
+  }
+
+  private _scrollTo(top: number): void {
+    this._scroller.scrollTop = top;
+    this._scrolledTo = this._scroller.scrollTop;
+  }
+
+  /** Bring a row into sight, and the keyboard to it. */
+  private _goTo(seq: number, where: 'nearest' | 'center'): void {
+    if (this._isHidden) {
+      return;
+    }
+    const heights = this._heights;
+    heights.count = this._session.last;
+    this._extend();
+    const room = this._scroller.clientHeight - heights.of(seq);
+    const above = this._offset - heights.top(seq);
+    // Pixels that are to be above it, or, if negative, cut off of it.
+    const below =
+      where === 'center'
+        ? Math.max(room / 2, 0)
+        : Math.max(Math.min(-above, room), 0);
+    this._atEnd = seq === heights.count && where === 'nearest';
+    this._anchor = { seq, below: -below };
+    this._keepPlace();
+    this._render();
+    this._rows
+      .find(row => row.seq === seq)
+      ?.node.focus({ preventScroll: true });
   }
 
   private _onKeyDown(event: KeyboardEvent): void {
-    const cells = this.cells;
-    const at = cells.findIndex(cell => cell.node === event.target);
-    if (at < 0 || event.ctrlKey || event.metaKey || event.altKey) {
+    const target = event.target as HTMLElement;
+    // The page keys lead on from what is in a cell too, but for a text.
+    const isPageKey = event.key === 'PageDown' || event.key === 'PageUp';
+    const row = this._rows.find(({ node }) =>
+      isPageKey && !target.closest('textarea')
+        ? node.contains(target)
+        : node === target
+    );
+    if (!row || event.metaKey || event.altKey) {
+      return;
+    }
+    if (event.ctrlKey) {
+      if (event.key === 'Home' || event.key === 'End') {
+        event.preventDefault();
+        event.stopPropagation();
+        leaveFeed(this.node, event.key === 'End');
+      }
       return;
     }
     const next = {
-      ArrowDown: at + 1,
-      PageDown: at + 1,
-      ArrowUp: at - 1,
-      PageUp: at - 1,
-      Home: 0,
-      End: cells.length - 1
+      ArrowDown: this._next(row.seq, 1),
+      PageDown: this._next(row.seq, 1),
+      ArrowUp: this._next(row.seq, -1),
+      PageUp: this._next(row.seq, -1),
+      Home: this._next(0, 1),
+      End: this._next(this._session.last + 1, -1)
     }[event.key];
     if (next !== undefined) {
       event.preventDefault();
       event.stopPropagation();
-      cells[Math.min(Math.max(next, 0), cells.length - 1)].node.focus();
+      this._goTo(next, 'nearest');
     }
   }
 
+  /** The number of the cell before or after; the same at either end. */
+  private _next(seq: number, step: 1 | -1): number {
+    const { last } = this._session;
+    let next = seq + step;
+    while (next >= 1 && next <= last && this._session.isAbsent(next)) {
+      next += step;
+    }
+    return next >= 1 && next <= last ? next : seq;
+  }
+
   private _onFocus(target: Node): void {
-    const cell = this.cells.find(each => each.node === target);
-    if (cell) {
-      this._tabStop = cell;
+    const row = this._rows.find(({ node }) => node === target);
+    if (row) {
+      this._tabStop = row.seq;
       this._keepTabStop();
     }
   }
 
   /** One cell is reached with the Tab key: the one last used, or the last. */
   private _keepTabStop(): void {
-    const cells = this.cells;
+    const rows = this._rows;
     const stop =
-      this._tabStop && cells.includes(this._tabStop)
-        ? this._tabStop
-        : cells[cells.length - 1];
-    for (const cell of cells) {
-      cell.node.tabIndex = cell === stop ? 0 : -1;
+      rows.find(({ seq }) => seq === this._tabStop) ?? rows[rows.length - 1];
+    for (const row of rows) {
+      row.node.tabIndex = row === stop ? 0 : -1;
     }
   }
 
+  /** A cell, and how far below its top the view begins. */
+  private _anchor: { seq: number; below: number } | null = null;
   private _atEnd = true;
-  private _height = 0;
-  private _tabStop: CellWidget | null = null;
+  private _frame = 0;
+  private readonly _heights = new Heights();
   private readonly _observer: ResizeObserver;
+  private _revealed: number | null = null;
+  private _scrolledTo = 0;
+  /** A cell to lead to as soon as the feed can be seen. */
+  private _sought: number | null = null;
+  private _scrollHeight = 0;
+  private _tabStop: number | null = null;
+}
+
+/** Whether a row stays though it is out of sight: somebody may be writing there. */
+function isHeld(row: Row): boolean {
+  return (
+    row.node.contains(document.activeElement) ||
+    (row instanceof CellWidget &&
+      row.model.execution.status === 'awaiting_approval')
+  );
 }

@@ -2,6 +2,8 @@
 import { jupyterHighlightStyle } from '@jupyterlab/codemirror';
 import type { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import type { KernelSpec } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { showHidden } from './plainsource';
 
 /** Fills `host` with a source, coloured for the language of a kernel. */
 export type Highlight = (
@@ -30,7 +32,8 @@ function mountStyle(): void {
 /** A highlighter that uses JupyterLab's own languages. */
 export function createHighlight(
   languages: IEditorLanguageRegistry,
-  specs: () => KernelSpec.ISpecModels | null
+  specs: () => KernelSpec.ISpecModels | null,
+  trans: TranslationBundle
 ): Highlight {
   const languageOf = (kernelName: string | null) => {
     const known = specs();
@@ -47,6 +50,7 @@ export function createHighlight(
       // A language that does not load or parse is no reason to hide the code.
       coloured.textContent = source;
     }
+    showHidden(coloured, trans);
     host.replaceChildren(coloured);
   };
 }

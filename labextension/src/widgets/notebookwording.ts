@@ -1,6 +1,6 @@
 /** How what agents do in notebooks is said to a person. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { isFinal } from '../tokens';
+import { isFinal, isRunning } from '../tokens';
 import type {
   IAttachedSession,
   ICellRecord,
@@ -8,21 +8,12 @@ import type {
   IWaitingFor,
   RecordPeople
 } from '../tokens';
-import { durationText, momentText, statusWord } from './wording';
+import { durationText, momentText, plainName, statusWord } from './wording';
+
+export { plainName };
 
 /** Characters of a name or a source that are said in a sentence. */
 const LONGEST = 44;
-
-/**
- * A name as it can stand in a sentence: what would turn the text around it,
- * or cannot be seen, is shown as a replacement character.
- */
-export function plainName(name: string): string {
-  return name.replace(
-    /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu,
-    '\ufffd'
-  );
-}
 
 /** A text that is no longer than can be said in a sentence. */
 export function shortText(text: string): string {
@@ -56,6 +47,14 @@ export function waitingText(
       return since
         ? trans.__('Waits behind a cell that somebody runs since %1', since)
         : trans.__('Waits behind a cell that somebody runs');
+    case 'approval':
+      return since
+        ? trans.__('Waits for a person’s approval, since %1', since)
+        : trans.__('Waits for a person’s approval');
+    case 'pause':
+      return since
+        ? trans.__('Waits: all agents are paused, since %1', since)
+        : trans.__('Waits: all agents are paused');
     default:
       return trans.__('Waits for the kernel');
   }
@@ -141,15 +140,19 @@ export function changedText(
 /** What the server calls people whom it does not know by name. */
 const NAMELESS = /^[0-9a-f]{32}$/;
 
+/** A person's name as it can stand in a sentence; empty if they have none. */
+export function personName(username: string | null): string {
+  return username && !NAMELESS.test(username) ? plainName(username) : '';
+}
+
 /** Whose a cell is. */
 export function ownerText(
   { agent, username }: ICellRecord,
   trans: TranslationBundle
 ): string {
   const name = shortText(plainName(agent.name));
-  return username && !NAMELESS.test(username)
-    ? trans.__('%1 for %2', name, shortText(plainName(username)))
-    : name;
+  const person = shortText(personName(username));
+  return person ? trans.__('%1 for %2', name, person) : name;
 }
 
 /** What an agent does now, in a few words. */
@@ -163,7 +166,15 @@ export function doingText(
   if (current.status === 'running') {
     return trans.__('Runs %1', firstLine(current.source));
   }
+  if (current.status === 'awaiting_input') {
+    return trans.__('Asks for input');
+  }
+  if (current.status === 'awaiting_approval') {
+    return trans.__('Asks for approval');
+  }
   switch (current.waiting_for?.who) {
+    case 'pause':
+      return trans.__('Paused');
     case 'person':
       return trans.__('Waits behind a cell');
     case 'agent': {
@@ -185,7 +196,7 @@ export function attachedText(
 ): string {
   const { current } = attached;
   const doing = doingText(attached, trans);
-  if (current?.waiting_for && current.status !== 'running') {
+  if (current?.waiting_for && !isRunning(current.status)) {
     return waitingText(current.waiting_for, now, trans);
   }
   const elapsed =
@@ -214,9 +225,12 @@ export function documentText(
   trans: TranslationBundle
 ): string {
   const { path, reason, status, via } = document;
+  if (status === 'discarded') {
+    return ''; // it is told where it can be put back
+  }
   if (status === 'not_written') {
     return reason
-      ? trans.__('No cell in %1: %2', plainName(path), reason)
+      ? trans.__('No cell in %1: %2', plainName(path), plainName(reason))
       : trans.__('No cell in %1', plainName(path));
   }
   switch (via) {

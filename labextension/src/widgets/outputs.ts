@@ -2,12 +2,13 @@
 import { OutputAreaModel, SimplifiedOutputArea } from '@jupyterlab/outputarea';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type * as nbformat from '@jupyterlab/nbformat';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Panel, Widget } from '@lumino/widgets';
 import { abridge } from '../model/abridge';
 import { Coalescer } from '../model/coalescer';
 import { CommandIDs } from '../tokens';
-import type { Execute, IExecutionModel } from '../tokens';
+import type { Execute, IExecutionModel, ILeftOut } from '../tokens';
+import { leftOutOutput, withLeftOut } from './leftout';
+import type { ILeftOutOptions } from './leftout';
 import { sizeText } from './wording';
 
 /** Milliseconds between two drawings of outputs that grow. */
@@ -19,14 +20,16 @@ export class OutputsWidget extends Panel {
     super();
     this.addClass('jp-AgentExecOutputs');
     this._areaModel = new OutputAreaModel({ trusted: false });
+    this._rendermime = withLeftOut(_options.rendermime, _options);
     this._area = new LabelledOutputArea({
       model: this._areaModel,
-      rendermime: _options.rendermime,
+      rendermime: this._rendermime,
       imageLabel: _options.trans.__('Image that the cell put out')
     });
     this._toggle = this._createButton(() => {
-      this._showAll = !this._showAll;
+      this._showAll = !this._isExpanded;
       this._shown = [];
+      _options.model.closeOutputs();
       this._draw();
     });
     this._toggle.setAttribute('aria-expanded', 'false');
@@ -63,8 +66,9 @@ export class OutputsWidget extends Panel {
 
   /** Bring what is drawn in line with the model. */
   private _draw(): void {
-    const { model, trans } = this._options;
-    const outputs = model.outputs;
+    const { trans } = this._options;
+    const outputs = this._outputs();
+    const hadFocus = this.node.contains(document.activeElement);
     const marker = (lines: number, length: number) =>
       lines > 0
         ? trans._n('⋯ %1 line hidden ⋯', '⋯ %1 lines hidden ⋯', lines, lines)
@@ -79,12 +83,56 @@ export class OutputsWidget extends Panel {
         return;
       }
       const cut = abridge(output, marker);
-      this._hidden[index] = cut.hiddenLength;
-      this._put(index, this._showAll ? output : cut.output);
+      const isWhole = this._options.model.opened.has(index);
+      this._hidden[index] = isWhole ? 0 : cut.hiddenLength;
+      this._put(index, this._showAll || isWhole ? output : cut.output);
     });
     this._shown = outputs.slice();
     this.toggleClass('jp-mod-empty', outputs.length === 0);
     this._drawToggle();
+    if (hadFocus) {
+      this._keepFocus();
+    }
+  }
+
+  /** The outputs, with others in place of those that were left out. */
+  private _outputs(): readonly nbformat.IOutput[] {
+    const { execution, opened, outputs } = this._options.model;
+    const { left_out } = execution;
+    const known = this._placeholders;
+    if (left_out !== this._leftOut) {
+      this._leftOut = left_out;
+      known.clear();
+    }
+    const closed = new Set(
+      left_out
+        .filter(({ index }) => !opened.has(index))
+        .map(({ index }) => index)
+    );
+    return outputs.map((output, index) => {
+      if (!closed.has(index) || this._says(output)) {
+        return output;
+      }
+      const placeholder = known.get(index) ?? leftOutOutput(index);
+      known.set(index, placeholder);
+      return placeholder;
+    });
+  }
+
+  /** Whether something is there to show, though an image was left out. */
+  private _says({ data }: nbformat.IOutput): boolean {
+    const bundle = (data ?? {}) as nbformat.IMimeBundle;
+    const preferred = this._rendermime.preferredMimeType(bundle, 'ensure');
+    return preferred !== undefined && preferred !== 'text/plain';
+  }
+
+  /** The button with the focus may be gone: lead it to the next best. */
+  private _keepFocus(): void {
+    const active = document.activeElement;
+    if (!active || active === this._toggle || !this.node.contains(active)) {
+      const buttons = 'button:not([hidden])';
+      this.node.querySelector<HTMLElement>(buttons)?.focus();
+    }
   }
 
   private _put(index: number, output: nbformat.IOutput): void {
@@ -95,12 +143,18 @@ export class OutputsWidget extends Panel {
     }
   }
 
+  /** Whether more is shown than at first. */
+  private get _isExpanded(): boolean {
+    return this._showAll || this._options.model.opened.size > 0;
+  }
+
   private _drawToggle(): void {
     const { trans } = this._options;
     const hidden = this._hidden.reduce((sum, each) => sum + each, 0);
-    this._toggle.hidden = hidden === 0;
-    this._toggle.setAttribute('aria-expanded', String(this._showAll));
-    this._toggle.textContent = this._showAll
+    const isExpanded = this._isExpanded;
+    this._toggle.hidden = hidden === 0 && !isExpanded;
+    this._toggle.setAttribute('aria-expanded', String(isExpanded));
+    this._toggle.textContent = isExpanded
       ? trans.__('Show less')
       : trans.__('Show all, %1 more', sizeText(hidden, trans));
   }
@@ -143,8 +197,11 @@ export class OutputsWidget extends Panel {
   private readonly _areaModel: OutputAreaModel;
   private readonly _drawing: Coalescer;
   private readonly _omitted: HTMLElement;
+  private readonly _placeholders = new Map<number, nbformat.IOutput>();
+  private readonly _rendermime: IRenderMimeRegistry;
   private readonly _toggle: HTMLButtonElement;
   private _hidden: number[] = [];
+  private _leftOut: readonly ILeftOut[] = [];
   private _showAll = false;
   private _shown: nbformat.IOutput[] = [];
 }
@@ -181,10 +238,8 @@ class LabelledOutputArea extends SimplifiedOutputArea {
 /** The options of an outputs widget. */
 export namespace OutputsWidget {
   /** What it is made of. */
-  export interface IOptions {
-    model: IExecutionModel;
+  export interface IOptions extends ILeftOutOptions {
     rendermime: IRenderMimeRegistry;
-    trans: TranslationBundle;
     execute: Execute;
   }
 }

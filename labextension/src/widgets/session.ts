@@ -5,6 +5,7 @@ import { Panel } from '@lumino/widgets';
 import { isFinal } from '../tokens';
 import type { IExecutionModel, ISessionModel } from '../tokens';
 import { CellWidget } from './cell';
+import { EventLines } from './eventlines';
 import { SessionEnd, SessionFacts } from './facts';
 import { CellFeed } from './feed';
 import type { Timeline } from './timeline';
@@ -22,16 +23,24 @@ export class SessionView extends Panel {
     scroller: HTMLElement
   ) {
     super();
-    const { trans, onError } = _options;
+    const { parts, trans } = _options;
+    this._beginning = new EventLines(trans);
     this.addClass('jp-AgentExecSessionView');
-    this._feed = new CellFeed(scroller, model => this._createCell(model));
+    this._feed = new CellFeed(
+      scroller,
+      _session,
+      model => this._createCell(model),
+      trans
+    );
     this._feed.node.setAttribute(
       'aria-label',
       trans.__('Cells of the session')
     );
     this.addWidget(new SessionFacts(_session, _options));
+    parts.session.forEach(createPart => this.addWidget(createPart(_session)));
+    this.addWidget(this._beginning);
     this.addWidget(this._feed);
-    this.addWidget(new SessionEnd(_session, trans, onError));
+    this.addWidget(new SessionEnd(_session, trans));
     _session.changed.connect(this._onChanged, this);
     _session.revealed.connect(this._onRevealed, this);
     this._onChanged();
@@ -65,12 +74,12 @@ export class SessionView extends Panel {
   }
 
   private _onChanged(): void {
-    const { executions, session, state } = this._session;
+    const { state } = this._session;
     this._feed.node.setAttribute(
       'aria-busy',
       String(state.phase === 'loading')
     );
-    this._feed.setModels(executions, session?.executions ?? -1);
+    this._beginning.setEvents(this._session.eventsAfter(0));
     this._running.emit();
   }
 
@@ -78,7 +87,7 @@ export class SessionView extends Panel {
     // After the panel, if it is just being shown, has found its size.
     requestAnimationFrame(() => {
       if (!this.isDisposed) {
-        this._feed.reveal(model);
+        this._feed.reveal(model.execution.seq);
       }
     });
   }
@@ -89,11 +98,13 @@ export class SessionView extends Panel {
     return new CellWidget({
       ...this._options,
       model,
+      api,
       kernelName: session?.kernel?.name ?? session?.target.kernel_name ?? null,
       now: () => Date.now() + api.clockOffset
     });
   }
 
+  private readonly _beginning: EventLines;
   private readonly _feed: CellFeed;
   private _running = new Signal<this, void>(this);
 }

@@ -1,55 +1,106 @@
 /** The list of sessions. */
-import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import * as React from 'react';
-import type { IActivityModel, IAgentSession } from '../tokens';
-import { sessionIcons } from './icons';
-import { ErrorMessage, Message } from './message';
 import {
-  agentText,
-  describeError,
-  momentText,
-  sessionTitle,
-  sessionWord
-} from './wording';
+  consoleIcon,
+  kernelIcon,
+  notebookIcon,
+  ReactWidget,
+  UseSignal
+} from '@jupyterlab/ui-components';
+import * as React from 'react';
+import { countFilters } from '../model/criteria';
+import type { SearchModel } from '../model/search';
+import { CommandIDs } from '../tokens';
+import type { Execute, IActivityModel, IAgentSession } from '../tokens';
+import { inOneLine, targetText, titleText } from './findwording';
+import { keyIcon, sessionIcons, statusIcons } from './icons';
+import { optionFor } from './listkeys';
+import { ErrorMessage, Message } from './message';
+import { MoreButton } from './more';
+import { ClearButton, SearchResults } from './searchresults';
+import type { ShowCell } from './searchresults';
+import { accessText, accessWord } from './tokenwording';
+import { agentText, describeError, momentText, sessionWord } from './wording';
 
 /** What a person types to see the panel at work. */
 const EXAMPLE = 'jupyter agent-exec run "1 + 1"';
 
-/** Shows the sessions and lets one be chosen. */
+/** Where a session's code runs; a word stands beside it. */
+const targetIcons = {
+  scratch: consoleIcon,
+  notebook: notebookIcon,
+  kernel: kernelIcon
+} as const;
+
+/** Shows the sessions and lets one be chosen, or the cells that match. */
 export class SessionList extends ReactWidget {
-  constructor(
-    private readonly _model: IActivityModel,
-    private readonly _trans: TranslationBundle,
-    private readonly _onError: (error: unknown) => void
-  ) {
+  constructor(private readonly _options: SessionList.IOptions) {
     super();
     this.addClass('jp-AgentExecSessions');
-    this.title.label = _trans.__('Sessions');
+    this._setTitle();
+    _options.search.changed.connect(this._setTitle, this);
+  }
+
+  override dispose(): void {
+    this._options.search.changed.disconnect(this._setTitle, this);
+    super.dispose();
+  }
+
+  /** Lead the keyboard to where it was in the list. */
+  focusList(): void {
+    this.node
+      .querySelector<HTMLElement>('[role="option"][tabindex="0"]')
+      ?.focus();
   }
 
   protected render(): JSX.Element {
-    const model = this._model;
-    const props = { model, trans: this._trans, onError: this._onError };
+    const { model, search } = this._options;
     return (
-      <UseSignal signal={model.changed}>
-        {() => (
-          <UseSignal signal={model.selectedChanged}>
-            {() => <Sessions {...props} />}
-          </UseSignal>
-        )}
+      <UseSignal signal={search.changed}>
+        {() =>
+          search.isSearching ? (
+            <SearchResults {...this._options} />
+          ) : (
+            <UseSignal signal={model.changed}>
+              {() => (
+                <UseSignal signal={model.selectedChanged}>
+                  {() => <Sessions {...this._options} />}
+                </UseSignal>
+              )}
+            </UseSignal>
+          )
+        }
       </UseSignal>
     );
   }
+
+  private _setTitle(): void {
+    const { search, trans } = this._options;
+    this.title.label = search.isSearching
+      ? trans.__('Search results')
+      : trans.__('Sessions');
+  }
 }
 
-interface IProps {
-  model: IActivityModel;
-  trans: TranslationBundle;
-  onError: (error: unknown) => void;
+/** The options of a list of sessions. */
+export namespace SessionList {
+  /** What it is made of. */
+  export interface IOptions {
+    model: IActivityModel;
+    search: SearchModel;
+    trans: TranslationBundle;
+    execute: Execute;
+    onShow: ShowCell;
+    /** Somebody goes back to the search box. */
+    onLeave: () => void;
+    onError: (error: unknown) => void;
+  }
 }
 
-function Sessions({ model, trans, onError }: IProps): JSX.Element {
+type IProps = SessionList.IOptions;
+
+function Sessions(props: IProps): JSX.Element {
+  const { model, onError, trans } = props;
   const { sessions, state } = model;
   const failed = state.phase === 'error' && (
     <ErrorMessage
@@ -59,34 +110,39 @@ function Sessions({ model, trans, onError }: IProps): JSX.Element {
     />
   );
   if (sessions.length === 0) {
-    return (
-      failed || <NoSessions loading={state.phase === 'loading'} trans={trans} />
-    );
+    return failed || <NoSessions {...props} />;
   }
   return (
     <>
       {failed}
       <SessionItems model={model} trans={trans} />
       {model.hasMore && (
-        <button
-          type="button"
-          className="jp-AgentExec-link"
-          onClick={() => void model.loadMore().catch(onError)}
-        >
-          {trans.__('Show earlier sessions')}
-        </button>
+        <MoreButton
+          label={trans.__('Show earlier sessions')}
+          onMore={() => model.loadMore()}
+          onError={onError}
+        />
       )}
     </>
   );
 }
 
-function NoSessions(props: {
-  loading: boolean;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { loading, trans } = props;
-  if (loading) {
+function NoSessions(props: IProps): JSX.Element {
+  const { execute, model, onLeave, search, trans } = props;
+  if (model.state.phase === 'loading') {
     return <Message title={trans.__('Loading sessions…')} />;
+  }
+  if (countFilters(search.criteria) > 0) {
+    const clear = () => {
+      search.clear();
+      onLeave();
+    };
+    return (
+      <Message title={trans.__('No session matches')}>
+        <p>{trans.__('The filters hide all sessions.')}</p>
+        <ClearButton label={trans.__('Clear filters')} onClear={clear} />
+      </Message>
+    );
   }
   return (
     <Message title={trans.__('No agent has worked here yet')}>
@@ -95,12 +151,25 @@ function NoSessions(props: {
           'When an agent runs code on this server, you see here what it runs, as it happens. To try it, type in a terminal:'
         )}
       </p>
-      <code>{EXAMPLE}</code>
+      {/* Where it is small, keys scroll it. */}
+      <code tabIndex={0}>{EXAMPLE}</code>
+      <p>
+        <button
+          type="button"
+          className="jp-AgentExec-link"
+          onClick={() => void execute(CommandIDs.newToken)}
+        >
+          {trans.__('Give an agent access…')}
+        </button>
+      </p>
     </Message>
   );
 }
 
-function SessionItems({ model, trans }: Omit<IProps, 'onError'>): JSX.Element {
+function SessionItems({
+  model,
+  trans
+}: Pick<IProps, 'model' | 'trans'>): JSX.Element {
   const { sessions } = model;
   const selected = model.selected?.id ?? null;
   const listed = sessions.some(({ id }) => id === selected);
@@ -131,26 +200,6 @@ function SessionItems({ model, trans }: Omit<IProps, 'onError'>): JSX.Element {
       ))}
     </ul>
   );
-}
-
-/** The option to which a key leads from another. */
-function optionFor(key: string, from: HTMLElement): HTMLElement | null {
-  const option = from.closest('li');
-  switch (key) {
-    case 'ArrowDown':
-      return option?.nextElementSibling as HTMLElement | null;
-    case 'ArrowUp':
-      return option?.previousElementSibling as HTMLElement | null;
-    case 'Home':
-      return option?.parentElement?.firstElementChild as HTMLElement | null;
-    case 'End':
-      return option?.parentElement?.lastElementChild as HTMLElement | null;
-    case 'Enter':
-    case ' ':
-      return option;
-    default:
-      return null;
-  }
 }
 
 function iconFor(session: IAgentSession) {
@@ -186,7 +235,12 @@ function SessionItem(props: {
 }): JSX.Element {
   const { session, trans, selected } = props;
   const Icon = iconFor(session);
-  const title = sessionTitle(session, trans);
+  const TargetIcon = targetIcons[session.target.kind];
+  const title = titleText(
+    { agent: session.agent.name, title: session.title },
+    trans
+  );
+  const target = targetText(session, trans);
   return (
     <li
       role="option"
@@ -195,7 +249,12 @@ function SessionItem(props: {
       className="jp-AgentExecSession"
       data-id={session.id}
       data-state={stateOf(session)}
-      title={`${title}\n${agentText(session.agent)}`}
+      title={[
+        title,
+        inOneLine(agentText(session.agent)),
+        target,
+        accessText(session, trans)
+      ].join('\n')}
       onClick={props.onSelect}
     >
       <span className="jp-AgentExecSession-title">{title}</span>
@@ -203,19 +262,50 @@ function SessionItem(props: {
         <Icon.react tag="span" className="jp-AgentExec-icon" />
         {sessionWord(session, trans)}
       </span>
-      <span className="jp-AgentExecSession-agent">{session.agent.name}</span>
+      <span className="jp-AgentExecSession-agent">
+        {inOneLine(session.agent.name)}
+        <span className="jp-AgentExecSession-target">
+          <TargetIcon.react tag="span" className="jp-AgentExec-icon" />
+          {target}
+        </span>
+      </span>
       <span className="jp-AgentExecSession-detail">
-        {trans._n(
-          '%1 cell',
-          '%1 cells',
-          session.executions,
-          session.executions
-        )}
-        {' · '}
         <time dateTime={session.last_activity_at}>
           {momentText(session.last_activity_at, Date.now())}
         </time>
       </span>
+      <Counts session={session} trans={trans} />
     </li>
+  );
+}
+
+/** How many cells there are, and how many want something of a person. */
+function Counts(props: {
+  session: IAgentSession;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { session, trans } = props;
+  const { asking, executions, unreviewed } = session;
+  const AskingIcon = statusIcons.awaiting_approval;
+  return (
+    <span className="jp-AgentExecSession-counts">
+      {asking > 0 && (
+        <strong className="jp-AgentExecSession-asking">
+          <AskingIcon.react tag="span" className="jp-AgentExec-icon" />
+          {trans._n(
+            'Asks for approval',
+            'Asks for approval of %1 cells',
+            asking,
+            asking
+          )}
+        </strong>
+      )}
+      <span>{trans._n('%1 cell', '%1 cells', executions, executions)}</span>
+      {unreviewed > 0 && <span>{trans.__('%1 unreviewed', unreviewed)}</span>}
+      <span className="jp-AgentExecSession-access" data-access={session.access}>
+        <keyIcon.react tag="span" className="jp-AgentExec-icon" />
+        <bdi>{accessWord(session, trans)}</bdi>
+      </span>
+    </span>
   );
 }

@@ -10,6 +10,7 @@ import type {
   ISessionModel
 } from '../tokens';
 import { Announcer } from './announcer';
+import type { ICellParts } from './cell';
 import type { Highlight } from './highlight';
 import { SessionView } from './session';
 
@@ -96,6 +97,9 @@ export namespace Timeline {
     trans: TranslationBundle;
     execute: Execute;
     highlight: Highlight;
+    parts: ICellParts;
+    /** Whether what an execution changed is shown at first. */
+    areChangesOpen: () => boolean;
     /** Tells a person that something they asked for failed. */
     onError: (error: unknown) => void;
   }

@@ -4,8 +4,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import * as React from 'react';
-import { CommandIDs, isFinal } from '../tokens';
+import { CommandIDs, isFinal, isRunning } from '../tokens';
 import type { Execute, IAttachedSession, IAttachedSessions } from '../tokens';
+import { stopText } from './atworkwording';
 import type { Clock } from './clock';
 import { activityIcon, statusIcons } from './icons';
 import type { MenuItem, OpenMenu } from './menu';
@@ -44,12 +45,13 @@ export class AgentStatus extends ReactWidget {
   protected render(): JSX.Element | null {
     const { clock, trans } = this._options;
     const working = this._here.filter(({ current }) => current !== null);
-    const shown = working[0] ?? this._here[0];
+    const asking = this._here.find(asks);
+    const shown = asking ?? working[0] ?? this._here[0];
     if (!shown) {
       return null;
     }
     const text =
-      this._here.length === 1 || working.length === 1
+      asking || this._here.length === 1 || working.length === 1
         ? shortText(plainName(shown.session.agent.name))
         : trans.__('%1 agents', this._here.length);
     return (
@@ -64,7 +66,8 @@ export class AgentStatus extends ReactWidget {
         }
         title={this._describe()}
         several={this._here.length > 1}
-        working={working.length}
+        stop={this._stopText(working)}
+        choice={working.length > 1}
         trans={trans}
         onOpen={button => this._open(button)}
         onStop={button => this._stop(button)}
@@ -79,7 +82,7 @@ export class AgentStatus extends ReactWidget {
     this._here = attached.at(path, kernelId);
     clock.set(
       this,
-      this._here.some(({ current }) => current?.status === 'running')
+      this._here.some(({ current }) => current && isRunning(current.status))
     );
     if (this.isHidden !== (this._here.length === 0)) {
       this.setHidden(this._here.length === 0);
@@ -126,11 +129,28 @@ export class AgentStatus extends ReactWidget {
   }
 
   private _open(button: HTMLElement): void {
-    if (this._here.length === 1) {
-      void this._options.execute(CommandIDs.openPanel, argsOf(this._here[0]));
+    const { execute } = this._options;
+    const placed = this._here.find(asks)?.current?.document;
+    if (placed?.cell_id) {
+      const { cell_id, path } = placed;
+      void execute(CommandIDs.goToCell, { path, cell_id });
+    } else if (this._here.length === 1) {
+      void execute(CommandIDs.openPanel, argsOf(this._here[0]));
     } else {
       this._openMenu(button);
     }
+  }
+
+  /** What the button does that stops; empty if nothing is to be stopped. */
+  private _stopText(working: readonly IAttachedSession[]): string {
+    const { trans } = this._options;
+    const [only, ...others] = working;
+    if (!only?.current) {
+      return '';
+    }
+    return others.length > 0
+      ? trans.__('Stop an agent…')
+      : stopText(only.session.agent, only.current.seq, trans);
   }
 
   private _stop(button: HTMLElement): void {
@@ -154,9 +174,10 @@ export class AgentStatus extends ReactWidget {
         args: { ...args, label: trans.__('Show what %1 does', name) }
       });
       if (each.current) {
+        const label = stopText(each.session.agent, each.current.seq, trans);
         items.push({
           command: CommandIDs.interrupt,
-          args: { ...args, label: trans.__('Interrupt %1', name) }
+          args: { ...args, label }
         });
       }
     }
@@ -174,32 +195,42 @@ function argsOf({ session, current }: IAttachedSession) {
   };
 }
 
+/** Whether an agent waits for a person's approval. */
+function asks({ current }: IAttachedSession): boolean {
+  return current?.status === 'awaiting_approval';
+}
+
+/** What an agent does: nothing, or what has an icon. */
+type State =
+  'idle' | 'awaiting_approval' | 'awaiting_input' | 'queued' | 'running';
+
 /** The status whose icon tells what an agent does. */
-function stateOf({ current }: IAttachedSession): 'idle' | 'queued' | 'running' {
+function stateOf({ current }: IAttachedSession): State {
   if (!current || isFinal(current.status)) {
     return 'idle';
   }
-  return current.status === 'running' ? 'running' : 'queued';
+  return current.status as State;
 }
 
 interface IViewProps {
-  state: 'idle' | 'queued' | 'running';
+  state: State;
   name: string;
   doing: string;
   elapsed: string;
   title: string;
   several: boolean;
-  working: number;
+  /** What the button does that stops; empty without one. */
+  stop: string;
+  /** Whether it opens a menu. */
+  choice: boolean;
   trans: TranslationBundle;
   onOpen: (button: HTMLElement) => void;
   onStop: (button: HTMLElement) => void;
 }
 
 function StatusView(props: IViewProps): JSX.Element {
-  const { state, name, doing, several, trans, working } = props;
+  const { choice, doing, name, several, state, stop, trans } = props;
   const Icon = state === 'idle' ? activityIcon : statusIcons[state];
-  const choice = working > 1;
-  const stop = choice ? trans.__('Interrupt…') : trans.__('Interrupt agent');
   return (
     <>
       <button
@@ -216,7 +247,7 @@ function StatusView(props: IViewProps): JSX.Element {
         <span className="jp-AgentExecStatus-doing">{doing}</span>
         <span className="jp-AgentExecStatus-elapsed">{props.elapsed}</span>
       </button>
-      {working > 0 && (
+      {stop && (
         <button
           type="button"
           className="jp-AgentExec-iconButton"

@@ -9,6 +9,17 @@ export interface IAdvice {
   hint: string;
 }
 
+/**
+ * A name as it can stand in a sentence: what would turn the text around it,
+ * or cannot be seen, is shown as a replacement character.
+ */
+export function plainName(name: string): string {
+  return name.replace(
+    /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu,
+    '\ufffd'
+  );
+}
+
 /** The word for a status. */
 export function statusWord(status: Status, trans: TranslationBundle): string {
   switch (status) {
@@ -18,6 +29,8 @@ export function statusWord(status: Status, trans: TranslationBundle): string {
       return trans.__('Queued');
     case 'running':
       return trans.__('Running');
+    case 'awaiting_input':
+      return trans.__('Asks for input');
     case 'ok':
       return trans.__('Done');
     case 'error':
@@ -81,6 +94,10 @@ export function closeReason(
       return trans.__(
         'Closed: the server ended unexpectedly. What ran at that time is marked as lost.'
       );
+    case 'token_revoked':
+      return trans.__('Closed: a person revoked the agent token.');
+    case 'token_expired':
+      return trans.__('Closed: the agent token has expired.');
     default:
       return trans.__('Closed: %1', reason);
   }
@@ -99,7 +116,7 @@ export function executionNotes(
     notes.push(freshKernel(execution.kernel.reason, trans));
   }
   if (execution.reason) {
-    notes.push(execution.reason);
+    notes.push(plainName(execution.reason.replace(/\s+/g, ' ')));
   }
   if (execution.interrupt_ignored) {
     notes.push(trans.__('The code went on after it was interrupted.'));
@@ -143,13 +160,15 @@ export function sessionTitle(
   session: IAgentSession,
   trans: TranslationBundle
 ): string {
-  return session.title || trans.__('Session of %1', session.agent.name);
+  return plainName(
+    session.title || trans.__('Session of %1', session.agent.name)
+  );
 }
 
 /** An agent's name and what else it says of itself. */
 export function agentText(agent: IAgent): string {
   const name = agent.version ? `${agent.name} ${agent.version}` : agent.name;
-  return agent.model ? `${name} (${agent.model})` : name;
+  return plainName(agent.model ? `${name} (${agent.model})` : name);
 }
 
 /** A size as people read it. */
@@ -212,7 +231,9 @@ export function describeError(
   error: unknown,
   trans: TranslationBundle
 ): IAdvice {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = plainName(
+    error instanceof Error ? error.message : String(error)
+  );
   if (!(error instanceof ApiError)) {
     return { title: trans.__('Something went wrong'), hint: message };
   }

@@ -68,6 +68,54 @@ describe('AgentExecApi', () => {
     ]);
   });
 
+  it('reads a payload by the address that the server gave', async () => {
+    const { api, asked } = server({}, { status: 404, body: { code: 'x' } });
+    const { signal } = new AbortController();
+    await api.getBlob('/base/api/agent-exec/blobs/abc', signal);
+    expect(asked[0]).toMatchObject({
+      url: 'blobs/abc',
+      init: { cache: 'default' }
+    });
+    await expect(
+      api.getBlob('/base/api/agent-exec/blobs/gone')
+    ).rejects.toMatchObject({ failure: 'refused', code: 'x' });
+  });
+
+  it('says what a person decides, and answers what code asks', async () => {
+    const { api, asked } = server();
+    await api.approve('x_1', 'abc');
+    await api.approve('x_1', 'abc', '1 + 2');
+    await api.reject('x_1', 'not now');
+    await api.grantApproval('s_1', 15);
+    await api.setPolicy({ notebook: 'always' });
+    await api.setPaused(true);
+    await api.giveInput('x_1', 'Ada', 'then');
+    const said = await Promise.all(
+      asked.map(async ({ url, init }) => [
+        `${init.method} ${url}`,
+        JSON.parse(await (init as Request).text())
+      ])
+    );
+    expect(said).toEqual([
+      ['POST executions/x_1/approve', { source_sha256: 'abc' }],
+      [
+        'POST executions/x_1/approve',
+        { source_sha256: 'abc', source: '1 + 2' }
+      ],
+      ['POST executions/x_1/reject', { reason: 'not now' }],
+      ['PUT sessions/s_1/approval', { minutes: 15 }],
+      ['PUT approvals/policy', { notebook: 'always' }],
+      ['PUT approvals/pause', { paused: true }],
+      ['POST executions/x_1/input', { value: 'Ada', asked_at: 'then' }]
+    ]);
+  });
+
+  it('sends its credentials to no other server', async () => {
+    const { api, asked } = server();
+    await expect(api.getBlob('https://other.test/a.png')).rejects.toThrow();
+    expect(asked).toEqual([]);
+  });
+
   it('puts ids safely into addresses', async () => {
     const { api, asked } = server();
     await api.getExecution('a/../b?c');
@@ -99,17 +147,27 @@ describe('AgentExecApi', () => {
     const { api, asked } = server();
     await api.acceptOutputs('x_1');
     await api.discardOutputs('x_1');
+    await api.restoreOutputs('x_1');
     await api.acceptAllOutputs('s_1');
+    await api.discardAllOutputs('s_1');
+    await api.discardCell('x_1');
+    await api.restoreCell('x_1');
+    await api.discardAllCells('s_1');
     expect(asked.map(({ url, init }) => [url, init?.method])).toEqual([
       ['executions/x_1/accept', 'POST'],
       ['executions/x_1/discard', 'POST'],
-      ['sessions/s_1/accept', 'POST']
+      ['executions/x_1/restore', 'POST'],
+      ['sessions/s_1/accept', 'POST'],
+      ['sessions/s_1/discard', 'POST'],
+      ['executions/x_1/cell/discard', 'POST'],
+      ['executions/x_1/cell/restore', 'POST'],
+      ['sessions/s_1/cells/discard', 'POST']
     ]);
   });
 
   it('asks for open sessions only, if that is wanted', async () => {
     const { api, asked } = server();
-    await api.listSessions('s_9', 5, 'open');
+    await api.listSessions('s_9', 5, { status: 'open' });
     expect(asked[0].url).toBe('sessions?after=s_9&limit=5&status=open');
   });
 
@@ -153,6 +211,41 @@ describe('AgentExecApi', () => {
       });
     }
   );
+
+  it('gives, lists and revokes tokens', async () => {
+    const { api, asked } = server({ body: { secret: 'jaex' } });
+    const minted = await api.mintToken({
+      label: 'Claude',
+      scopes: ['files'],
+      expires_in: 60,
+      approval: null,
+      caps: {
+        executions_per_minute: null,
+        concurrent_executions: null,
+        wall_seconds: null,
+        output_bytes: null,
+        kernels: null
+      }
+    });
+    expect(minted.secret).toBe('jaex');
+    await api.listTokens();
+    await api.revokeToken('t_1');
+    expect(asked.map(({ init, url }) => `${init.method} ${url}`)).toEqual([
+      'POST tokens',
+      'GET tokens',
+      'DELETE tokens/t_1'
+    ]);
+  });
+
+  it('tells which field was wrong', async () => {
+    const detail = { field: 'caps.kernels' };
+    const refused = { message: 'No.', code: 'invalid_request', detail };
+    const { api } = server({ status: 400, body: refused });
+    await expect(api.listTokens()).rejects.toMatchObject({
+      failure: 'refused',
+      field: 'caps.kernels'
+    });
+  });
 
   it('tells that the server cannot be reached', async () => {
     const { api } = server(new TypeError('Failed to fetch'));

@@ -8,6 +8,12 @@ describe('readActivity', () => {
     expect(readActivity(event)).toBe(event);
   });
 
+  it.each(['approvals', 'tokens'])('takes what is about all: %s', action => {
+    const { session_id, ...rest } = { ...event, action };
+    expect(session_id).toBe('s');
+    expect(readActivity(rest)).toMatchObject({ serial: 1, session_id: '' });
+  });
+
   it.each([
     ['other schema', { ...event, schema_id: 'other' }],
     ['no serial', { ...event, serial: undefined }],

@@ -424,7 +424,9 @@ describe('all or nothing', () => {
     ['another order', { cells: {}, order: ['b', 'a'] }],
     ['a source', { cells: { a: ['code', 'other'] }, order: null }],
     ['a type', { cells: { a: ['markdown', '1'] }, order: null }],
-    ['a cell that is gone', { cells: { z: ['code', ''] }, order: null }]
+    ['a cell that is gone', { cells: { z: ['code', ''] }, order: null }],
+    ['a run', { cells: {}, counts: { a: 7 }, order: null }],
+    ['a run of what is gone', { cells: {}, counts: { z: null }, order: null }]
   ])('does nothing when the notebook has moved: %s', (_, expected) => {
     const model = notebook(code('a', '1'), code('b', '2'));
     const change: Change = { op: 'delete', cell_id: 'b' };
@@ -436,6 +438,7 @@ describe('all or nothing', () => {
     const model = notebook(code('a', '1'), code('b', '2'));
     applyChanges(model, [{ op: 'delete', cell_id: 'b' }], {
       cells: { a: ['code', '1'], b: ['code', '2'] },
+      counts: { a: null },
       order: ['a', 'b']
     });
     expect(ids(model)).toEqual(['a']);

@@ -51,8 +51,16 @@ describe('AttachedSessions', () => {
     expect(model.isReady).toBe(false);
     model.isActive = true;
     await settle();
-    expect(server.calls).toEqual([LIST]);
+    expect(server.calls).toEqual([LIST, 's_1 before the end']);
     expect(model.isReady).toBe(true);
+  });
+
+  it('knows at first sight what asks before an idle kernel', async () => {
+    const { model } = await open(
+      [inNotebook()],
+      [execution({ status: 'awaiting_approval' })]
+    );
+    expect(model.pending('x_1')?.status).toBe('awaiting_approval');
   });
 
   it('finds the agents at a path and in a kernel', async () => {
@@ -228,7 +236,7 @@ describe('AttachedSessions', () => {
   });
 
   it('is silent once it is disposed', async () => {
-    const { server, model } = await open([inNotebook()]);
+    const { server, model } = await open([inNotebook({ executions: 0 })]);
     const changed = jest.fn();
     model.changed.connect(changed);
     model.refresh();

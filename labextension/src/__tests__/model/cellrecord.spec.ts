@@ -22,6 +22,7 @@ describe('readCellRecord', () => {
     expect(readCellRecord(METADATA)).toEqual({
       session_id: 's_1',
       execution_id: 'x_1',
+      seq: 1,
       agent: { name: 'analyst', version: '1.2', model: null },
       username: 'ada',
       status: 'ok',

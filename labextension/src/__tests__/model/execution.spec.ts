@@ -1,5 +1,5 @@
 import { ExecutionModel } from '../../model/execution';
-import { execution, stdout } from '../fakes';
+import { execution, FakeServer, stdout } from '../fakes';
 
 function model(given = {}) {
   const finished = jest.fn();
@@ -73,5 +73,88 @@ describe('ExecutionModel', () => {
     it.set(execution({ status: 'error' }));
     expect(it.isDisposed).toBe(true);
     expect(changes).toEqual([]);
+  });
+
+  describe('with outputs that were left out', () => {
+    const left_out = [{ index: 0, bytes: 9000, mimetypes: ['text/plain'] }];
+    const brief = { cell: { outputs: [stdout(''), stdout('b')] }, left_out };
+    const whole = execution({ cell: { outputs: [stdout('a'), stdout('b')] } });
+
+    function server(): FakeServer {
+      const it = new FakeServer();
+      it.put(whole);
+      return it;
+    }
+
+    it('fetches them once, and forgets them', async () => {
+      const { it, changes } = model(brief);
+      const api = server();
+      await it.openOutput(0, api);
+      await it.openOutput(0, api);
+      expect(api.calls).toEqual(['execution x_1']);
+      expect(it.outputs).toEqual([stdout('a'), stdout('b')]);
+      expect([...it.opened]).toEqual([0]);
+      it.closeOutputs();
+      it.closeOutputs();
+      expect(it.outputs).toEqual([stdout(''), stdout('b')]);
+      expect(it.opened.size).toBe(0);
+      expect(changes).toEqual(['outputs', 'outputs', 'outputs']);
+    });
+
+    it('keeps what was fetched while nothing changes', async () => {
+      const { it } = model(brief);
+      await it.openOutput(0, server());
+      it.set(execution(brief));
+      expect(it.outputs[0]).toEqual(stdout('a'));
+      const more = [{ ...left_out[0], bytes: 9001 }];
+      it.set(execution({ ...brief, left_out: more }));
+      expect(it.outputs[0]).toEqual(stdout(''));
+      expect(it.opened.size).toBe(0);
+    });
+
+    it('knows what was left out of its own outputs, not of a status', () => {
+      const { it } = model({ cell: whole.cell });
+      it.setStatus(execution(brief));
+      expect(it.execution.left_out).toEqual([]);
+      expect(it.outputs[0]).toEqual(stdout('a'));
+    });
+
+    it('takes steps of its stream for newer than what was fetched', async () => {
+      const { it } = model(brief);
+      await it.openOutput(0, server());
+      expect(it.applyOutput({ index: 1, append: 'c' })).toBe(true);
+      expect(it.outputs).toEqual([stdout(''), stdout('bc')]);
+    });
+
+    it('takes nothing that comes too late', async () => {
+      const { it } = model(brief);
+      const opening = it.openOutput(0, server());
+      it.set(whole);
+      await opening;
+      expect(it.opened.size).toBe(0);
+      const other = model(brief).it;
+      const late = other.openOutput(0, server());
+      other.dispose();
+      await late;
+      expect(other.outputs[0]).toEqual(stdout(''));
+    });
+
+    it('is read again as whole as it is', async () => {
+      const api = server();
+      const { it } = model(whole);
+      await it.refresh(api);
+      expect(api.calls).toEqual(['execution x_1']);
+      api.forget();
+      api.put(execution({ ...brief, reason: 'again' }));
+      const other = model(brief).it;
+      await other.refresh(api);
+      expect(api.calls).toEqual(['s_1 after 0']);
+      expect(other.execution.reason).toBe('again');
+      const late = other.refresh(api);
+      api.put(execution({ ...brief, reason: 'late' }));
+      other.dispose();
+      await late;
+      expect(other.execution.reason).toBe('again');
+    });
   });
 });

@@ -40,7 +40,9 @@ describe('SteadyView', () => {
     places = viewModel;
     document.elementFromPoint = () => inSight;
     view = new SteadyView({
-      activeCell: null,
+      get activeCell() {
+        return widgets[0];
+      },
       mode: 'command',
       outerNode: scroller,
       scrollTo: (to: number) => {
@@ -168,6 +170,26 @@ describe('SteadyView', () => {
     });
     frames(40);
     expect(scroller.scrollTop).toBe(400);
+  });
+
+  it('keeps the keyboard when a cell with it goes, and takes it from nobody', () => {
+    const other = document.createElement('div');
+    const outside = document.createElement('input');
+    scroller.append(other);
+    document.body.append(outside);
+    [cell, other].forEach(node => (node.tabIndex = -1));
+    const remove = () => {
+      cell.remove();
+      widgets = [{ node: other, model: { id: 'b' } }];
+    };
+    outside.focus();
+    view.hold(remove);
+    expect(document.activeElement).toBe(outside);
+    scroller.prepend(cell);
+    cell.focus();
+    view.hold(remove);
+    expect(document.activeElement).toBe(other);
+    outside.remove();
   });
 
   it('holds also when a change fails', () => {

@@ -31,6 +31,7 @@ function record(given: Partial<ICellRecord> = {}): ICellRecord {
   return {
     session_id: 's_1',
     execution_id: 'x_1',
+    seq: 1,
     agent: { name: 'analyst', version: null, model: null },
     username: 'ada',
     status: 'ok',
@@ -99,7 +100,17 @@ describe('waitingText', () => {
       waiting({ who: 'agent', agent: 'b', since: '2026-01-02T03:04:05Z' }),
       /behind agent b, since .*04/
     ],
-    [waiting({ who: 'kernel' }), /for the kernel/]
+    [waiting({ who: 'kernel' }), /for the kernel/],
+    [waiting({ who: 'approval' }), /for a person’s approval$/],
+    [
+      waiting({ who: 'approval', since: '2026-01-02T03:04:05Z' }),
+      /approval, since .*04/
+    ],
+    [waiting({ who: 'pause' }), /all agents are paused$/],
+    [
+      waiting({ who: 'pause', since: '2026-01-02T03:04:05Z' }),
+      /paused, since .*04/
+    ]
   ])('says it of %j', (given, sentence) => {
     expect(waitingText(given, NOW, trans)).toMatch(sentence);
   });
@@ -187,6 +198,24 @@ describe('doingText and attachedText', () => {
       'Waits for the kernel',
       'Waits for the kernel'
     ],
+    [
+      {
+        status: 'queued',
+        started_at: null,
+        waiting_for: waiting({ who: 'pause' })
+      },
+      'Paused',
+      'Waits: all agents are paused'
+    ],
+    [
+      {
+        status: 'awaiting_approval',
+        started_at: null,
+        waiting_for: waiting({ who: 'approval' })
+      },
+      'Asks for approval',
+      'Waits for a person’s approval'
+    ],
     [{ status: 'queued', started_at: null }, 'Queued', 'Queued']
   ] as [Partial<IExecution> | null, string, string][])(
     'say of %j what the agent does',
@@ -212,6 +241,7 @@ describe('documentText', () => {
     [{ via: 'collaboration' }, /live document/],
     [{ via: 'tab' }, /open tab/],
     [{ via: 'contents' }, /to the file/],
+    [{ via: 'tab', status: 'discarded' }, /^$/],
     [{ via: null, status: 'writing' }, /Not written yet/]
   ] as [Partial<IDocument>, RegExp][])('says of %j', (given, sentence) => {
     const document: IDocument = {

@@ -25,7 +25,7 @@ describe('statusWord', () => {
 
   it('has a different word for each status that has an icon', () => {
     const words = statuses.map(status => statusWord(status, trans));
-    expect(new Set(words).size).toBe(11);
+    expect(new Set(words).size).toBe(12);
     expect(words).not.toContain(undefined);
   });
 
@@ -61,6 +61,8 @@ describe('closeReason', () => {
     ['init_failed', /sets up/],
     ['server_stopped', /stopped/],
     ['server_died', /unexpectedly/],
+    ['token_revoked', /revoked the agent token/],
+    ['token_expired', /token has expired/],
     ['expired', /expired/]
   ])('explains %s', (reason, sentence) => {
     expect(closeReason(reason, trans)).toMatch(sentence);
@@ -124,6 +126,22 @@ describe('names', () => {
     const agent = { name: 'a', version: '1.2', model: 'm' };
     expect(agentText(agent)).toBe('a 1.2 (m)');
     expect(agentText({ ...agent, version: null, model: null })).toBe('a');
+  });
+
+  it('lets no name hide or turn what stands beside it', () => {
+    const name = 'a\u202eb\u0007';
+    const agent = { name, version: name, model: name };
+    const told = [
+      agentText(agent),
+      sessionTitle(session({ title: name }), trans),
+      sessionTitle(session({ title: null, agent }), trans),
+      executionNotes(execution({ reason: `${name}\nc` }), trans).join(),
+      describeError(new Error(name), trans).hint
+    ];
+    for (const text of told) {
+      expect(text).toContain('a\ufffdb\ufffd');
+      expect(text).not.toMatch(/\p{Cc}|\u202e/u);
+    }
   });
 });
 

@@ -1,0 +1,354 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import { Panel, Widget } from '@lumino/widgets';
+import { ApiError } from '../../api/errors';
+import { ApprovalsModel } from '../../model/approvals';
+import type { IApproval, IExecution } from '../../tokens';
+import type { ApprovalView } from '../../widgets/approval';
+import { GUARD } from '../../widgets/approvalactions';
+import { ApprovalSlot } from '../../widgets/approvalslot';
+import { Clock } from '../../widgets/clock';
+import { execution, FakeServer, session, settle } from '../fakes';
+
+const NOW = Date.parse('2026-01-02T03:04:05.000Z');
+
+function asking(given: Partial<IExecution> = {}): IExecution {
+  const approval: IApproval = {
+    status: 'asked',
+    asked_at: '2026-01-02T03:04:00.000Z',
+    expires_at: '2026-01-02T03:14:00.000Z',
+    kernel_id: 'k',
+    incarnation: 1,
+    before: null,
+    decided_at: null,
+    decided_by: null,
+    reason: null,
+    asked_source: null
+  };
+  return execution({
+    status: 'awaiting_approval',
+    approval: { ...approval, ...given.approval },
+    ...given
+  });
+}
+
+/** A page on which something asks, and those who look at it. */
+class Page {
+  constructor(first: IExecution) {
+    this.server.sessions = [session({ path: 'a.ipynb' })];
+    this.model = new ApprovalsModel(
+      this.server,
+      this.server.events,
+      new Signal({})
+    );
+    this.ask(first);
+    const clock = new Clock(() => this.now);
+    const trans = nullTranslator.load('jupyter_agent_exec');
+    this._options = {
+      api: this.server,
+      approvals: this.model,
+      clock,
+      drafts: new Map<string, string>(),
+      trans
+    };
+    this.cell.node.tabIndex = -1;
+    this.slot = this.show(first.id);
+    Widget.attach(this.cell, document.body);
+  }
+
+  /** Look at an execution, perhaps once more. */
+  show(id: string): ApprovalSlot {
+    const slot = new ApprovalSlot(id, this._options);
+    this.cell.addWidget(slot);
+    return slot;
+  }
+
+  ask(...executions: IExecution[]): void {
+    this.server.executions = executions;
+    this.server.approvals = { ...this.server.approvals, executions };
+    this.model.refresh();
+  }
+
+  /** What an execution has become, and that it asks no more. */
+  async end(given: Partial<IExecution>): Promise<void> {
+    this.ask();
+    this.server.put(asking(given));
+    await settle();
+  }
+
+  button(name: string): HTMLButtonElement {
+    const buttons = this.cell.node.querySelectorAll('button');
+    const found = Array.from(buttons).find(each => each.textContent === name);
+    if (!found) {
+      throw new Error(`No button ${name}: ${this.text}`);
+    }
+    return found;
+  }
+
+  find<E extends HTMLElement>(selector: string): E {
+    return this.cell.node.querySelector(selector) as E;
+  }
+
+  press(node: HTMLElement, key: string, given: KeyboardEventInit = {}): void {
+    const options = { key, bubbles: true, cancelable: true, ...given };
+    node.dispatchEvent(new KeyboardEvent('keydown', options));
+  }
+
+  get text(): string {
+    return this.cell.node.textContent ?? '';
+  }
+
+  /** Decisions that reached the server. */
+  get decisions(): string[] {
+    return this.server.calls.filter(call =>
+      /^(approve|reject|grant) /.test(call)
+    );
+  }
+
+  readonly cell = new Panel();
+  readonly model: ApprovalsModel;
+  now = NOW;
+  private readonly _options: ApprovalView.IOptions;
+  readonly server = new FakeServer();
+  readonly slot: ApprovalSlot;
+}
+
+async function open(given: Partial<IExecution> = {}): Promise<Page> {
+  const page = new Page(asking(given));
+  await settle(GUARD * 2);
+  return page;
+}
+
+describe('ApprovalSlot', () => {
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => {
+    document.body.replaceChildren();
+    jest.useRealTimers();
+  });
+
+  it('tells who asks, where, until when, and exactly what', async () => {
+    const page = await open({
+      source: '<b>x</b>\u202e\n!ls',
+      username: 'Ada',
+      agent: { name: 'an\u202ealyst', version: '1', model: null }
+    });
+    const group = page.find('[role=group]');
+    expect(group.getAttribute('aria-label')).toBe(
+      'Agent an\ufffdalyst 1, on behalf of Ada asks for approval'
+    );
+    expect(page.text).toContain('expires in 10 minutes');
+    expect(page.find('dl').textContent).toBe('Kernelpython3Notebooka.ipynb');
+    const lines = page.cell.node.querySelectorAll('code');
+    expect(Array.from(lines, each => each.textContent)).toEqual([
+      '<b>x</b>U+202E',
+      '!ls'
+    ]);
+    expect(page.text).toContain('2 lines · 1 line is a shell command');
+    expect(page.find('.jp-AgentExecPlain-mark').textContent).toBe('shell');
+  });
+
+  it('takes no answer for a moment after it has appeared', async () => {
+    const page = new Page(asking());
+    await settle(GUARD - 1);
+    page.button('Approve').click();
+    expect(page.button('Approve').getAttribute('aria-disabled')).toBe('true');
+    await settle(1);
+    expect(page.decisions).toEqual([]);
+    page.button('Approve').click();
+    await settle();
+    expect(page.decisions).toEqual(['approve x_1 sha-1']);
+  });
+
+  it('takes no answer for a moment after another has begun to ask', async () => {
+    const page = await open();
+    page.ask(asking(), asking({ seq: 2 }));
+    await settle(0);
+    page.button('Approve').click();
+    await settle(GUARD);
+    expect(page.decisions).toEqual([]);
+    page.button('Approve').click();
+    expect(page.decisions).toHaveLength(1);
+  });
+
+  it('shows another source, says so, and binds the answer to that', async () => {
+    const page = await open();
+    page.ask(asking({ source: 'x = 2', source_sha256: 'other' }));
+    await settle(0);
+    page.button('Approve').click();
+    expect(page.decisions).toEqual([]);
+    expect(page.find('[role=alert]').textContent).toMatch(/Look again/);
+    expect(page.find('code').textContent).toBe('x = 2');
+    await settle(GUARD);
+    page.button('Approve').click();
+    expect(page.decisions).toEqual(['approve x_1 other']);
+  });
+
+  it('says that it asks again for another kernel', async () => {
+    const page = await open();
+    const { approval } = asking();
+    const again = { ...approval, asked_at: 'later', incarnation: 2 };
+    const error = new ApiError('refused', 'x', 409, 'approval_changed');
+    jest.spyOn(page.server, 'approve').mockRejectedValueOnce(error);
+    page.server.approvals = {
+      ...page.server.approvals,
+      executions: [asking({ approval: again as IApproval })]
+    };
+    page.button('Approve').click();
+    await settle();
+    expect(page.find('[role=alert]').textContent).toMatch(/another one now/);
+    expect(page.find('dl').textContent).toContain('started anew 1 time');
+  });
+
+  it('approves what a person has edited', async () => {
+    const page = await open({ source: 'a\r\nb' });
+    page.button('Edit and approve…').click();
+    const editor = page.find<HTMLTextAreaElement>('textarea');
+    expect(document.activeElement).toBe(editor);
+    expect(page.text).toMatch(/are recorded/);
+    editor.value = 'a\nc\u200b';
+    editor.dispatchEvent(new Event('input'));
+    expect(page.text).toMatch(/1 character that cannot be seen here/);
+    await settle(GUARD);
+    page.press(editor, 'Enter');
+    expect(page.decisions).toEqual([]);
+    page.press(editor, 'Enter', { ctrlKey: true });
+    expect(page.decisions).toEqual(['approve x_1 sha-1 as a\nc\u200b']);
+  });
+
+  it('keeps what was edited while it is out of sight', async () => {
+    const page = await open({ source: 'a' });
+    page.button('Edit and approve…').click();
+    const editor = page.find<HTMLTextAreaElement>('textarea');
+    editor.value = 'b';
+    editor.dispatchEvent(new Event('input'));
+    page.slot.dispose();
+    page.show('x_1');
+    await settle(GUARD);
+    page.button('Edit and approve…').click();
+    expect(page.find<HTMLTextAreaElement>('textarea').value).toBe('b');
+    page.ask(asking({ source: 'c', source_sha256: 'other' }));
+    await settle();
+    page.button('Edit and approve…').click();
+    expect(page.find<HTMLTextAreaElement>('textarea').value).toBe('c');
+  });
+
+  it('approves as asked what was edited and is as it was', async () => {
+    const page = await open({ source: 'a\r\nb\rc' });
+    page.button('Edit and approve…').click();
+    await settle(GUARD);
+    page.button('Approve this').click();
+    expect(page.decisions).toEqual(['approve x_1 sha-1']);
+  });
+
+  it('rejects with a reason, and without', async () => {
+    const page = await open();
+    page.button('Reject…').click();
+    const reason = page.find<HTMLInputElement>('input');
+    expect(document.activeElement).toBe(reason);
+    await settle(GUARD);
+    reason.value = '  Not on production ';
+    page.press(reason, 'Enter');
+    expect(page.decisions).toEqual(['reject x_1: Not on production']);
+    const other = await open();
+    other.button('Reject…').click();
+    await settle(GUARD);
+    other.button('Reject').click();
+    expect(other.decisions).toEqual(['reject x_1: null']);
+  });
+
+  it('approves all of a session for a time', async () => {
+    const page = await open();
+    page.button('Approve all…').click();
+    page.button('5 minutes').click();
+    expect(page.decisions).toEqual([]);
+    await settle(GUARD);
+    page.button('15 minutes').click();
+    expect(page.decisions).toEqual(['grant s_1 15']);
+  });
+
+  it('goes back with Escape, and from there to the cell', async () => {
+    const page = await open();
+    page.button('Reject…').click();
+    page.press(page.find('input'), 'Escape');
+    expect(document.activeElement).toBe(page.button('Reject…'));
+    page.press(page.button('Reject…'), 'Escape');
+    expect(document.activeElement).toBe(page.cell.node);
+  });
+
+  it('says what was decided elsewhere, keeps the focus, and goes', async () => {
+    const page = await open();
+    page.button('Approve').focus();
+    const { approval } = asking();
+    await page.end({
+      status: 'ok',
+      approval: {
+        ...approval,
+        status: 'approved',
+        decided_by: 'Ada'
+      } as IApproval
+    });
+    expect(page.find('[role=status]').textContent).toBe('Approved by Ada');
+    expect(document.activeElement).toBe(page.cell.node);
+    await settle(5000);
+    expect(page.slot.isEmpty).toBe(true);
+    expect(page.slot.isHidden).toBe(true);
+  });
+
+  it('says so also if the outcome cannot be read', async () => {
+    const page = await open();
+    page.ask();
+    await settle();
+    expect(page.find('[role=status]').textContent).toBe('Asks no more');
+  });
+
+  it('says in its place what went wrong, and can be tried again', async () => {
+    const page = await open();
+    page.server.failure = new ApiError('unreachable', 'away');
+    page.button('Approve').click();
+    expect(page.button('Approve').getAttribute('aria-disabled')).toBe('true');
+    await settle(0);
+    expect(page.find('[role=alert]').textContent).toMatch(/cannot be reached/);
+    expect(page.button('Approve').getAttribute('aria-disabled')).toBe('false');
+    page.server.failure = null;
+    page.button('Approve').click();
+    await settle(0);
+    expect(page.decisions).toHaveLength(2);
+  });
+
+  it('shows what changed, on demand', async () => {
+    const approval = { ...asking().approval, before: 'a\nb' } as IApproval;
+    const page = await open({ source: 'a\nc', approval });
+    const toggle = page.button('Show what changed');
+    expect(toggle.getAttribute('aria-pressed')).toBe('false');
+    toggle.click();
+    expect(page.button('Show what changed')).toBe(document.activeElement);
+    const lines = page.cell.node.querySelectorAll('[data-change]');
+    expect(Array.from(lines, each => each.textContent)).toEqual([
+      ' a',
+      '−Removed:b',
+      '+Added:c'
+    ]);
+    expect(page.text).toContain('Lines added: 1, removed: 1');
+    page.button('Show what changed').click();
+    expect(page.find('[data-change]')).toBeNull();
+  });
+
+  it('looks again when it has expired and no event told so', async () => {
+    const page = await open();
+    page.server.forget();
+    page.now = NOW + 11 * 60_000;
+    await settle(3000);
+    expect(page.server.calls).toEqual(['approvals']);
+    expect(page.text).toContain('expires now');
+  });
+
+  it('shows one that asks again after it was decided', async () => {
+    const page = await open();
+    await page.end({ status: 'queued' });
+    page.ask(asking());
+    await settle(5000);
+    expect(page.button('Approve')).toBeTruthy();
+    page.cell.dispose();
+    expect(page.slot.isDisposed).toBe(true);
+  });
+});

@@ -1,0 +1,140 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import type { IAgentAtWork, IDocument, Status } from '../../tokens';
+import {
+  askedText,
+  atWorkText,
+  atWorkTitle,
+  diedText,
+  stoppedElsewhereText,
+  stoppedText,
+  stopText
+} from '../../widgets/atworkwording';
+import { execution, session } from '../fakes';
+
+const trans = nullTranslator.load('jupyter_agent_exec');
+
+function agent(
+  status: Status,
+  seq: number | null = 1,
+  name = 'analyst'
+): IAgentAtWork {
+  return {
+    session: session({ agent: { name, version: null, model: null } }),
+    pending: [{ id: 'x', seq, status }]
+  };
+}
+
+const EVIL = { name: `a\u202e${'b'.repeat(60)}`, version: null, model: null };
+const PLAIN = `a\ufffd${'b'.repeat(41)}…`;
+
+describe('atWorkText', () => {
+  it('counts agents, or those that ask', () => {
+    expect(atWorkText([agent('running')], trans)).toBe('1 agent at work');
+    expect(atWorkText([agent('running'), agent('queued')], trans)).toBe(
+      '2 agents at work'
+    );
+    const asks = agent('awaiting_approval');
+    expect(atWorkText([asks, agent('running')], trans)).toBe(
+      '1 asks for approval'
+    );
+    expect(atWorkText([asks, asks], trans)).toBe('2 ask for approval');
+  });
+});
+
+describe('atWorkTitle', () => {
+  it('tells what each does', () => {
+    const agents = [
+      agent('awaiting_approval', 3),
+      agent('running', 12, 'coder'),
+      agent('queued', null, EVIL.name)
+    ];
+    expect(atWorkTitle(agents, trans).split('\n')).toEqual([
+      'analyst: asks for approval of cell 3',
+      'coder: runs cell 12',
+      `${PLAIN}: waits with a cell`
+    ]);
+  });
+});
+
+describe('stopText', () => {
+  it('names the agent and the cell', () => {
+    const { agent: analyst } = session();
+    expect(stopText(analyst, 12, trans)).toBe('Stop analyst: cell 12');
+    expect(stopText(analyst, null, trans)).toBe('Stop analyst');
+    expect(stopText(EVIL, 1, trans)).toBe(`Stop ${PLAIN}: cell 1`);
+  });
+});
+
+describe('stoppedText', () => {
+  const idle = session();
+  const ended = execution({ status: 'interrupted' });
+  const goesOn = execution({ seq: 4, status: 'running', finished_at: null });
+
+  it('says that the kernel is free', () => {
+    const free = { isFree: true, text: 'Stopped analyst; the kernel is free.' };
+    expect(stoppedText({ execution: ended, session: idle }, trans)).toEqual(
+      free
+    );
+    expect(stoppedText({ execution: null, session: idle }, trans)).toEqual(
+      free
+    );
+  });
+
+  it('says that the kernel is busy otherwise', () => {
+    const kernel = { ...idle.kernel!, execution_state: 'busy' as const };
+    const busy = { execution: ended, session: session({ kernel }) };
+    expect(stoppedText(busy, trans)).toEqual({
+      isFree: false,
+      text: 'Stopped analyst; the kernel is busy with other code.'
+    });
+  });
+
+  it('says that the code ignores the interrupt, or has not ended yet', () => {
+    const ignored = { ...goesOn, interrupt_ignored: true };
+    expect(stoppedText({ execution: ignored, session: idle }, trans)).toEqual({
+      isFree: false,
+      text: 'analyst: cell 4 ignores the interrupt and goes on. Restart or shut down its kernel to end it.'
+    });
+    expect(stoppedText({ execution: goesOn, session: idle }, trans)).toEqual({
+      isFree: false,
+      text: 'analyst: cell 4 has not ended yet.'
+    });
+  });
+
+  it('says that the kernel was ended for it', () => {
+    const ignored = { ...ended, interrupt_ignored: true };
+    expect(stoppedText({ execution: ignored, session: idle }, trans)).toEqual({
+      isFree: true,
+      text: 'Stopped analyst. The code ignored the interrupt, so its kernel was ended.'
+    });
+  });
+});
+
+describe('what is notified', () => {
+  it('says in plain text who asks, and where', () => {
+    const asks = execution({
+      seq: 2,
+      source: '\n<b>x</b> = 1\ny',
+      agent: EVIL
+    });
+    expect(askedText(asks, trans)).toBe(
+      `Agent ${PLAIN} asks for approval of cell 2: <b>x</b> = 1`
+    );
+    const document = { path: 'a\u202e.ipynb' } as IDocument;
+    expect(askedText({ ...asks, document }, trans)).toBe(
+      `Agent ${PLAIN} asks for approval of cell 2 in a\ufffd.ipynb`
+    );
+  });
+
+  it('says under whom a kernel died, and who stopped whom', () => {
+    expect(diedText(execution(), trans)).toBe(
+      'The kernel died while agent analyst ran cell 1'
+    );
+    expect(stoppedElsewhereText(execution(), 'ada\u0000', trans)).toBe(
+      'Agent analyst was stopped in cell 1 by ada\ufffd'
+    );
+    expect(stoppedElsewhereText(execution(), null, trans)).toBe(
+      'Agent analyst was stopped in cell 1'
+    );
+  });
+});

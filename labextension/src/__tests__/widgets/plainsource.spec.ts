@@ -1,0 +1,24 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { showHidden } from '../../widgets/plainsource';
+
+const trans = nullTranslator.load('jupyter_agent_exec');
+
+describe('showHidden', () => {
+  function shown(html: string): HTMLElement {
+    const source = document.createElement('code');
+    source.innerHTML = html;
+    showHidden(source, trans);
+    return source;
+  }
+
+  it('shows in a coloured source what turns it or cannot be seen', () => {
+    const source = shown('x = <span class="s">"a\u202eb\u200b"</span>\ny');
+    expect(source.textContent).toBe('x = "aU+202EbU+200B"\ny');
+    expect(source.querySelectorAll('.s [role=img]')).toHaveLength(2);
+  });
+
+  it('leaves a source in which nothing hides as it is', () => {
+    const html = 'if <span>x</span>:\n\ty = "z"\n';
+    expect(shown(html).innerHTML).toBe(html);
+  });
+});

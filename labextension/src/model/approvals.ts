@@ -1,0 +1,231 @@
+/** What agents ask a person to approve. */
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import { ApiError } from '../api/errors';
+import { ActivityListener } from '../api/events';
+import type { Events } from '../api/events';
+import { Coalescer } from './coalescer';
+import type {
+  IActivityEvent,
+  IAgentExecApi,
+  IApprovalList,
+  IApprovalPolicy,
+  IApprovalsModel,
+  IExecution
+} from '../tokens';
+
+/** Milliseconds between two looks at the server while much happens. */
+const REST = 200;
+
+/** Milliseconds until a server that cannot be reached is tried again. */
+const FIRST_RETRY = 2000;
+const LAST_RETRY = 60_000;
+
+/** Milliseconds after which events are back when the server is. */
+const EVENTS_BACK = 30_000;
+
+/**
+ * Keeps what asks in step with the server.
+ *
+ * It looks when it is told to and when an event says that something asks or
+ * was decided. Only a server that cannot be reached is tried again by itself.
+ */
+export class ApprovalsModel implements IApprovalsModel {
+  /**
+   * @param _api - The server.
+   * @param events - Its events.
+   * @param _lost - Emits when the page finds that the server is away.
+   */
+  constructor(
+    private readonly _api: IAgentExecApi,
+    events: Events,
+    private readonly _lost: ISignal<unknown, unknown>
+  ) {
+    this._reading = new Coalescer(() => this._read(), REST);
+    this._listener = new ActivityListener(events, (event, complete) =>
+      this._onEvent(event, complete)
+    );
+    _lost.connect(this.refresh, this);
+  }
+
+  get asking(): readonly IExecution[] {
+    return this._asking;
+  }
+
+  get policy(): IApprovalPolicy | null {
+    return this._policy;
+  }
+
+  get paused(): IApprovalList['paused'] {
+    return this._paused;
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get asked(): ISignal<this, IExecution> {
+    return this._asked;
+  }
+
+  get reconnected(): ISignal<this, void> {
+    return this._reconnected;
+  }
+
+  get isDisposed(): boolean {
+    return this._reading.isDisposed;
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      this._listener.dispose();
+      this._lost.disconnect(this.refresh, this);
+      this._reading.dispose();
+      clearTimeout(this._later);
+      Signal.clearData(this);
+    }
+  }
+
+  get(executionId: string): IExecution | null {
+    return this._asking.find(({ id }) => id === executionId) ?? null;
+  }
+
+  approve(execution: IExecution, source?: string): Promise<void> {
+    const { id, source_sha256 } = execution;
+    return this._decide(id, this._api.approve(id, source_sha256, source));
+  }
+
+  reject({ id }: IExecution, reason: string | null): Promise<void> {
+    return this._decide(id, this._api.reject(id, reason));
+  }
+
+  async grant(sessionId: string, minutes: number): Promise<void> {
+    await this._api.grantApproval(sessionId, minutes);
+    this.refresh();
+  }
+
+  async setPaused(paused: boolean): Promise<void> {
+    this._take(await this._api.setPaused(paused));
+  }
+
+  async setPolicy(
+    policy: Partial<Omit<IApprovalPolicy, 'forced'>>
+  ): Promise<void> {
+    this._take(await this._api.setPolicy(policy));
+  }
+
+  refresh(): void {
+    this._gone.clear();
+    this._reading.request();
+  }
+
+  private async _decide(
+    id: string,
+    decision: Promise<IExecution>
+  ): Promise<void> {
+    try {
+      await decision;
+    } catch (error) {
+      if (error instanceof ApiError && error.failure === 'refused') {
+        // It is not as this page knew: whoever shows it has to see that now.
+        await this._read();
+      }
+      throw error;
+    }
+    this._leave(id);
+  }
+
+  private _onEvent(event: IActivityEvent, complete: boolean): void {
+    if (!complete) {
+      this.refresh();
+    }
+    const { action, execution_id, status } = event;
+    if (action === 'approvals') {
+      this._reading.request();
+    } else if (execution_id && status === 'awaiting_approval') {
+      this._gone.delete(execution_id);
+      this._reading.request();
+    } else if (execution_id && status && this.get(execution_id)) {
+      this._leave(execution_id);
+    }
+  }
+
+  private async _read(): Promise<void> {
+    clearTimeout(this._later);
+    try {
+      this._take(await this._api.getApprovals());
+      this._tellReconnected();
+    } catch (error) {
+      // Nobody asked for this in so many words; what people do ask for says
+      // what is wrong.
+      if (error instanceof ApiError && error.failure === 'unreachable') {
+        this._retry = Math.min(this._retry * 2 || FIRST_RETRY, LAST_RETRY);
+        this._lookIn(this._retry);
+      }
+    }
+  }
+
+  /** Tell that the server is back, and once more when its events must be. */
+  private _tellReconnected(): void {
+    const isBack = this._retry > 0;
+    if (isBack) {
+      this._retry = 0;
+      this._lookIn(EVENTS_BACK);
+    }
+    if ((isBack || this._awaitsEvents) && !this.isDisposed) {
+      this._awaitsEvents = isBack;
+      this._reconnected.emit();
+    }
+  }
+
+  /** Look later, if the page can be seen then: it looks when it is shown. */
+  private _lookIn(delay: number): void {
+    if (!this.isDisposed) {
+      this._later = setTimeout(() => {
+        if (!document.hidden) {
+          this._reading.request();
+        }
+      }, delay);
+    }
+  }
+
+  private _take({ executions, paused, policy }: IApprovalList): void {
+    if (this.isDisposed) {
+      return;
+    }
+    const known = new Set(this._asking.map(({ id }) => id));
+    this._asking = executions.filter(({ id }) => !this._gone.has(id));
+    this._paused = paused;
+    this._policy = policy;
+    const listed = new Set(executions.map(({ id }) => id));
+    this._gone.forEach(id => listed.has(id) || this._gone.delete(id));
+    this._changed.emit();
+    this._asking
+      .filter(({ id }) => !known.has(id))
+      .forEach(execution => this._asked.emit(execution));
+  }
+
+  /** Something asks no more, whatever an answer that is on its way says. */
+  private _leave(executionId: string): void {
+    this._gone.add(executionId);
+    this._asking = this._asking.filter(({ id }) => id !== executionId);
+    if (!this.isDisposed) {
+      this._changed.emit();
+    }
+  }
+
+  private _asking: readonly IExecution[] = [];
+  /** Whether the server is back, and its events may not be. */
+  private _awaitsEvents = false;
+  /** What was decided, and may still be in an answer that is on its way. */
+  private readonly _gone = new Set<string>();
+  private _later: ReturnType<typeof setTimeout> | undefined;
+  private _paused: IApprovalList['paused'] = null;
+  private _policy: IApprovalPolicy | null = null;
+  private readonly _listener: ActivityListener;
+  private readonly _reading: Coalescer;
+  private _retry = 0;
+  private _asked = new Signal<this, IExecution>(this);
+  private _changed = new Signal<this, void>(this);
+  private _reconnected = new Signal<this, void>(this);
+}

@@ -1,0 +1,235 @@
+/** The agents at work on this server, in whichever kernels. */
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import type { Events } from '../api/events';
+import { Listening } from './listening';
+import { whenStopped } from './stopping';
+import { isFinal, isRunning } from '../tokens';
+import type {
+  IActivityEvent,
+  IAgentAtWork,
+  IAgentExecApi,
+  IAgentSession,
+  IAgentsAtWork,
+  IPendingExecution,
+  IStopped,
+  Status
+} from '../tokens';
+
+/** Open sessions fetched at once. */
+const SESSIONS_PAGE = 100;
+
+/** Executions looked through for those that wait or run. */
+const EXECUTIONS_LOOKED_AT = 10;
+
+/** Milliseconds between two looks at the server while much happens. */
+const REST = 300;
+
+/** What a person has to know first. */
+const URGENCY: readonly Status[] = [
+  'awaiting_approval',
+  'awaiting_input',
+  'running',
+  'queued'
+];
+
+/** What is pending, by the ids of session and execution. */
+type Pending = Map<string, Map<string, IPendingExecution>>;
+
+/**
+ * Counts what is pending as the server's events tell of it.
+ *
+ * It looks at the server when it is told to, when an event was missed, and
+ * when an event tells of a session that it does not know; never while the page
+ * is hidden.
+ */
+export class AgentsAtWork extends Listening implements IAgentsAtWork {
+  /**
+   * @param _api - The server.
+   * @param _events - Its events.
+   * @param _isPaused - Whether agents are paused: then what waits cannot be
+   *   told by its kernel.
+   */
+  constructor(
+    private readonly _api: IAgentExecApi,
+    private readonly _events: Events,
+    private readonly _isPaused: () => boolean
+  ) {
+    super(_events, REST);
+  }
+
+  get agents(): readonly IAgentAtWork[] {
+    return this._agents;
+  }
+
+  get ended(): ISignal<this, IActivityEvent> {
+    return this._ended;
+  }
+
+  get(sessionId: string): IAgentAtWork | null {
+    return this._agents.find(({ session }) => session.id === sessionId) ?? null;
+  }
+
+  async stop(sessionId: string): Promise<IStopped> {
+    const pending =
+      this._pending.get(sessionId) ?? (await this._look(sessionId));
+    const all = Array.from(pending.values());
+    all.forEach(({ id }) => this._stopped.add(id));
+    const running = all.find(({ status }) => isRunning(status));
+    await this._api.interrupt(sessionId);
+    return whenStopped(this._api, this._events, sessionId, running?.id ?? null);
+  }
+
+  hasStopped(executionId: string): boolean {
+    return this._stopped.has(executionId);
+  }
+
+  refresh(): void {
+    this._isStale = true;
+    this.request();
+  }
+
+  protected override request(): void {
+    if (!document.hidden) {
+      super.request();
+    }
+  }
+
+  protected onEvent(event: IActivityEvent, complete: boolean): void {
+    if (!complete) {
+      this.refresh();
+    }
+    this._heard?.push(event);
+    const { action, execution_id, session_id, status } = event;
+    if (action === 'closed') {
+      this._sessions.delete(session_id);
+    }
+    if (apply(event, this._pending)) {
+      if (this._pending.has(session_id) && !this._sessions.has(session_id)) {
+        this.request();
+      }
+      this._update();
+    }
+    if (execution_id && status && isFinal(status as Status)) {
+      this._ended.emit(event);
+    }
+  }
+
+  protected async read(): Promise<void> {
+    const all = this._isStale;
+    this._isStale = false;
+    const heard: IActivityEvent[] = [];
+    this._heard = heard;
+    try {
+      const open = await this._listOpen();
+      const pending = all ? await this._lookInto(open) : this._pending;
+      // What was told meanwhile is newer than what was read.
+      heard.forEach(event => apply(event, pending));
+      this._sessions = new Map(open.map(each => [each.id, each]));
+      this._pending = pending;
+    } catch {
+      // The panel says what is wrong with the server. What agents do there
+      // is not known until it can be reached.
+      this._isStale = true;
+      this._pending = new Map();
+    }
+    this._heard = null;
+    if (!this.isDisposed) {
+      this._update();
+    }
+  }
+
+  private async _listOpen(): Promise<IAgentSession[]> {
+    const open: IAgentSession[] = [];
+    let after: string | null = null;
+    do {
+      const page = await this._api.listSessions(after, SESSIONS_PAGE, {
+        status: 'open'
+      });
+      open.push(...page.sessions);
+      after = page.next_after;
+    } while (after !== null);
+    return open.reverse();
+  }
+
+  /** Find what open sessions do already. */
+  private async _lookInto(open: readonly IAgentSession[]): Promise<Pending> {
+    const pending: Pending = new Map();
+    for (const { asking, executions, id, kernel } of open) {
+      const works = kernel?.execution_state !== 'idle';
+      if (executions > 0 && (works || asking > 0 || this._isPaused())) {
+        pending.set(id, await this._look(id));
+      }
+    }
+    return pending;
+  }
+
+  /** The newest executions of a session that have not ended. */
+  private async _look(
+    sessionId: string
+  ): Promise<Map<string, IPendingExecution>> {
+    const range = { limit: EXECUTIONS_LOOKED_AT, brief: true };
+    const { executions } = await this._api.listExecutions(sessionId, range);
+    return new Map(
+      executions
+        .filter(({ status }) => !isFinal(status))
+        .map(({ id, seq, status }) => [id, { id, seq, status }])
+    );
+  }
+
+  private _update(): void {
+    const agents: IAgentAtWork[] = [];
+    for (const [id, session] of this._sessions) {
+      const pending = Array.from(this._pending.get(id)?.values() ?? []);
+      if (pending.length > 0) {
+        pending.sort((a, b) => urgency(a) - urgency(b));
+        agents.push({ session, pending });
+      }
+    }
+    agents.sort((a, b) => urgency(a.pending[0]) - urgency(b.pending[0]));
+    this._agents = agents;
+    this.tell();
+  }
+
+  private _agents: readonly IAgentAtWork[] = [];
+  /** Events that came since a look at the server began; null if none goes on. */
+  private _heard: IActivityEvent[] | null = null;
+  /** Whether something was missed, so that all has to be looked at. */
+  private _isStale = true;
+  private _pending: Pending = new Map();
+  private _sessions = new Map<string, IAgentSession>();
+  /** What this page has stopped. */
+  private readonly _stopped = new Set<string>();
+  private _ended = new Signal<this, IActivityEvent>(this);
+}
+
+/** Take what an event tells; false if that is nothing about what is pending. */
+function apply(event: IActivityEvent, pending: Pending): boolean {
+  const { action, execution_id, seq, session_id } = event;
+  if (action === 'closed') {
+    return pending.delete(session_id);
+  }
+  if (!execution_id || event.status === undefined) {
+    return false;
+  }
+  const status = event.status as Status;
+  const those = pending.get(session_id) ?? new Map<string, IPendingExecution>();
+  if (isFinal(status)) {
+    if (!those.delete(execution_id)) {
+      return false;
+    }
+  } else {
+    those.set(execution_id, { id: execution_id, seq: seq ?? null, status });
+  }
+  if (those.size > 0) {
+    pending.set(session_id, those);
+  } else {
+    pending.delete(session_id);
+  }
+  return true;
+}
+
+/** How soon a person has to know of an execution. */
+function urgency({ status }: IPendingExecution): number {
+  return URGENCY.indexOf(status);
+}

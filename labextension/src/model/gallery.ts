@@ -1,0 +1,204 @@
+/** The images of the chosen session, or of what was searched for. */
+import { JSONExt } from '@lumino/coreutils';
+import type { IDisposable } from '@lumino/disposable';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import { Coalescer } from './coalescer';
+import type { SearchModel } from './search';
+import type {
+  IActivityModel,
+  IRecordedImage,
+  ISearch,
+  ISessionModel,
+  LoadState
+} from '../tokens';
+
+/** Images fetched at once; their data is read when they come into view. */
+export const IMAGES_PAGE = 60;
+
+/** Milliseconds between two looks at the server while much happens. */
+const REST = 1000;
+
+/** Whose images are shown. */
+export type GallerySource = 'session' | 'search';
+
+/** Keeps a list of images in step with what is chosen or searched for. */
+export class GalleryModel implements IDisposable {
+  constructor(
+    private readonly _activity: IActivityModel,
+    private readonly _search: SearchModel
+  ) {
+    this._reading = new Coalescer(() => this._read(), REST);
+    _activity.selectedChanged.connect(this._onSelected, this);
+    _search.changed.connect(this._onSearched, this);
+    this._onSelected();
+  }
+
+  /** The images that are known so far. */
+  get images(): readonly IRecordedImage[] {
+    return this._images;
+  }
+
+  get hasMore(): boolean {
+    return this._nextAfter !== null;
+  }
+
+  get state(): LoadState {
+    return this._state;
+  }
+
+  /** Of what; what is searched for comes first while there is such a thing. */
+  get source(): GallerySource {
+    return this._search.search === null ? 'session' : this._wanted;
+  }
+  set source(source: GallerySource) {
+    this._wanted = source;
+    this._follow();
+  }
+
+  /** Whether somebody looks; nothing is fetched while nobody does. */
+  get isActive(): boolean {
+    return this._isActive;
+  }
+  set isActive(value: boolean) {
+    this._isActive = value;
+    if (value) {
+      this._request();
+    }
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get isDisposed(): boolean {
+    return this._reading.isDisposed;
+  }
+
+  dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this._reading.dispose();
+    this._activity.selectedChanged.disconnect(this._onSelected, this);
+    this._search.changed.disconnect(this._onSearched, this);
+    this._session?.changed.disconnect(this._onSessionChanged, this);
+    Signal.clearData(this);
+  }
+
+  /** Begin anew. */
+  refresh(): void {
+    this._last = { after: null, start: 0 };
+    this._request();
+  }
+
+  async loadMore(): Promise<void> {
+    const after = this._nextAfter;
+    const of = this._of;
+    if (after === null || of === null) {
+      return;
+    }
+    const { api } = this._activity;
+    const page = await api.listImages(of, after, IMAGES_PAGE);
+    if (of === this._of && after === this._nextAfter && !this.isDisposed) {
+      this._last = { after, start: this._images.length };
+      this._take(page.images, page.next_after);
+    }
+  }
+
+  private _onSelected(): void {
+    this._session?.changed.disconnect(this._onSessionChanged, this);
+    this._session = this._activity.selected;
+    this._session?.changed.connect(this._onSessionChanged, this);
+    this._follow();
+  }
+
+  private _onSearched(): void {
+    if (this._search.search === null) {
+      this._wanted = 'search';
+    }
+    this._follow();
+  }
+
+  private _onSessionChanged({ session }: ISessionModel): void {
+    const length = session?.chain.length ?? null;
+    if (length !== this._length && this.source === 'session') {
+      this._length = length;
+      this._request();
+    }
+  }
+
+  /** Begin anew if the images are to be of something else. */
+  private _follow(): void {
+    const session = this._session && { session_id: this._session.id };
+    const of = this.source === 'search' ? this._search.search : session;
+    if (JSONExt.deepEqual(of as never, this._of as never)) {
+      return;
+    }
+    this._of = of;
+    this._length = this._session?.session?.chain.length ?? null;
+    this._images = [];
+    this._last = { after: null, start: 0 };
+    this._nextAfter = null;
+    this._state = { phase: of ? 'loading' : 'ready' };
+    this._changed.emit();
+    this._request();
+  }
+
+  private _request(): void {
+    if (this._isActive && this._of) {
+      this._reading.request();
+    }
+  }
+
+  /** Read the last page again, and so what came after it. */
+  private async _read(): Promise<void> {
+    const { _last: last, _of: of } = this;
+    if (of === null) {
+      return;
+    }
+    try {
+      const { api } = this._activity;
+      const page = await api.listImages(of, last.after, IMAGES_PAGE);
+      if (of === this._of && last === this._last) {
+        this._state = { phase: 'ready' };
+        this._take(page.images, page.next_after);
+      }
+    } catch (error) {
+      if (of === this._of) {
+        this._state = { phase: 'error', error };
+        this._emitChanged();
+      }
+    }
+  }
+
+  /** Take the last page. */
+  private _take(images: IRecordedImage[], nextAfter: string | null): void {
+    this._images = this._images.slice(0, this._last.start).concat(images);
+    this._nextAfter = nextAfter;
+    this._emitChanged();
+  }
+
+  private _emitChanged(): void {
+    if (!this.isDisposed) {
+      this._changed.emit();
+    }
+  }
+
+  private readonly _reading: Coalescer;
+  private _images: IRecordedImage[] = [];
+  private _isActive = false;
+  /** How much of the chosen session was known at the last look. */
+  private _length: number | null = null;
+  /** How the last page is asked for, and where it begins. */
+  private _last: { after: string | null; start: number } = {
+    after: null,
+    start: 0
+  };
+  private _nextAfter: string | null = null;
+  private _of: ISearch | null = null;
+  private _session: ISessionModel | null = null;
+  private _state: LoadState = { phase: 'ready' };
+  private _wanted: GallerySource = 'search';
+  private _changed = new Signal<this, void>(this);
+}

@@ -1,0 +1,156 @@
+/**
+ * A source as it is, so that whoever reads it sees all that would run.
+ *
+ * What cannot be seen, or changes how the text around it looks, is told apart;
+ * so are lines that are not the kernel's language but orders to IPython.
+ */
+
+/** Why a character is not shown as it is. */
+export type Hidden = 'direction' | 'control' | 'space' | 'invisible';
+
+/** A piece of a line. */
+export type Piece =
+  | { kind: 'text'; text: string }
+  /** Written from right to left: shown by itself, it cannot turn the rest. */
+  | { kind: 'turned'; text: string }
+  | { kind: 'hidden'; text: string; code: string; why: Hidden };
+
+/** What a line is, if not code. */
+export type Mark = 'shell' | 'magic' | 'help';
+
+/** A line to be shown. */
+export interface ISourceLine {
+  pieces: readonly Piece[];
+  mark: Mark | null;
+}
+
+/** Where Python or IPython ends a line; of these only two look like an end. */
+// eslint-disable-next-line no-control-regex
+const END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/g;
+
+/** A line of which nothing can be mistaken. */
+const PLAIN = /^[\t\x20-\x7e]*$/;
+
+const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
+const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]/u;
+/** Spaces but the usual one, and letters that look like one. */
+const SPACE = /[\p{Zs}\u115f\u1160\u2800\u3164\uffa0]/u;
+const INVISIBLE =
+  /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cs}\p{Co}\p{Cn}\ufff9-\ufffc]/u;
+
+/** Letters and numbers of scripts that are written from right to left. */
+const TURNED =
+  /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+const COMBINING = /\p{M}/u;
+
+/** Accents that one letter may carry; more of them cover other lines. */
+const MOST_ACCENTS = 3;
+
+/** What IPython takes off lines that were copied from an interpreter. */
+const PROMPT = /^\s*(?:>>> ?|\.\.\. ?|In ?\[\d+\]: ?|\.{3,}: ?)/;
+
+const SHELL =
+  /^\s*(?:!|%%!|%%?(?:bash|cmd|perl|pypy|ruby|script|sh|sx|system)\b)/;
+const SHELL_CELL = /^\s*%%(?:!|(?:bash|cmd|perl|ruby|script|sh|sx|system)\b)/;
+const MAGIC = /^\s*(?:%%?[\p{L}_]|[/,;][\p{L}_])/u;
+/** `files = !ls` and `folder = %pwd`; not a string that has them in it. */
+const ASSIGNED =
+  /^[\p{L}\p{N}_\s.,*:()]*(?:\[[^\]]*\][\p{L}\p{N}_\s.,*:()]*)*=\s*(?:(!)(?!=)|%[\p{L}_])/u;
+const HELP =
+  /^\s*(?:\?|%{0,2}[\p{L}_*][\p{L}\p{N}_.*]*(?:\[[^\]]*\])?\?{1,2}\s*$)/u;
+
+/** The lines of a source; an end that does not look like one is kept. */
+export function splitLines(source: string): string[] {
+  const lines: string[] = [];
+  let start = 0;
+  for (const { 0: end, index } of source.matchAll(END)) {
+    const seen = end.endsWith('\n') ? '' : end;
+    lines.push(source.slice(start, index) + seen);
+    start = index + end.length;
+  }
+  if (start < source.length || lines.length === 0) {
+    lines.push(source.slice(start));
+  }
+  return lines;
+}
+
+/** A line in pieces. */
+export function readPieces(line: string): Piece[] {
+  if (PLAIN.test(line)) {
+    return line ? [{ kind: 'text', text: line }] : [];
+  }
+  const pieces: Piece[] = [];
+  let accents = 0;
+  for (const character of line) {
+    accents = COMBINING.test(character) ? accents + 1 : 0;
+    const why = accents > MOST_ACCENTS ? 'invisible' : whyHidden(character);
+    const last = pieces[pieces.length - 1];
+    if (why) {
+      const code = codeOf(character);
+      pieces.push({ kind: 'hidden', text: character, code, why });
+      continue;
+    }
+    const kind = TURNED.test(character) ? 'turned' : 'text';
+    if (
+      last?.kind === kind ||
+      (accents > 0 && last && last.kind !== 'hidden')
+    ) {
+      last.text += character;
+    } else {
+      pieces.push({ kind, text: character });
+    }
+  }
+  return pieces;
+}
+
+/** A source as it is to be shown. */
+export function readSource(source: string): ISourceLine[] {
+  const lines = splitLines(source);
+  const first = lines.find(line => line.trim() !== '') ?? '';
+  const shell = SHELL_CELL.test(first);
+  return lines.map(line => ({
+    pieces: readPieces(line),
+    mark: shell && line.trim() !== '' ? 'shell' : markOf(line)
+  }));
+}
+
+/** How many characters of a text are not shown as they are. */
+export function countHidden(source: string): number {
+  return splitLines(source)
+    .flatMap(readPieces)
+    .filter(({ kind }) => kind === 'hidden').length;
+}
+
+function markOf(line: string): Mark | null {
+  const code = line.replace(PROMPT, '');
+  const assigned = ASSIGNED.exec(code);
+  if (SHELL.test(code) || assigned?.[1]) {
+    return 'shell';
+  }
+  if (MAGIC.test(code) || assigned) {
+    return 'magic';
+  }
+  return HELP.test(code) ? 'help' : null;
+}
+
+function whyHidden(character: string): Hidden | null {
+  if (character === ' ' || character === '\t') {
+    return null;
+  }
+  if (DIRECTION.test(character)) {
+    return 'direction';
+  }
+  if (CONTROL.test(character)) {
+    return 'control';
+  }
+  if (SPACE.test(character)) {
+    return 'space';
+  }
+  return INVISIBLE.test(character) ? 'invisible' : null;
+}
+
+function codeOf(character: string): string {
+  const code = Number(character.codePointAt(0));
+  return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
+}

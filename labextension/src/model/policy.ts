@@ -1,0 +1,102 @@
+/** Keeps a person's settings and the server's approval policy alike. */
+import type { ISignal } from '@lumino/signaling';
+import type {
+  ApprovalMode,
+  IApprovalPolicy,
+  IApprovalsModel,
+  ITarget
+} from '../tokens';
+
+/** What a person has set; what they have not is as the server has it. */
+export type Wishes = Partial<Record<ITarget['kind'], ApprovalMode>>;
+
+/** What is used of a plugin's settings. */
+export interface IPolicySettings {
+  readonly user: Readonly<Record<string, unknown>>;
+  readonly changed: ISignal<unknown, void>;
+  set(key: string, value: string): Promise<void>;
+}
+
+const KINDS: readonly ITarget['kind'][] = ['notebook', 'kernel', 'scratch'];
+
+const MODES: readonly unknown[] = ['none', 'first', 'always'];
+
+/** What is wished otherwise than it is: what can be asked, and what cannot. */
+export function differences(
+  settings: IPolicySettings['user'],
+  policy: IApprovalPolicy
+): { open: Wishes; forced: ITarget['kind'][] } {
+  const kinds = KINDS.filter(
+    kind => MODES.includes(settings[kind]) && settings[kind] !== policy[kind]
+  );
+  const isForced = (kind: ITarget['kind']) => policy.forced.includes(kind);
+  const open = kinds.filter(kind => !isForced(kind));
+  return {
+    open: Object.fromEntries(open.map(kind => [kind, settings[kind]])),
+    forced: kinds.filter(isForced)
+  };
+}
+
+/**
+ * Have the server keep what a person sets.
+ *
+ * The server has the last word. What is set and differs is sent once when the
+ * page opens, and when the person changes it. What is changed elsewhere
+ * meanwhile is taken over into the settings, or the next page would undo it.
+ */
+export function keepPolicy({
+  approvals,
+  settings,
+  onForced,
+  onError
+}: IPolicyOptions): void {
+  let known: string | null = null;
+  const follow = async (policy: IApprovalPolicy) => {
+    const { forced, open } = differences(settings.user, policy);
+    for (const kind of KINDS) {
+      if (forced.includes(kind) || open[kind] !== undefined) {
+        await settings.set(kind, policy[kind]);
+      }
+    }
+  };
+  const send = async (policy: IApprovalPolicy) => {
+    const { forced, open } = differences(settings.user, policy);
+    if (forced.length > 0) {
+      onForced(forced);
+    }
+    try {
+      if (Object.keys(open).length > 0) {
+        await approvals.setPolicy(open);
+      }
+    } finally {
+      await follow(approvals.policy ?? policy);
+    }
+  };
+  const onServer = () => {
+    const { policy } = approvals;
+    const now = policy && JSON.stringify(policy);
+    if (!policy || now === known) {
+      return;
+    }
+    const first = known === null;
+    known = now;
+    void (first ? send(policy) : follow(policy)).catch(onError);
+  };
+  const onPerson = () => {
+    if (approvals.policy) {
+      void send(approvals.policy).catch(onError);
+    }
+  };
+  approvals.changed.connect(onServer);
+  settings.changed.connect(onPerson);
+  onServer();
+}
+
+/** What it takes to keep a policy. */
+export interface IPolicyOptions {
+  approvals: IApprovalsModel;
+  settings: IPolicySettings;
+  /** Tells a person that the configuration decides. */
+  onForced: (kinds: readonly ITarget['kind'][]) => void;
+  onError: (error: unknown) => void;
+}

@@ -1,0 +1,164 @@
+/** What a person looks for in the history, and the cells that match. */
+import type { IDisposable } from '@lumino/disposable';
+import { Debouncer } from '@lumino/polling';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import { ANYTHING, cellSearch, looksForCells, sessionFilter } from './criteria';
+import type { ICriteria } from './criteria';
+import type { IActivityModel, ISearch, ISearchHit, LoadState } from '../tokens';
+
+/** Matches fetched at once. */
+export const HITS_PAGE = 30;
+
+/** Milliseconds in which what is typed is one search. */
+const TYPING = 250;
+
+/**
+ * Looks for cells in the whole history, or else for sessions of the list.
+ *
+ * Each change of what is looked for makes a new search; answers to earlier
+ * ones are dropped, however late they come.
+ */
+export class SearchModel implements IDisposable {
+  constructor(private readonly _activity: IActivityModel) {
+    this._typing = new Debouncer(() => void this._look(), TYPING);
+  }
+
+  /** What is looked for. */
+  get criteria(): ICriteria {
+    return this._criteria;
+  }
+  set criteria(criteria: ICriteria) {
+    this._criteria = criteria;
+    this._round++;
+    if (this.isSearching) {
+      this._state = { phase: 'loading' };
+      this._changed.emit();
+    } else {
+      this._take(null, [], null);
+    }
+    void this._typing.invoke().catch(() => undefined);
+  }
+
+  /** Whether cells are looked for; else the list of sessions shows which. */
+  get isSearching(): boolean {
+    return looksForCells(this._criteria);
+  }
+
+  /** What the matches match; null before the first answer. */
+  get search(): ISearch | null {
+    return this._search;
+  }
+
+  get hits(): readonly ISearchHit[] {
+    return this._hits;
+  }
+
+  get hasMore(): boolean {
+    return this._nextAfter !== null;
+  }
+
+  get state(): LoadState {
+    return this._state;
+  }
+
+  /** What is looked for, or what was found, changed. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get isDisposed(): boolean {
+    return this._typing.isDisposed;
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      this._typing.dispose();
+      Signal.clearData(this);
+    }
+  }
+
+  /** Look for no cells, and show the list of sessions again. */
+  leave(): void {
+    const { hasImage, q, review, status } = ANYTHING;
+    this.criteria = { ...this._criteria, hasImage, q, review, status };
+  }
+
+  /** Look for anything again. */
+  clear(): void {
+    this.criteria = ANYTHING;
+  }
+
+  /** Ask again what was asked last. */
+  async refresh(): Promise<void> {
+    await this._look();
+  }
+
+  async loadMore(): Promise<void> {
+    const { _nextAfter: after, _search: search } = this;
+    if (after === null || search === null || this._loadingMore) {
+      return;
+    }
+    this._loadingMore = true;
+    try {
+      const { api } = this._activity;
+      const page = await api.search(search, after, HITS_PAGE);
+      if (search === this._search && !this.isDisposed) {
+        this._hits = this._hits.concat(page.hits);
+        this._nextAfter = page.next_after;
+        this._changed.emit();
+      }
+    } finally {
+      this._loadingMore = false;
+    }
+  }
+
+  private async _look(): Promise<void> {
+    const round = ++this._round;
+    if (!this.isSearching) {
+      this._activity.filter = sessionFilter(this._criteria, new Date());
+      return;
+    }
+    const search = cellSearch(this._criteria, new Date());
+    try {
+      const { api } = this._activity;
+      const page = await api.search(search, null, HITS_PAGE);
+      if (round === this._round) {
+        this._take(search, page.hits, page.next_after);
+      }
+    } catch (error) {
+      if (round === this._round) {
+        this._state = { phase: 'error', error };
+        this._emitChanged();
+      }
+    }
+  }
+
+  private _take(
+    search: ISearch | null,
+    hits: ISearchHit[],
+    nextAfter: string | null
+  ): void {
+    this._search = search;
+    this._hits = hits;
+    this._nextAfter = nextAfter;
+    this._state = { phase: 'ready' };
+    this._emitChanged();
+  }
+
+  private _emitChanged(): void {
+    if (!this.isDisposed) {
+      this._changed.emit();
+    }
+  }
+
+  private readonly _typing: Debouncer;
+  private _criteria = ANYTHING;
+  private _hits: ISearchHit[] = [];
+  private _loadingMore = false;
+  private _nextAfter: string | null = null;
+  private _round = 0;
+  private _search: ISearch | null = null;
+  private _state: LoadState = { phase: 'ready' };
+  private _changed = new Signal<this, void>(this);
+}

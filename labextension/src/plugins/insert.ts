@@ -1,0 +1,212 @@
+/** Lets a person take over what an agent ran. */
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { Clipboard, ICommandPalette, Notification } from '@jupyterlab/apputils';
+import {
+  INotebookTracker,
+  NotebookActions,
+  NotebookPanel
+} from '@jupyterlab/notebook';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { copyIcon, pasteIcon, runIcon } from '@jupyterlab/ui-components';
+import type {
+  ReadonlyJSONObject,
+  ReadonlyPartialJSONObject
+} from '@lumino/coreutils';
+import { METADATA_KEY, readCellRecord } from '../model/cellrecord';
+import type { Wanted } from '../model/insertion';
+import { ORIGIN_KEY, readOrigin } from '../model/origin';
+import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
+import type { IExecution } from '../tokens';
+import { reporter } from './report';
+import { labelled } from './selected';
+
+type Args = ReadonlyPartialJSONObject;
+
+/** The arguments of these commands. */
+function cellArgs(trans: TranslationBundle): ReadonlyJSONObject {
+  return {
+    type: 'object',
+    properties: {
+      execution_ids: {
+        type: 'array',
+        items: { type: 'string' },
+        description: trans.__(
+          'The ids of executions; without anything, those of the cells that are selected'
+        )
+      },
+      execution_id: {
+        type: 'string',
+        description: trans.__('The id of an execution')
+      },
+      session_id: {
+        type: 'string',
+        description: trans.__('The id of a session, for all its cells')
+      },
+      from_execution_id: {
+        type: 'string',
+        description: trans.__(
+          'The first of the session’s executions that is meant'
+        )
+      },
+      label: {
+        type: 'string',
+        description: trans.__('What the command is called in a menu')
+      }
+    }
+  };
+}
+
+/** The executions that the selected cells of a notebook show. */
+function selectedIds(app: JupyterFrontEnd): string[] {
+  const panel = app.shell.currentWidget;
+  const cells =
+    panel instanceof NotebookPanel ? panel.content.selectedCells : [];
+  return cells.flatMap(({ model }) => {
+    const record =
+      readCellRecord(model.getMetadata(METADATA_KEY)) ??
+      readOrigin(model.getMetadata(ORIGIN_KEY));
+    return record ? [record.execution_id] : [];
+  });
+}
+
+/** What a command is about. */
+function wantedBy(args: Args, app: JupyterFrontEnd): Wanted {
+  const { execution_id, execution_ids, from_execution_id, session_id } = args;
+  if (Array.isArray(execution_ids)) {
+    return { ids: execution_ids.map(String) };
+  }
+  if (typeof execution_id === 'string') {
+    return { ids: [execution_id] };
+  }
+  if (typeof session_id === 'string') {
+    const from = from_execution_id;
+    return {
+      sessionId: session_id,
+      fromId: typeof from === 'string' ? from : null
+    };
+  }
+  return { ids: selectedIds(app) };
+}
+
+/** What is wanted as the panel has it; null if it has not all of it. */
+function shownIn(model: IActivityModel, wanted: Wanted): IExecution[] | null {
+  if (!('ids' in wanted)) {
+    return null;
+  }
+  const shown = new Map(
+    model.selected?.executions.map(({ execution }) => [execution.id, execution])
+  );
+  const found = wanted.ids.flatMap(id => shown.get(id) ?? []);
+  return found.length === wanted.ids.length ? found : null;
+}
+
+/** The commands that copy agents' cells, and what tells of copies. */
+export const insertPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-agent-exec:insert',
+  description:
+    'Adds commands that copy what agents ran into a person’s own notebook.',
+  autoStart: true,
+  requires: [IActivityModel, INotebookTracker],
+  optional: [ITranslator, ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    model: IActivityModel,
+    notebooks: INotebookTracker,
+    translator: ITranslator | null,
+    palette: ICommandPalette | null
+  ): void => {
+    const { api } = model;
+    const { commands, shell } = app;
+    const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
+    const report = reporter(trans);
+    const read = async (wanted: Wanted) => {
+      const { readWanted } = await import('../model/insertion');
+      return readWanted(api, wanted);
+    };
+    const insert = async (args: Args, withOutputs: boolean) => {
+      const panel = notebooks.currentWidget;
+      if (!panel) {
+        Notification.warning(
+          trans.__(
+            'No notebook is open. Open the one into which the cells are to go.'
+          ),
+          { autoClose: 8000 }
+        );
+        return null;
+      }
+      const { insertCopies } = await import('../model/insertion');
+      const executions = await read(wantedBy(args, app));
+      await panel.context.ready;
+      insertCopies(panel.content, executions, withOutputs);
+      shell.activateById(panel.id);
+      return executions.length > 0 ? panel : null;
+    };
+    const describedBy = { args: cellArgs(trans) };
+    commands.addCommand(CommandIDs.insertCells, {
+      label: labelled(trans.__('Insert Into My Notebook')),
+      describedBy,
+      caption: trans.__(
+        'Copy what the agent ran, with its outputs, below the active cell of the notebook used last'
+      ),
+      icon: pasteIcon,
+      execute: args => insert(args, true).then(() => undefined, report)
+    });
+    commands.addCommand(CommandIDs.runAgain, {
+      label: labelled(trans.__('Run Again in My Kernel')),
+      describedBy,
+      caption: trans.__(
+        'Copy the source below the active cell of the notebook used last, and run it there as yours'
+      ),
+      icon: runIcon,
+      execute: async args => {
+        const panel = await insert(args, false).catch(report);
+        if (panel) {
+          void NotebookActions.run(panel.content, panel.sessionContext);
+        }
+      }
+    });
+    commands.addCommand(CommandIDs.copySource, {
+      label: labelled(trans.__('Copy Source')),
+      describedBy,
+      caption: trans.__('Copy the source that the agent ran'),
+      icon: copyIcon,
+      execute: async args => {
+        try {
+          const wanted = wantedBy(args, app);
+          // Without a wait if that can be: browsers let a page copy for a
+          // moment after a click, and the keyboard may be elsewhere by then.
+          const executions = shownIn(model, wanted) ?? (await read(wanted));
+          const sources = executions.map(({ source }) => source);
+          Clipboard.copyToSystem(sources.join('\n\n'));
+        } catch (error) {
+          report(error);
+        }
+      }
+    });
+    const category = trans.__('Agents');
+    for (const command of [
+      CommandIDs.insertCells,
+      CommandIDs.runAgain,
+      CommandIDs.copySource
+    ]) {
+      palette?.addItem({ command, category });
+    }
+    const show = async ({ content, disposed }: NotebookPanel) => {
+      const { Origins } = await import('../widgets/origins');
+      if (!content.isDisposed) {
+        const origins = new Origins(
+          content,
+          trans,
+          commands.execute.bind(commands)
+        );
+        disposed.connect(() => origins.dispose());
+      }
+    };
+    notebooks.forEach(panel => void show(panel));
+    notebooks.widgetAdded.connect((_, panel) => void show(panel));
+  }
+};

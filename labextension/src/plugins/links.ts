@@ -1,0 +1,74 @@
+/** Asks a person before a link leads away that an agent wrote. */
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { TRANSLATION_DOMAIN } from '../tokens';
+import { reporter } from './report';
+
+/** Where agents' outputs are; those that a person has accepted are theirs. */
+const OUTPUTS = [
+  '.jp-AgentExecOutputs',
+  '.jp-AgentExecDocument',
+  '.jp-Cell:has(.jp-AgentExecBadge:not([data-outputs="accepted"]))'
+]
+  .map(place => `${place} .jp-OutputArea-output`)
+  .join(', ');
+
+/** What a link may lead to: no script, and nothing of this page. */
+const OUTWARD = /^(https?|mailto):/;
+
+/** Characters of an address that are shown. */
+const LONGEST = 500;
+
+/** Go where a link leads, if the person wants that. */
+async function follow(
+  { hash, href, origin, protocol }: HTMLAnchorElement,
+  trans: TranslationBundle
+): Promise<void> {
+  const isHere = origin === location.origin;
+  if (!OUTWARD.test(protocol) || (isHere && hash !== '')) {
+    return;
+  }
+  const isLong = href.length > LONGEST;
+  const { button } = await showDialog({
+    title: trans.__('Open a link that an agent wrote?'),
+    body: isLong ? `${href.slice(0, LONGEST)}…` : href,
+    buttons: [
+      Dialog.cancelButton(),
+      Dialog.okButton({ label: trans.__('Open') })
+    ],
+    defaultButton: 0
+  });
+  if (button.accept) {
+    window.open(href, '_blank', 'noopener,noreferrer');
+  }
+}
+
+/** Asks before a link in an agent's output leads anywhere. */
+export const linksPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-agent-exec:links',
+  description: 'Asks before a link that an agent wrote leads away.',
+  autoStart: true,
+  optional: [ITranslator],
+  activate: (_: JupyterFrontEnd, translator: ITranslator | null): void => {
+    const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
+    const ask = (event: MouseEvent) => {
+      const link = (event.target as Element | null)?.closest?.('a[href]');
+      if (link?.closest(OUTPUTS)) {
+        // Before JupyterLab's own listeners, which run commands of links.
+        event.preventDefault();
+        event.stopPropagation();
+        if (link instanceof HTMLAnchorElement) {
+          void follow(link, trans).catch(reporter(trans));
+        }
+      }
+    };
+    for (const click of ['click', 'auxclick'] as const) {
+      document.addEventListener(click, ask, true);
+    }
+  }
+};

@@ -1,0 +1,183 @@
+/** Lets a person say what they think of what agents ran. */
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { checkIcon } from '@jupyterlab/ui-components';
+import type {
+  ReadonlyJSONObject,
+  ReadonlyPartialJSONObject
+} from '@lumino/coreutils';
+import { Widget } from '@lumino/widgets';
+import { Reviews } from '../model/reviews';
+import {
+  CommandIDs,
+  IActivityModel,
+  IReviews,
+  TRANSLATION_DOMAIN
+} from '../tokens';
+import type { IAgentExecApi, IReview, Verdict } from '../tokens';
+import { element } from '../widgets/elements';
+import { commentIcon, flagIcon } from '../widgets/icons';
+import { reporter } from './report';
+import { labelled, sessionArgs } from './selected';
+
+type Args = ReadonlyPartialJSONObject;
+
+/** The arguments that say what is reviewed. */
+function subjectArgs(trans: TranslationBundle): ReadonlyJSONObject {
+  const { properties } = sessionArgs(trans);
+  return {
+    ...(properties as ReadonlyJSONObject),
+    execution_id: {
+      type: 'string',
+      description: trans.__(
+        'The id of an execution; without it, all that the session has run is meant'
+      )
+    }
+  };
+}
+
+/** The arguments of a review. */
+function reviewArgs(trans: TranslationBundle): ReadonlyJSONObject {
+  return {
+    type: 'object',
+    properties: {
+      ...subjectArgs(trans),
+      verdict: {
+        enum: ['approved', 'flagged', null],
+        description: trans.__(
+          'The verdict; null takes it back, and without it, it stays'
+        )
+      },
+      comment: {
+        type: ['string', 'null'],
+        description: trans.__(
+          'A comment; null takes it back, and without it, it stays'
+        )
+      }
+    }
+  };
+}
+
+/** What is reviewed, and what was said of just that. */
+interface ISubject {
+  review: IReview | null;
+  save: (verdict: Verdict | null, comment: string | null) => Promise<unknown>;
+}
+
+async function subjectOf(
+  model: IActivityModel,
+  { execution_id, session_id }: Args
+): Promise<ISubject | null> {
+  const { api } = model;
+  if (typeof execution_id === 'string') {
+    const { review } = await api.getExecution(execution_id);
+    return {
+      review: review?.whole_session ? null : review,
+      save: (...said) => api.reviewExecution(execution_id, ...said)
+    };
+  }
+  const id = typeof session_id === 'string' ? session_id : model.selected?.id;
+  return id === undefined ? null : sessionSubject(api, id);
+}
+
+async function sessionSubject(
+  api: IAgentExecApi,
+  id: string
+): Promise<ISubject> {
+  const { review } = await api.getSession(id);
+  return { review, save: (...said) => api.reviewSession(id, ...said) };
+}
+
+/** Ask for a comment; null if it was not given after all. */
+async function askComment(
+  comment: string,
+  trans: TranslationBundle
+): Promise<string | null> {
+  const text = element('textarea', 'jp-mod-styled');
+  text.value = comment;
+  text.rows = 5;
+  text.dir = 'auto';
+  text.maxLength = 10_000;
+  text.setAttribute('aria-label', trans.__('Comment'));
+  const body = new Widget();
+  body.addClass('jp-AgentExecCommentDialog');
+  body.node.append(text);
+  const { button } = await showDialog({
+    title: trans.__('Comment on what the agent ran'),
+    body,
+    focusNodeSelector: 'textarea',
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.okButton({ label: trans.__('Save') })
+    ]
+  });
+  return button.accept ? text.value.trim() : null;
+}
+
+/** Save a review; what is not given stays as it is. */
+async function review(model: IActivityModel, args: Args): Promise<void> {
+  const subject = await subjectOf(model, args);
+  const { comment = subject?.review?.comment ?? null } = args;
+  const { verdict = subject?.review?.verdict ?? null } = args;
+  await subject?.save(verdict as Verdict | null, comment as string | null);
+}
+
+async function comment(
+  model: IActivityModel,
+  args: Args,
+  trans: TranslationBundle
+): Promise<void> {
+  const subject = await subjectOf(model, args);
+  const said =
+    subject && (await askComment(subject.review?.comment ?? '', trans));
+  if (subject && said !== null) {
+    await subject.save(subject.review?.verdict ?? null, said || null);
+  }
+}
+
+/** Reviews of what notebooks show, and the commands that review. */
+export const reviewPlugin: JupyterFrontEndPlugin<IReviews> = {
+  id: 'jupyter-agent-exec:review',
+  description:
+    'Adds commands that approve, flag or comment on what agents ran.',
+  autoStart: true,
+  provides: IReviews,
+  requires: [IActivityModel],
+  optional: [ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    model: IActivityModel,
+    translator: ITranslator | null
+  ): IReviews => {
+    const { commands, serviceManager } = app;
+    const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
+    const report = reporter(trans);
+    commands.addCommand(CommandIDs.review, {
+      label: labelled(trans.__('Review What an Agent Ran')),
+      caption: trans.__('Approve or flag what an agent ran, or take that back'),
+      icon: ({ verdict }) =>
+        verdict === 'approved'
+          ? checkIcon
+          : verdict === 'flagged'
+            ? flagIcon
+            : undefined,
+      describedBy: { args: reviewArgs(trans) },
+      execute: args => review(model, args).catch(report)
+    });
+    commands.addCommand(CommandIDs.comment, {
+      label: labelled(trans.__('Comment on What an Agent Ran…')),
+      caption: trans.__('Say something about what an agent ran'),
+      icon: commentIcon,
+      describedBy: {
+        args: { type: 'object', properties: subjectArgs(trans) }
+      },
+      execute: args => comment(model, args, trans).catch(report)
+    });
+    return new Reviews(model.api, serviceManager.events.stream);
+  }
+};

@@ -1,0 +1,44 @@
+/** A place where what asks is shown while it asks. */
+import { Panel } from '@lumino/widgets';
+import { ApprovalView } from './approval';
+
+/** Empty and hidden while the execution does not ask. */
+export class ApprovalSlot extends Panel {
+  constructor(
+    private readonly _executionId: string,
+    private readonly _options: ApprovalView.IOptions
+  ) {
+    super();
+    this.addClass('jp-AgentExecApprovalSlot');
+    _options.approvals.changed.connect(this._onChanged, this);
+    this._onChanged();
+  }
+
+  /** Whether there is something to be seen. */
+  get isEmpty(): boolean {
+    return this.widgets.length === 0;
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._options.approvals.changed.disconnect(this._onChanged, this);
+      super.dispose();
+    }
+  }
+
+  private _onChanged(): void {
+    const asking = this._options.approvals.get(this._executionId);
+    if (asking && this.isEmpty) {
+      const view = new ApprovalView(asking, this._options);
+      view.over.connect(() => this._end(view));
+      this.addWidget(view);
+    }
+    this.setHidden(this.isEmpty);
+  }
+
+  private _end(view: ApprovalView): void {
+    view.dispose();
+    // It may ask again, for another kernel.
+    this._onChanged();
+  }
+}

@@ -1,0 +1,101 @@
+/** How what asks for approval is said to a person. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { IAgentSession, IApprovalList, IExecution } from '../tokens';
+import { personName, plainName } from './notebookwording';
+import { agentText, momentText } from './wording';
+
+/** Milliseconds of a minute. */
+const MINUTE = 60_000;
+
+/** Who asks. */
+export function askerText(
+  { agent, username }: Pick<IExecution, 'agent' | 'username'>,
+  trans: TranslationBundle
+): string {
+  const name = plainName(agentText(agent));
+  const person = personName(username);
+  return person ? trans.__('%1, on behalf of %2', name, person) : name;
+}
+
+/** In which life of which kernel it would run. */
+export function kernelText(
+  { approval, kernel }: IExecution,
+  session: IAgentSession | null,
+  trans: TranslationBundle
+): string {
+  const name =
+    kernel?.name ?? session?.kernel?.name ?? session?.target.kernel_name;
+  const life = approval?.incarnation ?? 0;
+  if (!approval?.kernel_id || life < 1) {
+    return name
+      ? trans.__('%1, not started yet', plainName(name))
+      : trans.__('not started yet');
+  }
+  const called = plainName(name ?? approval.kernel_id);
+  return life === 1
+    ? called
+    : trans._n(
+        '%2, started anew %1 time',
+        '%2, started anew %1 times',
+        life - 1,
+        called
+      );
+}
+
+/** How long it may still be decided about. */
+export function expiryText(
+  expiresAt: string,
+  now: number,
+  trans: TranslationBundle
+): string {
+  const left = Date.parse(expiresAt) - now;
+  if (left <= 0) {
+    return trans.__('expires now');
+  }
+  if (left < 1.5 * MINUTE) {
+    return trans.__('expires in about a minute');
+  }
+  const minutes = Math.round(left / MINUTE);
+  if (minutes < 100) {
+    return trans.__('expires in %1 minutes', minutes);
+  }
+  return trans.__('expires in %1 hours', Math.round(minutes / 60));
+}
+
+/** What became of what asked. */
+export function outcomeText(
+  { approval, status }: IExecution,
+  trans: TranslationBundle
+): string {
+  const who = personName(approval?.decided_by ?? null);
+  switch (approval?.status) {
+    case 'approved':
+      if (approval.asked_source !== null) {
+        return who
+          ? trans.__('Edited and approved by %1', who)
+          : trans.__('Edited and approved');
+      }
+      return who ? trans.__('Approved by %1', who) : trans.__('Approved');
+    case 'rejected':
+      return who ? trans.__('Rejected by %1', who) : trans.__('Rejected');
+    case 'expired':
+      return trans.__('Expired: nobody decided in time');
+    case 'withdrawn':
+      return trans.__('Withdrawn by the agent');
+    default:
+      return status === 'awaiting_approval' ? '' : trans.__('Asks no more');
+  }
+}
+
+/** Who paused all agents, and since when. */
+export function pausedText(
+  { at, by }: NonNullable<IApprovalList['paused']>,
+  now: number,
+  trans: TranslationBundle
+): string {
+  const who = personName(by);
+  const since = momentText(at, now);
+  return who
+    ? trans.__('All agents are paused by %1, since %2', who, since)
+    : trans.__('All agents are paused, since %1', since);
+}

@@ -1,0 +1,56 @@
+/** The status bar's item: how many agents are at work. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+import { CommandIDs } from '../tokens';
+import type { Execute, IAgentsAtWork } from '../tokens';
+import { asking, atWorkText, atWorkTitle } from './atworkwording';
+import { element } from './elements';
+import { activityIcon, statusIcons } from './icons';
+
+/** A button that leads to what asks, or to what runs. */
+export class AtWorkItem extends Widget {
+  constructor(
+    private readonly _atWork: IAgentsAtWork,
+    private readonly _trans: TranslationBundle,
+    execute: Execute
+  ) {
+    super();
+    this.addClass('jp-AgentExecAtWork');
+    this._button.type = 'button';
+    this._button.addEventListener('click', () => {
+      void execute(CommandIDs.showAtWork, {});
+    });
+    this._button.append(this._icon, this._text);
+    this.node.append(this._button);
+    _atWork.changed.connect(this._onChanged, this);
+    this._onChanged();
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._atWork.changed.disconnect(this._onChanged, this);
+      super.dispose();
+    }
+  }
+
+  private _onChanged(): void {
+    const { agents } = this._atWork;
+    if (agents.length === 0) {
+      return; // it is hidden, and keeps its words for when it is shown again
+    }
+    const isAsking = asking(agents) > 0;
+    const text = atWorkText(agents, this._trans);
+    if (text !== this._text.textContent) {
+      this._text.textContent = text;
+      this._icon.replaceChildren();
+      const icon = isAsking ? statusIcons.awaiting_approval : activityIcon;
+      icon.element({ container: this._icon });
+      this._button.classList.toggle('jp-mod-asking', isAsking);
+    }
+    this._button.title = atWorkTitle(agents, this._trans);
+  }
+
+  private readonly _button = element('button', 'jp-AgentExecAtWork-button');
+  private readonly _icon = element('span', 'jp-AgentExec-icon');
+  private readonly _text = element('span', '');
+}

@@ -1,0 +1,164 @@
+/** How entries between cells are said to a person. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { IJournalEvent } from '../tokens';
+import { plainName, shortText } from './notebookwording';
+
+/** Characters of an entry's own text that are shown. */
+const LONGEST = 300;
+
+/** What happened, in a few words. */
+export function eventWord(type: string, trans: TranslationBundle): string {
+  switch (type) {
+    case 'opened':
+      return trans.__('Session opened');
+    case 'closed':
+      return trans.__('Session closed');
+    case 'kernel_started':
+      return trans.__('Kernel started');
+    case 'kernel_ended':
+      return trans.__('Kernel ended');
+    case 'interrupted':
+      return trans.__('Interrupted');
+    case 'input_asked':
+      return trans.__('Asked for input');
+    case 'input_given':
+      return trans.__('Input given');
+    case 'recovered':
+      return trans.__('Found unfinished when the server started again');
+    case 'late_output':
+      return trans.__('Output came after the end of a cell');
+    case 'display_updated':
+      return trans.__('An output was changed afterwards');
+    default:
+      return (
+        approvalWord(type, trans) ??
+        notebookWord(type, trans) ??
+        trans.__('Recorded: %1', shortText(plainName(type.replace(/_/g, ' '))))
+      );
+  }
+}
+
+function approvalWord(type: string, trans: TranslationBundle): string | null {
+  switch (type) {
+    case 'approval_asked':
+      return trans.__('Asked for approval');
+    case 'approved':
+      return trans.__('Approved');
+    case 'rejected':
+      return trans.__('Rejected');
+    case 'approval_granted':
+      return trans.__('Everything approved for a while');
+    case 'agents_paused':
+      return trans.__('Agents paused');
+    case 'agents_resumed':
+      return trans.__('Agents go on');
+    case 'policy_set':
+      return trans.__('What needs approval was changed');
+    case 'reviewed':
+      return trans.__('Reviewed');
+    default:
+      return null;
+  }
+}
+
+function notebookWord(type: string, trans: TranslationBundle): string | null {
+  switch (type) {
+    case 'person_ran':
+      return trans.__('Somebody else ran something in this kernel');
+    case 'notebook_created':
+      return trans.__('Notebook created');
+    case 'notebook_moved':
+      return trans.__('Notebook moved');
+    case 'notebook_edit_asked':
+      return trans.__('Asked to edit the notebook');
+    case 'notebook_edit_refused':
+      return trans.__('Edit of the notebook refused');
+    case 'notebook_edited':
+      return trans.__('Notebook edited');
+    case 'outputs_accepted':
+      return trans.__('Outputs accepted');
+    case 'outputs_discarded':
+      return trans.__('Outputs discarded');
+    case 'outputs_restored':
+      return trans.__('Outputs restored');
+    case 'cell_written':
+      return trans.__('Cell written to the notebook');
+    case 'cell_discarded':
+      return trans.__('Cell discarded');
+    case 'cell_restored':
+      return trans.__('Cell restored');
+    case 'files_written':
+      return trans.__('Files written');
+    case 'file_uploaded':
+      return trans.__('File uploaded');
+    case 'file_deleted':
+      return trans.__('File deleted');
+    case 'file_unchanged':
+      return trans.__('File left as it was');
+    default:
+      return null;
+  }
+}
+
+/** What an entry says itself: a reason, a comment, a path. */
+export function eventDetail(
+  { text, type }: IJournalEvent,
+  trans: TranslationBundle
+): string {
+  const known = text === null ? '' : reasonText(type, text, trans);
+  if (known !== null) {
+    return known;
+  }
+  const characters = Array.from(plainName(text ?? ''));
+  return characters.length <= LONGEST
+    ? characters.join('')
+    : `${characters.slice(0, LONGEST - 1).join('')}…`;
+}
+
+/** What a reason means that the record names by a word; null for other texts. */
+function reasonText(
+  type: string,
+  reason: string,
+  trans: TranslationBundle
+): string | null {
+  switch (`${type} ${reason}`) {
+    case 'interrupted asked':
+    case 'closed closed':
+      return '';
+    case 'interrupted cancelled':
+      return trans.__('the execution was cancelled');
+    case 'interrupted timed_out':
+      return trans.__('its time was over');
+    case 'interrupted closing':
+      return trans.__('the session was being closed');
+    case 'closed init_failed':
+      return trans.__('the code that sets it up did not succeed');
+    case 'closed server_stopped':
+      return trans.__('the server was stopped');
+    case 'closed server_died':
+      return trans.__('the server ended unexpectedly');
+    case 'closed token_revoked':
+      return trans.__('its agent token was revoked');
+    case 'closed token_expired':
+      return trans.__('its agent token has expired');
+    case 'kernel_started died':
+      return trans.__('the one before died');
+    case 'kernel_started restarted':
+      return trans.__('it was restarted');
+    case 'kernel_started interrupt_ignored':
+      return trans.__('the one before ignored an interrupt');
+    case 'kernel_started culled':
+      return trans.__('the one before was idle for long');
+    case 'kernel_started shut_down':
+      return trans.__('somebody shut the one before down');
+    case 'kernel_started changed':
+      return trans.__('somebody chose a different one');
+    default:
+      return null;
+  }
+}
+
+/** Who did it; empty for the server. */
+export function eventActor({ by }: IJournalEvent): string {
+  return by === null ? '' : shortText(plainName(by));
+}

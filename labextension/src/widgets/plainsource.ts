@@ -1,0 +1,169 @@
+/** A source as plain text, with all that could hide in it made visible. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { diffLines } from '../model/linediff';
+import type { IDiffLine } from '../model/linediff';
+import { readPieces, readSource, splitLines } from '../model/plainsource';
+import type { Hidden, ISourceLine, Mark, Piece } from '../model/plainsource';
+import { element } from './elements';
+
+/** Show a source, and what to know of it before reading. */
+export function createSource(
+  source: string,
+  trans: TranslationBundle
+): HTMLElement[] {
+  const lines = readSource(source);
+  const summary = summaryText(lines, trans);
+  const pre = createText(summary);
+  pre.append(
+    ...lines.map(line => {
+      const node = createLine(line.pieces, trans);
+      if (line.mark) {
+        const word = markWord(line.mark, trans);
+        node.append(element('span', 'jp-AgentExecPlain-mark', word));
+      }
+      return node;
+    })
+  );
+  return [element('div', 'jp-AgentExecPlain-summary', summary), pre];
+}
+
+/** Show what is different between two sources. */
+export function createComparison(
+  before: string,
+  after: string,
+  trans: TranslationBundle
+): HTMLElement[] {
+  const lines = diffLines(splitLines(before), splitLines(after));
+  const count = (kind: IDiffLine['kind']) =>
+    lines.filter(line => line.kind === kind).length;
+  const summary = trans.__(
+    'Lines added: %1, removed: %2',
+    count('added'),
+    count('removed')
+  );
+  const pre = createText(summary);
+  const signs = {
+    same: [' ', ''],
+    added: ['+', trans.__('Added:')],
+    removed: ['−', trans.__('Removed:')]
+  } as const;
+  pre.append(
+    ...lines.map(({ kind, text }) => {
+      const [sign, word] = signs[kind];
+      const node = createLine(readPieces(text), trans);
+      node.dataset.change = kind;
+      const shown = element('span', 'jp-AgentExecPlain-sign', sign);
+      shown.setAttribute('aria-hidden', 'true');
+      node.prepend(shown, element('span', 'jp-AgentExec-visuallyHidden', word));
+      return node;
+    })
+  );
+  return [element('div', 'jp-AgentExecPlain-summary', summary), pre];
+}
+
+/** What a source has that needs attention. */
+function summaryText(
+  lines: readonly ISourceLine[],
+  trans: TranslationBundle
+): string {
+  const count = lines.length;
+  const marked = lines.filter(({ mark }) => mark !== null).length;
+  const hidden = lines
+    .flatMap(({ pieces }) => pieces)
+    .filter(({ kind }) => kind === 'hidden').length;
+  return [
+    trans._n('%1 line', '%1 lines', count, count),
+    marked > 0
+      ? trans._n(
+          '%1 line is a shell command or a magic',
+          '%1 lines are shell commands or magics',
+          marked,
+          marked
+        )
+      : '',
+    hidden > 0
+      ? trans._n(
+          '%1 character that cannot be seen is shown by its number',
+          '%1 characters that cannot be seen are shown by their numbers',
+          hidden,
+          hidden
+        )
+      : ''
+  ]
+    .filter(Boolean)
+    .join(' · ');
+}
+
+/** What a line is, if it is not code in the kernel's language. */
+function markWord(mark: Mark, trans: TranslationBundle): string {
+  return {
+    shell: trans.__('shell'),
+    magic: trans.__('magic'),
+    help: trans.__('help')
+  }[mark];
+}
+
+/** What a character does that is not shown as it is. */
+function hiddenText(why: Hidden, trans: TranslationBundle): string {
+  return {
+    direction: trans.__('turns the direction of the text around it'),
+    control: trans.__('a control character'),
+    space: trans.__('looks like a space, and is none'),
+    invisible: trans.__('cannot be seen')
+  }[why];
+}
+
+/** Show what cannot be seen, or turns text, in a source that has colours. */
+export function showHidden(source: Node, trans: TranslationBundle): void {
+  const walker = document.createTreeWalker(source, NodeFilter.SHOW_TEXT);
+  const texts: Text[] = [];
+  while (walker.nextNode()) {
+    texts.push(walker.currentNode as Text);
+  }
+  for (const text of texts) {
+    const lines = text.data
+      .split('\n')
+      .map(line => readPieces(line).map(piece => createPiece(piece, trans)));
+    text.replaceWith(
+      ...lines.flatMap((nodes, index) => (index > 0 ? ['\n', ...nodes] : nodes))
+    );
+  }
+}
+
+/** A text that scrolls, also with the keys. */
+function createText(label: string): HTMLPreElement {
+  const pre = element('pre', 'jp-AgentExecPlain');
+  pre.tabIndex = 0;
+  pre.setAttribute('role', 'group');
+  pre.setAttribute('aria-label', label);
+  pre.dir = 'ltr';
+  return pre;
+}
+
+function createLine(
+  pieces: readonly Piece[],
+  trans: TranslationBundle
+): HTMLElement {
+  const line = element('span', 'jp-AgentExecPlain-line');
+  const code = element('code', 'jp-AgentExecPlain-code');
+  code.append(...pieces.map(piece => createPiece(piece, trans)));
+  line.append(code);
+  return line;
+}
+
+function createPiece(piece: Piece, trans: TranslationBundle): Node {
+  switch (piece.kind) {
+    case 'text':
+      return document.createTextNode(piece.text);
+    case 'turned':
+      return element('bdi', '', piece.text);
+    case 'hidden': {
+      const chip = element('span', 'jp-AgentExecPlain-hidden', piece.code);
+      const text = `${piece.code}: ${hiddenText(piece.why, trans)}`;
+      chip.title = text;
+      chip.setAttribute('role', 'img');
+      chip.setAttribute('aria-label', text);
+      return chip;
+    }
+  }
+}

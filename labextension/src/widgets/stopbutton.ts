@@ -1,0 +1,49 @@
+/** In the cell that runs: a button that stops it. */
+import { stopIcon } from '@jupyterlab/ui-components';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+import { CommandIDs, isRunning } from '../tokens';
+import type { Execute, IExecutionModel } from '../tokens';
+import { stopText } from './atworkwording';
+import { element } from './elements';
+
+/** Names the agent and the cell; it is there while the cell runs. */
+export class StopButton extends Widget {
+  constructor(
+    private readonly _model: IExecutionModel,
+    trans: TranslationBundle,
+    execute: Execute
+  ) {
+    super();
+    this.addClass('jp-AgentExecCell-stop');
+    const { agent, seq, session_id } = _model.execution;
+    const text = stopText(agent, seq, trans);
+    const button = element('button', 'jp-AgentExec-button');
+    button.type = 'button';
+    const icon = element('span', 'jp-AgentExec-icon');
+    stopIcon.element({ container: icon });
+    button.append(icon, element('bdi', '', text));
+    button.addEventListener('click', () => {
+      void execute(CommandIDs.interrupt, { session_id });
+    });
+    this.node.append(button);
+    _model.changed.connect(this._onChanged, this);
+    this._onChanged();
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._model.changed.disconnect(this._onChanged, this);
+      super.dispose();
+    }
+  }
+
+  private _onChanged(): void {
+    const runs = isRunning(this._model.execution.status);
+    if (!runs && this.node.contains(document.activeElement)) {
+      // The keyboard stays at the cell.
+      this.node.parentElement?.closest<HTMLElement>('[tabindex]')?.focus();
+    }
+    this.setHidden(!runs);
+  }
+}
