@@ -14,10 +14,13 @@ from jupyterlab.galata import configure_jupyter_server
 
 c = get_config()  # noqa: F821
 collaboration = os.environ["AGENT_EXEC_UI_COLLABORATION"] == "on"
-folder = TemporaryDirectory(prefix="agent-exec-ui-")
-atexit.register(folder.cleanup)
-root = Path(folder.name)
-(root / "served").mkdir()
+if "AGENT_EXEC_UI_FOLDER" in os.environ:  # of a test that starts a server more than once
+    root = Path(os.environ["AGENT_EXEC_UI_FOLDER"])
+else:
+    folder = TemporaryDirectory(prefix="agent-exec-ui-")
+    atexit.register(folder.cleanup)
+    root = Path(folder.name)
+(root / "served").mkdir(exist_ok=True)
 os.environ["JUPYTERLAB_GALATA_ROOT_DIR"] = str(root / "served")
 configure_jupyter_server(c)
 
@@ -26,7 +29,15 @@ c.ServerApp.port = int(os.environ["AGENT_EXEC_UI_PORT"])
 c.ServerApp.allow_root = hasattr(os, "geteuid") and os.geteuid() == 0
 c.LabApp.workspaces_dir = str(root / "workspaces")
 c.LabApp.user_settings_dir = str(root / "settings")
+# JupyterLab asks at its first start whether it may tell news: nobody is there to answer.
+notifications = root / "settings" / "@jupyterlab" / "apputils-extension"
+notifications.mkdir(parents=True, exist_ok=True)
+(notifications / "notification.jupyterlab-settings").write_text(
+    json.dumps({"checkForUpdates": False, "fetchNews": "false"})
+)
 c.AgentExecApp.history_dir = str(root / "history")
+# What is tested of approving sets the policy itself.
+c.AgentExecApp.approval = {"notebook": "none", "kernel": "none"}
 # Small, so that a test can reach it.
 c.AgentExecApp.max_output_bytes = 100_000
 
@@ -42,7 +53,7 @@ else:
     # It has core plugins switched off in favour of its own: the whole of it has to be off, and then
     # they are on again. `YDocExtension.disable_rtc` would leave its file browser in the page.
     app_settings = root / "app" / "settings"
-    app_settings.mkdir(parents=True)
+    app_settings.mkdir(parents=True, exist_ok=True)
     c.LabApp.app_settings_dir = str(app_settings)
     (app_settings / "page_config.json").write_text(
         json.dumps(

@@ -3,34 +3,53 @@
  *
  * - CHROMIUM_PATH: the browser; without it, the one that `playwright install
  *   chromium` has installed.
- * - AGENT_EXEC_UI_PORT_PLAIN, AGENT_EXEC_UI_PORT_COLLABORATION: the servers'
- *   ports; without them, free ones.
+ * - AGENT_EXEC_UI_WORKERS: how many tests run at a time, each of another file;
+ *   without it 2, where there are as many cores.
+ * - AGENT_EXEC_UI_JUPYTER_LAB: the command that starts JupyterLab, of another
+ *   version; then there is no server with collaboration.
  * - UPDATE_SCREENSHOTS: when set, the screenshots in docs/images are written.
  */
 const { execFileSync } = require('node:child_process');
+const { availableParallelism } = require('node:os');
 const galata = require('@jupyterlab/galata/lib/playwright-config');
 
-/** A port that nobody listens on. */
-function freePort() {
-  const program =
-    "const s = require('node:net').createServer().listen(0, '127.0.0.1', () => " +
-    '{ console.log(s.address().port); s.close(); });';
+const OTHER_LAB = process.env.AGENT_EXEC_UI_JUPYTER_LAB;
+// Of another version one file of tests is run.
+const WORKERS = Number(
+  process.env.AGENT_EXEC_UI_WORKERS ??
+    (OTHER_LAB ? 1 : Math.min(2, availableParallelism()))
+);
+
+/** Ports that nobody listens on. */
+function freePorts(count) {
+  const program = `
+    const { once } = require('node:events');
+    const { createServer } = require('node:net');
+    const servers = Array.from({ length: ${count} }, () =>
+      createServer().listen(0, '127.0.0.1')
+    );
+    Promise.all(servers.map(server => once(server, 'listening'))).then(() => {
+      console.log(servers.map(server => server.address().port).join());
+      servers.forEach(server => server.close());
+    });`;
   return execFileSync(process.execPath, ['-e', program]).toString().trim();
 }
 
-/** The address of a server that a project of tests looks at. */
-function address(project) {
-  // Workers read this file too, and find the port of the main process.
-  const variable = `AGENT_EXEC_UI_PORT_${project.toUpperCase()}`;
-  process.env[variable] ??= freePort();
-  return `http://127.0.0.1:${process.env[variable]}`;
+// Workers read this file too, and find the ports of the main process.
+process.env.AGENT_EXEC_UI_PORTS ??= freePorts(WORKERS + 1);
+const [COLLABORATION, ...PLAIN] = process.env.AGENT_EXEC_UI_PORTS.split(
+  ','
+).map(port => `http://127.0.0.1:${port}`);
+// Tests that run at the same time would see each other's agents, and settings.
+const OF_THIS_WORKER = PLAIN[process.env.TEST_PARALLEL_INDEX ?? 0];
+if (!OF_THIS_WORKER) {
+  throw new Error('Set AGENT_EXEC_UI_WORKERS: each worker needs a server.');
 }
 
-/** How to start the server for a project. */
-function server(project, collaboration) {
-  const url = address(project);
+/** How to start a server. */
+function server(url, collaboration) {
   return {
-    command: 'jupyter lab --config jupyter_server_test_config.py',
+    command: `${OTHER_LAB ?? 'jupyter lab'} --config jupyter_server_test_config.py`,
     url: `${url}/lab`,
     env: {
       ...process.env,
@@ -43,8 +62,7 @@ function server(project, collaboration) {
   };
 }
 
-const FIRST = /first\.spec\.ts$/;
-const COLLABORATION = /collab.*\.spec\.ts$/;
+const COLLABORATION_TESTS = /collab.*\.spec\.ts$/;
 
 module.exports = {
   ...galata,
@@ -52,10 +70,11 @@ module.exports = {
   reporter: [['list']],
   forbidOnly: Boolean(process.env.CI),
   fullyParallel: false,
-  workers: 1,
+  workers: WORKERS,
   retries: 0,
-  // Machines with few cores start kernels and pages slowly.
-  expect: { timeout: 20_000 },
+  // Machines with few cores start kernels and pages slowly, the first ones above all.
+  timeout: 240_000,
+  expect: { timeout: 60_000 },
   use: {
     ...galata.use,
     viewport: { width: 1280, height: 900 },
@@ -77,22 +96,19 @@ module.exports = {
   },
   projects: [
     {
-      // All others leave sessions in the server's history.
-      name: 'first',
-      testMatch: FIRST,
-      use: { baseURL: address('plain') }
+      name: 'collaboration',
+      testMatch: COLLABORATION_TESTS,
+      workers: 1,
+      use: { baseURL: COLLABORATION }
     },
     {
       name: 'plain',
-      testIgnore: [FIRST, COLLABORATION],
-      dependencies: ['first'],
-      use: { baseURL: address('plain') }
-    },
-    {
-      name: 'collaboration',
-      testMatch: COLLABORATION,
-      use: { baseURL: address('collaboration') }
+      testIgnore: COLLABORATION_TESTS,
+      use: { baseURL: OF_THIS_WORKER }
     }
   ],
-  webServer: [server('plain', 'off'), server('collaboration', 'on')]
+  webServer: [
+    ...PLAIN.map(url => server(url, 'off')),
+    ...(OTHER_LAB ? [] : [server(COLLABORATION, 'on')])
+  ]
 };

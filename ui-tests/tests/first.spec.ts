@@ -1,6 +1,16 @@
-/** What a person sees who has no history yet: these run before all others. */
+/** What a person sees who has no history yet: on servers of their own. */
 import { expect } from '@jupyterlab/galata';
-import { INTERRUPT, test } from './panel';
+import { OwnServer } from './ownserver';
+import { INTERRUPT, test as base } from './panel';
+
+const test = base.extend({
+  baseURL: async ({}, use) => {
+    const server = await OwnServer.prepare();
+    await server.start();
+    await use(server.url);
+    await server.remove();
+  }
+});
 
 test('the panel says what it is for while no agent was here', async ({
   panel

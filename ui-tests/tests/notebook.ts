@@ -77,14 +77,17 @@ export class Files {
 
   /** The sources of a notebook's cells, with their stream outputs. */
   async cells(path: string): Promise<{ source: string; text: string }[]> {
-    const response = await this._request.get(this._url(path));
-    const { content } = await response.json();
-    return content.cells.map(
-      (cell: { source: string; outputs?: { text?: string }[] }) => ({
-        source: cell.source,
-        text: (cell.outputs ?? []).map(({ text }) => text ?? '').join('')
-      })
-    );
+    let cells: { source: string; outputs?: { text?: string }[] }[] = [];
+    // Who reads while the server writes is refused.
+    await expect(async () => {
+      const response = await this._request.get(this._url(path));
+      expect(response.ok(), await response.text()).toBe(true);
+      cells = (await response.json()).content.cells;
+    }).toPass({ timeout: 60_000 });
+    return cells.map(({ source, outputs = [] }) => ({
+      source,
+      text: outputs.map(({ text }) => text ?? '').join('')
+    }));
   }
 
   private _url(path: string): string {
@@ -149,6 +152,16 @@ export class NotebookAgent {
   async execution(id: string, wait = 0): Promise<IExecution> {
     const url = `${this._baseURL}/${API}/executions/${id}?wait=${wait}`;
     return (await this._request.get(url, { timeout: 90_000 })).json();
+  }
+
+  /** Wait until the session knows that its kernel is at work. */
+  async atWork(): Promise<void> {
+    await expect
+      .poll(async () => {
+        const response = await this._request.get(this._session);
+        return (await response.json()).kernel.execution_state;
+      })
+      .toBe('busy');
   }
 
   /** Where the session's notebook is. */

@@ -1,7 +1,11 @@
 /** An agent in a notebook that a person has open in Jupyter Notebook. */
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import type { Page } from '@playwright/test';
+import { AskingAgent, Question } from './approval';
+import { errorsOfOurs, test } from './lab';
 import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
+import { Panel } from './panel';
+import { Person } from './person';
 
 /** What collaboration brings, and instead of what. */
 const COLLABORATION = [
@@ -34,12 +38,7 @@ test('in Jupyter Notebook an agent’s cell comes through the page, with badge a
   baseURL
 }) => {
   // It has errors of its own: what JupyterLab's extensions ask for is not all there.
-  const ours: string[] = [];
-  page.on('pageerror', ({ stack = '' }) => {
-    if (stack.includes('extensions/jupyter-agent-exec')) {
-      ours.push(stack);
-    }
-  });
+  const ours = errorsOfOurs(page);
   const files = new Files(request, baseURL!);
   const path = 'in-notebook-7.ipynb';
   await files.write(path, [codeCell('mine', 'x = 1')]);
@@ -69,5 +68,49 @@ test('in Jupyter Notebook an agent’s cell comes through the page, with badge a
   } finally {
     await agent.close();
   }
+  expect(ours).toEqual([]);
+});
+
+test('in Jupyter Notebook a person finds the panel, decides and reviews', async ({
+  page,
+  request,
+  baseURL,
+  server
+}) => {
+  const ours = errorsOfOurs(page);
+  const path = 'decided-in-notebook-7.ipynb';
+  await new Files(request, baseURL!).write(path, [codeCell('mine', 'x = 1')]);
+  await withoutCollaboration(page);
+  await page.goto(`${baseURL}/notebooks/${path}`);
+  await new OpenNotebook(page, path).ready(request, baseURL!);
+  await server.setPolicy({ notebook: 'always', scratch: 'none' });
+  const { id } = await server.send<{ id: string }>('post', 'sessions', {
+    agent: { name: 'analyst' },
+    title: 'In Jupyter Notebook',
+    target: { kind: 'notebook', path }
+  });
+  const agent = new AskingAgent(server, id);
+  const first = await agent.ask('print("first", 6 * 7)');
+  const person = new Person(page);
+  await Question.in(person.cell(1)).button('Approve').click();
+  expect((await agent.read(first, 30)).status).toBe('ok');
+  await expect(person.cell(1)).toContainText('first 42');
+  await expect(Question.in(person.cell(1)).node).toBeHidden();
+
+  await person
+    .badge(1)
+    .getByRole('button', { name: 'Show in Agent Activity' })
+    .click();
+  const panel = new Panel(page);
+  await expect(panel.session('In Jupyter Notebook')).toBeVisible();
+  await expect(panel.cell(1)).toContainText('first 42');
+  const second = await agent.ask('print("second")');
+  await Question.in(panel.cell(2)).button('Approve').click();
+  expect((await agent.read(second, 30)).status).toBe('ok');
+  await expect(Question.in(person.cell(2)).node).toBeHidden();
+  const review = panel.cell(2).getByRole('group', { name: /^Review of/ });
+  await review.getByRole('button', { name: 'Flag' }).click();
+  await expect(person.badge(2)).toContainText('Flagged by');
+  await agent.close();
   expect(ours).toEqual([]);
 });

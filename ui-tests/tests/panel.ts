@@ -1,12 +1,11 @@
 /** The panel as a person finds it: by roles, labels and words. */
 import { test as galata } from '@jupyterlab/galata';
-import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
-import type { Locator } from '@playwright/test';
+import type { Locator, Page } from '@playwright/test';
 import { Agent } from './agent';
 
 /** "Agent activity". */
 export class Panel {
-  constructor(private readonly _page: IJupyterLabPageFixture) {}
+  constructor(private readonly _page: Page) {}
 
   /** Open it, as the tab at the side does. */
   async open(): Promise<void> {
@@ -19,7 +18,9 @@ export class Panel {
   }
 
   get sessions(): Locator {
-    return this.region.getByRole('option');
+    return this.region
+      .getByRole('listbox', { name: 'Agent sessions' })
+      .getByRole('option');
   }
 
   /** A session in the list. */
@@ -67,5 +68,5 @@ export const test = galata.extend<{
   }
 });
 
-/** What the button is called that stops an agent. */
-export const INTERRUPT = 'Interrupt what runs in the chosen agent session';
+/** What the button above the cells is called that stops an agent. */
+export const INTERRUPT = /^Stop .*, in the chosen agent session/;

@@ -1,48 +1,8 @@
 /** The pictures in the documentation, and what they show. */
-import path from 'node:path';
 import { expect } from '@jupyterlab/galata';
-import type { Page } from '@playwright/test';
 import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
 import { test } from './panel';
-
-const IMAGES = path.join(__dirname, '..', '..', 'docs', 'images');
-
-/** Keep a picture of the page where the documentation wants it. */
-async function keep(page: Page, name: string): Promise<void> {
-  if (process.env.UPDATE_SCREENSHOTS) {
-    await page.screenshot({
-      path: path.join(IMAGES, `${name}.png`),
-      animations: 'disabled'
-    });
-  }
-}
-
-/** Draws columns without a library for plots. */
-const INIT = `import math, struct, zlib
-from IPython.display import Image
-
-def sketch(values, width=300, height=90):
-    low, high = min(values), max(values)
-    tops = [
-        round((values[x * len(values) // width] - low) / (high - low) * height)
-        for x in range(width)
-    ]
-    pixels = b"".join(
-        b"\\0" + bytes(90 if top >= height - y else 235 for top in tops)
-        for y in range(height)
-    )
-
-    def chunk(kind, data):
-        body = kind + data
-        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return Image(
-        b"\\x89PNG\\r\\n\\x1a\\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(pixels))
-        + chunk(b"IEND", b"")
-    )`;
+import { keep, SKETCH } from './pictures';
 
 const STEPS = [
   `values = [math.sin(x / 8) * x for x in range(100)]
@@ -77,7 +37,7 @@ for (const theme of ['Light', 'Dark'] as const) {
   }) => {
     await page.setViewportSize({ width: 1280, height: 980 });
     const title = `Sines and their sum, ${theme.toLowerCase()}`;
-    const agent = await newAgent(title, INIT);
+    const agent = await newAgent(title, SKETCH);
     for (const step of STEPS) {
       await agent.run(step);
     }
@@ -90,12 +50,13 @@ for (const theme of ['Light', 'Dark'] as const) {
     await panel.open();
     await panel.session(title).click();
     await panel
-      .button('Save the chosen agent session as a notebook and open it')
+      .button(
+        'Open the chosen agent session as a live notebook beside your own'
+      )
       .click();
     await expect(page.getByRole('main')).toContainText('valeus');
     await page.sidebar.close('left');
     await page.sidebar.setWidth(460, 'right');
-    await expect(panel.cell(1)).toContainText('Sets up the session.');
     await expect(panel.cell(6)).toContainText('fitting, step 2');
     await expect(panel.cell(5).getByRole('img')).toBeVisible();
     await expect(panel.cell(6)).toContainText(/Running\s*\d+ s/);

@@ -43,12 +43,13 @@ const SOURCES = [
   'print("left")\n1 / 0',
   // A thread that goes on when its cell has ended.
   'import threading, time\nfrom IPython.display import display\n' +
-    'def work():\n    for n in range(3):\n' +
+    'go_on = threading.Event()\n' +
+    'def work():\n    go_on.wait()\n    for n in range(3):\n' +
     '        time.sleep(0.3); print("late", n, flush=True)\n' +
     '    display("late and shown"); h.update("late update")\n' +
     'h = display("early", display_id=True)\n' +
     'thread = threading.Thread(target=work); thread.start()\nprint("early")',
-  'thread.join(); print("joined")'
+  'go_on.set(); thread.join(); print("joined")'
 ];
 
 /** Outputs without what differs each time. */

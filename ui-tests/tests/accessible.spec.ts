@@ -1,0 +1,372 @@
+/** Whoever sees little, hears the page, or has no mouse can use all of it. */
+import { expect } from '@jupyterlab/galata';
+import { mergeTests } from '@playwright/test';
+import type { Locator, Page } from '@playwright/test';
+import { Question, test as approvalTest } from './approval';
+import { expectAccessible } from './axe';
+import { codeCell } from './notebook';
+import type { Panel } from './panel';
+import { shown, test as trustTest } from './trust';
+
+const test = mergeTests(approvalTest, trustTest);
+
+test.use({ policy: { notebook: 'none', scratch: 'none' } });
+
+const ENDLESS = 'import time\nwhile True:\n    time.sleep(0.05)';
+
+const LARGE = 'for n in range(2000):\n    print("row", n, "of many")';
+
+/** Two images, which are also active. */
+const DRAW = `from IPython.display import SVG, display
+for n in (20, 30):
+    display(SVG(f'<svg xmlns="http://www.w3.org/2000/svg" width="{n}" height="{n}"><circle r="{n}"/></svg>'))`;
+
+/** Change variables and a file, and go wrong. */
+const CHANGE = `numbers = list(range(12))
+open("made.txt", "w").write("x" * 1500)
+1 / 0`;
+
+/** Where the images are. */
+function imagesTitle(panel: Panel) {
+  return panel.region.locator('.jp-AccordionPanel-title', {
+    hasText: 'Images'
+  });
+}
+
+/** The keyboard is somewhere, and one sees where. */
+async function expectFocus(page: Page): Promise<void> {
+  const seen = await page.evaluate(() => {
+    let node = document.activeElement;
+    while (node?.shadowRoot?.activeElement) {
+      node = node.shadowRoot.activeElement;
+    }
+    if (!node || node === document.body) {
+      return 'nowhere';
+    }
+    // A frame around a field is seen as well as one of its own.
+    const frames = [node, node.parentElement ?? node].map(each =>
+      getComputedStyle(each)
+    );
+    const isSeen = frames.some(
+      ({ boxShadow, outlineStyle }) =>
+        outlineStyle !== 'none' || boxShadow !== 'none'
+    );
+    return isSeen || node.outerHTML.slice(0, 200);
+  });
+  expect(seen).toBe(true);
+}
+
+/** Lead the keyboard to an element with a key alone. */
+async function tabTo(
+  page: Page,
+  to: Locator,
+  key: 'Tab' | 'Shift+Tab' = 'Tab'
+): Promise<void> {
+  await to.waitFor();
+  const isThere = () => to.evaluate(node => node.matches(':focus'));
+  for (let n = 0; n < 150 && !(await isThere()); n++) {
+    await page.keyboard.press(key);
+  }
+  await expect(to).toBeFocused();
+  await expectFocus(page);
+}
+
+test('the panel without sessions', async ({ page, panel }) => {
+  const sessions = '**/api/agent-exec/sessions?**';
+  await page.route(sessions, route =>
+    route.fulfill({ json: { sessions: [], next_before: null } })
+  );
+  await panel.open();
+  await panel.button(/^Ask the server again/).click();
+  await expect(panel.region).toContainText('No agent has worked here yet');
+  await expectAccessible(page);
+  await panel.button('Filters').click();
+  await expectAccessible(page);
+});
+
+test('the panel without a server', async ({ page, panel }) => {
+  await page.route('**/api/agent-exec/**', route => route.abort());
+  await panel.open();
+  await expect(panel.region.getByRole('alert')).toBeVisible();
+  await expectAccessible(page);
+});
+
+test('sessions, cells, reviews, a search, and images', async ({
+  page,
+  panel,
+  server,
+  newAsking
+}) => {
+  const closed = await newAsking('Ended: seen');
+  await closed.close();
+  const agent = await newAsking('All kinds: seen');
+  for (const source of [CHANGE, LARGE, DRAW]) {
+    await agent.read(await agent.ask(source), 30);
+  }
+  const running = await agent.ask(ENDLESS);
+  await panel.open();
+  await panel.session('All kinds: seen').click();
+  await expect(panel.cell(4)).toContainText('Stop analyst');
+  await expectAccessible(page);
+
+  await panel.cell(4).focus();
+  await page.keyboard.press('Home');
+  const cell = panel.cell(1);
+  await cell.locator('summary').click();
+  await expect(cell.getByRole('table').last()).toContainText('made.txt');
+  await cell.getByRole('button', { name: 'Flag' }).click();
+  await expect(cell).toContainText('Flagged by');
+  await cell.getByRole('button', { name: 'Comment' }).click();
+  await expectAccessible(page);
+  await page.keyboard.press('Escape');
+
+  await panel.cell(2).focus();
+  await expect(panel.cell(2)).toContainText(/Show \(\d+ kB\)/);
+  await page.keyboard.press('PageDown');
+  await panel
+    .cell(3)
+    .getByRole('button', { name: /^View in a sandbox/ })
+    .first()
+    .click();
+  await expect(panel.cell(3).locator('iframe')).toBeVisible();
+  await expectAccessible(page);
+  await panel.region.getByRole('textbox', { name: 'Search all' }).fill('row');
+  await expect(panel.region.locator('mark').first()).toBeVisible();
+  await panel.button('Filters').click();
+  await expectAccessible(page);
+  await panel.region.getByRole('textbox', { name: 'Search all' }).fill('');
+
+  await imagesTitle(panel).press('Enter');
+  const images = panel.region.getByRole('button', { name: /^Image of / });
+  await expect(images).toHaveCount(2);
+  await expectAccessible(page);
+  await images.first().click();
+  await expect(page.getByRole('dialog').getByRole('img')).toBeVisible();
+  await expectAccessible(page);
+  await page.keyboard.press('Escape');
+  await agent.cancel(running);
+  await agent.read(running, 30);
+});
+
+test('what asks, in the panel and in a notebook', async ({
+  page,
+  panel,
+  server,
+  desk,
+  newAsking
+}) => {
+  await desk.open([codeCell('mine', 'x = 1')]);
+  const agent = await newAsking('Asks: seen', desk.path);
+  await agent.read(await agent.ask('print("done")'), 30);
+  await server.setPolicy({ notebook: 'always' });
+  await agent.ask('!ls\nprint("\u202ehidden")\nx = 2', {
+    placement: { cell: 'mine' }
+  });
+  const inNotebook = Question.in(shown(page, 0));
+  await inNotebook.button('Show what changed').click();
+  await expectAccessible(page);
+
+  await panel.open();
+  await panel.session('Asks: seen').click();
+  const question = Question.in(panel.cell(2));
+  await expect(question.button('Approve')).toBeEnabled();
+  await expectAccessible(page);
+  // It would cover what is asked, which the panel tells of.
+  await expect(
+    page.getByRole('button', { name: 'Hide notification' })
+  ).toHaveCount(0);
+  for (const more of ['Edit and approve…', 'Reject…', 'Approve all…']) {
+    await expect(question.button(more)).toBeEnabled();
+    await question.button(more).click();
+    await expect(question.button('Back')).toBeEnabled();
+    await expectAccessible(page);
+    await page.keyboard.press('Escape');
+  }
+  await panel.button('Pause all agents').press('Enter');
+  await expect(panel.region).toContainText('All agents are paused');
+  await expectAccessible(page);
+  await panel.button('Let all agents go on').click();
+  await panel.button(/as a live notebook/).click();
+  await expect(page.getByRole('note')).toContainText('read-only');
+  await expectAccessible(page);
+});
+
+test('all of it is done with keys alone, and the keyboard is never lost', async ({
+  page,
+  panel,
+  newAsking
+}) => {
+  const agent = await newAsking('By keys');
+  await agent.read(await agent.ask(LARGE), 30);
+  await agent.read(await agent.ask(DRAW), 30);
+  const running = await agent.ask(ENDLESS);
+  const { keyboard } = page;
+  await keyboard.press('Control+Alt+Shift+,');
+  await expect(panel.region).toBeVisible();
+  await tabTo(page, panel.session('By keys'));
+  await keyboard.press('Enter');
+  await tabTo(page, panel.cell(3));
+  await tabTo(page, panel.cell(3).getByRole('button', { name: /^Stop / }));
+  await keyboard.press('Enter');
+  expect((await agent.read(running, 30)).status).toBe('interrupted');
+  await expect(panel.cell(3)).toBeFocused();
+
+  await keyboard.press('Home');
+  await expect(panel.cell(1)).toBeFocused();
+  await tabTo(page, panel.cell(1).getByRole('button', { name: /^Show Text/ }));
+  await keyboard.press('Enter');
+  await expect(panel.cell(1)).toContainText('row 1000 of many');
+  await tabTo(page, panel.cell(1).getByRole('button', { name: 'Flag' }));
+  await keyboard.press('Enter');
+  await expect(panel.cell(1)).toContainText('Flagged by');
+  await tabTo(page, panel.cell(1).getByRole('button', { name: 'Comment' }));
+  await keyboard.press('Enter');
+  await keyboard.type('Why so many?');
+  await keyboard.press('Control+Enter');
+  await expect(panel.cell(1)).toContainText('Why so many?');
+  await expectFocus(page);
+
+  await tabTo(page, imagesTitle(panel));
+  await keyboard.press('Enter');
+  const images = panel.region.getByRole('button', { name: /^Image of / });
+  await tabTo(page, images.first());
+  await keyboard.press('Enter');
+  const dialog = page.getByRole('dialog');
+  await tabTo(page, dialog.getByRole('button', { name: 'Next image' }));
+  await keyboard.press('Enter');
+  await keyboard.press('Escape');
+  await expect(dialog).toHaveCount(0);
+  await expect(images.first()).toBeFocused();
+
+  const box = panel.region.getByRole('textbox', { name: 'Search all' });
+  await tabTo(page, box, 'Shift+Tab');
+  await keyboard.type('row');
+  await expect(panel.region.locator('mark').first()).toBeVisible();
+  await keyboard.press('ArrowDown');
+  await keyboard.press('Enter');
+  await expect(panel.cell(1)).toBeFocused();
+  await tabTo(page, panel.button('Pause all agents'), 'Shift+Tab');
+  await keyboard.press('Enter');
+  await expect(panel.region).toContainText('All agents are paused');
+  await expectFocus(page);
+  await keyboard.press('Enter');
+  await expect(panel.region.getByText('agents are paused')).toBeHidden();
+  await expectFocus(page);
+});
+
+test('cells are taken over, discarded and brought back with keys alone', async ({
+  page,
+  panel,
+  desk
+}) => {
+  const { keyboard } = page;
+  const notebook = await desk.open([codeCell('mine', 'x = 1')]);
+  const sources = async () =>
+    (await notebook.cells()).map(({ source }) => source);
+  const agent = await desk.attach();
+  await agent.run('print("theirs")');
+  const both = ['x = 1', 'print("theirs")'];
+  await expect.poll(sources).toEqual(both);
+  /** Choose something in the menu of the agent's cell in the notebook. */
+  const choose = async (name: string) => {
+    const more = shown(page, 1).getByRole('button', { name: /^More about/ });
+    await shown(page, 1).focus();
+    await tabTo(page, more);
+    await keyboard.press('Enter');
+    const item = page.getByRole('menuitem', { name, exact: true });
+    await expect(item).toBeVisible();
+    const active = page.locator('.lm-Menu-item.lm-mod-active', {
+      hasText: name
+    });
+    for (let n = 0; n < 20 && (await active.count()) === 0; n++) {
+      await keyboard.press('ArrowDown');
+    }
+    await keyboard.press('Enter');
+  };
+  await shown(page, 1).focus();
+  const discard = shown(page, 1).getByRole('button', {
+    name: 'Discard outputs'
+  });
+  await tabTo(page, discard);
+  await keyboard.press('Enter');
+  await expect(shown(page, 1)).toContainText('Outputs discarded');
+  await choose('Take Back the Decision About Outputs');
+  await expect(shown(page, 1)).not.toContainText('Outputs discarded');
+  await choose('Discard Cell');
+  await expect.poll(sources).toEqual(['x = 1']);
+  await expectFocus(page);
+  const told = page.locator('.Toastify__toast', { hasText: 'Cell discarded' });
+  await tabTo(page, told.getByRole('button', { name: 'Undo' }));
+  await keyboard.press('Enter');
+  await expect.poll(sources).toEqual(both);
+
+  // From the panel, below the cell that is active in the notebook.
+  await keyboard.press('Control+Alt+Shift+,');
+  await expect(panel.region).toBeVisible();
+  await tabTo(page, panel.cell(1));
+  const more = panel.cell(1).getByRole('button', { name: /^More about/ });
+  await tabTo(page, more);
+  await keyboard.press('Enter');
+  await keyboard.press('i');
+  await keyboard.press('Enter');
+  await expect.poll(async () => (await sources()).length).toBe(3);
+});
+
+test('nothing is cut or stands out where one reads from the right', async ({
+  page,
+  panel,
+  newAsking
+}) => {
+  const agent = await newAsking('From the right');
+  await agent.read(await agent.ask(CHANGE), 30);
+  const running = await agent.ask(ENDLESS);
+  await page.evaluate(() => (document.documentElement.dir = 'rtl'));
+  await panel.open();
+  await page.sidebar.setWidth(280, 'right');
+  await panel.session('From the right').click();
+  await expect(panel.cell(2)).toContainText('Stop analyst');
+  await panel.button('Filters').click();
+  const outside = await panel.region.evaluate(region => {
+    const { left, right } = region.getBoundingClientRect();
+    // What is too long for its line ends in an ellipsis.
+    const isShortened = (node: Element | null): boolean =>
+      node !== null &&
+      node !== region &&
+      (getComputedStyle(node).textOverflow === 'ellipsis' ||
+        isShortened(node.parentElement));
+    return Array.from(region.querySelectorAll('*'))
+      .filter(
+        node =>
+          node.checkVisibility() &&
+          !node.closest('.jp-AgentExec-visuallyHidden, svg, table') &&
+          !isShortened(node)
+      )
+      .map(node => [node.className, node.getBoundingClientRect()] as const)
+      .filter(([, place]) => place.left < left - 1 || place.right > right + 1)
+      .map(([name]) => name);
+  });
+  expect(outside).toEqual([]);
+  await agent.cancel(running);
+});
+
+test('nothing moves for those who asked for that', async ({
+  page,
+  panel,
+  newAsking
+}) => {
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  const agent = await newAsking('At rest');
+  const running = await agent.ask(ENDLESS);
+  await panel.open();
+  await panel.session('At rest').click();
+  await expect(panel.cell(1)).toContainText('Stop analyst');
+  const moving = await page.evaluate(() =>
+    document
+      .getAnimations()
+      .map(each => (each.effect as KeyframeEffect).target?.closest('*'))
+      .filter(node => node?.closest('[class*="jp-AgentExec"]'))
+      .map(node => node?.className)
+  );
+  expect(moving).toEqual([]);
+  await agent.cancel(running);
+});

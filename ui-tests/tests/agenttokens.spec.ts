@@ -1,0 +1,312 @@
+/** A person gives an agent access, sees what was given, and takes it back. */
+import { expect } from '@jupyterlab/galata';
+import { request as requests } from '@playwright/test';
+import type { Locator, Page } from '@playwright/test';
+import { expectAccessible } from './axe';
+import { test as panelTest } from './panel';
+import type { Panel } from './panel';
+
+const THEMES = ['JupyterLab Dark', 'JupyterLab Light'];
+
+/** A token as the server lists it. */
+interface IToken {
+  id: string;
+  label: string;
+  scopes: string[];
+  status: string;
+  caps: { kernels: number | null };
+}
+
+/** Tests whose tokens are revoked afterwards. */
+const test = panelTest.extend<{
+  access: Access;
+}>({
+  access: async ({ page, panel, baseURL }, use, { testId }) => {
+    const access = new Access(page, panel, `${baseURL}/api/agent-exec`, testId);
+    await use(access);
+    await access.end();
+  }
+});
+
+/** The dialogs, and the routes behind them. */
+class Access {
+  constructor(
+    private readonly _page: Page,
+    private readonly _panel: Panel,
+    private readonly _api: string,
+    testId: string
+  ) {
+    this.name = `Claude ${testId.slice(-6)}`;
+  }
+
+  /** What the token of this test is called. */
+  readonly name: string;
+
+  get dialog(): Locator {
+    return this._page.getByRole('dialog');
+  }
+
+  button(name: string | RegExp): Locator {
+    return this.dialog.getByRole('button', { name });
+  }
+
+  field(name: string): Locator {
+    return this.dialog.getByRole('textbox', { name });
+  }
+
+  /** What opens the list. */
+  get opener(): Locator {
+    return this._panel.button('See which agents have access');
+  }
+
+  /** List the tokens. */
+  async list(): Promise<void> {
+    await this.opener.click();
+    await this.dialog.waitFor();
+  }
+
+  /** Open the form, from the list. */
+  async give(): Promise<void> {
+    await this.list();
+    await this.button('Give an agent access…').click();
+    await expect(this.field('Name')).toBeFocused();
+  }
+
+  /** Have a token minted behind the page's back; its secret. */
+  async mint(scopes = ['exec:scratch']): Promise<[IToken, string]> {
+    const response = await this._page.request.post(`${this._api}/tokens`, {
+      data: { label: this.name, scopes }
+    });
+    expect(response.status(), await response.text()).toBe(201);
+    const { secret, token } = await response.json();
+    return [token, secret];
+  }
+
+  async revoke({ id }: IToken): Promise<void> {
+    await this._page.request.delete(`${this._api}/tokens/${id}`);
+  }
+
+  /** The tokens of this test. */
+  async tokens(): Promise<IToken[]> {
+    const response = await this._page.request.get(`${this._api}/tokens`);
+    const { tokens } = (await response.json()) as { tokens: IToken[] };
+    return tokens.filter(({ label }) => label.startsWith(this.name));
+  }
+
+  /** Open a session with nothing but a secret. */
+  async work(secret: string, title: string): Promise<void> {
+    const agent = await requests.newContext({
+      extraHTTPHeaders: { Authorization: `Bearer ${secret}` }
+    });
+    const response = await agent.post(`${this._api}/sessions`, {
+      data: { agent: { name: 'analyst' }, title }
+    });
+    expect(response.status(), await response.text()).toBe(201);
+    const { id } = await response.json();
+    const executions = `${this._api}/sessions/${id}/executions`;
+    await agent.post(executions, { data: { source: '1 + 1', wait: 30 } });
+    await agent.dispose();
+  }
+
+  async end(): Promise<void> {
+    for (const token of await this.tokens()) {
+      await this.revoke(token);
+    }
+  }
+}
+
+/** All places in which a page could keep something. */
+async function kept(page: Page, baseURL: string): Promise<string> {
+  const inPage = await page.evaluate(() =>
+    JSON.stringify([
+      document.documentElement.outerHTML,
+      Array.from(document.querySelectorAll('input, textarea'), each => {
+        return (each as HTMLInputElement).value;
+      }),
+      { ...localStorage },
+      { ...sessionStorage },
+      history.state,
+      location.href
+    ])
+  );
+  const answers = await Promise.all(
+    ['lab/api/workspaces', 'lab/api/settings'].map(route =>
+      page.request.get(`${baseURL}/${route}`)
+    )
+  );
+  const onServer = await Promise.all(answers.map(each => each.text()));
+  return [inPage, ...onServer].join('\n');
+}
+
+test('a token is given, and its secret is shown once', async ({
+  page,
+  panel,
+  access,
+  baseURL
+}) => {
+  const logged: string[] = [];
+  page.on('console', message => logged.push(message.text()));
+  await panel.open();
+  await access.give();
+  await page.keyboard.press('Enter');
+  await expect(access.dialog).toContainText('Give it a name.');
+  await expect(access.field('Name')).toBeFocused();
+  await page.keyboard.type(access.name);
+  await expect(access.dialog).not.toContainText('Give it a name.');
+  await access.dialog.getByLabel('Run code in the kernels').check();
+  await access.field('Which notebooks').fill('reports/*.ipynb\n../secret');
+  await access.button('Limits').press('Enter');
+  await access.field('Sessions open at once').fill('2000');
+  await expectAccessible(page, THEMES);
+
+  await access.button('Give access').click();
+  // What the server has to say, at its field.
+  await expect(access.field('Sessions open at once')).toBeFocused();
+  await expect(access.dialog).toContainText('At most 1,000.');
+  await access.field('Sessions open at once').fill('3');
+  await access.button('Give access').click();
+  await expect(access.field('Which notebooks')).toBeFocused();
+  await expect(access.dialog).toContainText('is no pattern of contents paths');
+  await expectAccessible(page, THEMES);
+  expect(await access.tokens()).toEqual([]);
+  await access.field('Which notebooks').fill('reports/*.ipynb');
+  await access.button('Give access').click();
+
+  const copy = access.button('Copy the token');
+  await expect(copy).toBeFocused();
+  const secret = (await access.dialog.locator('pre').first().textContent())!;
+  expect(secret).toMatch(/^jaex_t_/);
+  await expect(access.dialog).toContainText('not shown again');
+  await expectAccessible(page, THEMES);
+  await copy.press('Enter');
+  await expect(access.dialog.getByText('Copied')).toBeVisible();
+  const tab = (name: string) => access.dialog.getByRole('tab', { name });
+  await tab('MCP (HTTP)').press('ArrowRight');
+  await expect(tab('MCP (process)')).toBeFocused();
+  await expect(access.dialog.getByRole('tabpanel')).toContainText(
+    'JUPYTER_AGENT_EXEC_TOKEN'
+  );
+  await page.keyboard.press('End');
+  await expect(access.dialog.getByRole('tabpanel')).toContainText('curl -H');
+  // Nothing but the button closes it: there is no second look.
+  await page.keyboard.press('Escape');
+  await page.mouse.click(5, 5);
+  await expect(copy).toBeVisible();
+  await access.button('Done').click();
+  await expect(access.dialog).toHaveCount(0);
+  const [hidden] = secret.split('_').slice(-1);
+  expect(await kept(page, baseURL!)).not.toContain(hidden);
+  expect(logged.join('\n')).not.toContain(hidden);
+
+  const [token] = await access.tokens();
+  expect(token.scopes).toEqual([
+    'exec:scratch',
+    'exec:notebook:reports/*.ipynb'
+  ]);
+  expect(token.caps.kernels).toBe(3);
+  const box = panel.region.getByRole('textbox', { name: 'Search all' });
+  await box.press('ControlOrMeta+v');
+  await expect(box).toHaveValue(secret);
+  await box.fill('');
+
+  await access.work(secret, 'With a token: seen');
+  const session = panel.session('With a token: seen');
+  await expect(session).toContainText(access.name);
+  await session.click();
+  await expect(panel.region).toContainText(
+    `With the agent token “${access.name}”`
+  );
+});
+
+test('tokens are listed and revoked, here and elsewhere', async ({
+  page,
+  panel,
+  access
+}) => {
+  const [token, secret] = await access.mint([
+    'exec:scratch',
+    'read:notebook:**'
+  ]);
+  await access.work(secret, 'To be revoked');
+  await panel.open();
+  await panel.session('To be revoked').click();
+  await access.list();
+  const item = access.dialog.getByRole('listitem').filter({
+    has: page.getByText(access.name, { exact: true })
+  });
+  await expect(item).toContainText('Run code in scratch kernels');
+  await expect(item).toContainText('Read all notebooks');
+  await expect(item).toContainText('Expires in 8 hours');
+  await expect(item).toContainText('Last used 1 minute ago');
+  await expectAccessible(page, THEMES);
+
+  // Minted elsewhere: nobody asked this page to look.
+  const [other] = await access.mint();
+  await expect(item).toHaveCount(2);
+  await access.revoke(other);
+  await expect(item).toHaveCount(1);
+  await access.button(/that ha(s|ve) ended$/).press('Enter');
+  await expect(item).toHaveCount(2);
+  await expect(item.last()).toContainText('Revoked 1 minute ago');
+
+  const revoke = access.button(`Revoke ${access.name}…`);
+  await revoke.press('Enter');
+  await expect(access.button('Keep')).toBeFocused();
+  await expectAccessible(page, THEMES);
+  await page.keyboard.press('Enter');
+  await expect(revoke).toBeFocused();
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await expect(revoke).toHaveCount(0);
+  // Where the keyboard was is gone: it stays in the dialog.
+  const isInside = () =>
+    access.dialog.evaluate(node => node.contains(document.activeElement));
+  expect(await isInside()).toBe(true);
+  expect((await access.tokens()).map(({ status }) => status)).toEqual([
+    'revoked',
+    'revoked'
+  ]);
+  await page.keyboard.press('Escape');
+  await expect(access.dialog).toHaveCount(0);
+  await expect(panel.region).toContainText(
+    'Closed: a person revoked the agent token.'
+  );
+  expect(token.label).toBe(access.name);
+});
+
+test('without tokens it says what they are for, and gives one', async ({
+  page,
+  panel,
+  access,
+  newAgent
+}) => {
+  const agent = await newAgent('With full access: seen');
+  await agent.run('1 + 1');
+  await page.route('**/api/agent-exec/tokens', route =>
+    route.fulfill({ json: { tokens: [] } })
+  );
+  await panel.open();
+  const session = panel.session('With full access: seen');
+  await expect(session).toContainText('Full access');
+  await session.click();
+  await expect(panel.region).toContainText('may do all that they may');
+  await access.list();
+  await expect(access.dialog).toContainText('No agent has a token yet');
+  await expectAccessible(page, THEMES);
+  await access.button('Give an agent access…').click();
+  await expect(access.field('Name')).toBeVisible();
+  await page.keyboard.press('Escape');
+  await expect(access.dialog).toHaveCount(0);
+  await expect(access.opener).toBeFocused();
+
+  await page.notebook.createNew('in-front.ipynb');
+  await access.give();
+  await expect(access.field('Which notebooks')).toHaveValue(/in-front\.ipynb$/);
+  const run = access.dialog.getByLabel('Run code in the kernels');
+  await expect(run).toBeChecked();
+  await run.uncheck();
+  await access.dialog.getByLabel('Change and run the cells').uncheck();
+  await expect(access.field('Which notebooks')).toHaveCount(0);
+  await page.keyboard.press('Escape');
+});

@@ -1,0 +1,334 @@
+/** A person decides what agents run, before it runs. */
+import { expect } from '@jupyterlab/galata';
+import { Question, test } from './approval';
+import type { Policy } from './approval';
+import { codeCell, Files, OpenNotebook } from './notebook';
+import { Person } from './person';
+
+test('the panel leads to what asks, and it runs when it is approved', async ({
+  page,
+  panel,
+  newAsking
+}) => {
+  const agent = await newAsking('approved');
+  await panel.open();
+  const asked = await agent.ask('print("ran", 6 * 7)');
+  expect(asked.status).toBe('awaiting_approval');
+  await page.getByRole('button', { name: 'print("ran", 6 * 7)' }).click();
+  const question = Question.in(panel.cell(1));
+  await expect(question.node).toContainText('analyst 1.2 (any-model)');
+  await expect(question.node).toContainText(/expires in \d+ minutes/);
+  expect(await question.lines()).toEqual(['print("ran", 6 * 7)']);
+  await question.button('Approve').click();
+  await expect(question.outcome).toHaveText(/^Approved/);
+  await expect(panel.cell(1)).toContainText('ran 42');
+  expect((await agent.read(asked, 30)).text).toContain('ran 42');
+  await expect(question.node).toBeHidden();
+  await expect(panel.region.getByText('asks for approval')).toBeHidden();
+});
+
+test('a notebook shows what asks at its cell, and its toolbar leads there', async ({
+  page,
+  request,
+  baseURL,
+  tmpPath,
+  newAsking
+}) => {
+  const files = new Files(request, baseURL ?? '');
+  const path = `${tmpPath}/asks.ipynb`;
+  await files.write(path, [codeCell('mine', 'x = 1')]);
+  await page.notebook.openByPath(path);
+  const notebook = new OpenNotebook(page, path);
+  await notebook.ready(request, baseURL ?? '');
+  const agent = await newAsking('in a notebook', path);
+  const asked = await agent.ask('print("there", 6 * 7)');
+  const person = new Person(page);
+  const question = Question.in(person.cell(1));
+  await expect(question.node).toContainText(path);
+  await page
+    .getByRole('button', { name: 'Agent analyst: Asks for approval' })
+    .click();
+  await expect(person.cell(1)).toHaveClass(/jp-mod-active/);
+  await question.button('Approve').click();
+  expect((await agent.read(asked, 30)).status).toBe('ok');
+  await notebook.last('there 42\n');
+  await expect(question.node).toBeHidden();
+});
+
+test('what asks for a cell of the person shows there, with what changed', async ({
+  page,
+  request,
+  baseURL,
+  tmpPath,
+  newAsking
+}) => {
+  const files = new Files(request, baseURL ?? '');
+  const path = `${tmpPath}/replaces.ipynb`;
+  await files.write(path, [codeCell('mine', 'x = 1\nprint(x)')]);
+  await page.notebook.openByPath(path);
+  const notebook = new OpenNotebook(page, path);
+  await notebook.ready(request, baseURL ?? '');
+  const agent = await newAsking('replaces', path);
+  const placement = { cell: 'mine' };
+  await agent.ask('x = 2\nprint(x)', { placement });
+  const question = Question.in(new Person(page).cell(0));
+  await question.button('Show what changed').click();
+  await expect(question.node).toContainText('Lines added: 1, removed: 1');
+  await question.button('Approve').click();
+  await notebook.last('2\n');
+});
+
+test('a person edits what is asked, and both are recorded', async ({
+  page,
+  panel,
+  newAsking
+}) => {
+  const agent = await newAsking('edited');
+  const asked = await agent.ask('print("theirs")');
+  await panel.open();
+  await panel.session('edited').click();
+  const question = Question.in(panel.cell(1));
+  await question.button('Edit and approve…').click();
+  const editor = question.node.getByRole('textbox');
+  await expect(editor).toBeFocused();
+  await editor.fill('print("mine")');
+  await expect(question.button('Approve this')).toBeEnabled();
+  await page.keyboard.press('Control+Enter');
+  await expect(question.outcome).toHaveText(/^Edited and approved/);
+  const ran = await agent.read(asked, 30);
+  expect(ran).toMatchObject({
+    status: 'ok',
+    source: 'print("mine")',
+    approval: { status: 'approved', asked_source: 'print("theirs")' }
+  });
+  expect(ran.text).toContain('mine');
+  await expect(question.node).toBeHidden();
+  await panel.button('Show what was changed').click();
+  await expect(panel.cell(1)).toContainText('Lines added: 1, removed: 1');
+  await expect(panel.cell(1).locator('.jp-AgentExecSource')).toHaveText(
+    'print("mine")'
+  );
+});
+
+test('the agent reads why it was rejected', async ({
+  page,
+  panel,
+  newAsking
+}) => {
+  const agent = await newAsking('rejected');
+  const asked = await agent.ask('import shutil; shutil.rmtree("data")');
+  await panel.open();
+  await panel.session('rejected').click();
+  const question = Question.in(panel.cell(1));
+  await question.button('Reject…').click();
+  await expect(question.node.getByRole('textbox')).toBeFocused();
+  await page.keyboard.type('Not the data, please.');
+  await expect(question.button('Reject')).toBeEnabled();
+  await page.keyboard.press('Enter');
+  await expect(question.outcome).toHaveText(/^Rejected/);
+  const { reason, status } = await agent.read(asked, 30);
+  expect(status).toBe('rejected');
+  expect(reason).toContain('Not the data, please.');
+});
+
+test('a cell that is rejected goes, and the keyboard stays', async ({
+  page,
+  request,
+  baseURL,
+  tmpPath,
+  newAsking
+}) => {
+  const files = new Files(request, baseURL ?? '');
+  const path = `${tmpPath}/rejected.ipynb`;
+  await files.write(path, [codeCell('mine', 'x = 1')]);
+  await page.notebook.openByPath(path);
+  const notebook = new OpenNotebook(page, path);
+  await notebook.ready(request, baseURL ?? '');
+  const agent = await newAsking('rejected in a notebook', path);
+  const asked = await agent.ask('y = 2');
+  const person = new Person(page);
+  const question = Question.in(person.cell(1));
+  await question.button('Reject…').click();
+  await expect(question.button('Reject')).toBeEnabled();
+  await page.keyboard.press('Enter');
+  expect((await agent.read(asked, 30)).status).toBe('rejected');
+  await expect(person.cell(1)).toBeHidden();
+  await expect(person.cell(0)).toBeVisible();
+  await expect(page.locator('.jp-Notebook :focus')).toHaveCount(1);
+});
+
+test('all of a session is approved for a time, until a person ends that', async ({
+  panel,
+  newAsking
+}) => {
+  const agent = await newAsking('granted');
+  const first = await agent.ask('1');
+  await panel.open();
+  await panel.session('granted').click();
+  const question = Question.in(panel.cell(1));
+  await question.button('Approve all…').click();
+  await question.button('15 minutes').click();
+  expect((await agent.read(first, 30)).status).toBe('ok');
+  const second = await agent.ask('2');
+  expect((await agent.read(second, 30)).status).toBe('ok');
+  await expect(panel.region).toContainText('is approved until');
+  await panel.button('End this').click();
+  await expect(panel.region.getByText('is approved until')).toBeHidden();
+  expect((await agent.ask('3')).status).toBe('awaiting_approval');
+});
+
+test.describe('without approval', () => {
+  test.use({ policy: { scratch: 'none' } });
+
+  test('all agents are paused, and go on', async ({ panel, newAsking }) => {
+    const agent = await newAsking('paused');
+    await panel.open();
+    await panel.button('Pause all agents').click();
+    await expect(panel.region).toContainText(/All agents are paused/);
+    const asked = await agent.ask('1 + 1');
+    await expect
+      .poll(async () => (await agent.read(asked)).waiting_for?.who)
+      .toBe('pause');
+    await panel.button('Let all agents go on').click();
+    expect((await agent.read(asked, 30)).status).toBe('ok');
+    await expect(panel.button('Pause all agents')).toBeFocused();
+    await expect(panel.region.getByText('agents are paused')).toBeHidden();
+  });
+});
+
+test.describe('with a setting of the person', () => {
+  test.use({
+    policy: {},
+    mockSettings: { 'jupyter-agent-exec:approvals': { scratch: 'always' } }
+  });
+
+  test('the server keeps what a person sets', async ({ page, server }) => {
+    const scratch = async () => {
+      const route = 'approvals';
+      const { policy } = await server.send<{ policy: Policy }>('get', route);
+      return policy.scratch;
+    };
+    await expect.poll(scratch).toBe('always');
+    await server.setPolicy({ scratch: 'first' });
+    await page.waitForFunction(async () => {
+      const { serviceManager } = window.jupyterapp;
+      const { raw } = await serviceManager.settings.fetch(
+        'jupyter-agent-exec:approvals'
+      );
+      return raw.includes('first');
+    });
+    expect(await scratch()).toBe('first');
+  });
+});
+
+test('a second page sees the decision at once', async ({
+  page,
+  panel,
+  baseURL,
+  newAsking
+}) => {
+  const agent = await newAsking('twice');
+  const asked = await agent.ask('"twice"');
+  await panel.open();
+  await panel.session('twice').click();
+  const here = Question.in(panel.cell(1));
+  const other = await page.context().newPage();
+  await other.goto(`${baseURL}/lab/workspaces/second?reset`);
+  await other.getByRole('tab', { name: 'Agent activity' }).click();
+  await other.getByRole('button', { name: '"twice"' }).click();
+  const there = Question.in(other);
+  await expect(there.button('Approve')).toBeEnabled();
+  await here.button('Approve').click();
+  await expect(there.outcome).toHaveText(/^Approved/);
+  await expect(there.node).toBeHidden();
+  expect((await agent.read(asked, 30)).status).toBe('ok');
+  await other.close();
+});
+
+test('what an agent takes back goes away', async ({ panel, newAsking }) => {
+  const agent = await newAsking('withdrawn');
+  const asked = await agent.ask('"withdrawn"');
+  await panel.open();
+  await panel.session('withdrawn').click();
+  const question = Question.in(panel.cell(1));
+  await expect(question.button('Approve')).toBeEnabled();
+  await agent.cancel(asked);
+  await expect(question.outcome).toHaveText('Withdrawn by the agent');
+  await expect(question.node).toBeHidden();
+});
+
+test('nothing hides in a source, and nothing turns it', async ({
+  page,
+  panel,
+  newAsking
+}) => {
+  const agent = await newAsking('hidden');
+  const source = [
+    'if user != "admin\u202e \u2066# check\u2069 \u2066":',
+    '    os\u200b.remove("a\u00a0b")',
+    '# harmless\r!rm -rf data',
+    '%%bash',
+    'x = "שלום" + "ab"',
+    `y = "${'long '.repeat(100)}"`,
+    '<img src=x onerror="document.title = 1">'
+  ].join('\n');
+  await agent.ask(source);
+  await panel.open();
+  await panel.session('hidden').click();
+  const question = Question.in(panel.cell(1));
+  const lines = await question.lines();
+  expect(lines[0]).toBe('if user != "adminU+202E U+2066# checkU+2069 U+2066":');
+  expect(lines[1]).toBe('    osU+200B.remove("aU+00A0b")');
+  expect(lines.slice(2, 4)).toEqual(['# harmlessU+000D', '!rm -rf data']);
+  await expect(question.node.getByText('shell', { exact: true })).toHaveCount(
+    2
+  );
+  // What is written from the right stays where it stands in the source.
+  const places = await question.node
+    .locator('.jp-AgentExecPlain code')
+    .nth(5)
+    .evaluate(code => {
+      const range = document.createRange();
+      return Array.from(code.childNodes, node => {
+        range.selectNodeContents(node);
+        return range.getBoundingClientRect().left;
+      });
+    });
+  expect(places).toEqual([...places].sort((a, b) => a - b));
+  const pre = question.node.locator('pre');
+  expect(await pre.evaluate(node => node.scrollWidth <= node.clientWidth)).toBe(
+    true
+  );
+  expect(await page.title()).not.toBe('1');
+});
+
+test('the keyboard alone decides', async ({ page, panel, newAsking }) => {
+  const agent = await newAsking('keys');
+  const asked = await agent.ask('"keys"');
+  await panel.open();
+  await panel.button('"keys"').focus();
+  await page.keyboard.press('Enter');
+  await expect(panel.cell(1)).toBeFocused();
+  const question = Question.in(panel.cell(1));
+  await expect(question.button('Approve')).toBeEnabled();
+  // Past the buttons of the cell's head to the source, which scrolls.
+  const source = question.node.locator('pre');
+  await expect(async () => {
+    await page.keyboard.press('Tab');
+    await expect(source).toBeFocused({ timeout: 100 });
+  }).toPass();
+  await page.keyboard.press('Tab');
+  await expect(question.button('Approve')).toBeFocused();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await expect(question.node.getByRole('textbox')).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(question.button('Reject…')).toBeFocused();
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('Shift+Tab');
+  await expect(question.button('Approve')).toBeEnabled();
+  await page.keyboard.press('Enter');
+  await expect(panel.cell(1)).toBeFocused();
+  expect((await agent.read(asked, 30)).status).toBe('ok');
+});

@@ -1,0 +1,59 @@
+/** What a person with poor sight or a screen reader would stumble over. */
+import { expect } from '@jupyterlab/galata';
+import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import type { AxeResults } from 'axe-core';
+
+/** The themes that come with JupyterLab. */
+const THEMES = [
+  'JupyterLab Dark',
+  'JupyterLab Dark High Contrast',
+  'JupyterLab Light'
+];
+
+/** What this extension draws, wherever it is. */
+const OURS =
+  ':is([class^="jp-AgentExec"], [class*=" jp-AgentExec"])' +
+  ':not(.jp-AgentExecDocument, .jp-Cell, .lm-Menu)';
+
+/** What agents put out is theirs, and JupyterLab colours code. */
+const NOT_OURS = ['.jp-OutputArea-output', '.jp-AgentExecSource code'];
+
+/** Look at all that is ours and in sight, in each theme. */
+export async function expectAccessible(
+  page: IJupyterLabPageFixture,
+  themes = THEMES
+): Promise<void> {
+  for (const theme of themes) {
+    await page.theme.setTheme(theme);
+    expect.soft(await violations(page), theme).toEqual([]);
+  }
+}
+
+/** What axe finds, with a text for each element. */
+async function violations(page: IJupyterLabPageFixture): Promise<string[]> {
+  if (!(await page.evaluate(() => 'axe' in window))) {
+    await page.addScriptTag({ path: require.resolve('axe-core/axe.min.js') });
+  }
+  const found = await page.evaluate(
+    ([ours, notOurs]) => {
+      const { axe } = window as unknown as {
+        axe: { run: (...args: object[]) => Promise<AxeResults> };
+      };
+      // Colours on their way from one theme to the other are of neither.
+      for (const animation of document.getAnimations()) {
+        if (animation.effect?.getTiming().iterations !== Infinity) {
+          animation.finish();
+        }
+      }
+      const include = Array.from(document.querySelectorAll(ours)).filter(
+        node => node.checkVisibility() && !node.parentElement?.closest(ours)
+      );
+      return axe.run({ include, exclude: notOurs }, { iframes: false });
+    },
+    [OURS, NOT_OURS] as const
+  );
+  expect(found.passes.length, 'what axe looked at').toBeGreaterThan(0);
+  return found.violations.flatMap(({ id, impact, nodes }) =>
+    nodes.map(each => `${impact} ${id}: ${each.html} ${each.failureSummary}`)
+  );
+}

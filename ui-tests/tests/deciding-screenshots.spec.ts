@@ -1,0 +1,93 @@
+/** The pictures of what people decide, and what they show. */
+import { expect } from '@jupyterlab/galata';
+import { Question, test } from './approval';
+import { codeCell, Files, OpenNotebook } from './notebook';
+import { Person } from './person';
+import { keep, SKETCH } from './pictures';
+
+/** What a person would want to look at before it runs. */
+const SOURCE = `%load_ext autotime
+forecast = {month: round(n * 1.1) for month, n in sales.items()}
+!ls ~/data
+print(max(forecast, key=forecast.get))`;
+
+/** Plots that grow, fall, and both. */
+const PLOTS = `for plot in (range(40), range(40, 0, -1), [x % 13 for x in range(40)]):
+    display(sketch(list(plot)))`;
+
+const SALES = 'sales = {"January": 120, "February": 95, "March": 143}';
+
+for (const theme of ['Light', 'Dark'] as const) {
+  const name = theme.toLowerCase();
+
+  test(`an agent asks, in the ${name} theme`, async ({
+    page,
+    request,
+    baseURL,
+    tmpPath,
+    panel,
+    newAsking
+  }) => {
+    await page.setViewportSize({ width: 1280, height: 860 });
+    const path = `${tmpPath}/Sales.ipynb`;
+    await new Files(request, baseURL!).write(path, [
+      { cell_type: 'markdown', id: 'title', source: '## Sales', metadata: {} },
+      codeCell('mine', SALES)
+    ]);
+    await page.notebook.openByPath(path);
+    await new OpenNotebook(page, path).ready(request, baseURL!);
+    if (theme === 'Dark') {
+      await page.theme.setDarkTheme();
+    }
+    await page.sidebar.close('left');
+    const title = `Forecast, ${name}`;
+    const agent = await newAsking(title, path);
+    await panel.open();
+    await page.sidebar.setWidth(440, 'right');
+    await panel.session(title).click();
+    await agent.ask(SOURCE);
+    const question = Question.in(new Person(page).cell(2));
+    await expect(question.node).toContainText('expires in');
+    expect(await question.lines()).toHaveLength(4);
+    for (const place of [question, Question.in(panel.cell(1))]) {
+      await expect(place.button('Approve')).toBeEnabled();
+    }
+    await expect(panel.session(title)).toContainText('Asks for approval');
+    await keep(page, `approval-${name}`);
+  });
+
+  test(`a session is reviewed, and its images looked at, in the ${name} theme`, async ({
+    page,
+    panel,
+    server,
+    newAsking
+  }) => {
+    await page.setViewportSize({ width: 760, height: 1000 });
+    await server.setPolicy({ scratch: 'none' });
+    if (theme === 'Dark') {
+      await page.theme.setDarkTheme();
+    }
+    const title = `Three plots, ${name}`;
+    const agent = await newAsking(title);
+    for (const source of [SKETCH, PLOTS]) {
+      const asked = await agent.ask(source);
+      expect((await agent.read(asked, 60)).status).toBe('ok');
+    }
+    await panel.open();
+    await page.sidebar.close('left');
+    await page.sidebar.setWidth(480, 'right');
+    await panel.session(title).click();
+    await panel
+      .cell(1)
+      .getByRole('button', { name: 'Approve', exact: true })
+      .click();
+    await expect(panel.cell(1)).toContainText(/Approved by/);
+    await panel.region
+      .locator('.jp-AccordionPanel-title', { hasText: 'Images' })
+      .click();
+    const images = panel.region.getByRole('button', { name: /^Image of / });
+    await expect(images).toHaveCount(3);
+    await expect(images.nth(2).locator('img')).toBeVisible();
+    await keep(page, `review-${name}`);
+  });
+}

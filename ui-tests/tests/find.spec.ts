@@ -1,0 +1,291 @@
+import { expect } from '@jupyterlab/galata';
+import type { Locator } from '@playwright/test';
+import { test } from './panel';
+import type { Panel } from './panel';
+
+/** Draws a square of a colour, as a plot does. */
+const DRAW =
+  'import struct, zlib\n' +
+  'from IPython.display import Image, display\n' +
+  'def square(colour, size=64):\n' +
+  '    def chunk(kind, data):\n' +
+  '        crc = struct.pack(">I", zlib.crc32(kind + data))\n' +
+  '        return struct.pack(">I", len(data)) + kind + data + crc\n' +
+  '    head = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)\n' +
+  '    rows = (b"\\0" + bytes(colour) * size) * size\n' +
+  '    png = b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", head)\n' +
+  '    png += chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")\n' +
+  '    display(Image(png))\n';
+
+/** A drawing with what must not come to life. */
+const SVG =
+  'from IPython.display import SVG\n' +
+  'SVG(\'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40" \' +\n' +
+  '    \'onload="parent.fired = 1"><script>parent.fired = 2</script>\' +\n' +
+  '    \'<circle r="20" cx="20" cy="20" fill="teal"/></svg>\')';
+
+/** The panel's search box. */
+function box(panel: Panel): Locator {
+  return panel.region.getByRole('textbox', { name: 'Search all' });
+}
+
+/** The cells that match. */
+function hits(panel: Panel): Locator {
+  return panel.region
+    .getByRole('listbox', { name: 'Cells that match' })
+    .getByRole('option');
+}
+
+/** The images of the gallery, by the names of their buttons. */
+function thumbnails(panel: Panel): Locator {
+  return panel.region.getByRole('button', { name: /^Image of / });
+}
+
+/** Open the section of images. */
+async function openGallery(panel: Panel): Promise<void> {
+  await panel.region
+    .locator('.jp-AccordionPanel-title', { hasText: 'Images' })
+    .click();
+}
+
+test('sessions are filtered, and what hides all is cleared', async ({
+  baseURL,
+  panel,
+  newAgent,
+  request
+}) => {
+  const done = await newAgent('Filter: closed');
+  await done.close();
+  await newAgent('Filter: open');
+  const sessions = `${baseURL}/api/agent-exec/sessions`;
+  const opened = await request.post(sessions, {
+    data: { agent: { name: 'surveyor' }, title: 'Filter: of another' }
+  });
+  const { id } = await opened.json();
+  await panel.open();
+  const ours = panel.sessions.filter({ hasText: 'Filter: ' });
+  await expect(ours).toHaveCount(3);
+  await expect(ours.last()).toContainText('Filter: closed');
+  await panel.button('Filters').click();
+  const filters = panel.region.getByRole('group', { name: 'Filters' });
+
+  await filters.getByLabel('State').selectOption('Closed');
+  await expect(ours).toHaveText([/Filter: closed/]);
+  await expect(panel.button('Filters: 1 set')).toBeVisible();
+  await filters.getByLabel('State').selectOption('Open');
+  await filters.getByLabel('Agent').fill('surveyor');
+  await expect(ours).toHaveText([/Filter: of another/]);
+  await filters.getByLabel('When').selectOption('Today');
+  await filters.getByLabel('Where').selectOption('Scratch kernel');
+  await expect(panel.button('Filters: 4 set')).toBeVisible();
+  await expect(ours).toHaveCount(1);
+  await filters.getByLabel('When').selectOption('From … until …');
+  await filters.getByLabel('Until', { exact: true }).fill('2001-01-01');
+  await expect(panel.region).toContainText('No session matches');
+  await panel.region
+    .locator('.jp-AgentExec-message')
+    .getByRole('button', { name: 'Clear filters' })
+    .click();
+  await expect(ours).toHaveCount(3);
+  await expect(box(panel)).toBeFocused();
+
+  await (await newAgent('Filter: to review')).run('1');
+  await filters.getByLabel('Only with unreviewed cells').check();
+  await expect(ours).toHaveText([/Filter: to review/]);
+  await request.post(`${sessions}/${id}/close`, { data: {} });
+});
+
+test('a search finds what an old session printed, and leads to its cell', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const old = await newAgent('Search: old');
+  for (const n of [1, 2, 3]) {
+    await old.run(`print("quokka", ${n})`);
+  }
+  await old.run('print("a wombat among " + "quok" + "kas")');
+  await old.close();
+  await newAgent('Search: new');
+  await panel.open();
+  await panel.session('Search: new').click();
+
+  await box(panel).pressSequentially('wombat', { delay: 10 });
+  await expect(hits(panel)).toHaveCount(1);
+  await expect(hits(panel).locator('mark')).toHaveText(['wombat']);
+  await expect(hits(panel)).toContainText('Search: old · cell 4');
+  await expect(hits(panel)).toContainText('analyst');
+  await expect(hits(panel)).toContainText('Done');
+  await expect(panel.region.getByRole('status').first()).toHaveText(
+    '1 cell matches'
+  );
+
+  await box(panel).fill('quokka');
+  await expect(hits(panel)).toHaveCount(4);
+  await page.keyboard.press('ArrowDown');
+  await expect(hits(panel).first()).toBeFocused();
+  await page.keyboard.press('ArrowDown');
+  await expect(hits(panel).nth(1)).toContainText('cell 3');
+  await expect(hits(panel).nth(1)).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(panel.cell(3)).toBeFocused();
+  await expect(panel.cell(3)).toContainText('quokka 3');
+  await expect(hits(panel).nth(1)).toHaveAttribute('aria-selected', 'true');
+
+  await hits(panel).nth(1).focus();
+  await page.keyboard.press('Escape');
+  await expect(box(panel)).toBeFocused();
+  await expect(box(panel)).toHaveValue('');
+  await expect(panel.session('Search: old')).toHaveAttribute(
+    'aria-selected',
+    'true'
+  );
+});
+
+test('a search by filters alone, without a match, and with a server that fails', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Search: by status');
+  await agent.run('raise RuntimeError("platypus")');
+  await agent.run('"platypus"');
+  await panel.open();
+  await panel.button('Filters').click();
+  const filters = panel.region.getByRole('group', { name: 'Filters' });
+  await filters.getByLabel('Status').selectOption('Error');
+  await box(panel).fill('platypus');
+  await expect(hits(panel)).toHaveText([/RuntimeError/]);
+  await filters.getByLabel('Only with images').check();
+  await expect(panel.region).toContainText('No cell matches');
+  await page.route('**/api/agent-exec/search?**', route =>
+    route.fulfill({
+      status: 503,
+      json: { message: 'It is read again.', code: 'history_unavailable' }
+    })
+  );
+  await box(panel).fill('platypus again');
+  const alert = panel.region.getByRole('alert');
+  await expect(alert).toContainText('Search is being prepared');
+  await page.unroute('**/api/agent-exec/search?**');
+  await alert.getByRole('button', { name: 'Try again' }).click();
+  await expect(panel.region).toContainText('No cell matches');
+  await expect(box(panel)).toBeFocused();
+  await panel.button('Clear the search').click();
+  await expect(panel.session('Search: by status')).toBeVisible();
+});
+
+test('the gallery leads through images, copies and saves them', async ({
+  context,
+  page,
+  panel,
+  newAgent
+}) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  const agent = await newAgent('Gallery: a/b');
+  await agent.run(`${DRAW}square((200, 60, 60))`);
+  await agent.run('square((60, 160, 60), 900)');
+  await agent.run(SVG);
+  await panel.open();
+  await panel.session('Gallery').click();
+  await openGallery(panel);
+  await expect(thumbnails(panel)).toHaveCount(3);
+  await expect(thumbnails(panel).nth(2).locator('img')).toHaveAttribute(
+    'src',
+    /^data:image\/svg\+xml/
+  );
+
+  await thumbnails(panel).first().focus();
+  await page.keyboard.press('ArrowRight');
+  await expect(thumbnails(panel).nth(1)).toBeFocused();
+  await page.keyboard.press('ArrowLeft');
+  await page.keyboard.press('ArrowDown');
+  await expect(thumbnails(panel).nth(2)).toBeFocused();
+  await page.keyboard.press('Home');
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog');
+  await expect(dialog.getByRole('img')).toHaveAccessibleName(
+    'Cell 1 of Gallery: a/b'
+  );
+  await page.keyboard.press('ArrowLeft');
+  await expect(dialog).toContainText('64 × 64');
+  await page.keyboard.press('ArrowRight');
+  await expect(dialog).toContainText('900 × 900');
+  const fitted = await dialog.getByRole('img').boundingBox();
+  expect(fitted?.height).toBeLessThan(900);
+  await dialog.getByRole('button', { name: 'Actual size' }).click();
+  await expect
+    .poll(async () => (await dialog.getByRole('img').boundingBox())?.height)
+    .toBe(900);
+
+  const downloading = page.waitForEvent('download');
+  await dialog.getByRole('button', { name: 'Save the image' }).click();
+  expect((await downloading).suggestedFilename()).toBe(
+    'Gallery a b cell 2 output 1.png'
+  );
+  const copied = () =>
+    page.evaluate(async () => {
+      const [item] = await navigator.clipboard.read();
+      return item?.types ?? [];
+    });
+  const copy = dialog.getByRole('button', { name: 'Copy the image' });
+  await copy.click();
+  await expect(dialog.getByRole('status')).toContainText('on the clipboard');
+  expect(await copied()).toEqual(['image/png']);
+  await page.evaluate(() => navigator.clipboard.writeText('other'));
+  await dialog.getByRole('button', { name: 'Next image' }).click();
+  await expect(dialog).toContainText('svg+xml');
+  await copy.click();
+  await expect(dialog.getByRole('status')).toContainText('on the clipboard');
+  expect(await copied()).toEqual(['image/png']);
+  await page.evaluate(() => {
+    navigator.clipboard.write = () => Promise.reject(new Error('Not now.'));
+  });
+  await copy.click();
+  await expect(dialog.getByRole('status')).toContainText('Not now.');
+
+  await page.keyboard.press('Escape');
+  await expect(dialog).toHaveCount(0);
+  await expect(thumbnails(panel).first()).toBeFocused();
+  await panel.region
+    .getByRole('button', { name: 'Cell 2', exact: true })
+    .click();
+  await expect(panel.cell(2)).toBeFocused();
+  expect(await page.evaluate(() => 'fired' in window)).toBe(false);
+});
+
+test('the gallery shows what a search finds, and keeps what is near', async ({
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Gallery: many');
+  await agent.run(
+    `${DRAW}for n in range(90):  # echidna\n    square((n, 0, 0), 8)`
+  );
+  await newAgent('Gallery: none');
+  await panel.open();
+  await panel.session('Gallery: none').click();
+  await openGallery(panel);
+  await expect(panel.region).toContainText('No images in this session');
+  await box(panel).fill('echidna');
+  await expect(thumbnails(panel)).toHaveCount(60);
+  await expect(thumbnails(panel).first().locator('img')).toBeVisible();
+  await panel.button('Show more images').click();
+  await expect(thumbnails(panel)).toHaveCount(90);
+  await expect(thumbnails(panel).nth(60)).toBeFocused();
+  await thumbnails(panel).last().scrollIntoViewIfNeeded();
+  await expect(thumbnails(panel).last().locator('img')).toBeVisible();
+  await expect(thumbnails(panel).first().locator('img')).toHaveCount(0);
+  await panel.region.getByLabel('Images of').selectOption('the chosen session');
+  await expect(panel.region).toContainText('No images in this session');
+});
+
+test('a command leads to the search', async ({ page, panel, newAgent }) => {
+  const agent = await newAgent('Search: by command');
+  await agent.run('"a bilby"');
+  await page.evaluate(() =>
+    window.jupyterapp.commands.execute('agent-exec:search', { query: 'bilby' })
+  );
+  await expect(box(panel)).toBeFocused();
+  await expect(hits(panel).first()).toContainText('bilby');
+});

@@ -1,0 +1,146 @@
+/** What an agent ran, taken over into a person's own notebook. */
+import { expect } from '@jupyterlab/galata';
+import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import { mergeTests } from '@playwright/test';
+import { codeCell } from './notebook';
+import { test as panelTest } from './panel';
+import type { Panel } from './panel';
+import {
+  canary,
+  python,
+  ran,
+  runAsPerson,
+  shown,
+  test as trustTest,
+  trusted
+} from './trust';
+
+const test = mergeTests(panelTest, trustTest);
+
+/** A person's output that runs only where it is trusted. */
+const MINE = `from IPython.display import HTML, display
+x = 41
+display(HTML(${python(`<b id="drawn">mine</b><script>${canary('mine')}</script>`)}))`;
+
+/** An agent's output: a table, and a program. */
+const THEIRS = `from IPython.display import HTML, display
+display(HTML(${python(
+  `<table><tr><td>told</td></tr></table><script>${canary('theirs')}</script>`
+)}))`;
+
+/** Choose something in the menu of one of the panel's cells. */
+async function choose(
+  page: IJupyterLabPageFixture,
+  panel: Panel,
+  seq: number,
+  item: string
+): Promise<void> {
+  await panel
+    .cell(seq)
+    .getByRole('button', { name: 'More about this cell' })
+    .click();
+  await page.getByRole('menuitem', { name: item, exact: true }).click();
+}
+
+test('cells go where the cursor is, are undone in one step, and say where they come from', async ({
+  page,
+  panel,
+  newAgent,
+  desk
+}) => {
+  const agent = await newAgent('To take over');
+  await agent.run('print("one")');
+  await agent.run(THEIRS);
+  let notebook = await desk.open([
+    codeCell('first', MINE),
+    codeCell('last', '# the end')
+  ]);
+  await runAsPerson(notebook, 0);
+  await expect(page.locator('#drawn')).toBeVisible();
+  await panel.open();
+  await panel.session('To take over').click();
+  const sources = async () =>
+    (await notebook.cells()).map(({ source }) => source);
+  const before = await sources();
+  // One cell, below the one that is active.
+  await choose(page, panel, 1, 'Insert Into My Notebook');
+  await expect.poll(sources).toEqual([MINE, 'print("one")', '# the end']);
+  await expect(shown(page, 1)).toHaveClass(/jp-mod-active/);
+  expect((await notebook.cells())[1].text).toBe('one\n');
+  await shown(page, 1).locator('.jp-InputArea-prompt').click();
+  await page.keyboard.press('z');
+  await expect.poll(sources).toEqual(before);
+  // All of them.
+  await shown(page, 0).locator('.jp-InputArea-prompt').click();
+  await choose(page, panel, 1, 'Insert All Cells of the Session');
+  const all = [MINE, 'print("one")', THEIRS, '# the end'];
+  await expect.poll(sources).toEqual(all);
+  await page.locator('.jp-Notebook:visible').focus();
+  await page.keyboard.press('z');
+  await expect.poll(sources).toEqual(before);
+  await page.keyboard.press('Shift+Z');
+  await expect.poll(sources).toEqual(all);
+  // The lines that say so are there after the file was read again.
+  const lines = page.locator('.jp-AgentExecOrigin');
+  await expect(lines).toHaveCount(2);
+  await expect(lines.first()).toContainText('Copied from agent analyst');
+  await notebook.save();
+  notebook = await desk.reopen();
+  await expect(lines).toHaveCount(2);
+  await expect(shown(page, 2)).toContainText('told');
+  // The person's own output is still trusted, and the agent's does nothing.
+  await expect.poll(() => ran(page)).toEqual(['mine']);
+  expect(await trusted(notebook)).toEqual([true, true, true, true]);
+  await lines.last().getByRole('button').click();
+  await expect(panel.cell(2)).toBeVisible();
+  await expect(panel.cell(2)).toContainText('told');
+});
+
+test('all from one cell on can be taken, and a source run again as the person’s', async ({
+  page,
+  panel,
+  newAgent,
+  desk
+}) => {
+  const agent = await newAgent('To run again');
+  const source = 'print("x is", globals().get("x", "not there"))';
+  await agent.run('1 + 1');
+  await agent.run(source);
+  await agent.run('2 + 2');
+  const notebook = await desk.open([codeCell('first', MINE)]);
+  await runAsPerson(notebook, 0);
+  await panel.open();
+  await panel.session('To run again').click();
+  await expect(panel.cell(2)).toContainText('x is not there');
+  await choose(page, panel, 2, 'Run Again in My Kernel');
+  await notebook.last('x is 41\n');
+  const [, again] = await notebook.cells();
+  expect(again.source).toBe(source);
+  expect(again.execution_count).toBe(2);
+  await choose(page, panel, 2, 'Insert All From Here Into My Notebook');
+  await expect
+    .poll(async () => (await notebook.cells()).map(each => each.source))
+    .toEqual([MINE, source, source, '2 + 2']);
+});
+
+test('without a notebook a message says what is missing; a source goes to the clipboard', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('To copy');
+  await agent.run('print("copied")');
+  await panel.open();
+  await panel.session('To copy').click();
+  await choose(page, panel, 1, 'Insert Into My Notebook');
+  await expect(page.getByText('No notebook is open.').first()).toBeVisible();
+  // At once: what has to be fetched first may come too late to be copied.
+  await page.route('**/api/agent-exec/executions/*', route => route.abort());
+  await choose(page, panel, 1, 'Copy Source');
+  const search = panel.region.getByRole('textbox', {
+    name: 'Search all'
+  });
+  await search.click();
+  await page.keyboard.press('Control+v');
+  await expect(search).toHaveValue('print("copied")');
+});

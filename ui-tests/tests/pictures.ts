@@ -1,0 +1,42 @@
+/** The pictures in the documentation. */
+import path from 'node:path';
+import type { Page } from '@playwright/test';
+
+const IMAGES = path.join(__dirname, '..', '..', 'docs', 'images');
+
+/** Keep a picture of the page where the documentation wants it. */
+export async function keep(page: Page, name: string): Promise<void> {
+  if (process.env.UPDATE_SCREENSHOTS) {
+    await page.screenshot({
+      path: path.join(IMAGES, `${name}.png`),
+      animations: 'disabled'
+    });
+  }
+}
+
+/** Draws columns without a library for plots. */
+export const SKETCH = `import math, struct, zlib
+from IPython.display import Image
+
+def sketch(values, width=300, height=90):
+    low, high = min(values), max(values)
+    tops = [
+        round((values[x * len(values) // width] - low) / (high - low) * height)
+        for x in range(width)
+    ]
+    pixels = b"".join(
+        b"\\0" + bytes(90 if top >= height - y else 235 for top in tops)
+        for y in range(height)
+    )
+
+    def chunk(kind, data):
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return Image(
+        b"\\x89PNG\\r\\n\\x1a\\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(pixels))
+        + chunk(b"IEND", b"")
+    )`;

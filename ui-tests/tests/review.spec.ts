@@ -1,0 +1,187 @@
+/** What a person thinks of agents' cells, and takes back. */
+import { expect } from '@jupyterlab/galata';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { Locator, Page } from '@playwright/test';
+import { codeCell } from './notebook';
+import { test as panelTest } from './panel';
+import { shown, test as notebookTest } from './trust';
+
+const ACTIVE = `from IPython.display import Javascript, display
+display(Javascript("window.ran = true"))
+print("said")`;
+
+/** The cells of the notebook that is open, as they would be saved. */
+function saved(page: Page): Promise<unknown[]> {
+  return page.evaluate(() => {
+    const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+    const { cells } = panel.context.model.sharedModel.toJSON();
+    return cells.map(({ metadata, ...cell }) => ({
+      ...cell,
+      metadata: { ...metadata, trusted: undefined }
+    }));
+  });
+}
+
+/** Choose what a badge's menu offers. */
+async function choose(page: Page, cell: Locator, item: string | RegExp) {
+  await cell.getByRole('button', { name: 'More about' }).click();
+  await page.getByRole('menuitem', { name: item }).click();
+}
+
+/** Take back what was just done. */
+async function undo(page: Page) {
+  const button = page.getByRole('button', { name: 'Undo' });
+  await button.click();
+  await expect(button).toHaveCount(0);
+}
+
+panelTest(
+  'a review of a cell and of a session is there for everybody, and stays',
+  async ({ page, context, panel, newAgent }) => {
+    const agent = await newAgent('Looked through');
+    await agent.run('print(1)');
+    await agent.run('print(2)');
+    await panel.open();
+    await panel.session('Looked through').click();
+    const review = panel.cell(1).getByRole('group', { name: /^Review of/ });
+    const approve = review.getByRole('button', { name: 'Approve' });
+    const whole = panel.region.getByRole('group', {
+      name: 'Review of the session'
+    });
+    await expect(panel.region).toContainText('2 cells not reviewed');
+
+    const other = await context.newPage();
+    await other.goto(page.url());
+    await other.waitForFunction(() => window.jupyterapp?.restored);
+    await other.evaluate(async session_id => {
+      const { commands, restored } = window.jupyterapp;
+      await restored;
+      await commands.execute('agent-exec:open-panel', { session_id });
+    }, agent.sessionId);
+    await page.bringToFront();
+    const region = other.getByRole('region', { name: 'Agent activity' });
+    const theirs = region.locator('[aria-posinset="1"]');
+
+    await approve.focus();
+    await page.keyboard.press('Enter');
+    await expect(approve).toHaveAttribute('aria-pressed', 'true');
+    await expect(review).toContainText('Approved by');
+    await expect(panel.region).toContainText('1 cell not reviewed');
+    await expect(theirs).toContainText('Approved by');
+
+    const say = review.getByRole('button', { name: 'Comment' });
+    const field = review.getByRole('textbox', { name: 'Comment' });
+    await say.click();
+    await field.fill('never mind');
+    await page.keyboard.press('Escape');
+    await expect(field).toBeHidden();
+    await expect(say).toBeFocused();
+    await page.keyboard.press('Enter');
+    await expect(field).toHaveValue('');
+    await field.fill('<b>As</b> I\nthought');
+    await page.keyboard.press('Control+Enter');
+    await expect(review).toContainText('<b>As</b> I');
+    await expect(say).toBeFocused();
+    await expect(theirs).toContainText('<b>As</b> I');
+    await expect(approve).toHaveAttribute('aria-pressed', 'true');
+
+    await whole.getByRole('button', { name: 'Flag all' }).click();
+    await expect(panel.cell(2)).toContainText('Flagged with the session by');
+    await expect(panel.cell(1)).toContainText('Approved by');
+    await expect(region).toContainText('Flagged with the session by');
+    await expect(panel.region).not.toContainText('not reviewed');
+
+    await page.reload();
+    await expect(panel.cell(1)).toContainText('Approved by');
+    await expect(panel.cell(1)).toContainText('thought');
+    await expect(panel.cell(2)).toContainText('Flagged with the session by');
+    await approve.click();
+    await expect(approve).toHaveAttribute('aria-pressed', 'false');
+    await expect(theirs).toContainText('Commented on by');
+    await other.close();
+  }
+);
+
+notebookTest(
+  'a discarded cell comes back, and unsaved edits stay',
+  async ({ desk, page }) => {
+    const notebook = await desk.open([codeCell('mine', '1')]);
+    const agent = await desk.attach();
+    await desk.run(agent, ACTIVE);
+    await desk.run(agent, 'print("other")');
+    await page.evaluate(() => {
+      const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+      const mine = panel.context.model.cells.get(0);
+      mine.sharedModel.setSource('unsaved');
+    });
+    const before = await saved(page);
+    await choose(page, shown(page, 1), 'Discard Cell');
+    await expect.poll(async () => (await saved(page)).length).toBe(2);
+    await expect(page.locator(':focus')).toHaveCount(1);
+    await undo(page);
+    await expect.poll(() => saved(page)).toEqual(before);
+    expect(await notebook.dirty()).toBe(true);
+    await expect(shown(page, 1)).toContainText('said');
+
+    await shown(page, 1).locator('.cm-content').click();
+    await page.keyboard.type('# mine now\n');
+    await shown(page, 1).getByRole('button', { name: 'More about' }).click();
+    await expect(
+      page.getByRole('menuitem', { name: 'Discard Cell' })
+    ).toHaveCount(0);
+    await page.keyboard.press('Escape');
+  }
+);
+
+notebookTest(
+  'what was decided about outputs is taken back',
+  async ({ desk, page }) => {
+    await desk.open([codeCell('mine', '1')]);
+    const agent = await desk.attach();
+    await desk.run(agent, ACTIVE);
+    const before = await saved(page);
+    const cell = shown(page, 1);
+    for (const decision of ['Accept outputs', 'Discard outputs']) {
+      await cell.getByRole('button', { name: decision }).click();
+      await expect.poll(() => saved(page)).not.toEqual(before);
+      await undo(page);
+      await expect.poll(() => saved(page)).toEqual(before);
+    }
+    await choose(page, cell, 'Flag');
+    await expect(cell).toContainText('Flagged by');
+    await choose(page, cell, 'Comment…');
+    await page.getByRole('textbox', { name: 'Comment' }).fill('Why so?');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await expect(cell.getByTitle(/Flagged by .*\s+Why so\?/)).toBeVisible();
+    // The keyboard is at the badge, whose keys are its own.
+    await page.evaluate(() =>
+      window.jupyterapp.commands.execute('docmanager:save')
+    );
+    await desk.reopen();
+    await expect(cell).toContainText('Flagged by');
+  }
+);
+
+notebookTest(
+  'all of a session is discarded, and comes back at once',
+  async ({ desk, page }) => {
+    await desk.open([codeCell('mine', '1')]);
+    const agent = await desk.attach();
+    await desk.run(agent, 'print(1)');
+    await desk.run(agent, 'print(2)');
+    await desk.run(agent, 'print(3)');
+    const before = await saved(page);
+    await choose(page, shown(page, 2), /^Discard All Outputs/);
+    await expect(page.getByText('Outputs of 3 cells discarded')).toBeVisible();
+    for (const index of [1, 2, 3]) {
+      await expect(shown(page, index)).toContainText('Outputs discarded');
+    }
+    await undo(page);
+    await expect.poll(() => saved(page)).toEqual(before);
+    await choose(page, shown(page, 2), /^Discard All Cells/);
+    await expect(page.getByText('3 cells discarded')).toBeVisible();
+    await expect.poll(async () => (await saved(page)).length).toBe(1);
+    await undo(page);
+    await expect.poll(() => saved(page)).toEqual(before);
+  }
+);

@@ -1,0 +1,233 @@
+/** Who is at work, what is notified, and stopping it. */
+import { expect } from '@jupyterlab/galata';
+import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import type { Locator } from '@playwright/test';
+import { test } from './approval';
+import { INTERRUPT } from './panel';
+
+const ENDLESS = 'import time\nwhile True:\n    time.sleep(0.05)';
+const STUBBORN =
+  'import time\nwhile True:\n    try:\n        time.sleep(0.05)\n    except KeyboardInterrupt:\n        print("no", flush=True)';
+
+test.use({ policy: { notebook: 'none', scratch: 'none' } });
+
+/** The status bar's item. */
+function item(page: IJupyterLabPageFixture): Locator {
+  return page
+    .locator('#jp-main-statusbar')
+    .getByRole('button', { name: /at work|for approval/ });
+}
+
+/** Notifications that are shown, as JupyterLab does. */
+function toasts(page: IJupyterLabPageFixture, text: RegExp): Locator {
+  return page.locator('.Toastify__toast').filter({ hasText: text });
+}
+
+test('the status bar counts agents at work, and leads to what they run', async ({
+  page,
+  panel,
+  newAsking
+}) => {
+  const first = await newAsking('First at work');
+  const second = await newAsking('Second at work');
+  await expect(item(page)).toHaveCount(0);
+  const running = await first.ask(ENDLESS);
+  await expect(item(page)).toHaveText('1 agent at work');
+  await expect(item(page)).toHaveAttribute('title', 'analyst: runs cell 1');
+  await second.ask('1 + 1').then(asked => second.read(asked, 30));
+  const other = await second.ask(ENDLESS);
+  await expect(item(page)).toHaveText('2 agents at work');
+  await first.cancel(running);
+  await expect(item(page)).toHaveText('1 agent at work');
+
+  await item(page).focus();
+  await page.keyboard.press('Enter');
+  await expect(panel.region).toBeVisible();
+  await expect(panel.session('Second at work')).toHaveAttribute(
+    'aria-selected',
+    'true'
+  );
+  await expect(panel.cell(2)).toContainText('Running');
+  await expect(panel.cell(2)).toBeInViewport();
+  await second.cancel(other);
+  await expect(item(page)).toHaveCount(0);
+});
+
+test('what runs when the page opens is counted too', async ({
+  page,
+  newAsking
+}) => {
+  const agent = await newAsking('Before the page');
+  const running = await agent.ask(ENDLESS);
+  await expect(item(page)).toHaveText('1 agent at work');
+  await page.reload();
+  await expect(item(page)).toHaveText('1 agent at work');
+  await agent.cancel(running);
+  await expect(item(page)).toHaveCount(0);
+});
+
+test('the button names agent and cell, and says that the kernel is free', async ({
+  page,
+  panel,
+  newAsking
+}) => {
+  const agent = await newAsking('To be stopped');
+  await panel.open();
+  await panel.session('To be stopped').click();
+  await expect(panel.button(INTERRUPT)).toBeDisabled();
+  await agent.ask('1 + 1').then(asked => agent.read(asked, 30));
+  const running = await agent.ask(ENDLESS);
+  await expect(panel.button(INTERRUPT)).toHaveAccessibleName(
+    /^Stop analyst: cell 2, in the chosen agent session/
+  );
+  const stop = panel.cell(2).getByRole('button', {
+    name: 'Stop analyst: cell 2'
+  });
+  await stop.focus();
+  await page.keyboard.press('Enter');
+  await expect(
+    toasts(page, /Stopped analyst; the kernel is free\./)
+  ).toHaveCount(1);
+  await expect(stop).toBeHidden();
+  await expect(panel.cell(2)).toBeFocused();
+  expect((await agent.read(running)).status).toBe('interrupted');
+  await expect(panel.button(INTERRUPT)).toBeDisabled();
+  // It was this page that stopped it.
+  await agent.ask('"after it"').then(asked => agent.read(asked, 30));
+  await expect(toasts(page, /was stopped/)).toHaveCount(0);
+});
+
+test('code that ignores the interrupt is told of', async ({
+  page,
+  newAsking
+}) => {
+  const agent = await newAsking('Stubborn');
+  await agent.ask(STUBBORN);
+  await expect(item(page)).toHaveText('1 agent at work');
+  await page.keyboard.press('ControlOrMeta+Alt+Shift+Period');
+  await expect(toasts(page, /^Stop analyst: cell 1…$/)).toHaveCount(1);
+  await expect(
+    toasts(page, /analyst: cell 1 ignores the interrupt and goes on\./)
+  ).toHaveCount(1);
+});
+
+test('the menu and the keyboard open the panel, and stop', async ({
+  page,
+  panel,
+  newAsking
+}) => {
+  const agent = await newAsking('By menu');
+  await page.keyboard.press('ControlOrMeta+Alt+Shift+Comma');
+  await expect(panel.region).toBeVisible();
+  const running = await agent.ask(ENDLESS);
+  await expect(item(page)).toHaveText('1 agent at work');
+  await page.menu.clickMenuItem('Kernel>Agents>Stop analyst: cell 1');
+  await expect
+    .poll(() => agent.read(running))
+    .toMatchObject({
+      status: 'interrupted'
+    });
+  await expect(toasts(page, /the kernel is free/)).toHaveCount(1);
+});
+
+test('somebody else’s stop and a dead kernel are notified, once', async ({
+  page,
+  newAsking,
+  panel,
+  server
+}) => {
+  const agent = await newAsking('Notified');
+  await agent.ask(ENDLESS);
+  await expect(item(page)).toHaveText('1 agent at work');
+  await server.send('post', `sessions/${agent.sessionId}/interrupt`, {});
+  await expect(
+    toasts(page, /Agent analyst was stopped in cell 1 by /)
+  ).toHaveCount(1);
+  const died = await agent.ask('import os\nos._exit(1)');
+  const dead = toasts(page, /The kernel died while agent analyst ran cell 2/);
+  await expect(dead).toHaveCount(1);
+  await server.send('put', `executions/${died.id}/review`, {
+    verdict: 'flagged',
+    comment: null
+  });
+  await dead.getByRole('button', { name: 'Show' }).click();
+  await expect(panel.cell(2)).toContainText('Kernel died');
+  await expect(dead).toHaveCount(0);
+
+  await page.reload();
+  await agent.ask(ENDLESS);
+  await expect(item(page)).toHaveText('1 agent at work');
+  await expect(toasts(page, /analyst/)).toHaveCount(0);
+});
+
+test.describe('with an agent that has to ask', () => {
+  test.use({ policy: { notebook: 'none', scratch: 'always' } });
+
+  test('what asks is notified until it is decided anywhere', async ({
+    page,
+    panel,
+    newAsking,
+    server
+  }) => {
+    const agent = await newAsking('Asks');
+    const asked = await agent.ask('print("<b>bold</b>")');
+    await expect(item(page)).toHaveText('1 asks for approval');
+    const toast = toasts(page, /Agent analyst asks for approval of cell 1/);
+    await expect(toast).toContainText('print("<b>bold</b>")');
+    await page.reload();
+    await expect(toast).toHaveCount(1);
+    await toast.getByRole('button', { name: 'Review' }).click();
+    await expect(panel.cell(1)).toContainText('asks for approval');
+    await expect(toast).toHaveCount(0);
+    await server.send('post', `executions/${asked.id}/approve`, {
+      source_sha256: asked.source_sha256
+    });
+    await expect(item(page)).toHaveCount(0);
+
+    // While the panel is there, it tells of what asks.
+    const seen = await agent.ask('2');
+    await expect(panel.cell(2)).toContainText('asks for approval');
+    await expect(toasts(page, /asks for approval/)).toHaveCount(0);
+    await agent.cancel(seen);
+    await page.sidebar.close('right');
+
+    // When it comes into sight, it tells of what was notified before.
+    const third = await agent.ask('3');
+    const covering = toasts(page, /asks for approval of cell 3/);
+    // While the mouse is on it, it does not go by itself.
+    await covering.hover();
+    await page.keyboard.press('ControlOrMeta+Alt+Shift+Comma');
+    await expect(covering).toHaveCount(0);
+    await agent.cancel(third);
+    await page.sidebar.close('right');
+
+    const fourth = await agent.ask('4');
+    const other = toasts(page, /asks for approval of cell 4/);
+    await expect(other).toHaveCount(1);
+    await server.send('post', `executions/${fourth.id}/reject`, {
+      reason: null
+    });
+    await expect(other).toHaveCount(0);
+  });
+
+  test('what is switched off is not notified', async ({ page, newAsking }) => {
+    const agent = await newAsking('Quiet');
+    const set = (approval: boolean) =>
+      page.evaluate(async on => {
+        const { serviceManager } = window.jupyterapp;
+        const id = 'jupyter-agent-exec:notifications';
+        await serviceManager.settings.save(
+          id,
+          JSON.stringify({ approval: on })
+        );
+      }, approval);
+    await set(false);
+    await page.reload();
+    await agent.ask('1');
+    await expect(item(page)).toHaveText('1 asks for approval');
+    await expect(toasts(page, /asks for approval/)).toHaveCount(0);
+    await set(true);
+    await page.reload();
+    await expect(toasts(page, /asks for approval/)).toHaveCount(1);
+  });
+});

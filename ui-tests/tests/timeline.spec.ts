@@ -1,0 +1,217 @@
+import { expect } from '@jupyterlab/galata';
+import type { Locator } from '@playwright/test';
+import { INTERRUPT, test } from './panel';
+
+/** Cells of a long session. */
+const MANY = 300;
+
+/** More cells than may ever be drawn at once. */
+const FEW = 60;
+
+/** The element that scrolls the cells. */
+function scroller(feed: Locator): Locator {
+  return feed.locator('xpath=ancestor::*[contains(@class, "Timeline")]');
+}
+
+/** Scroll to a part of the whole, as a hand on the scrollbar does. */
+async function scrollTo(feed: Locator, part: number): Promise<void> {
+  await scroller(feed).evaluate((node, share) => {
+    node.scrollTop = share * (node.scrollHeight - node.clientHeight);
+  }, part);
+}
+
+/** The first cell in sight, and where its top is. */
+function firstInView(feed: Locator): Promise<[string | null, number] | null> {
+  return scroller(feed).evaluate(node => {
+    const { top } = node.getBoundingClientRect();
+    for (const cell of node.querySelectorAll('[role="article"]')) {
+      const place = cell.getBoundingClientRect();
+      if (place.bottom > top) {
+        return [cell.getAttribute('aria-posinset'), Math.round(place.top)];
+      }
+    }
+    return null;
+  });
+}
+
+/** Source that puts out a noisy image of 120 × 80 pixels. */
+const PICTURE = `
+import os, struct, zlib
+from IPython.display import Image
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+rows = b"".join(b"\\0" + os.urandom(360) for _ in range(80))
+head = chunk(b"IHDR", struct.pack(">IIBBBBB", 120, 80, 8, 2, 0, 0, 0))
+Image(b"\\x89PNG\\r\\n\\x1a\\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+`;
+
+test('cells come wherever one scrolls, and few are drawn', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Scrolled through');
+  for (let n = 1; n <= MANY; n++) {
+    await agent.run(
+      `print("cell", ${n})${n % 7 ? '' : '\nfor i in range(9):\n    print(i)'}`
+    );
+  }
+  await panel.open();
+  await panel.session('Scrolled through').click();
+  await expect(panel.cell(MANY)).toBeInViewport();
+  await expect(panel.cell(MANY)).toContainText(`cell ${MANY}`);
+  await expect(panel.cell(MANY)).toHaveAttribute('aria-setsize', `${MANY}`);
+  expect(await panel.cells.count()).toBeLessThan(FEW);
+
+  await scrollTo(panel.feed, 0.5);
+  await expect(panel.cell(MANY / 2)).toContainText(`cell ${MANY / 2}`);
+  await expect(panel.cell(MANY)).toHaveCount(0);
+  expect(await panel.cells.count()).toBeLessThan(FEW);
+
+  await scrollTo(panel.feed, 0);
+  await expect(panel.cell(1)).toBeInViewport();
+  await expect(panel.cell(1)).toContainText('cell 1');
+
+  // Those that listen walk from cell to cell.
+  await panel.cell(1).focus();
+  await page.keyboard.press('End');
+  await expect(panel.cell(MANY)).toBeFocused();
+  await expect(panel.cell(MANY)).toBeInViewport();
+  await page.keyboard.press('PageUp');
+  await expect(panel.cell(MANY - 1)).toBeFocused();
+  await page.keyboard.press('Home');
+  await expect(panel.cell(1)).toBeFocused();
+  await expect(panel.cell(1)).toContainText('cell 1');
+  await page.keyboard.press('PageDown');
+  await expect(panel.cell(2)).toBeFocused();
+  await page.keyboard.press('Control+Home');
+  await expect(panel.feed.locator(':focus')).toHaveCount(0);
+  await expect(panel.region.locator(':focus')).toHaveCount(1);
+});
+
+test('what is read stays where it is, and the end is followed from there on', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Growing');
+  for (let n = 1; n <= 40; n++) {
+    await agent.run(`print("\\n".join(["line"] * ${n % 9}))`);
+  }
+  await panel.open();
+  await panel.session('Growing').click();
+  await expect(panel.cell(40)).toBeInViewport();
+  await agent.run('"the newest"');
+  await expect(panel.cell(41)).toContainText('the newest');
+  await expect(panel.cell(41)).toBeInViewport();
+
+  await scrollTo(panel.feed, 0.5);
+  await expect(panel.feed.locator('[aria-busy="true"]')).toHaveCount(0);
+  const before = await firstInView(panel.feed);
+  await agent.run('print("out of sight")');
+  await expect(panel.cells.first()).toHaveAttribute('aria-setsize', '42');
+  expect(await firstInView(panel.feed)).toEqual(before);
+  await panel.feed.getByRole('article').first().focus();
+  await page.keyboard.press('End');
+  await expect(panel.cell(42)).toContainText('out of sight');
+});
+
+test('a command leads to a cell however far back it is', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Far');
+  const { id } = await agent.run('print("the first of all")');
+  for (let n = 2; n <= 120; n++) {
+    await agent.run(`${n}`);
+  }
+  await page.evaluate(
+    args => window.jupyterapp.commands.execute('agent-exec:open-panel', args),
+    { session_id: agent.sessionId, execution_id: id }
+  );
+  await expect(panel.cell(1)).toBeFocused();
+  await expect(panel.cell(1)).toContainText('the first of all');
+  await expect(panel.cell(1)).toBeInViewport();
+});
+
+test('a large output is opened on demand, and closed again', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Opened on demand');
+  await agent.run('for n in range(2000):\n    print("row", n, "of many")');
+  await agent.run('"the last"');
+  await panel.open();
+  await panel.session('Opened on demand').click();
+  const cell = panel.cell(1);
+  await expect(cell).toContainText(/Text Show \(\d+ kB\)/);
+  await expect(cell).not.toContainText('row 1000 of many');
+  await cell.getByRole('button', { name: /Show Text/ }).focus();
+  await page.keyboard.press('Enter');
+  await expect(cell).toContainText('row 1000 of many');
+  const less = cell.getByRole('button', { name: 'Show less' });
+  await expect(less).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(cell).not.toContainText('row 1000 of many');
+  await expect(cell.getByRole('button', { name: /Show Text/ })).toBeFocused();
+});
+
+test('images have their place before they come, and an SVG is only an image', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Pictures');
+  await agent.run(PICTURE);
+  await agent.run(
+    'from IPython.display import SVG\n' +
+      'SVG(\'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20" onload="window.fired = 1"><rect width="40" height="20"/><script>window.fired = 2</script></svg>\')'
+  );
+  await page.route('**/api/agent-exec/blobs/**', async route => {
+    await expect(panel.cell(1).getByRole('img')).toHaveAttribute(
+      'width',
+      '120'
+    );
+    await route.continue();
+  });
+  await panel.open();
+  await panel.session('Pictures').click();
+  const image = panel.cell(1).getByRole('img');
+  await expect(image).toHaveAttribute('height', '80');
+  await expect(image).toHaveAttribute('alt', 'Image that the cell put out');
+  await expect(image).toHaveAttribute('src', /^blob:/);
+  const drawing = panel.cell(2).getByRole('img');
+  await expect(drawing).toHaveAttribute('src', /^data:image\/svg\+xml/);
+  await expect(panel.cell(2).locator('svg[onload], svg rect')).toHaveCount(0);
+  expect(await page.evaluate(() => 'fired' in window)).toBe(false);
+});
+
+test('quiet lines tell what happened between cells, and a cell what it changed', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Between');
+  await panel.open();
+  await panel.session('Between').click();
+  await expect(panel.region).toContainText('Kernel started');
+  await agent.run(
+    'numbers = list(range(12))\nopen("made.txt", "w").write("x" * 1500)'
+  );
+  await agent.begin('while True: pass');
+  await expect(panel.cell(2)).toContainText('Running');
+  await panel.button(INTERRUPT).click();
+  await expect(panel.cell(2)).toContainText('KeyboardInterrupt');
+  const line = panel.cell(2).getByRole('listitem');
+  await expect(line).toContainText('Interrupted');
+  const changed = panel.cell(1).locator('summary');
+  await expect(changed).toHaveText('Changed: 1 variable, 1 file');
+  await changed.focus();
+  await page.keyboard.press('Enter');
+  const tables = panel.cell(1).getByRole('table');
+  await expect(tables.first()).toContainText('numbers');
+  await expect(tables.first()).toContainText('12');
+  await expect(tables.last()).toContainText('made.txt');
+});

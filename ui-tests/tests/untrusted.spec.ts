@@ -1,0 +1,200 @@
+/** Whatever agents write, it stays harmless wherever a person looks at it. */
+import { expect } from '@jupyterlab/galata';
+import type { Locator } from '@playwright/test';
+import { COVER, payloadCode, shown as displayed } from './attempt';
+import type { Listener } from './listener';
+import { codeCell } from './notebook';
+import { PAYLOADS } from './payloads';
+import { runAsPerson, shown } from './trust';
+import type { IDesk } from './trust';
+import type { Watch } from './watch';
+import { command, test, toCell } from './watched';
+
+/** How many executions are asked for before the last of them is awaited. */
+const AT_ONCE = 12;
+
+// There are many, and machines with few cores draw them slowly.
+test.setTimeout(600_000);
+
+/** Whether all of a cell is drawn, and in sight. */
+function isInSight(cell: Locator): Promise<boolean> {
+  return cell.evaluateAll(async ([node]) => {
+    if (!node || node.matches('.jp-mod-placeholder, :has(.jp-Placeholder)')) {
+      return false;
+    }
+    const ratio = await new Promise<number>(resolve => {
+      const observer = new IntersectionObserver(([{ intersectionRatio }]) => {
+        observer.disconnect();
+        resolve(intersectionRatio);
+      });
+      observer.observe(node);
+    });
+    return ratio > 0.99;
+  });
+}
+
+/** A place where all payloads are shown. */
+interface IPlace {
+  what: string;
+  cell: (index: number) => Locator;
+  show: (index: number) => Promise<void>;
+  open?: (cell: Locator) => Promise<void>;
+}
+
+/** Click on all payloads in a place, and look at as many at once as fit. */
+async function lookThrough(watch: Watch, place: IPlace): Promise<void> {
+  for (const [index, { name }] of PAYLOADS.entries()) {
+    const cell = place.cell(index);
+    if (!(await isInSight(cell))) {
+      // Before those that are in sight go.
+      await watch.look();
+      await place.show(index);
+    }
+    watch.at(`${name} in ${place.what}`);
+    await place.open?.(cell);
+    await watch.click(cell);
+  }
+  await watch.look();
+}
+
+/** Run all payloads as an agent in the notebook, some at a time. */
+async function runAll(
+  desk: IDesk,
+  { address }: Listener
+): Promise<{ ids: string[]; session: string }> {
+  const agent = await desk.attach();
+  const ids: string[] = [];
+  for (const payload of PAYLOADS) {
+    const { id } = await agent.begin(payloadCode(payload, address));
+    ids.push(id);
+    if (ids.length % AT_ONCE === 0) {
+      await agent.via(id);
+    }
+  }
+  // What follows ends after all of them.
+  return { ids, session: (await desk.run(agent, '"end"')).session_id };
+}
+
+/** Open all that a cell of the panel has to open. */
+async function open(cell: Locator): Promise<void> {
+  const names = [
+    /^Show .* \(.*\)$/,
+    /^Show all/,
+    /^(View in a sandbox|Show as text)/
+  ];
+  const some = new RegExp(names.map(({ source }) => source).join('|'));
+  if ((await cell.getByRole('button', { name: some }).count()) === 0) {
+    return;
+  }
+  for (const name of names) {
+    for (const button of await cell.getByRole('button', { name }).all()) {
+      await button.click();
+    }
+  }
+}
+
+test('there are enough attempts, and each has a name of its own', () => {
+  const names = PAYLOADS.map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+  expect(names.length).toBeGreaterThan(100);
+});
+
+test('what is active is noticed: all that a person has run is', async ({
+  desk,
+  page,
+  watch,
+  listener
+}) => {
+  const html = `<script>FIRE</script><img src="URL"><div style="${COVER}"></div>`;
+  const code = payloadCode(
+    { name: 'own', code: displayed('text/html')(html) },
+    listener.address
+  );
+  const notebook = await desk.open([codeCell('mine', code)]);
+  await watch.begin();
+  await runAsPerson(notebook, 0);
+  await expect.poll(() => listener.heard).toContain('GET /own HTTP/1.1');
+  watch.at('here');
+  const found = (await watch.end()).join('\n');
+  for (const what of [
+    'here: runs "own"',
+    'here: holds <script>',
+    /here: is seen outside: <div style="position: fixed/,
+    /asks for http:.*\/own/,
+    'sends GET /own'
+  ]) {
+    expect(found).toMatch(what);
+  }
+});
+
+test('a link that an agent wrote says where it leads, and waits', async ({
+  context,
+  desk,
+  page,
+  panel,
+  listener
+}) => {
+  const address = `http://${listener.address}/link`;
+  await desk.open([codeCell('mine', 'x = 1')]);
+  const { id, session_id } = await desk.run(
+    await desk.attach(),
+    `print("${address}")`
+  );
+  await panel.open();
+  const place = { session_id, execution_id: id };
+  await command(page, 'agent-exec:open-panel', place);
+  const dialog = page.locator('.jp-Dialog');
+  const links = [panel.cell(1), shown(page, 1)].map(each =>
+    each.getByRole('link', { name: address })
+  );
+  for (const link of links) {
+    await link.click();
+    await expect(dialog).toContainText(address);
+    await page.keyboard.press('Escape');
+    await expect(dialog).toHaveCount(0);
+  }
+  expect(context.pages()).toHaveLength(1);
+  expect(listener.heard).toEqual([]);
+  await links[0].focus();
+  await page.keyboard.press('Enter');
+  await dialog.getByRole('button', { name: 'Open' }).click();
+  await expect.poll(() => listener.heard).toContain('GET /link HTTP/1.1');
+});
+
+test('nothing that an agent puts out is active, wherever it is looked at', async ({
+  desk,
+  page,
+  panel,
+  watch,
+  listener
+}) => {
+  await desk.open([]);
+  await panel.open();
+  const { ids, session } = await runAll(desk, listener);
+  await watch.begin();
+  await lookThrough(watch, {
+    what: 'a notebook',
+    cell: index => shown(page, index),
+    show: index => toCell(page, index)
+  });
+  await lookThrough(watch, {
+    what: 'the panel',
+    cell: index => panel.cell(index + 1),
+    show: async index => {
+      const place = { session_id: session, execution_id: ids[index] };
+      await command(page, 'agent-exec:open-panel', place);
+      await expect(panel.cell(index + 1)).toBeFocused();
+    },
+    open
+  });
+  await command(page, 'agent-exec:open-document', { session_id: session });
+  const cells = page.locator('.jp-AgentExecDocument:visible .jp-Cell');
+  await expect(cells.first()).toBeVisible();
+  await lookThrough(watch, {
+    what: 'a document',
+    cell: index =>
+      cells.and(page.locator(`[data-windowed-list-index="${index}"]`)),
+    show: index => toCell(page, index)
+  });
+  expect(await watch.end()).toEqual([]);
+});

@@ -1,0 +1,180 @@
+/**
+ * The main way of a person who has agents: it has to be there in every version
+ * of JupyterLab that is supported (`make test-versions`).
+ */
+import { expect } from '@playwright/test';
+import { AskingAgent, Question } from './approval';
+import { errorsOfOurs, openLab, test } from './lab';
+import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
+import { Person } from './person';
+
+/** Shows a picture of one pixel. */
+const PICTURE =
+  'from base64 import b64decode\nfrom IPython.display import Image, display\n' +
+  'display(Image(b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAA' +
+  'DUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")))';
+
+test('the panel lists, streams, finds, and shows images', async ({
+  baseURL,
+  newAgent,
+  page,
+  workspace
+}) => {
+  const errors = errorsOfOurs(page);
+  const panel = await openLab(page, baseURL!, workspace);
+  await panel.open();
+  const agent = await newAgent('Of any version');
+  await panel.session('Of any version').click();
+  const running = await agent.begin(
+    'import time\nfor n in range(600):\n    print("round", n, flush=True)\n    time.sleep(0.1)'
+  );
+  await expect(panel.cell(1)).toContainText('round 3');
+  const status = page.getByRole('button', { name: /at work/ });
+  await expect(status).toBeVisible();
+  await panel
+    .cell(1)
+    .getByRole('button', { name: /^Stop analyst/ })
+    .click();
+  await expect.poll(() => agent.status(running.id)).toBe('interrupted');
+  await expect(status).toBeHidden();
+
+  await agent.run(PICTURE);
+  await panel.region
+    .locator('.jp-AccordionPanel-title', { hasText: 'Images' })
+    .click();
+  await panel
+    .button(/^Image of /)
+    .first()
+    .click();
+  const dialog = page.getByRole('dialog');
+  await expect(dialog.getByRole('img', { name: /^Cell 2/ })).toBeVisible();
+  await page.keyboard.press('Escape');
+  await expect(dialog).toHaveCount(0);
+
+  await agent.run('print("a num" + "bat")');
+  await panel.region
+    .getByRole('textbox', { name: 'Search all' })
+    .fill('numbat');
+  await panel.region
+    .getByRole('listbox', { name: 'Cells that match' })
+    .getByRole('option')
+    .first()
+    .click();
+  await expect(panel.cell(3)).toContainText('a numbat');
+  expect(errors).toEqual([]);
+});
+
+test('a person decides in the panel and in the notebook', async ({
+  baseURL,
+  page,
+  request,
+  server,
+  workspace
+}) => {
+  const errors = errorsOfOurs(page);
+  const path = `${workspace}.ipynb`;
+  await new Files(request, baseURL!).write(path, [codeCell('mine', 'x = 1')]);
+  const panel = await openLab(page, baseURL!, workspace, path);
+  const notebook = new OpenNotebook(page, path);
+  await notebook.ready(request, baseURL!);
+  await server.setPolicy({ notebook: 'always', scratch: 'always' });
+  const { id } = await server.send<{ id: string }>('post', 'sessions', {
+    agent: { name: 'analyst' },
+    title: 'Asks in any version',
+    target: { kind: 'notebook', path }
+  });
+  const agent = new AskingAgent(server, id);
+  const first = await agent.ask('print("first", 6 * 7)');
+  await page
+    .getByRole('button', { name: 'Agent analyst: Asks for approval' })
+    .click();
+  const person = new Person(page);
+  const question = Question.in(person.cell(1));
+  await question.button('Approve').click();
+  expect((await agent.read(first, 30)).status).toBe('ok');
+  await notebook.last('first 42\n');
+  await expect(question.node).toBeHidden();
+  await expect(person.badge(1)).toContainText('Done');
+
+  const second = await agent.ask('print("second")');
+  await panel.open();
+  await panel.session('Asks in any version').click();
+  await Question.in(panel.cell(2)).button('Approve').click();
+  expect((await agent.read(second, 30)).status).toBe('ok');
+  await notebook.last('second\n');
+  await expect(Question.in(person.cell(2)).node).toBeHidden();
+
+  const review = panel.cell(2).getByRole('group', { name: /^Review of/ });
+  await review.getByRole('button', { name: 'Approve' }).click();
+  await expect(review).toContainText('Approved by');
+  await expect(person.badge(2)).toContainText('Approved by');
+  await agent.close();
+  expect(errors).toEqual([]);
+});
+
+test('a session is read as a notebook, and goes into one’s own', async ({
+  baseURL,
+  newAgent,
+  page,
+  request,
+  workspace
+}) => {
+  const errors = errorsOfOurs(page);
+  const path = `${workspace}.ipynb`;
+  await new Files(request, baseURL!).write(path, [codeCell('mine', 'x = 1')]);
+  const panel = await openLab(page, baseURL!, workspace, path);
+  const notebook = new OpenNotebook(page, path);
+  await notebook.ready(request, baseURL!);
+  const agent = await newAgent('Taken over');
+  await agent.run('print("theirs")');
+  await panel.open();
+  await panel.session('Taken over').click();
+  await panel.cell(1).getByRole('button', { name: 'More about' }).click();
+  await page
+    .getByRole('menuitem', { name: 'Insert Into My Notebook', exact: true })
+    .click();
+  await expect
+    .poll(() => notebook.cells())
+    .toMatchObject([{ source: 'x = 1' }, { source: 'print("theirs")' }]);
+  await expect(new Person(page).cell(1)).toContainText('analyst');
+
+  await panel.button(/^Open the chosen agent session as a live/).click();
+  const shown = page.locator('.jp-AgentExecDocument:visible');
+  await expect(shown.getByRole('note')).toContainText('read-only');
+  await expect(shown).toContainText('theirs');
+  await agent.run('print("and more of it")');
+  await expect(shown.locator('.jp-CodeCell')).toHaveCount(2);
+  await expect(shown).toContainText('and more of it');
+  expect(errors).toEqual([]);
+});
+
+test('an agent works in a notebook with unsaved edits', async ({
+  baseURL,
+  page,
+  request,
+  workspace
+}) => {
+  const errors = errorsOfOurs(page);
+  const path = `${workspace}.ipynb`;
+  const files = new Files(request, baseURL!);
+  await files.write(path, [codeCell('mine', 'x = 1')]);
+  await openLab(page, baseURL!, workspace, path);
+  const notebook = new OpenNotebook(page, path);
+  await notebook.ready(request, baseURL!);
+  await page.locator('.jp-Cell .cm-content').click();
+  await page.keyboard.press('End');
+  await page.keyboard.type('00');
+  const agent = await NotebookAgent.open(request, baseURL!, path);
+  expect(await agent.run('print(6 * 7)')).toBe('tab');
+  await expect(new Person(page).badge(1)).toContainText('Done');
+  await expect(
+    page.locator('.jp-Toolbar-item[data-jp-item-name="agent-exec:status"]')
+  ).toContainText('analyst');
+  await notebook.save();
+  expect(await files.cells(path)).toEqual([
+    { source: 'x = 100', text: '' },
+    { source: 'print(6 * 7)', text: '42\n' }
+  ]);
+  await agent.close();
+  expect(errors).toEqual([]);
+});
