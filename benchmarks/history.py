@@ -67,6 +67,13 @@ def _listings(recorded: Recorded, in_largest: int) -> dict[str, tuple[str, dict[
         "executions, the first 50 of 10,000": (executions, {}),
         "executions, 50 in the middle": (executions, {"after": in_largest // 2}),
         "executions, the last 50": (executions, {"before": in_largest + 1}),
+        "executions, the last 50 in brief": (
+            executions,
+            {"before": in_largest + 1, "outputs": "brief"},
+        ),
+        "events of a session": (f"/sessions/{recorded.largest}/events", {}),
+        "images of a session": ("/images", {"session_id": recorded.largest}),
+        "images, the newest 50": ("/images", {}),
     }
 
 

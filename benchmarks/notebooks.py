@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -133,7 +134,7 @@ def _lines(folder: Path, *, rounds: int) -> tuple[list[Goal], list[Measurement]]
                 lab_server(folder / way, collaboration=way == "collaboration")
             )
             sessions[way] = _open(stack, folder / way, server, way, path, LINES_CELLS)
-        contenders = {
+        contenders: dict[str, Callable[[], list[float]]] = {
             "raw": lambda: [drain.run(LINES_SOURCE).seconds],
             **{way: partial(_printed, *opened) for way, opened in sessions.items()},
         }

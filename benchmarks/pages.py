@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,8 +22,20 @@ COLLABORATION = ("@jupyter/collaboration-extension", "@jupyter/docprovider-exten
 
 
 @contextmanager
-def lab_server(folder: Path, *, collaboration: bool) -> Iterator[Server]:
-    """Run a server with JupyterLab, whose root is ``folder / "root"``."""
+def lab_server(
+    folder: Path, *, collaboration: bool, options: Sequence[str] = ()
+) -> Iterator[Server]:
+    """Run a server with JupyterLab, whose root is ``folder / "root"``.
+
+    Parameters
+    ----------
+    folder
+        For the root, settings and workspaces.
+    collaboration
+        Whether notebooks are live documents.
+    options
+        More of the command line.
+    """
     settings = folder / "settings"
     settings.mkdir(parents=True)
     disabled = [] if collaboration else list(COLLABORATION)
@@ -34,6 +46,7 @@ def lab_server(folder: Path, *, collaboration: bool) -> Iterator[Server]:
         "jupyter_server_ydoc": collaboration,
     }
     options = [
+        *options,
         f"--LabApp.app_settings_dir={settings}",
         f"--LabApp.user_settings_dir={folder / 'user'}",
         f"--LabApp.workspaces_dir={folder / 'workspaces'}",
@@ -66,14 +79,33 @@ def make_notebook(path: Path, cells: int) -> None:
 @contextmanager
 def page(folder: Path, running: Server, path: str) -> Iterator[None]:
     """Have a notebook open in a page of JupyterLab of its own, in a browser without a window."""
-    browser = os.environ.get("CHROMIUM_PATH")
-    if not browser:
-        raise SystemExit("An installed Chromium is needed: name it in CHROMIUM_PATH.")
     name = path.partition(".")[0]
     url = f"{running.url}/lab/workspaces/{name}/tree/{path}?token={running.token}"
+    with browser(folder / f"browser-{name}", url):
+        with running.client() as client:
+            _wait_until_open(client, path)
+        yield
+
+
+@contextmanager
+def browser(profile: Path, url: str, *options: str) -> Iterator[None]:
+    """Run a browser without a window on a page.
+
+    Parameters
+    ----------
+    profile
+        Folder for what it keeps.
+    url
+        The page.
+    options
+        More of the command line.
+    """
+    program = os.environ.get("CHROMIUM_PATH")
+    if not program:
+        raise SystemExit("An installed Chromium is needed: name it in CHROMIUM_PATH.")
     process = subprocess.Popen(
         [
-            browser,
+            program,
             "--headless=new",
             "--no-sandbox",
             "--disable-gpu",
@@ -81,15 +113,14 @@ def page(folder: Path, running: Server, path: str) -> Iterator[None]:
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
-            f"--user-data-dir={folder / f'browser-{name}'}",
+            f"--user-data-dir={profile}",
+            *options,
             url,
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        with running.client() as client:
-            _wait_until_open(client, path)
         yield
     finally:
         process.terminate()

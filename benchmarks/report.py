@@ -30,10 +30,10 @@ PACKAGES = (
 )
 
 PAGE = """\
-# How fast it is
+# {title}
 
-Written by `make bench`, which measures all of this side by side in one run; the numbers are also in
-[benchmarks.json](benchmarks.json). What is compared takes turns, so that what drifts on the machine
+Written by `{command}`, which measures all of this side by side in one run; the numbers are also in
+[{name}.json]({name}.json). What is compared takes turns, so that what drifts on the machine
 meets all of it alike. Servers are processes of their own on loopback, records are synced to disk.
 
 {date}, {machine}.
@@ -103,14 +103,35 @@ def as_json(
     }
 
 
-def page(facts: dict[str, Any], results: Sequence[Result], *, quick: bool) -> str:
-    """Return the page for people."""
+def page(
+    facts: dict[str, Any],
+    results: Sequence[Result],
+    *,
+    quick: bool,
+    title: str = "How fast it is",
+    command: str = "make bench",
+    name: str = "benchmarks",
+) -> str:
+    """Return the page for people.
+
+    Parameters
+    ----------
+    title
+        Of the page.
+    command
+        What writes it.
+    name
+        Of its file and that of the numbers, without suffix.
+    """
     goals = [(result, goal) for result in results for goal in result.goals]
     missed = sum(not goal.met for _, goal in goals)
     verdict = f"{len(goals) - missed} of {len(goals)} goals met."
     if quick:
         verdict += " This was a quick run: too few samples to rely on."
     return PAGE.format(
+        title=title,
+        command=command,
+        name=name,
         date=facts["date"][:10],
         machine=_machine_in_words(facts),
         goals="\n".join(_goal_row(result, goal) for result, goal in goals),

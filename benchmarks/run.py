@@ -22,11 +22,14 @@ import lines
 import notebooks
 import opening
 import report
+import starting
+import timeline
 from measures import Result
 from servers import set_apart
 
 BENCHMARKS = {
-    module.NAME: module.run for module in (execution, opening, notebooks, lines, flood, history)
+    module.NAME: module.run
+    for module in (execution, opening, notebooks, lines, flood, history, timeline, starting)
 }
 DOCS = Path(__file__).parent.parent / "docs"
 

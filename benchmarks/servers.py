@@ -96,6 +96,7 @@ def server(
                 f"--ServerApp.root_dir={folder / 'root'}",
                 f"--IdentityProvider.token={token}",
                 f"--AgentExecApp.history_dir={folder / 'history'}",
+                "--AgentExecApp.approval={'notebook': 'none', 'kernel': 'none'}",
                 *options,
             ],
             stdout=output,
