@@ -7,6 +7,9 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	"$$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 \
 	&& { echo "$$python"; break; }; done)
 
+# How many tests run at a time, of Python and in a browser: two, where there are as many cores.
+TEST_WORKERS ?= $(shell test "$$(getconf _NPROCESSORS_ONLN)" -ge 2 && echo 2 || echo 1)
+
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 # An editable install would build the lab extension each time; .make/lab does that when it must.
 INSTALL := mkdir -p jupyter_agent_exec/labextension && SKIP_JUPYTER_BUILDER=1 $(PIP) install --quiet --editable
@@ -16,15 +19,21 @@ LAB_PROJECT := labextension/package.json labextension/yarn.lock labextension/.ya
 LAB_SOURCES := labextension/tsconfig.json $(wildcard labextension/scripts/*) $(shell \
 	find labextension/src labextension/style labextension/schema -type f -not -path '*/__tests__/*')
 
+MCP_CLIENTS := $(addprefix tests/mcp/clients/,package.json yarn.lock .yarnrc.yml)
+
+# The minor versions of JupyterLab before the newest, which all other tests have.
+EARLIER_LABS := 4.2 4.3 4.4 4.5
+EARLIER := $(EARLIER_LABS:%=.make/lab-%)
+
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo lab test test-python test-lab test-ui check check-python check-lab bench build clean
+.PHONY: help demo lab test test-python test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab bench bench-mcp bench-executors build clean
 
 help: ## list what there is to do
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
-		| while IFS="$$(printf '\t')" read -r word deed; do printf 'make %-12s %s\n' "$$word" "$$deed"; done
+		| while IFS="$$(printf '\t')" read -r word deed; do printf 'make %-16s %s\n' "$$word" "$$deed"; done
 
 # -- deeds -----------------------------------------------------------------------------------------
 
@@ -36,16 +45,39 @@ lab: .make/lab ## JupyterLab with the demo's history in it
 	jupyter lab demo-output --AgentExecApp.history_dir="$(CURDIR)/demo-output/.history" \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
-test: test-python test-lab test-ui ## all tests: Python, TypeScript, and JupyterLab in a browser
+# Those that `make test` has; `make test-frameworks` has all.
+FRAMEWORKS := lagent autogen pantheon
+# Those with an executor of their own.
+COMPARED := lagent autogen autogen02 pantheon
 
-test-python: .make/lab ## tests of the Python package, with real servers and kernels
-	python -m pytest
+test: test-python test-lab test-ui test-some-frameworks ## all tests: Python, TypeScript, JupyterLab in a browser
+
+test-python: .make/lab .make/mcp-clients .make/mcp-1/done ## tests of the Python package, with real servers and kernels
+	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile
 
 test-lab: .make/node_modules ## tests of the lab extension's parts
 	cd labextension && jlpm test
 
 test-ui: .make/lab .make/ui-tests ## tests in a browser; one is installed if there is none
-	browser="$$(scripts/browser)" && cd ui-tests && CHROMIUM_PATH="$$browser" jlpm test
+	browser="$$(scripts/browser)" && cd ui-tests && \
+		CHROMIUM_PATH="$$browser" AGENT_EXEC_UI_WORKERS=$(TEST_WORKERS) jlpm test
+
+test-versions: .make/ui-tests $(EARLIER:%=%/ours) ## the main way of a person in JupyterLab 4.2 to 4.5; no part of `make test`
+	browser="$$(scripts/browser)" && cd ui-tests && for version in $(EARLIER_LABS); do \
+		echo "JupyterLab $$version" && CHROMIUM_PATH="$$browser" \
+		AGENT_EXEC_UI_JUPYTER_LAB="$(CURDIR)/.make/lab-$$version/bin/jupyter-lab" \
+		jlpm test --project plain versions.spec.ts || exit; done
+
+test-some-frameworks: .make/tools
+	nox --reuse-existing-virtualenvs --install-only --session $(FRAMEWORKS)
+	printf '%s\n' $(FRAMEWORKS) | xargs -n 1 -P $(TEST_WORKERS) nox --reuse-existing-virtualenvs --no-install --session
+
+test-frameworks: .make/tools ## the adapters, each beside the real framework in an environment of its own
+	nox --reuse-existing-virtualenvs
+
+comparison: .make/tools ## run the same probes on frameworks' executors and on ours; docs/comparison.md
+	nox --reuse-existing-virtualenvs --install-only --session $(COMPARED)
+	python tests/frameworks/comparing.py
 
 check: check-python check-lab ## formatting, lints, types, floors, spelling
 
@@ -63,13 +95,21 @@ check-lab: .make/node_modules .make/ui-tests ## stylelint, prettier, eslint, typ
 bench: .make/lab .make/ui-tests ## measure how fast it is; a browser is installed if there is none
 	browser="$$(scripts/browser)" && CHROMIUM_PATH="$$browser" python benchmarks/run.py
 
+bench-mcp: .make/tools ## MCP's door beside REST and beside others' doors; docs/benchmarks-mcp.md
+	browser="$$(scripts/browser)" && CHROMIUM_PATH="$$browser" python benchmarks/run_mcp.py
+
+bench-executors: .make/tools ## frameworks' executors beside ours; docs/benchmarks-executors.md
+	nox --reuse-existing-virtualenvs --install-only --session $(COMPARED)
+	python benchmarks/run_executors.py
+
 build: .make/lab ## a wheel and a source distribution, in dist/
 	rm -rf dist
 	python -m build
 
 clean: ## remove all that make has made, the demo's output too
-	rm -rf .make .venv dist demo-output jupyter_agent_exec/labextension jupyter_agent_exec/_version.py
+	rm -rf .make .nox .venv dist demo-output jupyter_agent_exec/labextension jupyter_agent_exec/_version.py
 	rm -rf labextension/lib labextension/node_modules labextension/tsconfig.tsbuildinfo
+	rm -rf tests/mcp/clients/node_modules
 	rm -rf ui-tests/node_modules ui-tests/test-results ui-tests/playwright-report
 
 # -- set-up ----------------------------------------------------------------------------------------
@@ -105,4 +145,24 @@ clean: ## remove all that make has made, the demo's output too
 
 .make/ui-tests: .make/node .make/tools ui-tests/package.json ui-tests/yarn.lock ui-tests/.yarnrc.yml
 	cd ui-tests && jlpm install --immutable
+	@touch $@
+
+.make/mcp-clients: .make/node .make/tools $(MCP_CLIENTS)
+	cd tests/mcp/clients && jlpm install --immutable
+	@touch $@
+
+# MCP's Python SDK of before, which cannot be installed beside the newest.
+.make/mcp-1/done: .make/venv
+	python -m venv .make/mcp-1
+	.make/mcp-1/bin/python -m pip --disable-pip-version-check install --quiet 'mcp>=1.20,<2'
+	@touch $@
+
+$(EARLIER:%=%/bin/jupyter-lab): .make/lab-%/bin/jupyter-lab: .make/venv
+	python -m venv .make/lab-$*
+	.make/lab-$*/bin/python -m pip --disable-pip-version-check install --quiet 'jupyterlab==$*.*'
+	@touch $@
+
+$(EARLIER:%=%/ours): .make/lab-%/ours: .make/lab-%/bin/jupyter-lab .make/lab
+	SKIP_JUPYTER_BUILDER=1 .make/lab-$*/bin/python -m pip --disable-pip-version-check \
+		install --quiet --editable .
 	@touch $@
