@@ -55,6 +55,11 @@ class Asked:
         """Whether somebody still wants it."""
         return self._wanted
 
+    @property
+    def was_sent(self) -> bool:
+        """Whether the server may have got it."""
+        return self._sent is not None
+
     async def run(self, client: AsyncAgentExecClient, session: AsyncSession) -> list[Result]:
         """Wait for the end of all of them."""
         if not self.is_wanted():

@@ -185,8 +185,11 @@ class Workplace:
         except asyncio.CancelledError:
             # Who cancels again, such as a loop that ends, does not wait for it; it goes on.
             await asyncio.shield(asyncio.wrap_future(place.give_up(asked)))
-            with suppress(Exception):  # who cancels has no use for what went wrong meanwhile
-                await running
+            if asked.was_sent:
+                with suppress(Exception):  # who cancels has no use for what went wrong meanwhile
+                    await running
+            else:
+                running.cancel()  # the session is opened all the same, for what comes next
             raise
 
     def open(self) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from lagent.schema import ActionStatusCode
 from test_action import text
@@ -76,29 +76,44 @@ def test_ctrl_c_stops_all_of_them(batch: BatchIPythonInterpreter, tmp_path: Path
     assert [text(each) for each in batch(["1", "2"])] == ["1", "2"]
 
 
+# What a kernel runs while it starts: tells that it has begun, and waits until it may go on.
+HELD = """
+import fcntl, os
+os.write(os.open({began!r}, os.O_WRONLY), b"k")
+with open({gate!r}) as gate:
+    fcntl.flock(gate, fcntl.LOCK_SH)
+"""
+
+
 def test_ctrl_c_while_kernels_start_leaves_nothing_that_begins(
-    folder: Path, tmp_path: Path
+    jupyter_folders: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran = [tmp_path / name for name in "ab"]
+    began, gate = tmp_path / "began", tmp_path / "gate"
+    os.mkfifo(began)
+    starting = tmp_path / "ipython" / "profile_default" / "startup" / "held.py"
+    starting.parent.mkdir(parents=True)
+    starting.write_text(HELD.format(began=str(began), gate=str(gate)))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    # A server of its own: one that has run sessions may have a kernel that has started.
+    monkeypatch.chdir(tmp_path)
+    beginnings = os.open(began, os.O_RDWR)
+
+    def press() -> None:
+        for _ in ran:
+            os.read(beginnings, 1)
+        os.kill(os.getpid(), signal.SIGINT)
+
     with BatchIPythonInterpreter({"work_dir": "images", "timeout": 30}) as batch:
-
-        def kernels() -> int:
-            below = psutil.Process().children(recursive=True)
-            others = psutil.process_iter(["cmdline"])
-            return sum("ipykernel_launcher" in str(p.info["cmdline"]) for p in others if p in below)
-
-        def press() -> None:
-            while kernels() == before:
-                pass
-            os.kill(os.getpid(), signal.SIGINT)
-
-        before = kernels()
         presser = threading.Thread(target=press)
-        presser.start()
-        with pytest.raises(KeyboardInterrupt):
-            batch([f"open({str(path)!r}, 'w').close()\nwhile True: pass" for path in ran])
+        with gate.open("w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            presser.start()
+            with pytest.raises(KeyboardInterrupt):
+                batch([f"open({str(path)!r}, 'w').close()\nwhile True: pass" for path in ran])
         presser.join()
         assert [text(each) for each in batch(["1", "2"])] == ["1", "2"]
+    os.close(beginnings)
     assert not any(path.exists() for path in ran)
 
 
