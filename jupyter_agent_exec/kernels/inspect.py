@@ -219,7 +219,8 @@ class Inspector:
             however long; else for `PATIENCE`.
         """
         if self.is_python and (is_own or self.has_subshells):
-            self._stay(f"stay()\nkeep_all({None if is_own else PATIENCE})")
+            own = "keep_all(None)\nflush_what_is_there()"
+            self._stay(f"stay()\n{own if is_own else f'keep_all({PATIENCE})'}")
 
     def _stay(self, call: str = "stay()") -> None:
         """Have a kernel of Python answer from its next idle on; nothing happens if it does."""

@@ -50,6 +50,37 @@ async def test_what_agents_run_stays_out_of_the_persons_own_history(agent: Agent
     assert "hist_file" in again["text"]
 
 
+async def test_a_flush_waits_for_nobody_if_there_is_nothing_to_send(agent: Agent) -> None:
+    session = await agent.open()
+    done = await agent.run(
+        session,
+        """
+import sys
+thread, asked = get_ipython().kernel.iopub_thread, []
+thread.schedule = asked.append
+sys.stdout.flush()
+sys.stderr.flush()
+del thread.schedule
+len(asked)
+""",
+    )
+    assert done["text"].strip() == "0"
+
+
+async def test_what_is_printed_and_what_is_displayed_come_in_their_order(agent: Agent) -> None:
+    session = await agent.open()
+    source = """
+import sys
+for n in range(200):
+    print("out", n)
+    display(n)
+    print("err", n, file=sys.stderr, flush=True)
+"""
+    outputs = (await agent.run(session, source))["cell"]["outputs"]
+    told = [each.get("text") or each["data"]["text/plain"] for each in outputs]
+    assert told == [text for n in range(200) for text in (f"out {n}\n", f"{n}", f"err {n}\n")]
+
+
 async def test_a_kernel_elsewhere_is_not_taken_from_the_warm_ones(
     agent: Agent, jp_serverapp: ServerApp, jp_root_dir: Path
 ) -> None:
