@@ -66,7 +66,7 @@ test-versions: .make/ui-tests $(EARLIER:%=%/ours) ## the main way of a person in
 	browser="$$(scripts/browser)" && cd ui-tests && for version in $(EARLIER_LABS); do \
 		echo "JupyterLab $$version" && CHROMIUM_PATH="$$browser" \
 		AGENT_EXEC_UI_JUPYTER_LAB="$(CURDIR)/.make/lab-$$version/bin/jupyter-lab" \
-		jlpm test --project plain versions.spec.ts || exit; done
+		jlpm test versions.spec.ts --project plain || exit; done
 
 test-some-frameworks: .make/tools
 	nox --reuse-existing-virtualenvs --install-only --session $(FRAMEWORKS)
