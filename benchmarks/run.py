@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
+import changes
 import execution
 import flood
 import history
@@ -29,7 +30,17 @@ from servers import set_apart
 
 BENCHMARKS = {
     module.NAME: module.run
-    for module in (execution, opening, notebooks, lines, flood, history, timeline, starting)
+    for module in (
+        execution,
+        changes,
+        opening,
+        notebooks,
+        lines,
+        flood,
+        history,
+        timeline,
+        starting,
+    )
 }
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -175,7 +175,7 @@ def flush_what_is_there() -> None:
     for stream in (sys.stdout, sys.stderr):
         # Older ones have another buffer; one that echoes has more to flush.
         if type(stream) is OutStream and stream.echo is None and hasattr(stream, "_buffers"):
-            stream.flush = partial(flush_if_there, stream, stream.flush)
+            vars(stream)["flush"] = partial(flush_if_there, stream, stream.flush)
 
 
 def flush_if_there(stream: Any, flush: Callable[[], None]) -> None:

@@ -16,7 +16,16 @@ from reprlib import Repr
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .variables_in_kernel import BRACKETS, DEPTH, NUMBERS, PLAIN, collected, is_of, named
+    from .variables_in_kernel import (
+        BRACKETS,
+        DEPTH,
+        NUMBERS,
+        PARTS,
+        PLAIN,
+        collected,
+        is_of,
+        named,
+    )
 
 MOST_EACH = 100_000
 """Characters of one value as JSON."""
@@ -182,7 +191,7 @@ def text_of(value: Any, kind: Any) -> tuple[str, bool]:
     try:
         text = short.repr(value)
     except ValueError:  # a number in it is as large
-        text = collected(value, kind, DEPTH)[0]
+        text = collected(value, kind, DEPTH, [PARTS])[0]
     return text, "..." in text or "…" in text
 
 

@@ -1,0 +1,125 @@
+"""What it takes to tell what an execution changed, in a kernel of a person's."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from jupyter_client.blocking.client import BlockingKernelClient
+from kernels import TIMEOUT
+from measures import Goal, Measurement, Result, Rounds, flat, interleaved, timed
+from servers import Server, server
+
+from jupyter_agent_exec.client import Session
+
+NAME = "changes"
+BLOCK = 10
+GOAL_MS = 10.0
+SOURCE = "n += 1"
+FILLED = {
+    "no other variables": "n = 0",
+    "300 variables, with arrays and tables": """
+import numpy, pandas
+table = pandas.DataFrame({f"c{k}": numpy.arange(100_000) for k in range(20)})
+for k in range(100):
+    globals()[f"list_{k}"] = [{"name": str(i), "at": [i, k]} for i in range(1_000)]
+    globals()[f"array_{k}"] = numpy.random.default_rng(k).random((1_000, 10))
+    globals()[f"table_{k}"] = table.head(1_000 + k)
+n = 0
+""",
+}
+"""What is in the kernel, and the code that makes it; the newest variables are looked at first."""
+OPTIONS = {"off": "scratch", "on": "all"}
+"""The trait's value with which a person's kernel is not looked at, and with which it is."""
+
+
+def run(folder: Path, *, quick: bool) -> Result:
+    """Measure it; servers are in `folder`."""
+    with ExitStack() as stack:
+        contenders = {}
+        for way, option in OPTIONS.items():
+            running = stack.enter_context(
+                server(folder / way, f"--AgentExecApp.record_changes={option}")
+            )
+            for what, source in FILLED.items():
+                session, person = _in_kernel(stack, running)
+                person(source)
+                times = partial(_times, session, is_told=way == "on")
+                contenders[f"{way}, {what}"] = times
+                between = f"{what}, after a cell of the person's"
+                contenders[f"{way}, {between}"] = partial(times, person)
+        interleaved(2, contenders)  # to warm up
+        taken = interleaved(5 if quick else 100, contenders)
+    return Result(
+        name=NAME,
+        title="What an execution changed, in a person's kernel",
+        how=(
+            f"`{SOURCE}` by `Session.run` of the Python client, in kernels that Jupyter started, "
+            "with the option that tells which variables changed (`record_changes`) and without, "
+            f"in turns, {BLOCK} executions at a time. What it costs is the difference of a round's "
+            "medians; shown are the median of the differences, and p10 to p90."
+        ),
+        goals=[
+            Goal.of_median(
+                f"what it costs, {what}",
+                "ms",
+                GOAL_MS,
+                _differences(taken[f"on, {what}"], taken[f"off, {what}"]),
+            )
+            for what in (name.removeprefix("on, ") for name in contenders if name[:3] == "on,")
+        ],
+        measurements=[Measurement.of_times(name, flat(taken[name])) for name in contenders],
+    )
+
+
+def _in_kernel(stack: ExitStack, running: Server) -> tuple[Session, Callable[[str], object]]:
+    """Return a session in a kernel that Jupyter started, and what runs code there as a person."""
+    with running.http() as http:
+        started = http.post("/api/kernels", json={})
+        started.raise_for_status()
+    kernel_id = started.json()["id"]
+    kernel = BlockingKernelClient(
+        connection_file=f"{os.environ['JUPYTER_RUNTIME_DIR']}/kernel-{kernel_id}.json"
+    )
+    kernel.load_connection_file()
+    kernel.start_channels()
+    stack.callback(kernel.stop_channels)
+    kernel.wait_for_ready(timeout=TIMEOUT)
+    client = stack.enter_context(running.client())
+    session = stack.enter_context(client.open_session(agent="benchmark", kernel_id=kernel_id))
+    return session, partial(kernel.execute, reply=True, timeout=TIMEOUT)
+
+
+def _times(
+    session: Session, person: Callable[[str], object] | None = None, *, is_told: bool
+) -> list[float]:
+    """Run it some times; the answers must tell what changed, or not.
+
+    Parameters
+    ----------
+    person
+        Runs something before each time, which does not count.
+    """
+    times = []
+    for _ in range(BLOCK):
+        if person is not None:
+            person("n += 1")
+        results = []
+        times.append(timed(lambda: results.append(session.run(SOURCE))))  # noqa: B023
+        changes = results[0].execution.changes
+        told = changes is not None and [each.name for each in changes.variables] == ["n"]
+        if not results[0].ok or told != is_told:
+            raise SystemExit(f"It did not go as it should: {results[0].text!r}, {changes}")
+    return times
+
+
+def _differences(ours: Rounds, without: Rounds) -> list[float]:
+    """Return for each round the difference of the two medians, in milliseconds."""
+    return [
+        1000 * (statistics.median(a) - statistics.median(b))
+        for a, b in zip(ours, without, strict=True)
+    ]
