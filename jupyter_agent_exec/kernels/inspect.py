@@ -219,8 +219,8 @@ class Inspector:
             however long; else for `PATIENCE`.
         """
         if self.is_python and (is_own or self.has_subshells):
-            own = "keep_all(None)\nflush_what_is_there()"
-            self._stay(f"stay()\n{own if is_own else f'keep_all({PATIENCE})'}")
+            kept = "keep_all(None)\nflush_what_is_there()" if is_own else f"keep_all({PATIENCE})"
+            self._stay(f"stay()\n{kept}")
 
     def _stay(self, call: str = "stay()") -> None:
         """Have a kernel of Python answer from its next idle on; nothing happens if it does."""

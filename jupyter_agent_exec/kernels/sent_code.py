@@ -20,6 +20,12 @@ from .inspect_in_kernel import TARGET
 Modules = tuple[str, ...]
 """Names of files beside this one that are run one after the other in one namespace."""
 
+_STAYING: Final = (
+    'b["getattr"](b["getattr"](i("sys").modules["IPython"].get_ipython().kernel,'
+    f'"comm_manager", None), "targets", {{}}).get("{TARGET}")'
+)
+"""What `inspect_in_kernel` has left there, if it has."""
+
 
 def is_ipython(kernel_info: dict[str, Any]) -> bool:
     """Tell whether a kernel can be given code of ours.
@@ -30,13 +36,6 @@ def is_ipython(kernel_info: dict[str, Any]) -> bool:
         Content of its `kernel_info_reply`; empty if that is not known.
     """
     return kernel_info.get("implementation") == "ipython"
-
-
-_STAYING: Final = (
-    'b["getattr"](b["getattr"](i("sys").modules["IPython"].get_ipython().kernel,'
-    f'"comm_manager", None), "targets", {{}}).get("{TARGET}")'
-)
-"""What `inspect_in_kernel` has left there, if it has."""
 
 
 def expression(
