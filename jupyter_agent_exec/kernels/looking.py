@@ -2,8 +2,7 @@
 
 A look is an expression that goes with an `execute_request` and is evaluated when its code has
 ended well. Where there is no such request, or its code failed, a silent one of its own carries it.
-It leaves nothing in the kernel: its code is compiled here and sent each time, unless it stays there
-for what else is asked (`inspect_in_kernel`).
+It leaves nothing in the kernel: its code is compiled here and sent each time.
 """
 
 from __future__ import annotations
@@ -128,5 +127,4 @@ def expressions(kernel_info: dict[str, Any]) -> dict[str, str]:
         return {}
     # Cleared, what it defines is gone at once, and no work for the kernel's garbage collector.
     call = "look()\nglobals().clear()"
-    asked = expression(kernel_info, ("variables_in_kernel",), call, staying="look()")
-    return {SOURCE: asked}
+    return {SOURCE: expression(kernel_info, ("variables_in_kernel",), call)}

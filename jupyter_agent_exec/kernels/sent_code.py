@@ -13,18 +13,10 @@ import zlib
 from functools import cache
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
-from typing import Any, Final
-
-from .inspect_in_kernel import TARGET
+from typing import Any
 
 Modules = tuple[str, ...]
 """Names of files beside this one that are run one after the other in one namespace."""
-
-_STAYING: Final = (
-    'b["getattr"](b["getattr"](i("sys").modules["IPython"].get_ipython().kernel,'
-    f'"comm_manager", None), "targets", {{}}).get("{TARGET}")'
-)
-"""What `inspect_in_kernel` has left there, if it has."""
 
 
 def is_ipython(kernel_info: dict[str, Any]) -> bool:
@@ -39,11 +31,7 @@ def is_ipython(kernel_info: dict[str, Any]) -> bool:
 
 
 def expression(
-    kernel_info: dict[str, Any],
-    modules: Modules,
-    call: str,
-    given: str | None = None,
-    staying: str | None = None,
+    kernel_info: dict[str, Any], modules: Modules, call: str, given: str | None = None
 ) -> str:
     """Return an expression that does `call` in what `modules` define.
 
@@ -53,9 +41,6 @@ def expression(
         Of an IPython kernel.
     given
         A text that `call` knows by this name.
-    staying
-        A call that does as much where code of ours stays in the kernel: `modules` need not be
-        defined anew there, which takes half a millisecond.
     """
     language = kernel_info.get("language_info") or {}
     version = str(language.get("version", "")).split(".")[:2]
@@ -69,8 +54,6 @@ def expression(
         )
     else:
         body = f'b["exec"]({_source(modules, call)!r}, {namespace})'
-    if staying is not None:
-        body = f'(lambda at: b["eval"]({staying!r}, at.__globals__) if at else {body})({_STAYING})'
     # It finds Python's own functions though others have their names.
     return f'(lambda b: (lambda i: {body})(b["__import__"]))((lambda: 0).__builtins__)'
 
