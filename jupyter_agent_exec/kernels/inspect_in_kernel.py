@@ -170,11 +170,11 @@ def flush_what_is_there() -> None:
     printed: a quarter of the time of a short one. Whatever is sent goes through that thread in
     order, so nothing overtakes text that it has.
     """
-    from ipykernel.iostream import OutStream
-
-    for stream in (sys.stdout, sys.stderr):
+    known = sys.modules["ipykernel.iostream"].OutStream
+    streams: Any = (sys.stdout, sys.stderr)
+    for stream in streams:
         # Older ones have another buffer; one that echoes has more to flush.
-        if type(stream) is OutStream and stream.echo is None and hasattr(stream, "_buffers"):
+        if type(stream) is known and stream.echo is None and hasattr(stream, "_buffers"):
             vars(stream)["flush"] = partial(flush_if_there, stream, stream.flush)
 
 
