@@ -56,8 +56,8 @@ def run(folder: Path, *, quick: bool) -> Result:
         interleaved(2, contenders)  # to warm up
         untold.clear()
         taken = interleaved(5 if quick else 100, contenders)
-    whats = [name.removeprefix("on, ") for name in contenders if name.startswith("on, ")]
-    runs = sum(len(flat(taken[f"on, {what}"])) for what in whats)
+    kernels = [name.removeprefix("on, ") for name in contenders if name.startswith("on, ")]
+    runs = sum(len(flat(taken[f"on, {what}"])) for what in kernels)
     return Result(
         name=NAME,
         title="What an execution changed, in a person's kernel",
@@ -75,7 +75,7 @@ def run(folder: Path, *, quick: bool) -> Result:
                     GOAL_MS,
                     _differences(taken[f"on, {what}"], taken[f"off, {what}"]),
                 )
-                for what in whats
+                for what in kernels
             ),
             Goal(
                 what=f"not told, as the kernel was slow to answer, of {runs:,} executions",
