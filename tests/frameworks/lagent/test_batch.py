@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from lagent.schema import ActionStatusCode
 from test_action import text
@@ -79,7 +80,7 @@ def test_ctrl_c_stops_all_of_them(batch: BatchIPythonInterpreter, tmp_path: Path
 # What a kernel runs while it starts: tells that it has begun, and waits until it may go on.
 HELD = """
 import fcntl, os
-os.write(os.open({began!r}, os.O_WRONLY), b"k")
+os.write(os.open({began!r}, os.O_WRONLY), b"%d\\n" % os.getpid())
 with open({gate!r}) as gate:
     fcntl.flock(gate, fcntl.LOCK_SH)
 """
@@ -97,23 +98,23 @@ def test_ctrl_c_while_kernels_start_leaves_nothing_that_begins(
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     # A server of its own: one that has run sessions may have a kernel that has started.
     monkeypatch.chdir(tmp_path)
-    beginnings = os.open(began, os.O_RDWR)
+    kernels: list[int] = []
 
     def press() -> None:
-        for _ in ran:
-            os.read(beginnings, 1)
+        kernels.extend(int(beginnings.readline()) for _ in ran)
         os.kill(os.getpid(), signal.SIGINT)
 
-    with BatchIPythonInterpreter({"work_dir": "images", "timeout": 30}) as batch:
+    made = BatchIPythonInterpreter({"work_dir": "images", "timeout": 30})
+    with open(began, "r+b", buffering=0) as beginnings, made as batch:
         presser = threading.Thread(target=press)
         with gate.open("w") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             presser.start()
             with pytest.raises(KeyboardInterrupt):
                 batch([f"open({str(path)!r}, 'w').close()\nwhile True: pass" for path in ran])
-        presser.join()
+            presser.join()
+            assert all(map(psutil.pid_exists, kernels)), "it waited until they were given up"
         assert [text(each) for each in batch(["1", "2"])] == ["1", "2"]
-    os.close(beginnings)
     assert not any(path.exists() for path in ran)
 
 
