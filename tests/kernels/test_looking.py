@@ -320,6 +320,14 @@ async def test_of_very_many_variables_the_newest_are_told() -> None:
         assert await looked("'nothing' + str()") == {}
 
 
+async def test_so_much_is_read_of_a_nested_value_that_it_stays_quick() -> None:
+    async with house() as h:
+        looked = await looked_at(h)
+        assert set(await looked("rows = [[0] * 40 for _ in range(40)]")) == {"rows"}
+        assert set(await looked("rows[0][0] = 1")) == {"rows"}
+        assert await looked("rows[39][39] = 1") == {}
+
+
 async def test_what_a_thread_prints_while_it_is_looked_at_is_the_executions() -> None:
     async with house() as h:
         looked = await looked_at(h)
