@@ -243,8 +243,10 @@ class InKernel:
         self._tasks.start(wait(), f"exit {execution.id}")
 
     def _look_for_files(self, execution: LiveExecution) -> None:
+        if execution.run is None or not execution.run.looks:
+            return
         folder = self._incarnations.folder
-        if folder is not None and execution.run is not None and execution.run.looks:
+        if folder is not None:
             self.files.ended(execution, folder)
 
     async def _let_go(self, kernel: Kernel) -> None:

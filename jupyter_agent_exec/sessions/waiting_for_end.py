@@ -21,10 +21,14 @@ async def until_finished(
     known
         When the input was asked for that whoever waits knows of already.
     """
-    waits = {execution.finished for execution in executions if not execution.finished.done()}
     asks = any(e.input is not None and e.input.asked_at != known for e in executions)
-    if not wait or not waits or asks:
+    if not wait or asks:
         return
-    ended = asyncio.ensure_future(asyncio.wait(waits))
-    await first_of(ended, *(execution.asked for execution in executions), timeout=wait)
-    ended.cancel()
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait
+    asked = [execution.asked for execution in executions]
+    for execution in executions:
+        if not execution.finished.done():
+            await first_of(execution.finished, *asked, timeout=max(0, until - loop.time()))
+            if not execution.finished.done():
+                return
