@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from ..client import Agent, AsyncAgentExecClient, AsyncSession, Preloadable, Result, Step
+from ..client import Agent, AsyncSession, Preloadable, Result, Step
 from ..types import FINAL_STATUSES
-from .asked import Asked
-from .opened import Deed, Opened
+from .asked import Asked, InSession
+from .opened import Opened
 from .reading import InNewSession
 
 T = TypeVar("T")
@@ -118,11 +119,11 @@ class Workplace:
         """
         asked = Asked(list(sources), timeout, stop_on_error)
         place = self._opened()
-        future = place.begin(asked.run)
+        running = place.run(asked)
         try:
-            results = future.result()
+            results = running.result()
         except BaseException:
-            if not future.done():
+            if not running.done():
                 place.give_up(asked).result()
             raise
         return self._with_losses_told(results)
@@ -145,7 +146,9 @@ class Workplace:
         asked = None if key is None else self._asked.pop(key, None)
         if asked is None:
             asked = Asked(list(sources), timeout, stop_on_error, key)
-        return self._with_losses_told(await self._awaited(asked, asked.run))
+        place = self._opened()
+        results = await self._awaited(place, asked, place.run(asked))
+        return self._with_losses_told(results)
 
     async def ask_async(
         self,
@@ -166,7 +169,8 @@ class Workplace:
         then nothing was asked for.
         """
         asked = Asked(list(sources), timeout, stop_on_error, key)
-        first = await self._awaited(asked, asked.decided)
+        place = self._opened()
+        first = await self._awaited(place, asked, place.begin(asked.decided))
         if first is not None and (first.ok or first.status not in FINAL_STATUSES):
             self._asked[key] = asked
         return first
@@ -177,9 +181,8 @@ class Workplace:
         if asked is not None:
             await asyncio.shield(asyncio.wrap_future(self._opened().give_up(asked)))
 
-    async def _awaited(self, asked: Asked, deed: Deed[T]) -> T:
-        place = self._opened()
-        running = asyncio.wrap_future(place.begin(deed))
+    async def _awaited(self, place: Opened, asked: Asked, begun: Future[T]) -> T:
+        running = asyncio.wrap_future(begun)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -208,11 +211,11 @@ class Workplace:
         deed
             A function of the session, which runs on this object's own loop.
         """
-        return self._opened().begin(lambda _, session: deed(session)).result()
+        return self._opened().begin(lambda place: deed(place.session)).result()
 
     async def do_async(self, deed: Callable[[AsyncSession], Awaitable[T]]) -> T:
         """Do something else with the session, as `do` does."""
-        return await asyncio.wrap_future(self._opened().begin(lambda _, session: deed(session)))
+        return await asyncio.wrap_future(self._opened().begin(lambda place: deed(place.session)))
 
     def life(self) -> Life | None:
         """Return in which life of its kernel the session is; None if code will find a fresh one."""
@@ -268,7 +271,7 @@ async def _nothing(_: AsyncSession) -> None:
     """Do nothing; for this the session is opened."""
 
 
-async def _life(client: AsyncAgentExecClient, session: AsyncSession) -> Life | None:
-    info = (await client.session(session.id)).info
+async def _life(place: InSession) -> Life | None:
+    info = (await place.client.session(place.session.id)).info
     is_over = info.status == "closed" or info.kernel is None
     return None if is_over or info.kernel is None else (info.id, info.kernel.incarnation)

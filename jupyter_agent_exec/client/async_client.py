@@ -17,6 +17,7 @@ from .preload import Preloadable
 from .requests import session_request, session_target
 from .result import Result
 from .servers import named, running
+from .sync_client import AgentExecClient
 from .token_methods import AsyncTokenMethods
 
 
@@ -57,6 +58,17 @@ class AsyncAgentExecClient(AsyncTokenMethods):
     async def close(self) -> None:
         """Close the connections. Sessions stay open."""
         await self._driver.close()
+
+    async def blocking(self) -> AgentExecClient:
+        """Return a client for threads that wait, of the same server and as the same user there.
+
+        It is to be closed by itself. Whoever may wait in a thread has an answer sooner by it.
+        """
+        if not self._driver.connected:
+            await self._driver.connect()
+        client = AgentExecClient()
+        client._driver.join(self._driver)
+        return client
 
     @property
     def address(self) -> str | None:

@@ -119,6 +119,8 @@ class SyncDriver:
         self._given = transport
         self._transport: httpx2.BaseTransport | None = None
         self._address: Address | None = None
+        self._shared: Address | None = None
+        """That of another's server, to connect to instead of looking for one."""
         self.connected = False
 
     @property
@@ -132,10 +134,18 @@ class SyncDriver:
             self.connect()
         return self._run(call)
 
+    def join(self, other: AsyncDriver) -> None:
+        """Connect to the server that another is connected to, and be the same user there."""
+        self._shared = other._address
+        self.connect()
+
     def connect(self) -> None:
         """Find the server."""
         try:
-            self._run(self._connect())
+            if self._shared is None:
+                self._run(self._connect())
+            else:
+                self._go_to(self._shared)
         except BaseException:
             self.close()
             raise
@@ -202,10 +212,13 @@ class SyncDriver:
         if isinstance(step, Pause):
             time.sleep(step.seconds)
         elif isinstance(step, Connect):
-            self.close()
-            self._address = Address(step.server)
-            self._transport = self._given or httpx2.HTTPTransport(**self._address.transport_options)
+            self._go_to(Address(step.server))
         return None
+
+    def _go_to(self, address: Address) -> None:
+        self.close()
+        self._address = address
+        self._transport = self._given or httpx2.HTTPTransport(**address.transport_options)
 
     def _open(self, step: Send) -> tuple[httpx2.Response, Reply]:
         assert self._transport is not None

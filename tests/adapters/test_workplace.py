@@ -224,8 +224,11 @@ def test_what_goes_on_while_it_is_closed_opens_nothing_again(
     assert statuses(server, "closing") == [[]]
 
 
-def test_ctrl_c_stops_the_code(place: Workplace, server: RealServer) -> None:
-    place.wishes.agent = "interrupted"
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
+def test_whatever_a_signal_raises_stops_the_code(
+    place: Workplace, server: RealServer, error: type[BaseException]
+) -> None:
+    place.wishes.agent = error.__name__
     marked = server.root_dir / "started"
     marked.unlink(missing_ok=True)
 
@@ -234,13 +237,20 @@ def test_ctrl_c_stops_the_code(place: Workplace, server: RealServer) -> None:
             pass
         os.kill(os.getpid(), signal.SIGINT)
 
+    def handle(*_: object) -> None:
+        raise error
+
+    before = signal.signal(signal.SIGINT, handle)
     presser = threading.Thread(target=press)
     presser.start()
-    with pytest.raises(KeyboardInterrupt):
-        place.run([STARTED + "while True: pass"])
-    presser.join()
+    try:
+        with pytest.raises(error):
+            place.run([STARTED + "while True: pass"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+        presser.join()
     assert place.run(["1"])[0].text == "1"
-    assert statuses(server, "interrupted") == [["interrupted", "ok"]]
+    assert statuses(server, error.__name__) == [["interrupted", "ok"]]
 
 
 def states(server: RealServer, agent: str) -> list[str]:
