@@ -7,6 +7,7 @@ import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -51,6 +52,13 @@ async def ours(endpoint: str, token: str) -> AsyncIterator[Ask]:
             return _answer(perf_counter() - begin, result)
 
         yield ask
+
+
+@asynccontextmanager
+async def running_nothing(endpoint: str, token: str) -> AsyncIterator[Callable[[], Any]]:
+    """Give a call of a tool of this project's that runs no code: the newest session is listed."""
+    async with _client(endpoint, token) as client:
+        yield partial(client.call_tool, "list_sessions", {"limit": 1})
 
 
 @asynccontextmanager

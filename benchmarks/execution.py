@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 
-from kernels import HISTORY_IN_MEMORY, NotebookRunner, raw_kernel
-from measures import Goal, Measurement, Result, flat, interleaved, ratios, timed
+from kernels import HISTORY_IN_MEMORY, NotebookRunner, raw_kernel, scratch_kernel
+from measures import Goal, Measurement, Result, Rounds, flat, interleaved, ratios, timed
 from servers import server
 
 NAME = "execution"
@@ -18,6 +19,7 @@ CONTENDERS = (
     ("raw ZMQ, the kernel's own history in memory", "in memory"),
     ("nbclient", "nbclient"),
     ("this server, by its Python client", "rest"),
+    ("raw ZMQ, in a kernel that this server started", "scratch"),
     ("a bare GET of `/status` on the same connection", "get"),
     ("a line of 1 kB appended and synced (`fdatasync`)", "sync"),
 )
@@ -33,6 +35,7 @@ def run(folder: Path, *, quick: bool) -> Result:
         notebook = stack.enter_context(NotebookRunner())
         client = stack.enter_context(stack.enter_context(server(folder)).client())
         session = stack.enter_context(client.open_session(agent="benchmark"))
+        in_scratch = stack.enter_context(scratch_kernel(client))
         file = stack.enter_context((folder / "synced").open("ab", buffering=0))
 
         def sync() -> None:
@@ -44,6 +47,7 @@ def run(folder: Path, *, quick: bool) -> Result:
             "in memory": lambda: [timed(lambda: in_memory.run(SOURCE)) for _ in range(BLOCK)],
             "nbclient": lambda: notebook.times(SOURCE, BLOCK),
             "rest": lambda: [timed(lambda: session.run(SOURCE)) for _ in range(BLOCK)],
+            "scratch": lambda: [timed(lambda: in_scratch(SOURCE)) for _ in range(BLOCK)],
             "get": lambda: [timed(client.status) for _ in range(BLOCK)],
             "sync": lambda: [timed(sync) for _ in range(BLOCK)],
         }
@@ -58,8 +62,10 @@ def run(folder: Path, *, quick: bool) -> Result:
             "once with a kernel as Jupyter starts it, which writes its inputs to IPython's own "
             "history on disk, and once with one that does not, which is how nbclient starts its. "
             "nbclient: `async_execute_cell` on a kernel it keeps. This server: `Session.run` of "
-            "the Python client on a kept connection, the record synced to disk. A ratio is of a "
-            "round's medians; shown are the median of the ratios, and p10 to p90."
+            "the Python client on a kept connection, the record synced to disk. Its kernel by "
+            "itself, an empty request and two syncs (before the code goes, and before the "
+            "answer) are what it cannot do without, told beside what all of it takes. A "
+            "ratio is of a round's medians; shown are the median of the ratios, and p10 to p90."
         ),
         goals=[
             Goal.of_median("this server ÷ raw ZMQ", "×", 1.25, ratios(taken["rest"], taken["raw"])),
@@ -73,6 +79,17 @@ def run(folder: Path, *, quick: bool) -> Result:
                 "×",
                 ratios(taken["rest"], taken["in memory"]),
             ),
+            Measurement.of(
+                "the kernel by itself, an empty request and two syncs ÷ nbclient",
+                "×",
+                ratios(_sums(taken), taken["nbclient"]),
+            ),
             *(Measurement.of_times(what, flat(taken[name])) for what, name in CONTENDERS),
         ],
     )
+
+
+def _sums(taken: dict[str, Rounds]) -> Rounds:
+    """Return what one execution takes at the least, in each round."""
+    parts = zip(taken["scratch"], taken["get"], taken["sync"], strict=True)
+    return [[median(kernel) + median(get) + 2 * median(sync)] for kernel, get, sync in parts]

@@ -7,15 +7,20 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import zmq
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
+from jupyter_core.paths import jupyter_runtime_dir
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
+
+from jupyter_agent_exec.client import AgentExecClient
 
 TIMEOUT = 600
 QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -33,21 +38,31 @@ class RawKernel:
 
     def run(self, source: str) -> None:
         """Run `source`, until its reply and its idle have come."""
-        msg_id = self.client.execute(source)
-        self.wait_for_reply(msg_id)
-        while True:
-            message = self.client.get_iopub_msg(timeout=TIMEOUT)
-            if (
-                message["parent_header"].get("msg_id") == msg_id
-                and message["msg_type"] == "status"
-                and message["content"]["execution_state"] == "idle"
-            ):
-                return
+        run_raw(self.client, source)
 
     def wait_for_reply(self, msg_id: str) -> None:
         """Wait for the reply to a request."""
-        while self.client.get_shell_msg(timeout=TIMEOUT)["parent_header"].get("msg_id") != msg_id:
-            continue
+        wait_for_reply(self.client, msg_id)
+
+
+def run_raw(client: BlockingKernelClient, source: str) -> None:
+    """Run `source` in a kernel, until its reply and its idle have come."""
+    msg_id = client.execute(source)
+    wait_for_reply(client, msg_id)
+    while True:
+        message = client.get_iopub_msg(timeout=TIMEOUT)
+        if (
+            message["parent_header"].get("msg_id") == msg_id
+            and message["msg_type"] == "status"
+            and message["content"]["execution_state"] == "idle"
+        ):
+            return
+
+
+def wait_for_reply(client: BlockingKernelClient, msg_id: str) -> None:
+    """Wait for the reply to a request."""
+    while client.get_shell_msg(timeout=TIMEOUT)["parent_header"].get("msg_id") != msg_id:
+        continue
 
 
 @contextmanager
@@ -63,6 +78,25 @@ def raw_kernel(*arguments: str) -> Iterator[RawKernel]:
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+
+
+@contextmanager
+def scratch_kernel(client: AgentExecClient) -> Iterator[Callable[[str], None]]:
+    """Have a server of this machine start a scratch kernel, and run sources in it past the server.
+
+    Found by the connection file that the server leaves in Jupyter's runtime folder.
+    """
+    with client.open_session(agent="past the server") as session:
+        kernel = session.run("pass").execution.kernel
+        assert kernel is not None
+        direct = BlockingKernelClient()
+        direct.load_connection_file(Path(jupyter_runtime_dir()) / f"kernel-{kernel.id}.json")
+        direct.start_channels()
+        try:
+            direct.wait_for_ready(timeout=60)
+            yield partial(run_raw, direct)
+        finally:
+            direct.stop_channels()
 
 
 class Drained(NamedTuple):

@@ -19,11 +19,12 @@ from pathlib import Path
 import anyio
 import report
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from doors import Answer, Ask, jupyter_mcp_server, jupyter_server_mcp, ours
+from doors import Answer, Ask, jupyter_mcp_server, jupyter_server_mcp, ours, running_nothing
+from kernels import scratch_kernel
 from mcp_servers import PACKAGES, McpServer
 from mcp_servers import jupyter_mcp_server as run_jupyter_mcp_server
 from mcp_servers import jupyter_server_mcp as run_jupyter_server_mcp
-from measures import Goal, Measurement, Result, flat, interleaved, ratios, timed
+from measures import Goal, Measurement, Result, Rounds, flat, interleaved, ratios, timed
 from servers import server, set_apart
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -132,12 +133,15 @@ def _measured(folder: Path, *, rounds: int) -> tuple[Result, dict[str, dict[str,
             return stack.enter_context(portal.wrap_async_context_manager(opening))
 
         running = stack.enter_context(server(folder / "ours"))
-        session = stack.enter_context(running.client()).open_session(agent="benchmark")
+        client = stack.enter_context(running.client())
+        session = client.open_session(agent="benchmark")
+        in_scratch = stack.enter_context(scratch_kernel(client))
         doors = {}
 
+        endpoint = f"{running.url}/api/agent-exec/mcp"
+
         def renewed() -> None:
-            opened = ours(f"{running.url}/api/agent-exec/mcp", running.token)
-            doors[OURS] = Door(portal, entered(opened), renewed)
+            doors[OURS] = Door(portal, entered(ours(endpoint, running.token)), renewed)
 
         renewed()
         for name, run, opening in (
@@ -148,16 +152,19 @@ def _measured(folder: Path, *, rounds: int) -> tuple[Result, dict[str, dict[str,
             doors[THEIRS[name]] = Door(portal, entered(opening(theirs)), theirs.restart)
         contenders = {name: door.times for name, door in doors.items()}
         contenders["REST"] = lambda: [timed(lambda: session.run("1+1")) for _ in range(BLOCK)]
+        nothing = stack.enter_context(
+            portal.wrap_async_context_manager(running_nothing(endpoint, running.token))
+        )
+        contenders["kernel"] = lambda: [timed(lambda: in_scratch("1+1")) for _ in range(BLOCK)]
+        contenders["call"] = lambda: [timed(lambda: portal.call(nothing)) for _ in range(BLOCK)]
         interleaved(2, contenders)  # to warm up
         result = _result(interleaved(rounds, contenders))
         answers = {case: {name: _told(doors, name, case) for name in doors} for case in CASES}
     return result, answers
 
 
-def _result(taken: dict[str, list[list[float]]]) -> Result:
-    by_round = [ratios(taken[OURS], taken[name]) for name in THEIRS.values()]
-    # Held against the faster of them, round by round.
-    to_best = [max(of_each) for of_each in zip(*by_round, strict=True)]
+def _result(taken: dict[str, Rounds]) -> Result:
+    least = _to_best(taken, "kernel"), _to_best(taken, "call")
     return Result(
         name="mcp",
         title="`1+1` by MCP",
@@ -167,19 +174,39 @@ def _result(taken: dict[str, list[list[float]]]) -> Result:
             "streamable HTTP. This server: `execute`, recorded and synced to disk. "
             "jupyter-mcp-server: `execute_code`, as Jupyter's extension. jupyter-server-mcp, which "
             "runs cells in JupyterLab's page: `run_cell` of jupyter-ai-tools 0.7.0, with the "
-            "notebook open in Chromium. REST: `Session.run` of our Python client. "
+            "notebook open in Chromium. REST: `Session.run` of our Python client. The kernel by "
+            "itself and a call that runs nothing are what it cannot do without, told beside what "
+            "all of it takes. "
             "A ratio is of a round's medians; shown are the median of the ratios, and p10 to p90."
         ),
         goals=[
             Goal.of_median("MCP ÷ REST", "×", 2.0, ratios(taken[OURS], taken["REST"])),
-            Goal.of_median("MCP ÷ the faster of the others", "×", 0.1, to_best),
+            Goal.of_median("MCP ÷ the faster of the others", "×", 0.1, _to_best(taken, OURS)),
         ],
         measurements=[
+            Measurement.of("REST ÷ the faster of the others", "×", _to_best(taken, "REST")),
+            Measurement.of(
+                "the kernel by itself and a call that runs nothing ÷ the faster of the others",
+                "×",
+                [sum(both) for both in zip(*least, strict=True)],
+            ),
+            Measurement.of_times(
+                "raw ZMQ, in a kernel that this server started", flat(taken["kernel"])
+            ),
+            Measurement.of_times(
+                "this server, MCP, a call that runs nothing (`list_sessions`)", flat(taken["call"])
+            ),
             Measurement.of_times("this server, REST", flat(taken["REST"])),
             Measurement.of_times("this server, MCP", flat(taken[OURS])),
             *(Measurement.of_times(name, flat(taken[name])) for name in THEIRS.values()),
         ],
     )
+
+
+def _to_best(taken: dict[str, Rounds], name: str) -> list[float]:
+    """Return the ratios to the faster of the others, round by round."""
+    by_round = [ratios(taken[name], taken[other]) for other in THEIRS.values()]
+    return [max(of_each) for of_each in zip(*by_round, strict=True)]
 
 
 def _told(doors: dict[str, Door], name: str, case: str) -> str:
