@@ -64,8 +64,7 @@ class Opened:
         self._at_work: set[asyncio.Task[None]] = set()
         self._running: set[threading.Thread] = set()
         """What runs code, each in its thread."""
-        self._client: AsyncAgentExecClient | None = None
-        self._blocking: AgentExecClient | None = None
+        self._clients: tuple[AsyncAgentExecClient, AgentExecClient] | None = None
         self._session: InSession | None = None
         self._own_root = wishes.folder or Path.cwd()
         self._own_server: Server | None = None
@@ -190,12 +189,11 @@ class Opened:
                 raise SessionClosed(_CLOSED)
             # Nobody would end a server or a session that came to be after its opener was gone.
             with anyio.CancelScope(shield=True):
-                if self._client is None:
-                    self._client = await self._connected()
-                    self._blocking = await self._client.blocking()
+                if self._clients is None:
+                    client = await self._connected()
+                    self._clients = client, await client.blocking()
                 if self._session is None:
-                    assert self._blocking is not None
-                    self._session = await self._new_session(self._client, self._blocking)
+                    self._session = await self._new_session(*self._clients)
             assert self._session is not None
             return self._session
 
@@ -237,10 +235,10 @@ class Opened:
         await asyncio.gather(*self._at_work, return_exceptions=True)
 
     async def _disconnect(self) -> None:
-        if self._client is not None:
-            await self._client.close()
-        if self._blocking is not None:
-            self._blocking.close()
+        if self._clients is not None:
+            client, blocking = self._clients
+            await client.close()
+            blocking.close()
 
 
 async def _itself(place: InSession) -> InSession:

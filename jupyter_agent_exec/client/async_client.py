@@ -66,9 +66,7 @@ class AsyncAgentExecClient(AsyncTokenMethods):
         """
         if not self._driver.connected:
             await self._driver.connect()
-        client = AgentExecClient()
-        client._driver.join(self._driver)
-        return client
+        return AgentExecClient._by(self._driver.blocking()).connect()
 
     @property
     def address(self) -> str | None:

@@ -110,17 +110,21 @@ class SyncDriver:
         The steps that find the server; taken before the first call.
     transport
         What sends, closed with the driver; one for the server's address when None.
+    shared
+        Where another is connected, instead of `connect`; this one is the same user there.
     """
 
     def __init__(
-        self, connect: Callable[[], Call[None]], transport: httpx2.BaseTransport | None
+        self,
+        connect: Callable[[], Call[None]],
+        transport: httpx2.BaseTransport | None,
+        shared: Address | None = None,
     ) -> None:
         self._connect = connect
         self._given = transport
+        self._shared = shared
         self._transport: httpx2.BaseTransport | None = None
         self._address: Address | None = None
-        self._shared: Address | None = None
-        """That of another's server, to connect to instead of looking for one."""
         self.connected = False
 
     @property
@@ -133,11 +137,6 @@ class SyncDriver:
         if not self.connected:
             self.connect()
         return self._run(call)
-
-    def join(self, other: AsyncDriver) -> None:
-        """Connect to the server that another is connected to, and be the same user there."""
-        self._shared = other._address
-        self.connect()
 
     def connect(self) -> None:
         """Find the server."""
@@ -269,6 +268,10 @@ class AsyncDriver:
     def address(self) -> str | None:
         """The address of the server; None before there is one."""
         return self._address.server.address if self.connected and self._address else None
+
+    def blocking(self) -> SyncDriver:
+        """Return a driver for threads, to the same server and as the same user there."""
+        return SyncDriver(self._connect, None, self._address)
 
     async def run(self, call: Call[T]) -> T:
         """Carry out `call` and return what it comes to."""
