@@ -26,6 +26,13 @@ T = TypeVar("T")
 
 CONNECT_SECONDS: Final = 10.0
 
+LIMITS: Final = httpx2.Limits(
+    max_connections=100, max_keepalive_connections=20, keepalive_expiry=120.0
+)
+"""httpx2's own, but for how long a connection is kept that nobody uses: between two executions a
+model thinks for longer than five seconds. What stands between, such as a NAT, may forget one that
+is idle for some minutes without a word."""
+
 
 class Address:
     """A server's address, made ready for many requests."""
@@ -36,6 +43,7 @@ class Address:
             # Reading certificates takes 50 ms, for nothing when the address is not encrypted.
             "verify": server.url.startswith("https:"),
             "uds": server.socket_path,
+            "limits": LIMITS,
         }
         self._url = lru_cache(maxsize=256)(lambda path: httpx2.URL(server.url + path))
         self._headers = [

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,17 @@ def test_a_connection_cut_in_mid_wait_runs_nothing_twice(
         assert proxy.connections > 1
     assert results[0].text.strip() == "went on"
     assert [execution.id for execution in session.executions()] == [results[0].id]
+
+
+def test_a_connection_is_kept_while_a_model_thinks(
+    server: RealServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with CuttingProxy(server.url) as proxy, AgentExecClient(proxy.url, server.token) as client:
+        client.status()
+        clock = time.monotonic
+        monkeypatch.setattr(time, "monotonic", lambda: clock() + 100)
+        client.status()
+        assert proxy.connections == 1
 
 
 def test_a_stream_cut_in_the_middle_ends_with_the_whole_result(
