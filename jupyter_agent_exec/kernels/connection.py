@@ -11,8 +11,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
+
+import zmq
 
 from ..errors import AgentExecError
 from ..models import OutputChange
@@ -249,7 +252,8 @@ class KernelConnection:
 
     def _say_hello(self) -> None:
         self._greeting.asked()
-        self._drain.send("kernel_info_request", {}, msg_id=HELLO)
+        with suppress(zmq.Again):  # its port may be another's; then its end is told soon
+            self._drain.send("kernel_info_request", {}, msg_id=HELLO)
 
     def _take_iopub(self, message: Message) -> None:
         msg_type, parent = message.header.msg_type, message.parent

@@ -110,6 +110,8 @@ class Drain:
         socket: zmq.Socket[bytes] = self._context.socket(kind)
         socket.linger = 0
         socket.rcvhwm = 0
+        # ZMQ lets go of a port where something else than a kernel answers: a send would never end.
+        socket.sndtimeo = 0
         socket.reconnect_ivl = RECONNECT_MILLISECONDS
         if "curve_publickey" in connection:
             socket.curve_secretkey = connection["curve_secretkey"].encode()
@@ -161,6 +163,11 @@ class Drain:
         ----------
         subshell_id
             Of the subshell that is to answer; None for the kernel's main shell.
+
+        Raises
+        ------
+        zmq.Again
+            No kernel is there to take it.
         """
         frames = self._codec.request(msg_type, content, msg_id, subshell_id)
         self._shell.send_multipart(frames)
