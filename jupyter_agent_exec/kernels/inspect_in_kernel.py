@@ -167,18 +167,30 @@ def flush_what_is_there() -> None:
     """Have the kernel wait for its thread that sends only where there is text to send.
 
     It flushes six times in each execution, and waits for that thread each time, also if nothing was
-    printed: a quarter of the time of a short one. Whatever is sent goes through that thread in
-    order, so nothing overtakes text that it has.
+    printed: a quarter of the time of a short one. Text that the thread has taken, but not queued
+    for sending yet, has to be waited for too: else what the kernel tells next would overtake it.
     """
     known = sys.modules["ipykernel.iostream"].OutStream
     streams: Any = (sys.stdout, sys.stderr)
     for stream in streams:
         # Older ones have another buffer; one that echoes has more to flush.
         if type(stream) is known and stream.echo is None and hasattr(stream, "_buffers"):
-            vars(stream)["flush"] = partial(flush_if_there, stream, stream.flush)
+            taking: list[bool] = []
+            vars(stream)["_flush"] = partial(take_text, stream._flush, taking)
+            vars(stream)["flush"] = partial(flush_if_there, stream, stream.flush, taking)
 
 
-def flush_if_there(stream: Any, flush: Callable[[], None]) -> None:
-    """Flush a stream that holds text."""
-    if stream._buffers:
+def take_text(flush: Callable[[], None], taking: list[bool]) -> None:
+    """Take a stream's text and queue it; for as long as that takes, `taking` is not empty."""
+    taking.append(True)
+    try:
+        flush()
+    finally:
+        taking.pop()
+
+
+def flush_if_there(stream: Any, flush: Callable[[], None], taking: list[bool]) -> None:
+    """Flush a stream that holds text, or held some that is just being taken."""
+    # In this order: it is being taken before the stream is without it.
+    if stream._buffers or taking:
         flush()

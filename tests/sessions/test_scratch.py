@@ -67,6 +67,24 @@ len(asked)
     assert done["text"].strip() == "0"
 
 
+async def test_text_that_is_just_being_sent_is_waited_for(agent: Agent) -> None:
+    session = await agent.open()
+    source = """
+import sys, threading
+session, sending = sys.stdout.session, threading.Event()
+message = session.msg
+def slow_message(msg_type, *args, **more):
+    if msg_type == "stream":
+        sending.set()
+        threading.Event().wait(0.5)  # the cell would end meanwhile
+    return message(msg_type, *args, **more)
+session.msg = slow_message
+print("printed")
+sending.wait()
+"""
+    assert (await agent.run(session, source))["text"].split() == ["printed", "True"]
+
+
 async def test_what_is_printed_and_what_is_displayed_come_in_their_order(agent: Agent) -> None:
     session = await agent.open()
     source = """
