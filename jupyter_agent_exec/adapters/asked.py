@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
-from typing import NamedTuple
 from uuid import uuid4
 
 from ..client import (
@@ -14,23 +12,14 @@ from ..client import (
     Event,
     Finished,
     Result,
-    Session,
     StatusChanged,
     Step,
 )
 from ..errors import AgentExecError, AlreadyFinished, SessionClosed
 
 
-class InSession(NamedTuple):
-    """A session that is open, as a loop uses it and as any thread may."""
-
-    client: AsyncAgentExecClient
-    session: AsyncSession
-    blocking: Session
-
-
 class Asked:
-    """Sources that are asked for once; any thread may use it.
+    """Sources that are asked for once.
 
     Parameters
     ----------
@@ -55,42 +44,47 @@ class Asked:
         self._timeout = timeout
         self._stop_on_error = stop_on_error
         self._key = key or uuid4().hex
-        self._lock = threading.Lock()
-        self._sent: InSession | None = None
+        self._sent: tuple[AsyncAgentExecClient, AsyncSession] | None = None
         self._wanted = True
 
     def give_up(self) -> None:
         """Note that nobody wants it any more: what was not sent never is."""
-        with self._lock:
-            self._wanted = False
+        self._wanted = False
+
+    def is_wanted(self) -> bool:
+        """Whether somebody still wants it."""
+        return self._wanted
 
     @property
     def was_sent(self) -> bool:
         """Whether the server may have got it."""
         return self._sent is not None
 
-    def run(self, place: InSession) -> list[Result]:
-        """Wait in this thread for the end of all of them."""
-        if not self._is_to_go(place):
+    async def run(self, client: AsyncAgentExecClient, session: AsyncSession) -> list[Result]:
+        """Wait for the end of all of them."""
+        if not self.is_wanted():
             return []
+        self._sent = client, session
         try:
-            return place.blocking.run_steps(
+            results = await session.run_steps(
                 self._sources,
                 stop_on_error=self._stop_on_error,
                 timeout=self._timeout,
                 idempotency_key=self._key,
             )
         except SessionClosed:
-            if self._wanted:
+            if self.is_wanted():
                 raise
             return []
+        return [
+            await client.execution(each.id) if each.execution.left_out else each for each in results
+        ]
 
-    async def decided(self, place: InSession) -> Result | None:
+    async def decided(self, client: AsyncAgentExecClient, session: AsyncSession) -> Result | None:
         """Wait until it is decided whether the first may run; None if people need not decide."""
-        client, session = place.client, place.session
-        must_ask = (await client.session(session.id)).info.approval != "none"
-        if not must_ask or not self._is_to_go(place):
+        if (await client.session(session.id)).info.approval == "none" or not self._wanted:
             return None
+        self._sent = client, session
         first = (await self._accepted(session))[0]
         if first.status == "awaiting_approval":
             async for event in client.follow(first.id):
@@ -102,20 +96,14 @@ class Asked:
         """Cancel what was sent and has not finished, as far as the server can be reached."""
         if self._sent is None:
             return
+        client, session = self._sent
         with suppress(ClientError, AgentExecError):
             # The same key: it tells what was accepted, and runs nothing again.
-            accepted = await self._accepted(self._sent.session)
+            accepted = await self._accepted(session)
             # The last one first, so that none of them begins because of this.
             for each in reversed(accepted):
                 with suppress(AlreadyFinished):
-                    await self._sent.client.cancel(each.id)
-
-    def _is_to_go(self, place: InSession) -> bool:
-        """Note that it goes to the server now, unless nobody wants it any more."""
-        with self._lock:
-            if self._wanted:
-                self._sent = place
-            return self._wanted
+                    await client.cancel(each.id)
 
     async def _accepted(self, session: AsyncSession) -> list[Result]:
         return await session.submit_steps(

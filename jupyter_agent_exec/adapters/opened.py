@@ -1,10 +1,4 @@
-"""An open session of an adapter.
-
-It is opened, and all but running code is done, on an event loop in a thread. What runs code has a
-thread of its own and a client that blocks: `1+1` takes an eighth longer by one that awaits.
-Whoever waits for either does so elsewhere, so that whatever ends the waiting, such as a signal,
-comes between nothing.
-"""
+"""An open session of an adapter, on an event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -21,17 +15,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from ..client import AgentExecClient, AsyncAgentExecClient, ClientError, Result
+from ..client import AsyncAgentExecClient, AsyncSession, ClientError
 from ..client.servers import Server, named
 from ..errors import AgentExecError, SessionClosed
-from .asked import Asked, InSession
+from .asked import Asked
 from .own_servers import OWN_SERVERS
 
 if TYPE_CHECKING:
     from .workplace import Where, Wishes
 
 T = TypeVar("T")
-Deed: TypeAlias = Callable[[InSession], Awaitable[T]]
+Deed: TypeAlias = Callable[[AsyncAgentExecClient, AsyncSession], Awaitable[T]]
 
 _CLOSED: Final = "The session was closed by this program while something waited for it."
 
@@ -62,10 +56,8 @@ class Opened:
         self._beginning = threading.Lock()
         self._closing = False
         self._at_work: set[asyncio.Task[None]] = set()
-        self._running: set[threading.Thread] = set()
-        """What runs code, each in its thread."""
-        self._clients: tuple[AsyncAgentExecClient, AgentExecClient] | None = None
-        self._session: InSession | None = None
+        self._client: AsyncAgentExecClient | None = None
+        self._session: AsyncSession | None = None
         self._own_root = wishes.folder or Path.cwd()
         self._own_server: Server | None = None
         self._process = os.getpid()
@@ -91,34 +83,6 @@ class Opened:
                 raise SessionClosed(_CLOSED)
             return self._portal.start_task_soon(self._do, deed)
 
-    def run(self, asked: Asked) -> Future[list[Result]]:
-        """Have something run in the session, which is opened before if need be.
-
-        Raises
-        ------
-        SessionClosed
-            `close` was called.
-        """
-        future: Future[list[Result]] = Future()
-
-        def run() -> None:
-            try:
-                if future.set_running_or_notify_cancel():
-                    future.set_result(self._run(asked))
-            except BaseException as error:
-                future.set_exception(error)
-            finally:
-                self._running.discard(thread)
-
-        # Not a pool's: the interpreter would wait for what runs there before it has us close.
-        thread = threading.Thread(target=run, name="agent-exec-run", daemon=True)
-        with self._beginning:
-            if self._closing:
-                raise SessionClosed(_CLOSED)
-            self._running.add(thread)
-            thread.start()
-        return future
-
     def give_up(self, asked: Asked) -> Future[None]:
         """Stop what was asked for; for this nothing is opened, and nothing is raised."""
         asked.give_up()
@@ -137,11 +101,8 @@ class Opened:
         with self._beginning:
             self._closing = True
         try:
-            self._portal.call(self._end)
-            for thread in list(self._running):
-                thread.join()
+            self._portal.call(self._leave)
         finally:
-            self._portal.call(self._disconnect)
             self._portal.call(self._portal.stop)
             self._thread.join()
             if self._own_server is not None:
@@ -149,25 +110,14 @@ class Opened:
 
     async def _do(self, deed: Deed[T]) -> T:
         with self._working():
-            place = await self._in_session()
+            client, session = await self._in_session()
             try:
-                return await deed(place)
+                return await deed(client, session)
             except SessionClosed:
-                self._forget(place)
-                return await deed(await self._in_session())
-
-    def _run(self, asked: Asked) -> list[Result]:
-        place = self._session or self.begin(_itself).result()
-        try:
-            return asked.run(place)
-        except SessionClosed:
-            self._forget(place)
-            return asked.run(self.begin(_itself).result())
-
-    def _forget(self, place: InSession) -> None:
-        """Do without a session that somebody closed: it took nothing, so another may."""
-        if self._session is place:
-            self._session = None
+                # Somebody closed it. It took nothing of this, so another may.
+                if self._session is session:
+                    self._session = None
+                return await deed(*await self._in_session())
 
     async def _stop(self, asked: Asked) -> None:
         with self._working():
@@ -183,19 +133,19 @@ class Opened:
         finally:
             self._at_work.discard(task)
 
-    async def _in_session(self) -> InSession:
+    async def _in_session(self) -> tuple[AsyncAgentExecClient, AsyncSession]:
         async with self._opening:
             if self._closing:
                 raise SessionClosed(_CLOSED)
             # Nobody would end a server or a session that came to be after its opener was gone.
             with anyio.CancelScope(shield=True):
-                if self._clients is None:
-                    client = await self._connected()
-                    self._clients = client, await client.blocking()
+                if self._client is None:
+                    self._client = await self._connected()
                 if self._session is None:
-                    self._session = await self._new_session(*self._clients)
+                    self._session = await self._new_session(self._client)
+            assert self._client is not None
             assert self._session is not None
-            return self._session
+            return self._client, self._session
 
     async def _connected(self) -> AsyncAgentExecClient:
         where = self._where
@@ -207,11 +157,9 @@ class Opened:
             self._own_server = await asyncio.to_thread(OWN_SERVERS.acquire, self._own_root)
         return await AsyncAgentExecClient(self._own_server.url, self._own_server.token).connect()
 
-    async def _new_session(
-        self, client: AsyncAgentExecClient, blocking: AgentExecClient
-    ) -> InSession:
+    async def _new_session(self, client: AsyncAgentExecClient) -> AsyncSession:
         wishes = self._wishes
-        session = await client.open_session(
+        return await client.open_session(
             wishes.agent,
             notebook=self._where.notebook,
             kernel_id=self._where.kernel_id,
@@ -224,25 +172,16 @@ class Opened:
             init_source=wishes.init_source,
             preload=wishes.preload,
         )
-        return InSession(client, session, session.blocking(blocking))
 
-    async def _end(self) -> None:
-        """Close the session, and wait for what ends with it."""
+    async def _leave(self) -> None:
         async with self._opening:
             if self._session is not None:
                 with suppress(ClientError, AgentExecError):
-                    await self._session.session.close()
+                    await self._session.close()
+        # They end because the session has; until then they need the connection.
         await asyncio.gather(*self._at_work, return_exceptions=True)
-
-    async def _disconnect(self) -> None:
-        if self._clients is not None:
-            client, blocking = self._clients
-            await client.close()
-            blocking.close()
-
-
-async def _itself(place: InSession) -> InSession:
-    return place
+        if self._client is not None:
+            await self._client.close()
 
 
 def _serve(serving: Future[BlockingPortal]) -> None:

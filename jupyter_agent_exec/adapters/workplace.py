@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from ..client import Agent, AsyncSession, Preloadable, Result, Step
+from ..client import Agent, AsyncAgentExecClient, AsyncSession, Preloadable, Result, Step
 from ..types import FINAL_STATUSES
-from .asked import Asked, InSession
-from .opened import Opened
+from .asked import Asked
+from .opened import Deed, Opened
 from .reading import InNewSession
 
 T = TypeVar("T")
@@ -119,11 +118,11 @@ class Workplace:
         """
         asked = Asked(list(sources), timeout, stop_on_error)
         place = self._opened()
-        running = place.run(asked)
+        future = place.begin(asked.run)
         try:
-            results = running.result()
+            results = future.result()
         except BaseException:
-            if not running.done():
+            if not future.done():
                 place.give_up(asked).result()
             raise
         return self._with_losses_told(results)
@@ -146,9 +145,7 @@ class Workplace:
         asked = None if key is None else self._asked.pop(key, None)
         if asked is None:
             asked = Asked(list(sources), timeout, stop_on_error, key)
-        place = self._opened()
-        results = await self._awaited(place, asked, place.run(asked))
-        return self._with_losses_told(results)
+        return self._with_losses_told(await self._awaited(asked, asked.run))
 
     async def ask_async(
         self,
@@ -169,8 +166,7 @@ class Workplace:
         then nothing was asked for.
         """
         asked = Asked(list(sources), timeout, stop_on_error, key)
-        place = self._opened()
-        first = await self._awaited(place, asked, place.begin(asked.decided))
+        first = await self._awaited(asked, asked.decided)
         if first is not None and (first.ok or first.status not in FINAL_STATUSES):
             self._asked[key] = asked
         return first
@@ -181,8 +177,9 @@ class Workplace:
         if asked is not None:
             await asyncio.shield(asyncio.wrap_future(self._opened().give_up(asked)))
 
-    async def _awaited(self, place: Opened, asked: Asked, begun: Future[T]) -> T:
-        running = asyncio.wrap_future(begun)
+    async def _awaited(self, asked: Asked, deed: Deed[T]) -> T:
+        place = self._opened()
+        running = asyncio.wrap_future(place.begin(deed))
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -211,11 +208,11 @@ class Workplace:
         deed
             A function of the session, which runs on this object's own loop.
         """
-        return self._opened().begin(lambda place: deed(place.session)).result()
+        return self._opened().begin(lambda _, session: deed(session)).result()
 
     async def do_async(self, deed: Callable[[AsyncSession], Awaitable[T]]) -> T:
         """Do something else with the session, as `do` does."""
-        return await asyncio.wrap_future(self._opened().begin(lambda place: deed(place.session)))
+        return await asyncio.wrap_future(self._opened().begin(lambda _, session: deed(session)))
 
     def life(self) -> Life | None:
         """Return in which life of its kernel the session is; None if code will find a fresh one."""
@@ -271,7 +268,7 @@ async def _nothing(_: AsyncSession) -> None:
     """Do nothing; for this the session is opened."""
 
 
-async def _life(place: InSession) -> Life | None:
-    info = (await place.client.session(place.session.id)).info
+async def _life(client: AsyncAgentExecClient, session: AsyncSession) -> Life | None:
+    info = (await client.session(session.id)).info
     is_over = info.status == "closed" or info.kernel is None
     return None if is_over or info.kernel is None else (info.id, info.kernel.incarnation)

@@ -17,7 +17,6 @@ from .preload import Preloadable
 from .requests import session_request, session_target
 from .result import Result
 from .servers import named, running
-from .sync_client import AgentExecClient
 from .token_methods import AsyncTokenMethods
 
 
@@ -58,15 +57,6 @@ class AsyncAgentExecClient(AsyncTokenMethods):
     async def close(self) -> None:
         """Close the connections. Sessions stay open."""
         await self._driver.close()
-
-    async def blocking(self) -> AgentExecClient:
-        """Return a client for threads that wait, of the same server and as the same user there.
-
-        It is to be closed by itself. Whoever may wait in a thread has an answer sooner by it.
-        """
-        if not self._driver.connected:
-            await self._driver.connect()
-        return AgentExecClient._by(self._driver.blocking()).connect()
 
     @property
     def address(self) -> str | None:

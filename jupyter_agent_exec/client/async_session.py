@@ -7,7 +7,7 @@ from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import anyio
 
@@ -21,10 +21,6 @@ from .errors import ClientError, ServerUnreachable
 from .events import Event
 from .requests import Place, cell_of, execute_request, steps_request
 from .result import Result
-from .sync_session import Session
-
-if TYPE_CHECKING:
-    from .sync_client import AgentExecClient
 
 
 class AsyncSession(AsyncFiles):
@@ -47,10 +43,6 @@ class AsyncSession(AsyncFiles):
     def id(self) -> str:
         """The session's id."""
         return self.info.id
-
-    def blocking(self, client: AgentExecClient) -> Session:
-        """Return the same session for threads that wait, of a client of the same server."""
-        return Session(client._driver, self.info)
 
     async def __aenter__(self) -> AsyncSession:
         return self

@@ -118,19 +118,13 @@ class SyncDriver:
         The steps that find the server; taken before the first call.
     transport
         What sends, closed with the driver; one for the server's address when None.
-    shared
-        Where another is connected, instead of `connect`; this one is the same user there.
     """
 
     def __init__(
-        self,
-        connect: Callable[[], Call[None]],
-        transport: httpx2.BaseTransport | None,
-        shared: Address | None = None,
+        self, connect: Callable[[], Call[None]], transport: httpx2.BaseTransport | None
     ) -> None:
         self._connect = connect
         self._given = transport
-        self._shared = shared
         self._transport: httpx2.BaseTransport | None = None
         self._address: Address | None = None
         self.connected = False
@@ -149,10 +143,7 @@ class SyncDriver:
     def connect(self) -> None:
         """Find the server."""
         try:
-            if self._shared is None:
-                self._run(self._connect())
-            else:
-                self._go_to(self._shared)
+            self._run(self._connect())
         except BaseException:
             self.close()
             raise
@@ -219,13 +210,10 @@ class SyncDriver:
         if isinstance(step, Pause):
             time.sleep(step.seconds)
         elif isinstance(step, Connect):
-            self._go_to(Address(step.server))
+            self.close()
+            self._address = Address(step.server)
+            self._transport = self._given or httpx2.HTTPTransport(**self._address.transport_options)
         return None
-
-    def _go_to(self, address: Address) -> None:
-        self.close()
-        self._address = address
-        self._transport = self._given or httpx2.HTTPTransport(**address.transport_options)
 
     def _open(self, step: Send) -> tuple[httpx2.Response, Reply]:
         assert self._transport is not None
@@ -276,10 +264,6 @@ class AsyncDriver:
     def address(self) -> str | None:
         """The address of the server; None before there is one."""
         return self._address.server.address if self.connected and self._address else None
-
-    def blocking(self) -> SyncDriver:
-        """Return a driver for threads, to the same server and as the same user there."""
-        return SyncDriver(self._connect, None, self._address)
 
     async def run(self, call: Call[T]) -> T:
         """Carry out `call` and return what it comes to."""

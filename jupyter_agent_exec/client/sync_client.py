@@ -62,12 +62,6 @@ class AgentExecClient(TokenMethods):
             lambda: calls.connect(given, [] if given else running()), transport
         )
 
-    @classmethod
-    def _by(cls, driver: SyncDriver) -> AgentExecClient:
-        client = cls.__new__(cls)
-        client._driver = driver
-        return client
-
     def __enter__(self) -> AgentExecClient:
         return self.connect()
 

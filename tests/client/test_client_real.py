@@ -371,34 +371,3 @@ def test_a_client_is_the_same_person_from_call_to_call(client: AgentExecClient) 
         names = [known.info.username for known in client.sessions() if known.id in ids]
     assert len(names) == 2
     assert len(set(names)) == 1
-
-
-def test_what_awaits_and_what_blocks_can_be_one_person_in_one_session(server: RealServer) -> None:
-    async def both() -> None:
-        async with AsyncAgentExecClient(server.url, server.token) as client:
-            session = await client.open_session(agent="both")
-            await session.run("x = 41")
-            with await client.blocking() as blocking:
-                here = session.blocking(blocking)
-                assert (await asyncio.to_thread(here.run, "x + 1")).text.strip() == "42"
-                with await asyncio.to_thread(blocking.open_session, "other") as other:
-                    assert other.info.username == session.info.username
-            await session.close()
-
-    asyncio.run(both())
-
-
-def test_a_blocking_client_that_was_closed_finds_its_server_again(
-    server: RealServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def made() -> AgentExecClient:
-        async with AsyncAgentExecClient(server.url, server.token) as client:
-            return await client.blocking()
-
-    client = asyncio.run(made())
-    client.close()
-    monkeypatch.setenv("JUPYTER_AGENT_EXEC_URL", "http://127.0.0.1:9")
-    client.status()
-    assert client.address is not None
-    assert server.url.startswith(client.address)
-    client.close()
