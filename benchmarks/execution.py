@@ -47,7 +47,7 @@ def run(folder: Path, *, quick: bool) -> Result:
             "in memory": lambda: [timed(lambda: in_memory.run(SOURCE)) for _ in range(BLOCK)],
             "nbclient": lambda: notebook.times(SOURCE, BLOCK),
             "rest": lambda: [timed(lambda: session.run(SOURCE)) for _ in range(BLOCK)],
-            "scratch": lambda: [timed(lambda: in_scratch(SOURCE)) for _ in range(BLOCK)],
+            "scratch": lambda: [timed(lambda: in_scratch.run(SOURCE)) for _ in range(BLOCK)],
             "get": lambda: [timed(client.status) for _ in range(BLOCK)],
             "sync": lambda: [timed(sync) for _ in range(BLOCK)],
         }

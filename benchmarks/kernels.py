@@ -7,9 +7,8 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,40 +28,37 @@ HISTORY_IN_MEMORY = "--HistoryManager.hist_file=:memory:"
 IDLE = b'{"execution_state": "idle"}'
 
 
-class RawKernel:
-    """A kernel and a blocking client of it, both by jupyter_client."""
+class RawClient:
+    """A kernel by jupyter_client's blocking client alone."""
 
-    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
-        self.manager = manager
+    def __init__(self, client: BlockingKernelClient) -> None:
         self.client = client
 
     def run(self, source: str) -> None:
         """Run `source`, until its reply and its idle have come."""
-        run_raw(self.client, source)
+        msg_id = self.client.execute(source)
+        self.wait_for_reply(msg_id)
+        while True:
+            message = self.client.get_iopub_msg(timeout=TIMEOUT)
+            if (
+                message["parent_header"].get("msg_id") == msg_id
+                and message["msg_type"] == "status"
+                and message["content"]["execution_state"] == "idle"
+            ):
+                return
 
     def wait_for_reply(self, msg_id: str) -> None:
         """Wait for the reply to a request."""
-        wait_for_reply(self.client, msg_id)
+        while self.client.get_shell_msg(timeout=TIMEOUT)["parent_header"].get("msg_id") != msg_id:
+            continue
 
 
-def run_raw(client: BlockingKernelClient, source: str) -> None:
-    """Run `source` in a kernel, until its reply and its idle have come."""
-    msg_id = client.execute(source)
-    wait_for_reply(client, msg_id)
-    while True:
-        message = client.get_iopub_msg(timeout=TIMEOUT)
-        if (
-            message["parent_header"].get("msg_id") == msg_id
-            and message["msg_type"] == "status"
-            and message["content"]["execution_state"] == "idle"
-        ):
-            return
+class RawKernel(RawClient):
+    """A kernel and a blocking client of it, both by jupyter_client."""
 
-
-def wait_for_reply(client: BlockingKernelClient, msg_id: str) -> None:
-    """Wait for the reply to a request."""
-    while client.get_shell_msg(timeout=TIMEOUT)["parent_header"].get("msg_id") != msg_id:
-        continue
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+        super().__init__(client)
+        self.manager = manager
 
 
 @contextmanager
@@ -81,8 +77,8 @@ def raw_kernel(*arguments: str) -> Iterator[RawKernel]:
 
 
 @contextmanager
-def scratch_kernel(client: AgentExecClient) -> Iterator[Callable[[str], None]]:
-    """Have a server of this machine start a scratch kernel, and run sources in it past the server.
+def scratch_kernel(client: AgentExecClient) -> Iterator[RawClient]:
+    """Have a server of this machine start a scratch kernel, and reach it past the server.
 
     Found by the connection file that the server leaves in Jupyter's runtime folder.
     """
@@ -94,7 +90,7 @@ def scratch_kernel(client: AgentExecClient) -> Iterator[Callable[[str], None]]:
         direct.start_channels()
         try:
             direct.wait_for_ready(timeout=60)
-            yield partial(run_raw, direct)
+            yield RawClient(direct)
         finally:
             direct.stop_channels()
 

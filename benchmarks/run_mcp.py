@@ -155,7 +155,7 @@ def _measured(folder: Path, *, rounds: int) -> tuple[Result, dict[str, dict[str,
         nothing = stack.enter_context(
             portal.wrap_async_context_manager(running_nothing(endpoint, running.token))
         )
-        contenders["kernel"] = lambda: [timed(lambda: in_scratch("1+1")) for _ in range(BLOCK)]
+        contenders["kernel"] = lambda: [timed(lambda: in_scratch.run("1+1")) for _ in range(BLOCK)]
         contenders["call"] = lambda: [timed(lambda: portal.call(nothing)) for _ in range(BLOCK)]
         interleaved(2, contenders)  # to warm up
         result = _result(interleaved(rounds, contenders))
