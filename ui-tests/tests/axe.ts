@@ -24,9 +24,27 @@ export async function expectAccessible(
   themes = THEMES
 ): Promise<void> {
   for (const theme of themes) {
-    await page.theme.setTheme(theme);
+    await setTheme(page, theme);
     expect.soft(await violations(page), theme).toEqual([]);
   }
+}
+
+/**
+ * Show a theme, with the focus where it was.
+ *
+ * JupyterLab hides itself for a frame then, in which the focus may be lost.
+ */
+async function setTheme(
+  page: IJupyterLabPageFixture,
+  theme: string
+): Promise<void> {
+  const focused = await page.evaluateHandle(() => document.activeElement);
+  await page.theme.setTheme(theme);
+  await focused.evaluate(node => {
+    if (node instanceof HTMLElement) {
+      node.focus({ preventScroll: true });
+    }
+  });
 }
 
 /** What axe finds, with a text for each element. */
