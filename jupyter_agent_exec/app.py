@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -326,6 +327,8 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.handlers.append((_pattern(path), handler, common | given))
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
+        # What is loaded by now stays: to look through it for garbage keeps the loop for 100 ms.
+        gc.freeze()
         self.manager.start()
 
     async def stop_extension(self) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,3 +38,20 @@ def test_a_bad_value_stops_the_start_with_a_sentence(value: str, tmp_path: Path)
     (sentence,) = [line for line in started.stderr.splitlines() if "max_queued" in line]
     assert "The configuration of jupyter_agent_exec is wrong" in sentence
     assert "Traceback" not in started.stderr
+
+
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("thawed")
+async def test_garbage_is_not_looked_for_in_what_was_loaded_at_the_start(jp_serverapp: Any) -> None:
+    (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
+    loaded = len(gc.get_objects())
+    assert gc.get_freeze_count() == 0
+    await jp_serverapp.extension_manager.start_extension("jupyter_agent_exec")
+    assert gc.get_freeze_count() > loaded / 2
+    assert len(gc.get_objects()) < loaded / 2
+    await app.stop_extension()
