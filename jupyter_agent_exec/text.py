@@ -50,7 +50,10 @@ class TextSink(Protocol):
     """Takes a text piece by piece."""
 
     def write(self, text: str) -> object:
-        """Take the next piece."""
+        """Take the next piece, without waiting for anything."""
+
+    def flush(self) -> object:
+        """Put away what was taken, which may take time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ class SpilledText(NamedTuple):
 
 
 class TextSpill:
-    """A growing file for an execution's text. Thread-safe; `write` never raises.
+    """A growing file for an execution's text. Thread-safe; a failing disk is never raised.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class TextSpill:
         self._full = False
 
     def write(self, text: str) -> None:
-        """Add to the text; what is over the cap, or meets a failing disk, is only counted."""
+        """Add to the text, without waiting for the disk; what is over the cap is only counted."""
         data = text.encode("utf-8", "replace")
         with self._lock:
             room = 0 if self._full else self._max_bytes - self._written - len(self._buffer)
@@ -59,6 +59,10 @@ class TextSpill:
                 self._full = True
                 data = kept
             self._buffer += data
+
+    def flush(self) -> None:
+        """Put what was added into the file if it is much; what the disk refuses is counted."""
+        with self._lock:
             if len(self._buffer) >= _BUFFER_BYTES:
                 self._flush()
 

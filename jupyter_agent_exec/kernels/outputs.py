@@ -171,6 +171,11 @@ class Outputs:
             if not self._clear_before_next:
                 self._clear()
 
+    def flush(self) -> None:
+        """Have the sink put away what it was given; the outputs may be read meanwhile."""
+        if self._transcript is not None and self._sink is not None:
+            self._sink.flush()
+
     def finish(self) -> None:
         """Write to the sink what is still held back: an unfinished line."""
         if self._transcript is not None:

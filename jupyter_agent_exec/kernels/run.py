@@ -51,7 +51,7 @@ class Run:
     source: str
     store_history: bool
     max_output_bytes: int
-    sink: TextSink
+    sink: TextSink | None
     before: Callable[[], bool]
     """Done in the drain's thread before sending; nothing is sent if it returns False."""
     sent: Callable[[], None]

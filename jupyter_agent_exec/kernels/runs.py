@@ -145,6 +145,7 @@ class Runs:
         for content in message.contents():
             with self._lock:
                 outputs.feed(message.header.msg_type, content)
+            outputs.flush()  # the loop must not wait for the lock while this waits for the disk
 
     def overhear(self, parent: Header) -> None:
         """Take note of somebody else's request."""

@@ -17,6 +17,7 @@ from jupyter_agent_exec.kernels.live import LiveKernel, LiveKernels
 from jupyter_agent_exec.kernels.people import NOTHING, KeptOfPeople
 from jupyter_agent_exec.kernels.run import Ended, Run
 from jupyter_agent_exec.kernels.turns import Turn, Turns
+from jupyter_agent_exec.text import TextSink
 from jupyter_agent_exec.types import ExecutionId
 
 LOG = logging.getLogger("tests")
@@ -116,7 +117,14 @@ async def house(**config: Any) -> AsyncIterator[House]:
 class AgentRun:
     """An agent's code on its way through a kernel."""
 
-    def __init__(self, number: int, source: str, *, store_history: bool = True) -> None:
+    def __init__(
+        self,
+        number: int,
+        source: str,
+        *,
+        store_history: bool = True,
+        sink: TextSink | None = None,
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[Ended] = loop.create_future()
         self.begun: asyncio.Future[None] = loop.create_future()
@@ -126,7 +134,7 @@ class AgentRun:
             source=source,
             store_history=store_history,
             max_output_bytes=1_000_000,
-            sink=None,
+            sink=sink,
             before=lambda: True,
             sent=lambda: _from_thread(self.sent, None),
             after=lambda ended: _from_thread(self.ended, ended),

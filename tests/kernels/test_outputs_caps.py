@@ -24,6 +24,9 @@ class Sink:
     def write(self, text: str) -> None:
         self.pieces.append(text)
 
+    def flush(self) -> None:
+        """Has nothing to put anywhere."""
+
     @property
     def text(self) -> str:
         return "".join(self.pieces)
