@@ -60,6 +60,9 @@ class LiveKernels:
     async def adopt(self, kernel_id: str) -> LiveKernel:
         """Hold a kernel, which may be busy for long still; the caller has to let it go.
 
+        One that ends as it starts, such as when another process took its ports, is waited for until
+        the server has started it once more.
+
         Raises
         ------
         KernelNotFound
@@ -67,6 +70,13 @@ class LiveKernels:
         KernelUnavailable
             It is dead, does not come to life in time, or cannot be reached from here.
         """
+        kernel = await self._started(kernel_id) or await self._started(kernel_id)
+        if kernel is None:
+            raise KernelUnavailable("The kernel ended as it started, twice.", kernel_id=kernel_id)
+        return kernel
+
+    async def _started(self, kernel_id: str) -> LiveKernel | None:
+        """Hold a kernel; None if it ended as it started."""
         manager, was_restarted = await self._come_to_life(kernel_id)
         found = "starting" if was_restarted else _state_of(manager)
         life = self._lives.get(kernel_id)
@@ -76,11 +86,14 @@ class LiveKernels:
             )
         kernel = LiveKernel(self, life)
         try:
-            await self._wait_for_answer(kernel, found)
+            if await self._answers(kernel, found):
+                return kernel
+            await kernel.death()
         except BaseException:
             await kernel.let_go()
             raise
-        return kernel
+        await kernel.let_go()
+        return None
 
     async def interrupt(self, kernel_id: str) -> None:
         """Interrupt a kernel."""
@@ -123,8 +136,13 @@ class LiveKernels:
             kernel_id=kernel_id,
         )
 
-    async def _wait_for_answer(self, kernel: LiveKernel, found: ExecutionState) -> None:
-        """Wait until it is known what a kernel does that should be able to tell at once."""
+    async def _answers(self, kernel: LiveKernel, found: ExecutionState) -> bool:
+        """Wait until it is known what a kernel does that should be able to tell at once.
+
+        Returns
+        -------
+        False if it ended as it started.
+        """
         connection = kernel.connection
         starts = found == "starting"
         if found != "busy":
@@ -133,11 +151,15 @@ class LiveKernels:
                 timeout=self._start_timeout if starts else ANSWER_TIMEOUT,
                 return_when=asyncio.FIRST_COMPLETED,
             )
-        if connection.disconnected.done() or (starts and not connection.greeted.done()):
+        is_gone = connection.disconnected.done()
+        if starts and is_gone:
+            return False
+        if is_gone or (starts and not connection.greeted.done()):
             raise KernelUnavailable(
                 "The kernel ended, or did not answer, when it was about to be used.",
                 kernel_id=kernel.id,
             )
+        return True
 
 
 class LiveKernel:

@@ -81,8 +81,8 @@ class House:
         self.live = LiveKernels(self.kernels, log=LOG, start_timeout=SOON, people=people)
         self._people: list[Person] = []
 
-    async def start_kernel(self) -> str:
-        kernel_id: str = await self.kernels.start_kernel(kernel_name="python3")
+    async def start_kernel(self, name: str = "python3") -> str:
+        kernel_id: str = await self.kernels.start_kernel(kernel_name=name)
         return kernel_id
 
     async def person(self, kernel_id: str) -> Person:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pytest
 from jupyter_server.gateway.managers import GatewayKernelManager
+from kernelspecs import install_ending_kernel
 from living import LOG, SOON, AgentRun, House, Person, at_foreign_work, granted, house, text
 from real_server import Gate
 
@@ -56,6 +57,25 @@ async def test_an_idle_kernel_is_adopted_and_known() -> None:
         assert kernel.language_info["name"] == "python"
         assert (kernel.owned, kernel.name) == (False, "python3")
         assert text(await AgentRun(1, "print(1 + 1)").in_turn(kernel)) == "2\n"
+
+
+async def test_a_kernel_that_ends_as_it_starts_is_waited_for_once_more(jp_data_dir: Path) -> None:
+    starts = install_ending_kernel(jp_data_dir, fails=1)
+    async with house(**RESTARTS_SOON) as h:
+        kernel = await h.live.adopt(await h.start_kernel("ends"))
+        assert text(await AgentRun(1, "print(1 + 1)").in_turn(kernel)) == "2\n"
+        assert starts.read_text() == "xx"
+
+
+async def test_a_kernel_that_ends_twice_as_it_starts_is_refused_until_it_lives(
+    jp_data_dir: Path,
+) -> None:
+    install_ending_kernel(jp_data_dir, fails=2)
+    async with house(**RESTARTS_SOON) as h:
+        kernel_id = await h.start_kernel("ends")
+        with pytest.raises(KernelUnavailable, match="twice"):
+            await h.live.adopt(kernel_id)
+        assert (await AgentRun(1, "1").in_turn(await h.live.adopt(kernel_id))).status == "ok"
 
 
 async def test_a_busy_kernel_is_adopted_at_once_and_asked_only_one_thing(gate: Gate) -> None:

@@ -6,6 +6,17 @@ import json
 import sys
 from pathlib import Path
 
+COUNTS = """
+import pathlib, sys
+starts = pathlib.Path(sys.argv[1])
+starts.write_text(starts.read_text() + "x" if starts.exists() else "x")
+if len(starts.read_text()) <= int(sys.argv[2]):
+    sys.exit("Address already in use")
+sys.argv[1:] = sys.argv[3:]
+from ipykernel.kernelapp import launch_new_instance
+launch_new_instance()
+"""
+
 
 def install_kernel(data_dir: Path, name: str, *arguments: str, language: str = "python") -> Path:
     """Install a kernel that Python starts with these arguments; return its folder."""
@@ -15,3 +26,10 @@ def install_kernel(data_dir: Path, name: str, *arguments: str, language: str = "
     spec = {"argv": argv, "display_name": name.title(), "language": language}
     (folder / "kernel.json").write_text(json.dumps(spec))
     return folder
+
+
+def install_ending_kernel(data_dir: Path, fails: int) -> Path:
+    """Install a kernel, `ends`, that ends so many times as it starts; return where it counts."""
+    starts = data_dir / "starts"
+    install_kernel(data_dir, "ends", "-c", COUNTS, str(starts), str(fails))
+    return starts

@@ -5,18 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from asking import Agent
-from kernelspecs import install_kernel
-
-COUNTS = """
-import pathlib, sys
-starts = pathlib.Path(sys.argv[1])
-starts.write_text(starts.read_text() + "x" if starts.exists() else "x")
-if len(starts.read_text()) <= int(sys.argv[2]):
-    sys.exit("Address already in use")
-sys.argv[1:] = sys.argv[3:]
-from ipykernel.kernelapp import launch_new_instance
-launch_new_instance()
-"""
+from kernelspecs import install_ending_kernel, install_kernel
 
 COLLIDES = """
 import json, pathlib, sys, time
@@ -39,17 +28,10 @@ launch_new_instance()
 asked again whether it is there."""
 
 
-def kernelspec(data_dir: Path, fails: int) -> Path:
-    """Install a kernel that ends that many times as it starts; return where it counts."""
-    starts = data_dir / "starts"
-    install_kernel(data_dir, "ends", "-c", COUNTS, str(starts), str(fails))
-    return starts
-
-
 async def test_a_kernel_that_ends_as_it_starts_is_started_once_more(
     agent: Agent, jp_data_dir: Path
 ) -> None:
-    starts = kernelspec(jp_data_dir, fails=1)
+    starts = install_ending_kernel(jp_data_dir, fails=1)
     session = await agent.open(target={"kind": "scratch", "kernel_name": "ends"})
     assert (await agent.run(session, "6 * 7", wait=30))["text"].strip() == "42"
     assert starts.read_text().startswith("xx")
@@ -66,7 +48,7 @@ async def test_a_kernel_whose_port_is_another_ones_is_started_once_more(
 async def test_a_kernel_that_never_starts_is_refused_without_a_wait_for_it(
     agent: Agent, jp_data_dir: Path
 ) -> None:
-    starts = kernelspec(jp_data_dir, fails=99)
+    starts = install_ending_kernel(jp_data_dir, fails=99)
     refused = await agent.ask(
         "POST",
         "sessions",
