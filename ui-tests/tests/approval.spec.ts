@@ -1,9 +1,13 @@
 /** A person decides what agents run, before it runs. */
 import { expect } from '@jupyterlab/galata';
-import { Question, test } from './approval';
+import { mergeTests } from '@playwright/test';
+import { Question, test as approvalTest } from './approval';
 import type { Policy } from './approval';
-import { codeCell, Files, OpenNotebook } from './notebook';
+import { codeCell } from './notebook';
 import { Person } from './person';
+import { test as trustTest } from './trust';
+
+const test = mergeTests(approvalTest, trustTest);
 
 test('the panel leads to what asks, and it runs when it is approved', async ({
   page,
@@ -29,22 +33,15 @@ test('the panel leads to what asks, and it runs when it is approved', async ({
 
 test('a notebook shows what asks at its cell, and its toolbar leads there', async ({
   page,
-  request,
-  baseURL,
-  tmpPath,
+  desk,
   newAsking
 }) => {
-  const files = new Files(request, baseURL ?? '');
-  const path = `${tmpPath}/asks.ipynb`;
-  await files.write(path, [codeCell('mine', 'x = 1')]);
-  await page.notebook.openByPath(path);
-  const notebook = new OpenNotebook(page, path);
-  await notebook.ready(request, baseURL ?? '');
-  const agent = await newAsking('in a notebook', path);
+  const notebook = await desk.open([codeCell('mine', 'x = 1')]);
+  const agent = await newAsking('in a notebook', desk.path);
   const asked = await agent.ask('print("there", 6 * 7)');
   const person = new Person(page);
   const question = Question.in(person.cell(1));
-  await expect(question.node).toContainText(path);
+  await expect(question.node).toContainText(desk.path);
   await page
     .getByRole('button', { name: 'Agent analyst: Asks for approval' })
     .click();
@@ -57,18 +54,11 @@ test('a notebook shows what asks at its cell, and its toolbar leads there', asyn
 
 test('what asks for a cell of the person shows there, with what changed', async ({
   page,
-  request,
-  baseURL,
-  tmpPath,
+  desk,
   newAsking
 }) => {
-  const files = new Files(request, baseURL ?? '');
-  const path = `${tmpPath}/replaces.ipynb`;
-  await files.write(path, [codeCell('mine', 'x = 1\nprint(x)')]);
-  await page.notebook.openByPath(path);
-  const notebook = new OpenNotebook(page, path);
-  await notebook.ready(request, baseURL ?? '');
-  const agent = await newAsking('replaces', path);
+  const notebook = await desk.open([codeCell('mine', 'x = 1\nprint(x)')]);
+  const agent = await newAsking('replaces', desk.path);
   const placement = { cell: 'mine' };
   await agent.ask('x = 2\nprint(x)', { placement });
   const question = Question.in(new Person(page).cell(0));
@@ -133,18 +123,11 @@ test('the agent reads why it was rejected', async ({
 
 test('a cell that is rejected goes, and the keyboard stays', async ({
   page,
-  request,
-  baseURL,
-  tmpPath,
+  desk,
   newAsking
 }) => {
-  const files = new Files(request, baseURL ?? '');
-  const path = `${tmpPath}/rejected.ipynb`;
-  await files.write(path, [codeCell('mine', 'x = 1')]);
-  await page.notebook.openByPath(path);
-  const notebook = new OpenNotebook(page, path);
-  await notebook.ready(request, baseURL ?? '');
-  const agent = await newAsking('rejected in a notebook', path);
+  await desk.open([codeCell('mine', 'x = 1')]);
+  const agent = await newAsking('rejected in a notebook', desk.path);
   const asked = await agent.ask('y = 2');
   const person = new Person(page);
   const question = Question.in(person.cell(1));
