@@ -67,17 +67,6 @@ async def test_a_kernel_that_ends_as_it_starts_is_waited_for_once_more(jp_data_d
         assert starts.read_text() == "xx"
 
 
-async def test_a_kernel_that_ends_twice_as_it_starts_is_refused_until_it_lives(
-    jp_data_dir: Path,
-) -> None:
-    install_ending_kernel(jp_data_dir, fails=2)
-    async with house(**RESTARTS_SOON) as h:
-        kernel_id = await h.start_kernel("ends")
-        with pytest.raises(KernelUnavailable, match="twice"):
-            await h.live.adopt(kernel_id)
-        assert (await AgentRun(1, "1").in_turn(await h.live.adopt(kernel_id))).status == "ok"
-
-
 async def test_a_busy_kernel_is_adopted_at_once_and_asked_only_one_thing(gate: Gate) -> None:
     async with house() as h:
         kernel_id = await h.start_kernel()
