@@ -224,8 +224,11 @@ def test_what_goes_on_while_it_is_closed_opens_nothing_again(
     assert statuses(server, "closing") == [[]]
 
 
-def test_ctrl_c_stops_the_code(place: Workplace, server: RealServer) -> None:
-    place.wishes.agent = "interrupted"
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
+def test_whatever_a_signal_raises_stops_the_code(
+    place: Workplace, server: RealServer, error: type[BaseException]
+) -> None:
+    place.wishes.agent = error.__name__
     marked = server.root_dir / "started"
     marked.unlink(missing_ok=True)
 
@@ -234,13 +237,38 @@ def test_ctrl_c_stops_the_code(place: Workplace, server: RealServer) -> None:
             pass
         os.kill(os.getpid(), signal.SIGINT)
 
+    def handle(*_: object) -> None:
+        raise error
+
+    before = signal.signal(signal.SIGINT, handle)
     presser = threading.Thread(target=press)
     presser.start()
-    with pytest.raises(KeyboardInterrupt):
-        place.run([STARTED + "while True: pass"])
-    presser.join()
+    try:
+        with pytest.raises(error):
+            place.run([STARTED + "while True: pass"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+        presser.join()
     assert place.run(["1"])[0].text == "1"
-    assert statuses(server, "interrupted") == [["interrupted", "ok"]]
+    assert statuses(server, error.__name__) == [["interrupted", "ok"]]
+
+
+def test_closing_ends_what_runs_and_returns_after_it(place: Workplace, server: RealServer) -> None:
+    place.wishes.agent = "closed on"
+    marked = server.root_dir / "started"
+    marked.unlink(missing_ok=True)
+
+    async def closed() -> str:
+        running = asyncio.create_task(place.run_async([STARTED + "while True: pass"]))
+        while not marked.exists():
+            await asyncio.sleep(0.01)
+        await place.close_async()
+        assert "agent-exec-adapter" not in {thread.name for thread in threading.enumerate()}
+        (result,) = await running
+        return result.status
+
+    assert asyncio.run(closed()) == "interrupted"
+    assert statuses(server, "closed on") == [["interrupted"]]
 
 
 def states(server: RealServer, agent: str) -> list[str]:
@@ -395,4 +423,33 @@ print(place.run(["import os\\nprint(os.getppid(), os.getpid())"])[0].text)
         check=True,
     )
     for process in ended.stdout.split():
+        assert not Path(f"/proc/{process}").exists()
+
+
+def test_a_program_that_ends_while_code_runs_ends_it_and_its_server_too(tmp_path: Path) -> None:
+    program = """
+import threading
+from pathlib import Path
+from jupyter_agent_exec.adapters.workplace import Where, Wishes, Workplace
+
+source = '''
+import os
+with open("written", "w") as file:
+    print(os.getppid(), os.getpid(), file=file)
+os.rename("written", "started")
+while True: pass
+'''
+place = Workplace(Where(), Wishes(agent="own", folder=Path(), timeout=600))
+threading.Thread(target=place.run, args=[[source]], daemon=True).start()
+while not Path("started").exists():
+    pass
+"""
+    subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        check=True,
+        timeout=120,  # it would go on for ever
+    )
+    for process in (tmp_path / "started").read_text().split():
         assert not Path(f"/proc/{process}").exists()
