@@ -20,6 +20,7 @@ LAB_SOURCES := labextension/tsconfig.json $(wildcard labextension/scripts/*) $(s
 	find labextension/src labextension/style labextension/schema -type f -not -path '*/__tests__/*')
 
 MCP_CLIENTS := $(addprefix tests/mcp/clients/,package.json yarn.lock .yarnrc.yml)
+HUB := $(addprefix tests/hub/,package.json yarn.lock .yarnrc.yml)
 
 # The minor versions of JupyterLab before the newest, which all other tests have.
 EARLIER_LABS := 4.2 4.3 4.4 4.5
@@ -52,7 +53,7 @@ COMPARED := lagent autogen autogen02 pantheon
 
 test: test-python test-lab test-ui test-some-frameworks ## all tests: Python, TypeScript, JupyterLab in a browser
 
-test-python: .make/lab .make/mcp-clients .make/mcp-1/done ## tests of the Python package, with real servers and kernels
+test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/hub ## tests of the Python package, with real servers and kernels
 	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile
 
 test-lab: .make/node_modules ## tests of the lab extension's parts
@@ -109,7 +110,7 @@ build: .make/lab ## a wheel and a source distribution, in dist/
 clean: ## remove all that make has made, the demo's output too
 	rm -rf .make .nox .venv dist demo-output jupyter_agent_exec/labextension jupyter_agent_exec/_version.py
 	rm -rf labextension/lib labextension/node_modules labextension/tsconfig.tsbuildinfo
-	rm -rf tests/mcp/clients/node_modules
+	rm -rf tests/mcp/clients/node_modules tests/hub/node_modules
 	rm -rf ui-tests/node_modules ui-tests/test-results ui-tests/playwright-report
 
 # -- set-up ----------------------------------------------------------------------------------------
@@ -149,6 +150,10 @@ clean: ## remove all that make has made, the demo's output too
 
 .make/mcp-clients: .make/node .make/tools $(MCP_CLIENTS)
 	cd tests/mcp/clients && jlpm install --immutable
+	@touch $@
+
+.make/hub: .make/node .make/tools $(HUB)
+	cd tests/hub && jlpm install --immutable
 	@touch $@
 
 # MCP's Python SDK of before, which cannot be installed beside the newest.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 from urllib.parse import urlsplit
 
+from jupyter_server.auth import User
 from jupyter_server.base.handlers import JupyterHandler
 
 from ..errors import AgentExecError, Forbidden, InvalidRequest
@@ -40,7 +41,11 @@ class AgentHandler(JupyterHandler):
     async def let_in_agent(self, shown: str) -> None:
         """Find out which agent token was shown; Jupyter's identity provider is not asked."""
         self.caller = await self.tokens.caller(shown)
-        self.current_user = self.caller  # no User of Jupyter's: nothing of Jupyter's is asked
+        # What logs requests, such as JupyterHub's server, reads a user's name here. Jupyter's
+        # authorizer is not asked about an agent: it may need more of a user than there is to give.
+        self.current_user = User(
+            username=self.caller.username, display_name=self.caller.display_name
+        )
         origin = self.request.headers.get("Origin")
         if origin is not None and urlsplit(origin.lower()).netloc != self.request.host.lower():
             raise denied(Forbidden("Requests from pages of another origin are refused."))
