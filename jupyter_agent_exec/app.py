@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +63,7 @@ from .server import (
     ServerFolders,
     ServerKernelSpecs,
     ServerSessions,
+    StopSignals,
 )
 from .sessions.accepting import OutputDecisions
 from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
@@ -87,7 +89,7 @@ from .sessions.rules import Rules
 from .sessions.steps_handlers import ROUTES as STEPS_ROUTES
 from .sessions.targets import Targets
 from .sessions.token_ends import TokenEnds
-from .tasks import Tasks
+from .tasks import Tasks, start_apart
 from .traits import SessionTraits
 
 
@@ -117,6 +119,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
     mcp: ClassVar[Route] = ("/mcp", McpHandler)
     """What goes on there MCP describes itself, to each client that asks; OpenAPI has no words for
     it."""
+    _stopping: asyncio.Task[None] | None = None
 
     def update_config(self, config: Config) -> None:
         """Take configuration; a value that may not be stops the server's start with a sentence.
@@ -133,6 +136,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         """Make the objects and hand them to each other."""
         assert self.serverapp is not None
         assert self.serverapp.event_logger is not None
+        self.stop_signals = StopSignals(self._stop_server)
         self.serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
         self.opened = OpenedWays(log=self.log)
@@ -330,9 +334,18 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         # What is loaded by now stays: to look through it for garbage keeps the loop for 100 ms.
         gc.freeze()
         self.manager.start()
+        self.stop_signals.start()
 
     async def stop_extension(self) -> None:
-        """Take nothing new, end what runs, and return when that is recorded."""
+        """Take nothing new, end what runs, and return when that is recorded.
+
+        Each further signal has the server stop once more: all of these wait for the same end.
+        """
+        if self._stopping is None:
+            self._stopping = start_apart(self._stop(), "stop the extension")
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
         await self.mcp_endpoint.stop()
         self.contents_events.stop()
         self.kernel_events.stop()
@@ -347,6 +360,12 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         await self.stored.stop()
         await self.opened.stop()
         self.activity.stop()
+        self.stop_signals.end()
+
+    def _stop_server(self, signal_name: str) -> None:
+        assert self.serverapp is not None
+        self.log.critical("Received %s; the server stops", signal_name)
+        self.serverapp.stop(from_signal=True)
 
     def _publish(self, action: Action, *of_what: Any, **told: Any) -> None:
         if action == "opened":

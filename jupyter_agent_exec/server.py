@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from types import FrameType
 from typing import Any, Final
 
 from jupyter_core.utils import ensure_async
@@ -23,6 +26,9 @@ from .sessions.session import LiveSession
 
 KERNEL_EVENTS: Final = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 CONTENTS_EVENTS: Final = "https://events.jupyter.org/jupyter_server/contents_service/v1"
+
+STOP_SIGNALS: Final = ("SIGINT", "SIGHUP")
+"""Signals that Jupyter Server has no handler for if it has no terminal."""
 
 
 class ServerContents:
@@ -288,3 +294,44 @@ class KernelEvents:
         ):
             user = handler.current_user
             self._started(data["kernel_id"], user.username, user.display_name)
+
+
+class StopSignals:
+    """Has the server stop in order at signals that would end it at once.
+
+    JupyterHub stops a server with SIGINT. Without a terminal, Jupyter Server has no handler for it:
+    the event loop breaks off, and no extension is stopped. At SIGHUP the process ends. A handler
+    that somebody has set stays, and so does a signal that is ignored (`nohup`).
+
+    Parameters
+    ----------
+    stop
+        Called with the signal's name at each such signal, between two bytecodes of the main thread.
+    """
+
+    def __init__(self, stop: Callable[[str], None]) -> None:
+        self._stop = stop
+        self._replaced: dict[signal.Signals, Any] = {}
+
+    def start(self) -> None:
+        """Handle the signals; only the main thread can."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for name in STOP_SIGNALS:
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            if number is None:
+                continue
+            current = signal.getsignal(number)
+            if current in (signal.SIG_DFL, signal.default_int_handler):
+                self._replaced[number] = current
+                signal.signal(number, self._handle)
+
+    def end(self) -> None:
+        """Put back what was there before. Idempotent."""
+        while self._replaced:
+            number, before = self._replaced.popitem()
+            if signal.getsignal(number) == self._handle:
+                signal.signal(number, before)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self._stop(signal.Signals(number).name)

@@ -48,6 +48,7 @@ class ServerProcess:
                 f"--AgentExecApp.approval={approval}",
             ],
             env=environment(folder),
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -81,12 +82,18 @@ class ServerProcess:
     def run(self, session: str, source: str, **asked: Any) -> httpx2.Response:
         return self.ask("POST", f"sessions/{session}/executions", {"source": source, **asked})
 
+    @contextmanager
+    def ask_stream(self, path: str) -> Iterator[Iterator[str]]:
+        """Read an answer line by line, as it comes."""
+        with self._http.stream("GET", path) as answered:
+            yield answered.iter_lines()
+
     def kill(self) -> None:
         """Kill the server where it stands, and then the kernels that it leaves."""
         self.process.send_signal(signal.SIGSTOP)  # so that no kernel is started after the look
         kernels = psutil.Process(self.process.pid).children(recursive=True)
         self.process.kill()
-        self._gone()
+        self.gone()
         for kernel in kernels:
             with_its_own_pid(kernel)
         psutil.wait_procs(kernels, timeout=10)
@@ -94,9 +101,10 @@ class ServerProcess:
     def stop(self) -> None:
         """Ask the server to stop, as an operator does."""
         self.process.terminate()
-        self._gone()
+        self.gone()
 
-    def _gone(self) -> None:
+    def gone(self) -> None:
+        """Wait until the server has ended."""
         self.process.wait(30)
         self._http.close()
         if self.process.stdout is not None:
