@@ -1,7 +1,7 @@
 """The file in which agent tokens are kept: what they may do, and a hash of each one's secret.
 
 It may be shared by several servers. Each reads it again when it has changed, and changes it under
-a lock. All of this blocks.
+a lock. A token in it counts only as a ledger of the history minted it. All of this blocks.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from typing import Final
 import msgspec
 from filelock import FileLock, Timeout
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import HistoryUnavailable
 from ..journal.folders import sync_folder
+from ..journal.ledger import TokenEntries
 from ..models import Caps
+from ..records import TokenMinted, timestamp
 from ..types import ApprovalMode, Digest, TokenId
 
 FILE: Final = "tokens.json"
@@ -58,15 +61,20 @@ class TokenStore:
     """Reads and changes the file in a history's folder. Not thread-safe: one thread uses it."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._path = folder / FILE
         self._lock = FileLock(
             f"{self._path}.lock", timeout=LOCK_TIMEOUT, mode=0o600, thread_local=False
         )
         self._state: _State | None = None
+        self._kept: Stored = MappingProxyType({})
+        self._entries = TokenEntries(folder)
         self._tokens: Stored = MappingProxyType({})
+        self.unminted: frozenset[TokenId] = frozenset()
+        """Tokens in the file that no ledger minted as they are; they are refused, but kept."""
 
     def read(self) -> Stored:
-        """Return the tokens as they are on disk now.
+        """Return the tokens that ledgers of this history minted, as they are now.
 
         Raises
         ------
@@ -74,10 +82,7 @@ class TokenStore:
             The file cannot be read: then no token is known.
         """
         try:
-            state = self._look()
-            if state != self._state:
-                self._tokens = _decode(self._path) if state is not None else MappingProxyType({})
-                self._state = state
+            self._read()
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise HistoryUnavailable(
                 f"The agent tokens in {self._path} cannot be read ({error})."
@@ -99,16 +104,43 @@ class TokenStore:
         """
         try:
             with self._lock:
-                tokens = dict(self.read())
+                self.read()
+                tokens = dict(self._kept)
                 change(tokens)
                 self._write(tokens)
-                self._state, self._tokens = self._look(), MappingProxyType(tokens)
+                self._state, self._kept = self._look(), MappingProxyType(tokens)
+                self._bind()
         except (OSError, Timeout) as error:
             reason = getattr(error, "strerror", None) or error
             raise HistoryUnavailable(
                 f"The agent tokens cannot be kept ({reason}); they are as they were."
             ) from error
         return self._tokens
+
+    def _read(self) -> None:
+        state = self._look()
+        changed = state != self._state
+        if changed:
+            self._kept = _decode(self._path) if state is not None else MappingProxyType({})
+            self._state = state
+        if changed or self.unminted:
+            self._bind()
+
+    def _bind(self) -> None:
+        """Look which tokens of the file the ledgers know, and as what."""
+        self._entries.refresh()
+        tokens: dict[TokenId, StoredToken] = {}
+        unminted: set[TokenId] = set()
+        for id, token in self._kept.items():
+            minted = self._entries.minted.get(id)
+            if minted is not None and _is_minted(token, minted):
+                revoked_at = token.revoked_at or self._entries.revoked.get(id)
+                tokens[id] = replace(token, revoked_at=revoked_at)
+            elif token.revoked_at is None and token.expires_at > timestamp():
+                unminted.add(id)
+        self.unminted = frozenset(unminted)
+        if tokens != self._tokens:
+            self._tokens = MappingProxyType(tokens)
 
     def _look(self) -> _State | None:
         """Return what tells one state of the file from another; None if there is none."""
@@ -134,3 +166,17 @@ class TokenStore:
 def _decode(path: Path) -> Stored:
     found = msgspec.json.decode(path.read_bytes(), type=_File)
     return MappingProxyType({token.id: token for token in found.tokens})
+
+
+def _is_minted(token: StoredToken, minted: TokenMinted) -> bool:
+    """Tell whether a token is what was minted; it may have been made to expire earlier."""
+    return token.expires_at <= minted.expires_at and minted == replace(
+        minted,
+        at=token.created_at,
+        by=replace(minted.by, username=token.username, display_name=token.display_name),
+        label=token.label,
+        scopes=token.scopes,
+        approval=token.approval,
+        caps=token.caps,
+        secret_sha256=minted.secret_sha256 and token.secret_sha256,
+    )

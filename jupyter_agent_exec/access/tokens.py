@@ -1,7 +1,7 @@
 """Agent tokens: minted by people, shown by agents, taken back by people or by time.
 
-A token is `jaex_<id>_<secret>`. Of the secret only a hash is kept, beside the history; the ledger
-tells that a token was minted and revoked.
+A token is `jaex_<id>_<secret>`. Of the secret only a hash is kept, beside the history and in the
+ledger, which tells what was minted and revoked.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ class Tokens:
         self._log = log
         self._tasks = Tasks(log)
         self._known: Stored = {}
+        self._unminted: frozenset[TokenId] = frozenset()
         self._callers: dict[TokenId, Caller] = {}
         self._revoked: dict[TokenId, str] = {}  # when, as long as that is not on disk
         self._used: dict[TokenId, str] = {}  # when last, as long as that is not on disk
@@ -148,6 +149,7 @@ class Tokens:
             approval=minted.approval,
             caps=minted.caps,
             expires_at=minted.expires_at,
+            secret_sha256=minted.secret_sha256,
         )
         await self._in_thread(partial(self._ledger.note, entry))
         await self._change(minted)
@@ -300,6 +302,14 @@ class Tokens:
         self._revoked = {id: at for id, at in self._revoked.items() if id not in revoked}
 
     def _take(self, stored: Stored) -> None:
+        if self._store.unminted != self._unminted:
+            self._unminted = self._store.unminted
+            if self._unminted:
+                self._log.warning(
+                    "Agent tokens that no ledger of this history minted as they are are refused: "
+                    "%s",
+                    ", ".join(sorted(self._unminted)),
+                )
         if stored is self._known:
             return
         self._known = stored

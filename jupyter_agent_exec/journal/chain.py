@@ -67,6 +67,13 @@ def parse_line(line: bytes) -> ParsedLine:
     ValueError
         If it is not a line as `format_line` writes it; the message says where it is not.
     """
+    try:
+        return _parse(line)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _parse(line: bytes) -> ParsedLine:
     text = line.decode("utf-8").removesuffix("\n")
     prefix = _PREFIX.match(text)
     if prefix is None:

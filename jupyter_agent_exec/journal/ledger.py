@@ -10,6 +10,7 @@ import secrets
 import threading
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -22,12 +23,15 @@ from ..records import (
     SessionAmended,
     SessionClosed,
     SessionOpened,
+    TokenMinted,
+    TokenRevoked,
     timestamp,
 )
-from ..types import SessionId
+from ..types import SessionId, TokenId
+from . import chain
 from .folders import sync_folder
 from .journal import Journal
-from .reading import ledger_entries
+from .reading import ledger_entries, ledger_entry
 
 
 def ledger_paths(folder: Path) -> list[Path]:
@@ -186,6 +190,74 @@ class Ledger:
         with self._lock:
             self._journal.append([*self._owed, *entries])
             self._owed.clear()
+
+
+class _Place(NamedTuple):
+    """The last line of a ledger that was read."""
+
+    start: int
+    data: bytes
+
+
+class TokenEntries:
+    """What all ledgers of a history say of agent tokens. Not thread-safe.
+
+    An entry counts only if its line follows the line before it; `verify` tells of the others.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._places: dict[Path, _Place] = {}
+        self.minted: dict[TokenId, TokenMinted] = {}
+        self.revoked: dict[TokenId, str] = {}
+        """When."""
+
+    def refresh(self) -> None:
+        """Read what the ledgers have grown by; all of them if one is not what it was.
+
+        Raises
+        ------
+        OSError
+            If one cannot be read.
+        """
+        paths = ledger_paths(self._folder)
+        if not self._places.keys() <= set(paths) or not all(map(self._read, paths)):
+            self._places.clear()
+            self.minted.clear()
+            self.revoked.clear()
+            for path in paths:
+                self._read(path)
+
+    def _read(self, path: Path) -> bool:
+        """Read the lines after those that are known; False if those are not there any more."""
+        start, last = self._places.get(path, _Place(0, b""))
+        with path.open("rb") as file:
+            file.seek(start)
+            if file.read(len(last)) != last:
+                return False
+            start += len(last)
+            for data in file:
+                if not data.endswith(b"\n"):
+                    break  # a server writes it now
+                if b'"type":"token_' in data:
+                    self._take(data, last)
+                self._places[path] = _Place(start, data)
+                start, last = start + len(data), data
+        return True
+
+    def _take(self, data: bytes, before: bytes) -> None:
+        try:
+            line = chain.parse_line(data)
+            previous = chain.parse_line(before).hash if before else chain.GENESIS
+        except ValueError:
+            return
+        entry = ledger_entry(data)
+        if line.hash != chain.link(previous, line.canonical):
+            return
+        if isinstance(entry, TokenMinted):
+            self.minted[entry.token_id] = entry
+        elif isinstance(entry, TokenRevoked):
+            self.revoked[entry.token_id] = entry.at
 
 
 def sessions_in(path: Path) -> dict[SessionId, bool]:

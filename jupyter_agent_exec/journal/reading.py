@@ -42,6 +42,7 @@ class Line(NamedTuple):
 _raw: Final = msgspec.json.Decoder(_Raw)
 _journal_entry: Final = msgspec.json.Decoder(JournalEntry)
 _ledger_entry: Final = msgspec.json.Decoder(LedgerEntry)
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
@@ -90,16 +91,24 @@ def ledger_entries(path: Path) -> Iterator[LedgerEntry]:
     """
     with path.open("rb") as file:
         for data in file:
-            try:
-                yield _ledger_entry.decode(_raw.decode(data).entry)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                continue
+            entry = ledger_entry(data)
+            if entry is not None:
+                yield entry
+
+
+def ledger_entry(data: bytes) -> LedgerEntry | None:
+    """Return the entry of a ledger's line; None if it cannot be understood."""
+    try:
+        entry: LedgerEntry = _ledger_entry.decode(_raw.decode(data).entry)
+    except _UNREADABLE:
+        return None
+    return entry
 
 
 def _line(data: bytes, offset: int) -> Line | None:
     try:
         raw = _raw.decode(data)
         entry = _journal_entry.decode(raw.entry)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except _UNREADABLE:
         return None
     return Line(entry, raw.hash, raw.payloads, bytes(raw.entry), Range(offset, len(data)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..models import Caps, Chain
-from ..types import ApprovalMode, SessionId, TargetKind, TokenId
+from ..types import ApprovalMode, Digest, SessionId, TargetKind, TokenId
 from .base import Entry
 
 
@@ -41,7 +41,7 @@ class PolicySet(Entry, frozen=True, kw_only=True, tag="policy_set"):
 
 
 class TokenMinted(Entry, frozen=True, kw_only=True, tag="token_minted"):
-    """A person gave an agent a token; neither its secret nor a hash of it is recorded."""
+    """A person gave an agent a token. A token counts only as it was minted here."""
 
     token_id: TokenId
     label: str
@@ -49,6 +49,8 @@ class TokenMinted(Entry, frozen=True, kw_only=True, tag="token_minted"):
     approval: ApprovalMode | None
     caps: Caps
     expires_at: str
+    secret_sha256: Digest | None = None
+    """Null in a ledger of version 0.1, which did not record it."""
 
 
 class TokenRevoked(Entry, frozen=True, kw_only=True, tag="token_revoked"):

@@ -8,13 +8,21 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from jupyter_agent_exec.access.token_store import StoredToken, TokenStore
 from jupyter_agent_exec.errors import HistoryUnavailable
-from jupyter_agent_exec.records import digest_of
+from jupyter_agent_exec.journal import chain
+from jupyter_agent_exec.journal.ledger import Ledger, ledger_paths
+from jupyter_agent_exec.models import Caps
+from jupyter_agent_exec.records import By, TokenMinted, TokenRevoked, digest_of
 from jupyter_agent_exec.types import TokenId
+
+FUTURE = "2999-11-21T17:00:00.000Z"
 
 
 def token(number: int) -> StoredToken:
@@ -26,12 +34,35 @@ def token(number: int) -> StoredToken:
         username="ada",
         display_name="Ada",
         created_at="2026-11-21T09:00:00.000Z",
-        expires_at="2026-11-21T17:00:00.000Z",
+        expires_at=FUTURE,
     )
+
+
+def minted(token: StoredToken, *, secret: bool = True) -> TokenMinted:
+    return TokenMinted(
+        at=token.created_at,
+        by=By(kind="person", username=token.username, display_name=token.display_name),
+        token_id=token.id,
+        label=token.label,
+        scopes=token.scopes,
+        approval=token.approval,
+        caps=token.caps,
+        expires_at=token.expires_at,
+        secret_sha256=token.secret_sha256 if secret else None,
+    )
+
+
+def note(folder: Path, entry: TokenMinted | TokenRevoked) -> None:
+    """Write to a ledger as a server does that goes on with one."""
+    ledger = next(filter(None, map(Ledger.take, ledger_paths(folder))), None)
+    ledger = ledger or Ledger.make(folder)
+    ledger.note(entry)
+    ledger.close()
 
 
 def add(store: TokenStore, number: int) -> None:
     added = token(number)
+    note(store.folder, minted(added))
     store.change(lambda tokens: tokens.update({added.id: added}))
 
 
@@ -125,3 +156,100 @@ def test_with_a_damaged_file_nobody_is_let_in_and_nothing_is_overwritten(
         with pytest.raises(HistoryUnavailable):
             add(store, 2)
     assert path.read_bytes() == damaged
+
+
+# -- what the ledgers say --------------------------------------------------------------------------
+
+
+def put(folder: Path, *tokens: StoredToken) -> None:
+    """Write the file as something other than a server may."""
+    path = folder / "tokens.json"
+    path.write_bytes(msgspec.json.encode({"version": 1, "tokens": tokens}))
+
+
+def known(folder: Path) -> list[StoredToken]:
+    return list(TokenStore(folder).read().values())
+
+
+def test_a_token_that_no_ledger_minted_is_not_known(tmp_path: Path) -> None:
+    store = TokenStore(tmp_path)
+    add(store, 1)
+    put(tmp_path, token(1), token(2))
+    assert labels(store) == ["Token 1"]
+    assert store.unminted == {token(2).id}
+    note(tmp_path, minted(token(2)))  # a network file system may show this later than the file
+    assert labels(store) == ["Token 1", "Token 2"]
+    assert store.unminted == frozenset()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"secret_sha256": digest_of(b"another")},
+        {"scopes": ("exec:scratch", "history:read:all")},
+        {"caps": Caps(kernels=1000)},
+        {"caps": Caps()},
+        {"approval": None},
+        {"expires_at": "3999-11-21T17:00:00.000Z"},
+        {"label": "Another"},
+        {"username": "eve"},
+        {"display_name": "Eve"},
+        {"created_at": "2026-11-21T10:00:00.000Z"},
+        {"id": TokenId(f"t_{9:026}")},
+    ],
+)
+def test_a_token_that_was_changed_since_it_was_minted_is_not_known(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    given = replace(token(1), caps=Caps(kernels=1), approval="always")
+    note(tmp_path, minted(given))
+    put(tmp_path, given)
+    assert known(tmp_path) == [given]
+    put(tmp_path, replace(given, **changed))
+    assert known(tmp_path) == []
+
+
+def test_a_token_may_be_made_to_end_earlier(tmp_path: Path) -> None:
+    note(tmp_path, minted(token(1)))
+    sooner = replace(token(1), expires_at="2026-11-21T10:00:00.000Z", last_used_at=FUTURE)
+    put(tmp_path, sooner)
+    assert known(tmp_path) == [sooner]
+
+
+def test_a_token_that_a_ledger_revoked_stays_so_whatever_the_file_says(tmp_path: Path) -> None:
+    store = TokenStore(tmp_path)
+    add(store, 1)
+    at = "2026-11-21T12:00:00.000Z"
+    note(tmp_path, TokenRevoked(at=at, by=By(kind="person", username="ada"), token_id=token(1).id))
+    put(tmp_path, replace(token(1), last_used_at=FUTURE))
+    assert [each.revoked_at for each in store.read().values()] == [at]
+
+
+def test_a_token_of_version_0_1_counts_by_what_its_ledger_says_of_it(tmp_path: Path) -> None:
+    note(tmp_path, minted(token(1), secret=False))
+    put(tmp_path, token(1))
+    assert known(tmp_path) == [token(1)]
+    put(tmp_path, replace(token(1), scopes=("files",)))
+    assert known(tmp_path) == []
+
+
+def test_an_entry_that_does_not_follow_the_line_before_it_mints_nothing(tmp_path: Path) -> None:
+    note(tmp_path, minted(token(1)))
+    [ledger] = ledger_paths(tmp_path)
+    first = chain.parse_line(ledger.read_bytes())
+    forged = chain.canonical({**first.entry, "n": 1, "token_id": token(2).id, "label": "Token 2"})
+    put(tmp_path, token(1), token(2))
+    for previous, expected in ((chain.GENESIS, [token(1)]), (first.hash, [token(1), token(2)])):
+        line = chain.format_line(chain.link(previous, forged), forged, {})
+        ledger.write_bytes(chain.format_line(first.hash, first.canonical, {}) + line)
+        assert known(tmp_path) == expected
+
+
+def test_a_ledger_that_is_another_now_is_read_again(tmp_path: Path) -> None:
+    store = TokenStore(tmp_path)
+    for number in (1, 2):
+        add(store, number)
+    [ledger] = ledger_paths(tmp_path)
+    ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:1]))
+    put(tmp_path, token(1), token(2), token(3))
+    assert labels(store) == ["Token 1"]

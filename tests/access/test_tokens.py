@@ -124,6 +124,24 @@ async def test_another_servers_revocation_and_expiry_count_at_once(
     assert statuses == {first: "revoked", second: "expired"}
 
 
+async def test_a_token_that_was_not_minted_as_it_is_kept_lets_nobody_in(
+    agent: Agent, ask: Send, history_dir: Path
+) -> None:
+    (first, one), (_, other) = await mint(agent), await mint(agent)
+    assert (await TokenAgent(ask, one).get("status")).status == 200
+    planted = f"t_{first[2:][::-1]}"
+    path = history_dir / "tokens.json"
+    kept = json.loads(path.read_bytes())
+    kept["tokens"].append({**kept["tokens"][0], "id": planted})
+    path.write_text(json.dumps(kept))
+    shown = one.replace(first, planted)
+    assert code(await TokenAgent(ask, shown).get("status")) == (401, "unauthenticated")
+    assert (await TokenAgent(ask, one).get("status")).status == 200
+    change_kept(history_dir, first, scopes=["exec:scratch", "history:read:all"])
+    assert code(await TokenAgent(ask, one).get("status")) == (401, "unauthenticated")
+    assert (await TokenAgent(ask, other).get("status")).status == 200
+
+
 async def test_a_revocation_that_cannot_be_written_counts_and_is_written_later(
     agent: Agent, ask: Send, history_dir: Path
 ) -> None:
