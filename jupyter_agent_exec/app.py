@@ -29,6 +29,7 @@ from .access.token_handlers import ROUTES as TOKEN_ROUTES
 from .access.token_handlers import TokensBase
 from .access.token_store import TokenStore
 from .access.tokens import Tokens
+from .access.unlocks import Unlocks
 from .files.handlers import ROUTES as FILE_ROUTES
 from .files.handlers import FilesBase
 from .files.manager import SessionFiles
@@ -199,6 +200,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             thread=self.token_thread,
             log=self.log,
         )
+        self.unlocks = Unlocks(self.decision_passphrase_hash, history.note_owed, thread=disk)
         self.denials = Denials(history.note_owed, thread=self.token_thread, log=self.log)
         opener = Opener(
             history,
@@ -324,6 +326,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             "reach": self.reach,
             "tokens": self.tokens,
             "denials": self.denials,
+            "unlocks": self.unlocks,
             "allow_full_access": self.allow_full_access,
             "body_limit": self.max_body_bytes,
             "route": path,

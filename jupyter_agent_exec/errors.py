@@ -10,6 +10,8 @@
     ├── MethodNotAllowed        method_not_allowed    the route does not have this verb
     ├── Unauthenticated         unauthenticated       no credential, or one that is not valid
     ├── Forbidden               forbidden             known who asks; not allowed
+    │   ├── PassphraseRequired  passphrase_required   to decide needs the passphrase
+    │   └── PassphraseWrong     passphrase_wrong      it is another one
     ├── NotFound                not_found
     │   ├── SessionNotFound     session_not_found
     │   ├── ExecutionNotFound   execution_not_found
@@ -100,6 +102,18 @@ class Forbidden(AgentExecError):
     """It is known who asks, and they may not do this."""
 
     code = "forbidden"
+
+
+class PassphraseRequired(Forbidden):
+    """The server asks for its passphrase before a person decides: see `AgentExecClient.unlock`."""
+
+    code = "passphrase_required"
+
+
+class PassphraseWrong(Forbidden):
+    """What was sent is not the server's passphrase."""
+
+    code = "passphrase_wrong"
 
 
 class NotFound(AgentExecError):

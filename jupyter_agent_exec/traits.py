@@ -15,11 +15,13 @@ from traitlets import (
     HasTraits,
     Int,
     List,
+    TraitError,
     Unicode,
     default,
     validate,
 )
 
+from .access.unlocks import is_slow_hash
 from .kernels.people import KeptOfPeople
 from .review.policy import checked_modes
 from .sessions.bounds import Bounds, Settings
@@ -153,6 +155,23 @@ class SessionTraits(HasTraits):
         config=True,
         help="The longest time for which an agent token may be minted, in seconds.",
     )
+
+    decision_passphrase_hash = Unicode(
+        config=True,
+        help="""Hash of a passphrase that people have to type before they decide: approve or reject
+        code, accept outputs, change the policy, mint a token. Make it with
+        `jupyter agent-exec passphrase`. Empty: nobody is asked. Code in a kernel can read this
+        hash, so choose a passphrase that cannot be guessed.""",
+    )
+
+    @validate("decision_passphrase_hash")
+    def _check_passphrase_hash(self, proposal: Bunch) -> str:
+        if proposal.value and not is_slow_hash(proposal.value):
+            raise TraitError(
+                "decision_passphrase_hash: this is no hash of a passphrase. Make one with "
+                "'jupyter agent-exec passphrase'; it begins with 'argon2:$argon2id$'."
+            )
+        return str(proposal.value)
 
     approval = Dict(
         config=True,

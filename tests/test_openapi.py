@@ -126,6 +126,7 @@ def test_bodies_are_needed_where_a_field_is(described: dict[str, Any]) -> None:
         "/executions/{execution_id}/approve",
         "/sessions/{session_id}/approval",
         "/tokens",
+        "/unlock",
         "/aca/code/execute",
         "/aca/files/upload",
     ]

@@ -25,13 +25,15 @@ from .. import errors
 from ..models import Problem, Request
 from .agents import AgentHandler
 from .reading import Nothing, read_body, read_query
-from .scopes import PERMISSIONS, RUNS_CODE, Caller, Scope
+from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope
 from .tokens import TokenRefused
+from .unlocks import UNLOCK_HEADER, Unlocks
 
 M = TypeVar("M", bound=Callable[..., Awaitable[None]])
 
 READ_HEADERS: Final = (
-    "accept, authorization, content-type, idempotency-key, last-event-id, x-xsrftoken"
+    "accept, authorization, content-type, idempotency-key, last-event-id, x-agent-exec-unlock, "
+    "x-xsrftoken"
 )
 """Request headers that a page of an origin that the operator allows may send."""
 
@@ -40,6 +42,8 @@ STATUSES: Final[dict[type[errors.AgentExecError], int]] = {
     errors.IdempotencyConflict: 422,
     errors.Unauthenticated: 401,
     errors.Forbidden: 403,
+    errors.PassphraseRequired: 403,
+    errors.PassphraseWrong: 403,
     errors.NotFound: 404,
     errors.MethodNotAllowed: 405,
     errors.SessionClosed: 409,
@@ -87,6 +91,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Names of request headers that it reads."""
     agents: str | None
     """What an agent token gets of it if the route's path names nothing; None is a refusal."""
+    without_passphrase: bool
+    """Whether a person may do it without the server's passphrase, although it is for people."""
     summary: str
 
 
@@ -98,6 +104,7 @@ def requires(
     query: type[Request] | None = None,
     headers: tuple[str, ...] = (),
     agents: str | None = None,
+    without_passphrase: bool = False,
 ) -> Callable[[M], M]:
     """Name what a verb needs; check it, and hand the verb what the request says.
 
@@ -110,6 +117,9 @@ def requires(
     agents
         Of a route whose path names nothing: what of it an agent token gets, in words. The verb has
         to see to that, with `self.reach`.
+    without_passphrase
+        Of a change that is for people, and that only stops agents: it must not have to wait for
+        the server's passphrase. Where it depends on the body, the verb calls `check_unlocked`.
     """
 
     def decorate(method: M) -> M:
@@ -129,13 +139,17 @@ def requires(
                 said["query"] = asked
             await method(self, **path, **said)
 
+        scopes = (scope, *more)
+        for_people = not FOR_PEOPLE.isdisjoint(scopes)
+        only_reads = for_people and method.__name__ == "get"
         verb.operation = Operation(  # type: ignore[attr-defined]
-            scopes=(scope, *more),
+            scopes=scopes,
             body=body,
             query=query,
             answers=answers,
-            headers=headers,
+            headers=(*headers, UNLOCK_HEADER) if for_people and not only_reads else headers,
             agents=agents,
+            without_passphrase=without_passphrase or only_reads,
             summary=(inspect.getdoc(method) or "").partition("\n")[0],
         )
         return verb  # type: ignore[return-value]
@@ -165,6 +179,7 @@ class AgentExecHandler(AgentHandler):
 
     allow_full_access: bool
     body_limit: int
+    unlocks: Unlocks
 
     def initialize(self, **given: Any) -> None:
         """Take what `app.py` gives: each item becomes an attribute."""
@@ -229,6 +244,8 @@ class AgentExecHandler(AgentHandler):
         ------
         Forbidden
             One refuses, or the operator wants agents to have tokens.
+        PassphraseRequired
+            A person decides, and has not shown the server's passphrase.
         """
         if self.caller.grants is not None:
             self.reach.check(self.caller, scope)
@@ -241,6 +258,17 @@ class AgentExecHandler(AgentHandler):
                 scope=scope,
             )
         await self.ask_authorizer(scope)
+        if scope in FOR_PEOPLE:
+            operation = operations(type(self))[(self.request.method or "").lower()]
+            if not operation.without_passphrase:
+                self.check_unlocked()
+
+    def check_unlocked(self) -> None:
+        """Raise PassphraseRequired if a person needs the server's passphrase and has not shown it.
+
+        `authorize` does so for all that is for people, but for verbs `without_passphrase`.
+        """
+        self.unlocks.check(self.request.headers.get(UNLOCK_HEADER))
 
     async def _is_in_page(self) -> bool:
         """Tell whether a request has a person's cookie too, as those of JupyterLab's page do."""

@@ -1,4 +1,4 @@
-"""The routes by which people give agents tokens, and take them back."""
+"""The routes by which people give agents tokens, take them back, and show the passphrase."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from tornado import web
 
-from ..models import MintedToken, MintToken, Token, TokenList
+from ..models import MintedToken, MintToken, Token, TokenList, Unlock, Unlocked
 from .configurations import configurations
 from .grants import Grants
 from .handler import AgentExecHandler, requires
@@ -53,13 +53,26 @@ class TokenHandler(TokensBase):
     """One agent token."""
 
     @web.authenticated
-    @requires("tokens", answers={200: Token})
+    @requires("tokens", answers={200: Token}, without_passphrase=True)
     async def delete(self, token_id: str) -> None:
         """Revoke an agent token: its sessions are closed, and what runs there is interrupted."""
         self.answer(await self.tokens.revoke(token_id, self.caller))
 
 
-ROUTES: Final[list[tuple[str, type[TokensBase]]]] = [
+class UnlockHandler(AgentExecHandler):
+    """The passphrase."""
+
+    @web.authenticated
+    @requires("decide", body=Unlock, answers={200: Unlocked}, without_passphrase=True)
+    async def post(self, body: Unlock) -> None:
+        """Exchange the server's passphrase for what decisions have to show for some minutes."""
+        unlocked = await self.unlocks.unlock(body.passphrase, self.caller)
+        self.set_header("Cache-Control", "no-store")
+        self.answer(unlocked)
+
+
+ROUTES: Final[list[tuple[str, type[AgentExecHandler]]]] = [
     ("/tokens", TokensHandler),
     ("/tokens/{token_id}", TokenHandler),
+    ("/unlock", UnlockHandler),
 ]

@@ -1,18 +1,22 @@
-"""`jupyter agent-exec pending`, `approve`, `reject`, `pause`, `resume` and `policy`."""
+"""Decide from the command line what agents may run."""
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from typing import Final
 
 from ..client import AgentExecClient
 from ..client.plain import exact
 from ..models import Approvals, Execution
 from ..types import TargetKind
 from . import exit_codes
-from .connection import connected
+from .connection import connected, decided, typed
 from .console import Console
 from .usage import UsageError, read_source
+
+MIN_PASSPHRASE: Final = 12
+"""Characters. Code in a kernel can read the hash, and try what is shorter."""
 
 _KINDS: tuple[TargetKind, ...] = ("scratch", "notebook", "kernel")
 
@@ -46,21 +50,23 @@ def approve(arguments: Namespace, console: Console) -> int:
                 return exit_codes.STOPPED
         # If it does not ask, the server says why.
         sha256 = "0" * 64 if asking is None else asking.source_sha256
-        answer = client.approve(arguments.id, sha256, source=edited)
+        answer = decided(
+            client, console, lambda: client.approve(arguments.id, sha256, source=edited)
+        )
     return _answered(answer.execution, arguments, console)
 
 
 def reject(arguments: Namespace, console: Console) -> int:
     """Do not let an execution run."""
     with connected(arguments, console, may_start=False) as client:
-        answer = client.reject(arguments.id, arguments.reason)
+        answer = decided(client, console, lambda: client.reject(arguments.id, arguments.reason))
     return _answered(answer.execution, arguments, console)
 
 
 def pause(arguments: Namespace, console: Console) -> int:
     """Pause all agents, or let them go on."""
     with connected(arguments, console, may_start=False) as client:
-        approvals = client.pause() if arguments.paused else client.resume()
+        approvals = decided(client, console, client.pause if arguments.paused else client.resume)
     if arguments.json:
         console.json(approvals)
     elif approvals.paused is None:
@@ -74,13 +80,34 @@ def policy(arguments: Namespace, console: Console) -> int:
     """Show what agents must ask for, or set it."""
     wanted = {kind: getattr(arguments, kind) for kind in _KINDS}
     with connected(arguments, console, may_start=False) as client:
-        approvals = client.set_policy(**wanted) if any(wanted.values()) else client.approvals()
+        if any(wanted.values()):
+            approvals = decided(client, console, lambda: client.set_policy(**wanted))
+        else:
+            approvals = client.approvals()
     if arguments.json:
         console.json(approvals.policy)
         return exit_codes.OK
     for kind in _KINDS:
         forced = "  forced by the server's configuration" if kind in approvals.policy.forced else ""
         console.line(f"{kind:9} {getattr(approvals.policy, kind)}{forced}")
+    return exit_codes.OK
+
+
+def passphrase(arguments: Namespace, console: Console) -> int:
+    """Ask for a new passphrase, and print what goes into the server's configuration."""
+    from jupyter_server.auth.security import passwd  # takes half a second
+
+    words = typed("New passphrase: ")
+    if len(words) < MIN_PASSPHRASE:
+        raise UsageError(
+            f"It needs {MIN_PASSPHRASE} characters or more: code in a kernel can read its hash and "
+            "try many passphrases. Five random words are good."
+        )
+    if typed("Once more: ") != words:
+        raise UsageError("These are two different passphrases.")
+    hashed = passwd(words)  # type: ignore[no-untyped-call]
+    console.note("Put this into jupyter_server_config.py, and start the server again:")
+    console.line(f"c.AgentExecApp.decision_passphrase_hash = {hashed!r}")
     return exit_codes.OK
 
 

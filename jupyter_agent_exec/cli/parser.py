@@ -80,6 +80,7 @@ def make_parser() -> ArgumentParser:
     files.add_words(_add(commands, "files", files.files, deeds))
     _add_looking(commands)
     _add_approvals(commands)
+    _add_passphrase(commands)
     _add_token(commands)
     _add_review(commands)
     _add_export(commands)
@@ -292,6 +293,17 @@ def _add_approvals(commands: Any) -> None:
         parser.add_argument(
             f"--{kind}", choices=get_args(ApprovalMode), help=f"with a {kind} target"
         )
+
+
+def _add_passphrase(commands: Any) -> None:
+    _add(
+        commands,
+        "passphrase",
+        approve.passphrase,
+        "make the hash of a passphrase that people have to type before they decide",
+        server=False,
+        json=False,
+    )
 
 
 def _add_token(commands: Any) -> None:

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from ..models import Execution, Review, Session
 from . import exit_codes
-from .connection import connected
+from .connection import connected, decided
 from .console import Console
 from .usage import UsageError
 
@@ -22,11 +22,19 @@ def review(arguments: Namespace, console: Console) -> int:
     with connected(arguments, console, may_start=False) as client:
         answer: Execution | Session
         if arguments.id.startswith("x_"):
-            result = client.review(arguments.id, arguments.verdict, comment=arguments.comment)
+            result = decided(
+                client,
+                console,
+                lambda: client.review(arguments.id, arguments.verdict, comment=arguments.comment),
+            )
             answer = result.execution
         else:
             session = client.session(arguments.id)
-            answer = session.review(arguments.verdict, comment=arguments.comment)
+            answer = decided(
+                client,
+                console,
+                lambda: session.review(arguments.verdict, comment=arguments.comment),
+            )
     if arguments.json:
         console.json(answer)
     else:

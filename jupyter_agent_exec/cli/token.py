@@ -7,7 +7,7 @@ from argparse import Namespace
 from ..client.token_calls import SCOPES
 from ..models import Caps
 from . import exit_codes
-from .connection import connected
+from .connection import connected, decided
 from .console import Console
 from .usage import UsageError
 
@@ -24,12 +24,16 @@ def new(arguments: Namespace, console: Console) -> int:
         kernels=arguments.kernels,
     )
     with connected(arguments, console, may_start=False) as client:
-        minted = client.mint_token(
-            arguments.label,
-            arguments.scope or SCOPES,
-            expires_in=arguments.expires_in,
-            approval=arguments.approval,
-            caps=caps,
+        minted = decided(
+            client,
+            console,
+            lambda: client.mint_token(
+                arguments.label,
+                arguments.scope or SCOPES,
+                expires_in=arguments.expires_in,
+                approval=arguments.approval,
+                caps=caps,
+            ),
         )
     token = minted.token
     if arguments.json:

@@ -12,15 +12,18 @@ from ..models import (
     Session,
     SetPause,
     SetPolicy,
+    Unlock,
+    Unlocked,
 )
 from .answers import read
 from .calls import read_result
 from .result import Result
 from .routes import get, segment, send_model
-from .steps import Call, send
+from .steps import Call, ShowUnlock, send
 
 _approvals = msgspec.json.Decoder(Approvals)
 _session = msgspec.json.Decoder(Session)
+_unlocked = msgspec.json.Decoder(Unlocked)
 
 
 def approvals() -> Call[Approvals]:
@@ -45,3 +48,11 @@ def rule(rule: SetPolicy | SetPause) -> Call[Approvals]:
     """Set the policy, or the pause."""
     path = "/approvals/policy" if isinstance(rule, SetPolicy) else "/approvals/pause"
     return read((yield from send(send_model("PUT", path, rule))), _approvals)
+
+
+def unlock(passphrase: str) -> Call[str]:
+    """Exchange the passphrase for what decisions show, and show it from now on."""
+    reply = yield from send(send_model("POST", "/unlock", Unlock(passphrase=passphrase)))
+    unlocked = read(reply, _unlocked)
+    yield ShowUnlock(unlocked.unlock)
+    return unlocked.expires_at

@@ -187,6 +187,10 @@ class AsyncAgentExecClient(AsyncTokenMethods):
         policy = models.SetPolicy(scratch=scratch, notebook=notebook, kernel=kernel)
         return await self._driver.run(approval_calls.rule(policy))
 
+    async def unlock(self, passphrase: str) -> str:
+        """Prove that a person decides, as `AgentExecClient.unlock` does."""
+        return await self._driver.run(approval_calls.unlock(passphrase))
+
     async def pause(self) -> models.Approvals:
         """Hold all agents, as `AgentExecClient.pause` does."""
         return await self._driver.run(approval_calls.rule(models.SetPause(paused=True)))

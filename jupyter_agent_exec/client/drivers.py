@@ -20,11 +20,13 @@ import httpx2
 from .errors import CannotConnect, ConnectionLost, ServerUnreachable
 from .file_stream import FileStream
 from .servers import Server
-from .steps import Call, Connect, Emit, Feed, Pause, Receive, Reply, Send
+from .steps import Call, Connect, Emit, Feed, Pause, Receive, Reply, Send, ShowUnlock
 
 T = TypeVar("T")
 
 CONNECT_SECONDS: Final = 10.0
+
+UNLOCK_HEADER: Final = b"X-Agent-Exec-Unlock"
 
 LIMITS: Final = httpx2.Limits(
     max_connections=100, max_keepalive_connections=20, keepalive_expiry=120.0
@@ -52,6 +54,7 @@ class Address:
         ]
         self._cookies: SimpleCookie = SimpleCookie()
         self._cookie: list[tuple[bytes, bytes]] = []
+        self.unlock: list[tuple[bytes, bytes]] = []
         if server.token:
             self._headers.append((b"Authorization", server.authorization.encode()))
 
@@ -69,7 +72,7 @@ class Address:
 
         Headers are bytes and the body is a stream, so that httpx2 has nothing to work out.
         """
-        headers = [*self._headers, *self._cookie, *step.headers]
+        headers = [*self._headers, *self._cookie, *self.unlock, *step.headers]
         stream: httpx2.ByteStream | FileStream
         if isinstance(step.upload, Path):
             stream = FileStream(step.upload)
@@ -203,12 +206,15 @@ class SyncDriver:
             value: T = stop.value
             return value
 
-    def _take(self, step: Send | Receive | Pause | Connect) -> Reply | None:
+    def _take(self, step: Send | Receive | Pause | Connect | ShowUnlock) -> Reply | None:
         if isinstance(step, Send):
             _, reply = self._open(step)
             return reply
         if isinstance(step, Pause):
             time.sleep(step.seconds)
+        elif isinstance(step, ShowUnlock):
+            assert self._address is not None
+            self._address.unlock = [(UNLOCK_HEADER, step.unlock.encode())]
         elif isinstance(step, Connect):
             self.close()
             self._address = Address(step.server)
@@ -336,12 +342,15 @@ class AsyncDriver:
             value: T = stop.value
             return value
 
-    async def _take(self, step: Send | Receive | Pause | Connect) -> Reply | None:
+    async def _take(self, step: Send | Receive | Pause | Connect | ShowUnlock) -> Reply | None:
         if isinstance(step, Send):
             _, reply = await self._open(step)
             return reply
         if isinstance(step, Pause):
             await anyio.sleep(step.seconds)
+        elif isinstance(step, ShowUnlock):
+            assert self._address is not None
+            self._address.unlock = [(UNLOCK_HEADER, step.unlock.encode())]
         elif isinstance(step, Connect):
             await self.close()
             self._address = Address(step.server)

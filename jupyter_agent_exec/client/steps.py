@@ -62,16 +62,24 @@ class Connect(Struct, frozen=True):
     server: Server
 
 
+class ShowUnlock(Struct, frozen=True):
+    """Show this with what follows, to prove that a person decides."""
+
+    unlock: str
+
+
 class Emit(Struct, Generic[T], frozen=True):
     """Hand a value to whoever iterates."""
 
     value: T
 
 
-Call: TypeAlias = Generator[Send | Receive | Pause | Connect, Reply | bytes | None, T]
+Call: TypeAlias = Generator[Send | Receive | Pause | Connect | ShowUnlock, Reply | bytes | None, T]
 """Steps that add up to one answer."""
 
-Feed: TypeAlias = Generator[Send | Receive | Pause | Connect | Emit[T], Reply | bytes | None, None]
+Feed: TypeAlias = Generator[
+    Send | Receive | Pause | Connect | ShowUnlock | Emit[T], Reply | bytes | None, None
+]
 """Steps that bring one value after another."""
 
 

@@ -304,6 +304,28 @@ class AgentExecClient(TokenMethods):
         policy = models.SetPolicy(scratch=scratch, notebook=notebook, kernel=kernel)
         return self._driver.run(approval_calls.rule(policy))
 
+    def unlock(self, passphrase: str) -> str:
+        """Prove that a person decides, on a server that asks for its passphrase.
+
+        What this client decides from now on is taken, for some minutes and until it is closed.
+        A decision before that raises PassphraseRequired.
+
+        Returns
+        -------
+        str
+            When it ends, in RFC 3339.
+
+        Raises
+        ------
+        PassphraseWrong
+            It is another one.
+        TooManyRequests
+            Too many wrong ones were sent; ``detail["retry_after"]`` says for how long.
+        NotFound
+            The server has no passphrase.
+        """
+        return self._driver.run(approval_calls.unlock(passphrase))
+
     def pause(self) -> models.Approvals:
         """Send, for a person, nothing more of any agent to a kernel; what runs goes on."""
         return self._driver.run(approval_calls.rule(models.SetPause(paused=True)))

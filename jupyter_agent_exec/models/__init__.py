@@ -118,7 +118,17 @@ from .sessions import (
     SessionList,
     Target,
 )
-from .tokens import Caps, Configuration, MintedToken, MintToken, Token, TokenList, TokenRef
+from .tokens import (
+    Caps,
+    Configuration,
+    MintedToken,
+    MintToken,
+    Token,
+    TokenList,
+    TokenRef,
+    Unlock,
+    Unlocked,
+)
 
 __all__ = [
     "AcceptOutputs",
@@ -231,6 +241,8 @@ __all__ = [
     "Token",
     "TokenList",
     "TokenRef",
+    "Unlock",
+    "Unlocked",
     "Value",
     "Variable",
     "VariableChange",

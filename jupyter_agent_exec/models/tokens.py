@@ -85,6 +85,20 @@ class MintedToken(Answer, frozen=True, kw_only=True):
     configurations: list[Configuration]
 
 
+class Unlock(Request, frozen=True, kw_only=True):
+    """Prove with the server's passphrase that a person decides."""
+
+    passphrase: Annotated[str, Meta(min_length=1, max_length=1000)]
+
+
+class Unlocked(Answer, frozen=True, kw_only=True):
+    """Decisions that show this are taken. Keep it in memory only."""
+
+    unlock: str
+    """For the header `X-Agent-Exec-Unlock`."""
+    expires_at: str
+
+
 class TokenList(Answer, frozen=True, kw_only=True):
     """Tokens, the newest first."""
 

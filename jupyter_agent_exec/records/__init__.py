@@ -43,8 +43,10 @@ from .files import FileDeleted, FileUnchanged, FileUploaded
 from .journal import JournalEntry
 from .ledger import (
     AccessDenied,
+    DecisionsUnlocked,
     LedgerEntry,
     LedgerOpened,
+    PassphraseRefused,
     PolicySet,
     SessionAmended,
     SessionClosed,
@@ -78,6 +80,7 @@ __all__ = [
     "CellRestored",
     "CellWritten",
     "Closed",
+    "DecisionsUnlocked",
     "Dispatched",
     "DisplayUpdated",
     "Entry",
@@ -107,6 +110,7 @@ __all__ = [
     "OutputsAccepted",
     "OutputsDiscarded",
     "OutputsRestored",
+    "PassphraseRefused",
     "Payload",
     "PersonRan",
     "PolicySet",

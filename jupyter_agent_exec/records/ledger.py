@@ -59,6 +59,14 @@ class TokenRevoked(Entry, frozen=True, kw_only=True, tag="token_revoked"):
     token_id: TokenId
 
 
+class DecisionsUnlocked(Entry, frozen=True, kw_only=True, tag="decisions_unlocked"):
+    """Somebody sent the passphrase and may decide for some minutes."""
+
+
+class PassphraseRefused(Entry, frozen=True, kw_only=True, tag="passphrase_refused"):
+    """Somebody sent a wrong passphrase; what they sent is not recorded."""
+
+
 class AccessDenied(Entry, frozen=True, kw_only=True, tag="access_denied"):
     """An agent token was shown for something that it does not reach."""
 
@@ -82,4 +90,6 @@ LedgerEntry = (
     | TokenMinted
     | TokenRevoked
     | AccessDenied
+    | DecisionsUnlocked
+    | PassphraseRefused
 )

@@ -63,9 +63,11 @@ class PauseHandler(ApprovalsBase):
     """All agents, paused."""
 
     @web.authenticated
-    @requires("decide", body=SetPause, answers={200: Approvals})
+    @requires("decide", body=SetPause, answers={200: Approvals}, without_passphrase=True)
     async def put(self, body: SetPause) -> None:
         """Send nothing more of any agent to a kernel, or go on."""
+        if not body.paused:
+            self.check_unlocked()
         await self.approvals.set_paused(body.paused, self.caller)
         await self.answer_approvals()
 

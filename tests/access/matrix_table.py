@@ -66,6 +66,7 @@ PUT    sessions/{session_id}/approval           400 403 400   403 403 403 403
 GET    tokens                                   200 200 200   403 403 403 403
 POST   tokens                                   400 403 400   403 403 403 403
 DELETE tokens/{token_id}                        404 403 404   403 403 403 403
+POST   unlock                                   400 403 400   403 403 403 403
 POST   aca/code/execute                         400 403 400   400 403 400 403
 POST   aca/files/upload                         400 403 400   400 403 400 403
 GET    aca/files                                400 400 400   400 403 400 403
