@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from jupyter_server.auth import passwd
 from jupyterlab.galata import configure_jupyter_server
 
 c = get_config()  # noqa: F821
@@ -38,6 +39,9 @@ notifications.mkdir(parents=True, exist_ok=True)
 c.AgentExecApp.history_dir = str(root / "history")
 # What is tested of approving sets the policy itself.
 c.AgentExecApp.approval = {"notebook": "none", "kernel": "none"}
+if "AGENT_EXEC_UI_PASSPHRASE" in os.environ:
+    c.AgentExecApp.approval = {"scratch": "always"}
+    c.AgentExecApp.decision_passphrase_hash = passwd(os.environ["AGENT_EXEC_UI_PASSPHRASE"])
 # Small, so that a test can reach it.
 c.AgentExecApp.max_output_bytes = 100_000
 

@@ -65,6 +65,11 @@ class Unlocks:
         self._until: dict[str, float] = {}  # by the SHA-256 of an unlock
         self._tries: deque[float] = deque()  # when each began that was wrong or is being checked
 
+    @property
+    def needed(self) -> bool:
+        """Whether there is a passphrase."""
+        return bool(self._hash)
+
     def check(self, shown: str | None) -> None:
         """Raise PassphraseRequired unless a valid unlock is shown or none is needed."""
         if not self._hash:

@@ -100,3 +100,5 @@ class Approvals(Answer, frozen=True, kw_only=True):
     """Those with status `awaiting_approval`, the longest waiting first."""
     policy: ApprovalPolicy
     paused: Pause | None
+    needs_passphrase: bool = False
+    """Whether a person has to type the server's passphrase before they decide."""

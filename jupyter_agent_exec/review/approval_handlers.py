@@ -30,7 +30,12 @@ class ApprovalsBase(SessionsBase):
         policy, paused = self.approvals.policy, self.approvals.paused
         await self.answer_large(
             self.approvals.asking(only=only),
-            lambda told: Approvals(executions=told, policy=policy, paused=paused),
+            lambda told: Approvals(
+                executions=told,
+                policy=policy,
+                paused=paused,
+                needs_passphrase=self.unlocks.needed,
+            ),
         )
 
 

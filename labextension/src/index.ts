@@ -23,6 +23,7 @@ import { sessionDocumentPlugin } from './plugins/sessiondocument';
 import { statusPlugin } from './plugins/status';
 import { textPlugin } from './plugins/text';
 import { toolbarPlugin } from './plugins/toolbar';
+import { unlockPlugin } from './plugins/unlock';
 
 export * from './tokens';
 
@@ -49,7 +50,8 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   locatePlugin,
   linksPlugin,
   documentsPlugin,
-  agentTokensPlugin
+  agentTokensPlugin,
+  unlockPlugin
 ];
 
 export default plugins;

@@ -162,6 +162,14 @@ export interface IAgentExecApi {
   /** Give an agent a token; its secret is told this once. */
   mintToken(asked: IMintToken): Promise<IMintedToken>;
   revokeToken(id: string): Promise<IAgentToken>;
+  /** Show the server's passphrase; decisions are taken for some minutes then. */
+  unlock(passphrase: string): Promise<void>;
+  /**
+   * Asks the person for the passphrase when a decision needs it.
+   *
+   * False if they do not give it: the decision is refused then.
+   */
+  askPassphrase: (() => Promise<boolean>) | null;
   /** What happens to an execution, until it finishes or `signal` aborts. */
   follow(id: string, signal: AbortSignal): AsyncIterable<StreamEvent>;
 }
@@ -282,6 +290,8 @@ export interface IApprovalsModel extends IDisposable {
   /** Null until the server has told. */
   readonly policy: IApprovalPolicy | null;
   readonly paused: IApprovalList['paused'];
+  /** Whether a decision takes the server's passphrase. */
+  readonly needsPassphrase: boolean;
   readonly changed: ISignal<IApprovalsModel, void>;
   /** Something asks that this page did not know to ask. */
   readonly asked: ISignal<IApprovalsModel, IExecution>;

@@ -440,4 +440,6 @@ export interface IApprovalList {
   executions: IExecution[];
   policy: IApprovalPolicy;
   paused: { by: string; at: string } | null;
+  /** Whether the server asks for its passphrase before a person decides. */
+  needs_passphrase: boolean;
 }

@@ -22,13 +22,16 @@ async function freePort(): Promise<number> {
 export class OwnServer {
   private constructor(
     readonly folder: string,
-    private readonly _port: number
+    private readonly _port: number,
+    private readonly _environ: Readonly<Record<string, string>>
   ) {}
 
-  /** Where a server can be started, with an empty folder. */
-  static async prepare(): Promise<OwnServer> {
+  /** Where a server can be started, with an empty folder and more variables. */
+  static async prepare(
+    environ: Readonly<Record<string, string>> = {}
+  ): Promise<OwnServer> {
     const folder = await mkdtemp(join(tmpdir(), 'agent-exec-own-'));
-    return new OwnServer(folder, await freePort());
+    return new OwnServer(folder, await freePort(), environ);
   }
 
   get url(): string {
@@ -46,7 +49,8 @@ export class OwnServer {
           ...process.env,
           AGENT_EXEC_UI_COLLABORATION: 'off',
           AGENT_EXEC_UI_FOLDER: this.folder,
-          AGENT_EXEC_UI_PORT: String(this._port)
+          AGENT_EXEC_UI_PORT: String(this._port),
+          ...this._environ
         },
         stdio: 'ignore'
       }

@@ -223,7 +223,8 @@ export class FakeServer implements IAgentExecApi {
   approvals: IApprovalList = {
     executions: [],
     policy: { scratch: 'none', notebook: 'first', kernel: 'first', forced: [] },
-    paused: null
+    paused: null,
+    needs_passphrase: false
   };
   failure: Error | null = null;
   /** Whether lists that can be given up are not answered. */
@@ -488,6 +489,12 @@ export class FakeServer implements IAgentExecApi {
       ]
     };
   }
+
+  async unlock(passphrase: string): Promise<void> {
+    this._asked(`unlock ${passphrase}`);
+  }
+
+  askPassphrase: (() => Promise<boolean>) | null = null;
 
   async revokeToken(id: string): Promise<IAgentToken> {
     this._asked(`revoke ${id}`);

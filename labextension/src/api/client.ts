@@ -23,12 +23,16 @@ import type {
   ISessionList,
   ITextRange,
   ITokenList,
+  IUnlocked,
   StreamEvent,
   Verdict
 } from '../tokens';
 
 /** More than any session's number of executions. */
 const BEYOND_LAST = 2 ** 31 - 1;
+
+/** What shows that the passphrase was typed in this page. */
+const UNLOCK_HEADER = 'X-Agent-Exec-Unlock';
 
 type Query = Record<string, string | number | boolean | null | undefined>;
 
@@ -214,6 +218,13 @@ export class AgentExecApi implements IAgentExecApi {
     return (await response.json()) as IAgentToken;
   }
 
+  async unlock(passphrase: string): Promise<void> {
+    const body = { passphrase };
+    this.#unlock = (await this._postJSON<IUnlocked>(['unlock'], body)).unlock;
+  }
+
+  askPassphrase: (() => Promise<boolean>) | null = null;
+
   follow(id: string, signal: AbortSignal): AsyncIterable<StreamEvent> {
     const open = (lastEventId: string | null, aborted: AbortSignal) =>
       this._fetch(
@@ -258,10 +269,26 @@ export class AgentExecApi implements IAgentExecApi {
     init: RequestInit = {}
   ): Promise<Response> {
     const response = await this._fetch(path, query, init);
-    if (!response.ok) {
-      throw await refusal(response);
+    if (response.ok) {
+      return response;
     }
-    return response;
+    const error = await refusal(response);
+    if (error.code !== 'passphrase_required' || !(await this._isUnlocked())) {
+      throw error;
+    }
+    const again = await this._fetch(path, query, init);
+    if (!again.ok) {
+      throw await refusal(again);
+    }
+    return again;
+  }
+
+  /** Ask the person for the passphrase, once for all that wait for it. */
+  private _isUnlocked(): Promise<boolean> {
+    this._asking ??= (this.askPassphrase?.() ?? Promise.resolve(false)).finally(
+      () => (this._asking = null)
+    );
+    return this._asking;
   }
 
   private _fetch(
@@ -282,7 +309,11 @@ export class AgentExecApi implements IAgentExecApi {
         API_NAMESPACE,
         ...path.map(encodeURIComponent)
       ) + (search && `?${search}`);
-    return this._send(url, init);
+    if (this.#unlock === null || init.method === undefined) {
+      return this._send(url, init);
+    }
+    const headers = { ...init.headers, [UNLOCK_HEADER]: this.#unlock };
+    return this._send(url, { ...init, headers });
   }
 
   private async _send(url: string, init: RequestInit): Promise<Response> {
@@ -315,5 +346,8 @@ export class AgentExecApi implements IAgentExecApi {
     }
   }
 
+  private _asking: Promise<boolean> | null = null;
   private _clockOffset = 0;
+  /** Out of reach of other scripts in the page, as far as that goes. */
+  #unlock: string | null = null;
 }

@@ -44,7 +44,8 @@ export async function refusal(response: Response): Promise<ApiError> {
   if (status === 404 && !code) {
     return new ApiError('extension_missing', text, status);
   }
-  if (status === 401 || status === 403) {
+  const ofPassphrase = code?.startsWith('passphrase_') ?? false;
+  if ((status === 401 || status === 403) && !ofPassphrase) {
     return new ApiError('not_allowed', text, status, code ?? null);
   }
   const field = detail?.field ?? null;

@@ -60,6 +60,10 @@ export class ApprovalsModel implements IApprovalsModel {
     return this._paused;
   }
 
+  get needsPassphrase(): boolean {
+    return this._needsPassphrase;
+  }
+
   get changed(): ISignal<this, void> {
     return this._changed;
   }
@@ -189,13 +193,15 @@ export class ApprovalsModel implements IApprovalsModel {
     }
   }
 
-  private _take({ executions, paused, policy }: IApprovalList): void {
+  private _take(told: IApprovalList): void {
+    const { executions, needs_passphrase, paused, policy } = told;
     if (this.isDisposed) {
       return;
     }
     const known = new Set(this._asking.map(({ id }) => id));
     this._asking = executions.filter(({ id }) => !this._gone.has(id));
     this._paused = paused;
+    this._needsPassphrase = needs_passphrase;
     this._policy = policy;
     const listed = new Set(executions.map(({ id }) => id));
     this._gone.forEach(id => listed.has(id) || this._gone.delete(id));
@@ -221,6 +227,7 @@ export class ApprovalsModel implements IApprovalsModel {
   private readonly _gone = new Set<string>();
   private _later: ReturnType<typeof setTimeout> | undefined;
   private _paused: IApprovalList['paused'] = null;
+  private _needsPassphrase = false;
   private _policy: IApprovalPolicy | null = null;
   private readonly _listener: ActivityListener;
   private readonly _reading: Coalescer;

@@ -41,7 +41,7 @@ export function differences(
  * Have the server keep what a person sets.
  *
  * The server has the last word. What is set and differs is sent once when the
- * page opens, and when the person changes it. What is changed elsewhere
+ * page opens, unless that needs a passphrase, and when the person changes it. What is changed elsewhere
  * meanwhile is taken over into the settings, or the next page would undo it.
  */
 export function keepPolicy({
@@ -80,7 +80,10 @@ export function keepPolicy({
     }
     const first = known === null;
     known = now;
-    void (first ? send(policy) : follow(policy)).catch(onError);
+    // Settings are files, which code in a kernel can write: without a
+    // person's deed they do not lead to a question for the passphrase.
+    const sends = first && !approvals.needsPassphrase;
+    void (sends ? send(policy) : follow(policy)).catch(onError);
   };
   const onPerson = () => {
     if (approvals.policy) {

@@ -62,6 +62,12 @@ export interface IMintedToken {
   configurations: ITokenConfiguration[];
 }
 
+/** What decisions show after the passphrase was typed. Never kept on a disk. */
+export interface IUnlocked {
+  unlock: string;
+  expires_at: string;
+}
+
 /** Tokens, the newest first. */
 export interface ITokenList {
   tokens: IAgentToken[];

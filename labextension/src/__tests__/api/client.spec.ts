@@ -45,7 +45,53 @@ function server(...answers: (IAnswer | Error)[]) {
   return { api: new AgentExecApi(settings), asked };
 }
 
+const REQUIRED: IAnswer = {
+  status: 403,
+  body: { code: 'passphrase_required', message: 'Type it.' }
+};
+
 describe('AgentExecApi', () => {
+  it('asks for the passphrase once for all that wait, and shows the unlock', async () => {
+    const { api, asked } = server(
+      REQUIRED,
+      REQUIRED,
+      { body: { unlock: 'u1' } },
+      {},
+      {},
+      {}
+    );
+    const ask = jest.fn(async () => {
+      await api.unlock('five words');
+      return true;
+    });
+    api.askPassphrase = ask;
+    await Promise.all([api.reject('x_1', null), api.setPaused(false)]);
+    expect(ask).toHaveBeenCalledTimes(1);
+    await api.getApprovals();
+    expect(
+      asked.map(({ init, url }) => [
+        url,
+        (init as Request).headers.get('X-Agent-Exec-Unlock')
+      ])
+    ).toEqual([
+      ['executions/x_1/reject', null],
+      ['approvals/pause', null],
+      ['unlock', null],
+      ['executions/x_1/reject', 'u1'],
+      ['approvals/pause', 'u1'],
+      ['approvals', null]
+    ]);
+  });
+
+  it('refuses a decision for which nobody gives the passphrase', async () => {
+    const { api, asked } = server(REQUIRED, REQUIRED);
+    const refused = { failure: 'refused', code: 'passphrase_required' };
+    await expect(api.reject('x_1', null)).rejects.toMatchObject(refused);
+    api.askPassphrase = async () => false;
+    await expect(api.reject('x_1', null)).rejects.toMatchObject(refused);
+    expect(asked).toHaveLength(2);
+  });
+
   it('asks for sessions, without what is not known', async () => {
     const { api, asked } = server();
     await api.listSessions(null, 50);

@@ -28,11 +28,16 @@ class FakeSettings {
 /** A page with these settings; the fake server asks for `first` in notebooks. */
 async function open(
   user: Record<string, unknown>,
-  forced: IApprovalPolicy['forced'] = []
+  forced: IApprovalPolicy['forced'] = [],
+  needs_passphrase = false
 ) {
   const server = new FakeServer();
   const { policy } = server.approvals;
-  server.approvals = { ...server.approvals, policy: { ...policy, forced } };
+  server.approvals = {
+    ...server.approvals,
+    policy: { ...policy, forced },
+    needs_passphrase
+  };
   const approvals = new ApprovalsModel(server, server.events, new Signal({}));
   const settings = new FakeSettings(user);
   const onForced = jest.fn();
@@ -53,6 +58,15 @@ describe('keepPolicy', () => {
     const { sent, settings } = await open({ notebook: 'first', kernel: 'odd' });
     expect(sent()).toEqual([]);
     expect(settings.written).toEqual([]);
+  });
+
+  it('asks nobody for a passphrase because of what settings say', async () => {
+    const { sent, settings } = await open({ notebook: 'none' }, [], true);
+    expect(sent()).toEqual([]);
+    expect(settings.written).toEqual(['notebook first']);
+    settings.wish({ notebook: 'always' });
+    await settle();
+    expect(sent()).toEqual(['policy {"notebook":"always"}']);
   });
 
   it('sends once what a person has set and is otherwise', async () => {

@@ -1,0 +1,114 @@
+/** A server that asks for its passphrase before a person decides. */
+import { expect } from '@playwright/test';
+import type { Locator, Page } from '@playwright/test';
+import { AskingAgent, Question, Server } from './approval';
+import { errorsOfOurs, openLab, test as base } from './lab';
+import { OwnServer } from './ownserver';
+import { keep } from './pictures';
+
+const PASSPHRASE = 'five words of the tests';
+
+const test = base.extend<{ url: string }>({
+  url: async ({}, use) => {
+    const server = await OwnServer.prepare({
+      AGENT_EXEC_UI_PASSPHRASE: PASSPHRASE
+    });
+    await server.start();
+    await use(server.url);
+    await server.remove();
+  },
+  // The one that all tests share is not used.
+  server: async ({ request, url }, use) => use(new Server(request, url))
+});
+
+/** Where the passphrase is typed. */
+function asked(page: Page): Locator {
+  return page.getByRole('dialog', { name: 'Passphrase Needed' });
+}
+
+/** All places in which a page could keep something. */
+function kept(page: Page): Promise<string> {
+  return page.evaluate(() =>
+    JSON.stringify([
+      { ...localStorage },
+      { ...sessionStorage },
+      document.cookie,
+      document.documentElement.outerHTML
+    ])
+  );
+}
+
+async function setTheme(page: Page, theme: string): Promise<void> {
+  await page.evaluate(
+    theme =>
+      window.jupyterapp.commands.execute('apputils:change-theme', { theme }),
+    theme
+  );
+  await expect(page.locator('body')).toHaveAttribute(
+    'data-jp-theme-name',
+    theme
+  );
+}
+
+test('a decision asks for the passphrase, and the next one does not', async ({
+  page,
+  server,
+  url,
+  workspace
+}) => {
+  const errors = errorsOfOurs(page);
+  const { id } = await server.send<{ id: string }>('post', 'sessions', {
+    agent: { name: 'analyst' },
+    title: 'Forecast'
+  });
+  const agent = new AskingAgent(server, id);
+  const [first, second] = [await agent.ask('1 + 1'), await agent.ask('2 + 2')];
+  const panel = await openLab(page, url, workspace);
+  await panel.open();
+  await panel.session('Forecast').click();
+  const approve = () => Question.in(panel.cell(1)).button('Approve').click();
+  const dialog = asked(page);
+  const field = dialog.getByLabel('Passphrase', { exact: true });
+
+  await approve();
+  await expect(field).toBeFocused();
+  await expect(field).toHaveAttribute('type', 'password');
+  await page.keyboard.press('Escape');
+  await expect(dialog).toHaveCount(0);
+  expect((await agent.read(first)).status).toBe('awaiting_approval');
+
+  await approve();
+  await field.fill('a guess');
+  await page.keyboard.press('Enter');
+  await expect(dialog.getByRole('alert')).toHaveText(
+    'This is not the passphrase.'
+  );
+  await expect(field).toBeFocused();
+  for (const theme of ['Dark', 'Light']) {
+    await setTheme(page, `JupyterLab ${theme}`);
+    await keep(page, `passphrase-${theme.toLowerCase()}`);
+  }
+  await field.fill(PASSPHRASE);
+  await page.keyboard.press('Enter');
+  await expect(dialog).toHaveCount(0);
+  await expect.poll(async () => (await agent.read(first)).status).toBe('ok');
+
+  await Question.in(panel.cell(2)).button('Approve').click();
+  await expect.poll(async () => (await agent.read(second)).status).toBe('ok');
+  await expect(dialog).toHaveCount(0);
+  expect(await kept(page)).not.toContain(PASSPHRASE);
+
+  // A page that was loaded again knows nothing of it; a form waits for it.
+  const again = await openLab(page, url, workspace);
+  await again.region.waitFor();
+  await again.button('See which agents have access').click();
+  await page.getByRole('button', { name: 'Give an agent access…' }).click();
+  await page.getByRole('textbox', { name: 'Name' }).fill('Sales analyst');
+  await page.getByRole('button', { name: 'Give access', exact: true }).click();
+  await field.click();
+  await field.fill(PASSPHRASE);
+  await dialog.getByRole('button', { name: 'Unlock' }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(page.getByRole('dialog')).toContainText('jaex_');
+  expect(errors).toEqual([]);
+});
