@@ -49,6 +49,8 @@ PATIENCE: Final = 5.0
 REQUESTS: Final = ("comm_open", "create_subshell_request", "delete_subshell_request")
 """What is sent to a kernel that runs code: its end is not the end of that code."""
 
+_KEPT_OF_OWN: Final = "keep_all(None)\nflush_what_is_there()\nsend_all_text()"
+
 _MODULES = ("variables_in_kernel", "inspect_in_kernel")
 
 
@@ -219,7 +221,7 @@ class Inspector:
             however long; else for `PATIENCE`.
         """
         if self.is_python and (is_own or self.has_subshells):
-            kept = "keep_all(None)\nflush_what_is_there()" if is_own else f"keep_all({PATIENCE})"
+            kept = _KEPT_OF_OWN if is_own else f"keep_all({PATIENCE})"
             self._stay(f"stay()\n{kept}")
 
     def _stay(self, call: str = "stay()") -> None:

@@ -180,6 +180,27 @@ def flush_what_is_there() -> None:
             vars(stream)["flush"] = partial(flush_if_there, stream, stream.flush, taking)
 
 
+def send_all_text() -> None:
+    """Have a stream send half a character (a lone surrogate) as its escape.
+
+    It cannot be encoded: the whole text that it is in would be lost, and the error, in the thread
+    that sends, keeps whoever flushes the stream waiting for ten seconds.
+    """
+    kernel = sys.modules["IPython"].get_ipython().kernel
+    streams: Any = (sys.stdout, sys.stderr)
+    for stream in streams:
+        if type(stream) is sys.modules["ipykernel.iostream"].OutStream:
+            # Each thread has its own hooks, and this one sends.
+            kernel.iopub_thread.schedule(partial(stream.register_hook, escaped))
+
+
+def escaped(message: Any) -> Any:
+    """Return a stream's message with text that can be encoded."""
+    content = message["content"]
+    content["text"] = content["text"].encode(errors="backslashreplace").decode()
+    return message
+
+
 def take_text(flush: Callable[[], None], taking: list[bool]) -> None:
     """Take a stream's text and queue it; for as long as that takes, `taking` is not empty."""
     taking.append(True)

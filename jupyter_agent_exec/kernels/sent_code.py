@@ -15,6 +15,12 @@ from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from typing import Any
 
+_SAME_LINE = 0x80 | 13 << 3
+"""Entry of a table of lines: instructions that are on the line of those before, no column."""
+
+_MOST_UNITS = 8
+"""Of an instruction's two bytes, that one entry is for."""
+
 Modules = tuple[str, ...]
 """Names of files beside this one that are run one after the other in one namespace."""
 
@@ -73,6 +79,18 @@ def _packed(modules: Modules, call: str) -> str:
 
 
 def _bare(code: Any) -> Any:
-    """Return code without what only tracebacks need."""
+    """Return code that is all on its first line: most of its size is where its lines begin.
+
+    Each instruction has a line, since Python cannot format a traceback through code without: in the
+    kernel, an error below such code would end the thread that logs it.
+    Source: CPython, *Objects/locations.md*.
+    """
     constants = tuple(_bare(each) if hasattr(each, "co_code") else each for each in code.co_consts)
-    return code.replace(co_consts=constants, co_linetable=b"")
+    if sys.version_info < (3, 11):
+        return code.replace(co_consts=constants)
+    units = len(code.co_code) // 2
+    lines = b"".join(
+        bytes((_SAME_LINE | min(units - first, _MOST_UNITS) - 1, 0))
+        for first in range(0, units, _MOST_UNITS)
+    )
+    return code.replace(co_consts=constants, co_linetable=lines)
