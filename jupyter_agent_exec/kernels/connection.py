@@ -26,7 +26,7 @@ from .busy import Busy, Quiet, Work
 from .displays import Displays
 from .drain import Drain
 from .greeting import HELLO, Greeting
-from .inspect import Inspector
+from .inspect import ASIDE, Inspector
 from .late import Late, LateOutputs
 from .listeners import Listeners
 from .looking import execution_of
@@ -36,9 +36,15 @@ from .run import Run
 from .runs import Runs
 from .stdin import InputRequest
 
+WAKE = f"{ASIDE}wake"
+"""The id of a request that only wakes a kernel up."""
+
 HELLO_DELAY = 0.5
 HELLO_AGAIN_DELAY = 0.05
 """Seconds after which a kernel that starts is asked again; the second if only IOPub is missing."""
+
+WAKE_DELAYS = (0.0, 0.05, 0.2, 1.0)
+"""Seconds after an interrupt at which the kernel is asked something, as long as it is busy."""
 
 CODE_TIMEOUT = 5.0
 """Seconds to wait for a kernel to say that it is at the code that is to be interrupted."""
@@ -86,6 +92,7 @@ class KernelConnection:
         self._displays = Displays()
         self._waiting: list[asyncio.Future[None]] = []
         self._late = LateOutputs(self._displays, self.on_late)
+        self._wake_at: list[float] = []
         self._closed = False
         self._greeting = Greeting(is_shared=found is not None)
         self._drain = Drain(connection, _Frames(self), name=f"kernel-{kernel_id[:8]}", log=log)
@@ -195,6 +202,15 @@ class KernelConnection:
         self._drain.call(partial(self._runs.when_at_code, run, tell))
         await first_of(there, self.disconnected, timeout=CODE_TIMEOUT)
 
+    def interrupted(self) -> None:
+        """Have a kernel heed the interrupt that it was just sent, also in a top-level `await`.
+
+        ipykernel (6.29 to 7.4) then cancels what it awaits only when its loop wakes up, as for the
+        next message on the shell channel. A signal that another process passes on may come later
+        than a message, so this sends some.
+        """
+        self._drain.call(self._wake_soon)
+
     def hear_people(self, listener: Callable[[PersonExecution], None]) -> None:
         """Have a listener told what others run; the first, also what has ended since adoption."""
         self.on_person.add(listener)
@@ -255,6 +271,17 @@ class KernelConnection:
         with suppress(zmq.Again):  # its port may be another's; then its end is told soon
             self._drain.send("kernel_info_request", {}, msg_id=HELLO)
 
+    def _wake_soon(self) -> None:
+        now = time.monotonic()
+        self._wake_at = [now + delay for delay in WAKE_DELAYS]
+
+    def _wake(self) -> None:
+        if not self._busy.has_ours:
+            self._wake_at.clear()
+            return
+        with suppress(zmq.Again):  # the kernel has ended
+            self._drain.send("kernel_info_request", {}, msg_id=WAKE)
+
     def _take_iopub(self, message: Message) -> None:
         msg_type, parent = message.header.msg_type, message.parent
         ours = parent.session == self._drain.session
@@ -289,10 +316,12 @@ class KernelConnection:
             self._runs.feed(self._runs.running or self._late.outputs(latest), message)
 
     def _take_shell(self, message: Message) -> None:
+        if self.inspector.take(message):
+            return
         if message.header.msg_type == "kernel_info_reply":
             if self._greeting.answer(message.content, time.monotonic()):
                 self._greeted()
-        elif not self.inspector.take(message):
+        else:
             self._runs.take_reply(message)
 
     def _greeted(self) -> None:
@@ -321,6 +350,10 @@ class KernelConnection:
             self._say_hello()
         elif again_at is not None:
             due.append(again_at)
+        if self._wake_at and now >= self._wake_at[0]:
+            self._wake_at.pop(0)
+            self._wake()
+        due.extend(self._wake_at)
         return max(0.005, min(due) - now) if due else None
 
 

@@ -195,6 +195,7 @@ class LiveKernel:
     async def interrupt(self) -> None:
         """Interrupt what runs in it, whosever that is."""
         await self._kernels.interrupt(self.id)
+        self.connection.interrupted()
 
     async def death(self) -> Death:
         """Wait until this life ends, and tell how."""

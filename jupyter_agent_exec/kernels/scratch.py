@@ -97,6 +97,7 @@ class ScratchKernel:
     async def interrupt(self) -> None:
         """Interrupt what runs in it."""
         await self._kernels.interrupt_kernel(self.id)
+        self.connection.interrupted()
 
     async def death(self) -> Death:
         """Wait until it ends, and tell how."""
