@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from access_asking import VERBS
+from access_asking import HASHED, PASSWORD, VERBS
 from asking import NAMESPACE, Agent, Answered, Send
 from dynamic_asking import form
 from jsonschema import Draft202012Validator
@@ -17,6 +17,7 @@ from openapi_spec_validator import validate
 from jupyter_agent_exec._version import __version__
 from jupyter_agent_exec.access.handler import STATUSES, operations, status_of
 from jupyter_agent_exec.access.scopes import FOR_PEOPLE, PERMISSIONS
+from jupyter_agent_exec.access.unlocks import UNLOCK_HEADER
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.client.sse import EventParser
 from jupyter_agent_exec.errors import AgentExecError
@@ -251,15 +252,20 @@ async def ask_for_input(ask: Callable[..., Awaitable[Answered]]) -> None:
     assert (await ask("POST", f"{at}/steps", {"steps": [{"source": "1"}]})).status == 201
 
 
+@pytest.mark.parametrize("agent_exec_config", [{"decision_passphrase_hash": HASHED}])
 async def test_answers_are_what_the_document_says(agent: Agent, described: dict[str, Any]) -> None:
     conformance = Conformance(described)
+    unlock: dict[str, str] = {}
 
     async def ask(
         method: str, path: str, body: Any = None, headers: Any = None, **query: str
     ) -> Answered:
-        answered = await agent.ask(method, path, body, query=query, headers=headers)
+        shown = {**unlock, **(headers or {})}
+        answered = await agent.ask(method, path, body, query=query, headers=shown)
         return conformance.hold(method, path, answered)
 
+    unlocked = await ask("POST", "unlock", {"passphrase": PASSWORD})
+    unlock[UNLOCK_HEADER] = unlocked.json["unlock"]
     session = await ask("POST", "sessions", {"agent": {"name": "a"}, "client_id": "c"})
     again = await ask("POST", "sessions", {"agent": {"name": "a"}, "client_id": "c"})
     assert (session.status, again.status) == (201, 200)
