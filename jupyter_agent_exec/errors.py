@@ -27,6 +27,7 @@
     ├── NotFinished             not_finished          its outputs may still change
     ├── InputNotAsked           input_not_asked       its code does not ask for input (any more)
     ├── KernelBusy              kernel_busy           it cannot be looked into while it runs code
+    ├── KernelWaitsForItself    kernel_waits_for_itself  the asker runs in it, and it waits for them
     ├── KernelNotOwned          kernel_not_owned      an agent may not restart it
     ├── DocumentChanged         document_changed      not as it was read; nothing done
     ├── DocumentUnwritable      document_unwritable   no cell can be written there
@@ -222,6 +223,12 @@ class KernelBusy(AgentExecError):
     """The kernel runs code and can answer nothing meanwhile; ``detail`` says what runs."""
 
     code = "kernel_busy"
+
+
+class KernelWaitsForItself(AgentExecError):
+    """Code that runs in the kernel asks for more in the same kernel, and both would wait."""
+
+    code = "kernel_waits_for_itself"
 
 
 class DocumentChanged(AgentExecError):

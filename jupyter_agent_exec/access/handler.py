@@ -22,6 +22,7 @@ from jupyter_server.auth.decorator import allow_unauthenticated
 from tornado import iostream, web
 
 from .. import errors
+from ..host_kernel import HEADER
 from ..models import Problem, Request
 from .agents import AgentHandler
 from .reading import Nothing, read_body, read_query
@@ -54,6 +55,7 @@ STATUSES: Final[dict[type[errors.AgentExecError], int]] = {
     errors.InputNotAsked: 409,
     errors.KernelBusy: 409,
     errors.KernelNotOwned: 409,
+    errors.KernelWaitsForItself: 409,
     errors.DocumentChanged: 409,
     errors.DocumentUnwritable: 409,
     errors.FolderUnknown: 409,
@@ -197,7 +199,15 @@ class AgentExecHandler(AgentHandler):
             return  # a browser asks without a credential what it may send
         if (shown := self.shown_token) is not None:
             await self.let_in_agent(shown)
-            return
+        else:
+            await self._let_in_person()
+        if HEADER in self.request.headers:
+            told = (each.partition("=") for each in self.request.headers[HEADER].split(","))
+            host_kernels = {id.strip(): proof.strip() for id, _, proof in told}
+            self.caller = msgspec.structs.replace(self.caller, host_kernels=host_kernels)
+
+    async def _let_in_person(self) -> None:
+        """Ask Jupyter's identity provider who it is."""
         user = await ensure_async(self.identity_provider.get_user(self))
         self.current_user = self._jupyter_current_user = user
         if user is None:

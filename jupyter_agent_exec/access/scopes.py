@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from ..models import Caps, TokenRef
@@ -83,6 +85,9 @@ class Caller(Struct, frozen=True, kw_only=True):
     """What has to be approved of the token's sessions; None is what the policy says."""
     caps: Caps = Caps()
     """The most that may be used with the token."""
+    host_kernels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """By its id, what the asker shows of each kernel in which it runs itself: a proof that it can
+    read the kernel's connection file, which is still to be checked."""
 
     def by(self) -> By:
         """Return the caller as entries name them."""

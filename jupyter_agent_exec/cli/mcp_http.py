@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ..client.servers import Server
+from ..host_kernel import HEADER, host_kernels
 
 NAMESPACE: Final = "/api/agent-exec"
 CONNECT_SECONDS: Final = 10.0
@@ -87,6 +88,7 @@ class Upstream:
         self._path = f"{self._base.path.rstrip('/')}{NAMESPACE}"
         self._cookies: SimpleCookie = SimpleCookie()
         self._cookies_lock = threading.Lock()
+        self._host_kernels = host_kernels()
 
     def probe(self) -> None:
         """Look whether the extension answers there, and takes the token.
@@ -159,6 +161,8 @@ class Upstream:
         all_headers = dict(headers)
         if self.server.token:
             all_headers["Authorization"] = f"Bearer {self.server.token}"
+        if self._host_kernels:
+            all_headers[HEADER] = self._host_kernels
         with self._cookies_lock:
             cookies = [f"{name}={cookie.coded_value}" for name, cookie in self._cookies.items()]
         if cookies:

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 import anyio
 import httpx2
 
+from ..host_kernel import HEADER, host_kernels
 from .errors import CannotConnect, ConnectionLost, ServerUnreachable
 from .file_stream import FileStream
 from .servers import Server
@@ -57,6 +58,8 @@ class Address:
         self.unlock: list[tuple[bytes, bytes]] = []
         if server.token:
             self._headers.append((b"Authorization", server.authorization.encode()))
+        if inside := host_kernels():
+            self._headers.append((HEADER.encode(), inside.encode()))
 
     def remember(self, response: httpx2.Response) -> None:
         """Keep the cookies that come with an answer, and send them from now on."""

@@ -8,6 +8,7 @@ done in the drain's thread, so that the record is on disk with no further hop be
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 import time
 from collections.abc import Callable
@@ -17,7 +18,8 @@ from typing import Any
 
 import zmq
 
-from ..errors import AgentExecError
+from .. import host_kernel
+from ..errors import AgentExecError, KernelUnavailable
 from ..models import OutputChange
 from ..tasks import first_of, settle
 from ..types import ExecutionState, Output
@@ -26,7 +28,7 @@ from .busy import Busy, Quiet, Work
 from .displays import Displays
 from .drain import Drain
 from .greeting import HELLO, Greeting
-from .inspect import ASIDE, Inspector
+from .inspect import ASIDE, Inspector, Unanswered
 from .late import Late, LateOutputs
 from .listeners import Listeners
 from .looking import execution_of
@@ -91,6 +93,7 @@ class KernelConnection:
         """Done when the kernel has answered on both channels."""
         self._displays = Displays()
         self._waiting: list[asyncio.Future[None]] = []
+        self._key: str | bytes = connection["key"]
         self._late = LateOutputs(self._displays, self.on_late)
         self._wake_at: list[float] = []
         self._closed = False
@@ -211,6 +214,22 @@ class KernelConnection:
         """
         self._drain.call(self._wake_soon)
 
+    async def interrupt_nested(self, run: Run) -> None:
+        """Interrupt a nested run, and not the cell that waits for it."""
+        assert run.subshell is not None
+        with suppress(Unanswered, KernelUnavailable):  # whether it ends is looked at anyway
+            await self.inspector.interrupt(run.subshell)
+
+    def is_host(self, proof: str | None) -> bool:
+        """Tell whether a program has shown that it knows the kernel's key."""
+        return proof is not None and hmac.compare_digest(
+            proof.encode(), host_kernel.proof(self.kernel_id, self._key).encode()
+        )
+
+    def learn(self, kernel_info: dict[str, Any]) -> None:
+        """Take what a kernel tells of itself while it is busy, before it can be greeted."""
+        self._greeting.kernel_info = kernel_info
+
     def hear_people(self, listener: Callable[[PersonExecution], None]) -> None:
         """Have a listener told what others run; the first, also what has ended since adoption."""
         self.on_person.add(listener)
@@ -318,11 +337,10 @@ class KernelConnection:
     def _take_shell(self, message: Message) -> None:
         if self.inspector.take(message):
             return
-        if message.header.msg_type == "kernel_info_reply":
-            if self._greeting.answer(message.content, time.monotonic()):
-                self._greeted()
-        else:
+        if message.header.msg_type != "kernel_info_reply":
             self._runs.take_reply(message)
+        elif self._greeting.answer(message.content, time.monotonic()):
+            self._greeted()
 
     def _greeted(self) -> None:
         """Know a kernel that has answered on both channels."""

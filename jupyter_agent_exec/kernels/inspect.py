@@ -19,6 +19,7 @@ import msgspec
 from ..errors import KernelUnavailable
 from ..tasks import first_of
 from ..types import ExecutionState
+from .busy import Work
 from .drain import Drain
 from .inspect_in_kernel import ANSWER, TARGET
 from .messages import Header, Message
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 MAIN, ASIDE = "look-", "aside-"
 """How the ids of requests begin: of those that keep the kernel itself busy, and of others."""
+
+HEARD: Final = f"{ASIDE}heard-"
+"""Of those whose end on IOPub is waited for, and not their answer."""
 
 MOST_STUCK: Final = 3
 """Of subshells that never answered; the kernel is left alone then while it is busy."""
@@ -86,6 +90,9 @@ class Owner(Protocol):
     def on_loop(self, call: Callable[..., None], *args: Any) -> None:
         """Have the loop call."""
 
+    def learn(self, kernel_info: dict[str, Any]) -> None:
+        """Take what a kernel tells of itself while it is busy."""
+
 
 class Inspector:
     """Asks one kernel, in one life of it. What is not said otherwise is called on the loop."""
@@ -97,6 +104,7 @@ class Inspector:
         self._pending: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._making = asyncio.Lock()
         self._subshell: str | None = None
+        self._nested_subshell: str | None = None
         self._stuck = 0
         self._stays = False
         self._at: str | None = None
@@ -156,10 +164,67 @@ class Inspector:
             self._subshell = None  # somebody has deleted it
         raise Unanswered
 
+    async def nested_subshell(self) -> str:
+        """Return the subshell that runs code while the kernel is at a cell that waits for it.
+
+        Raises
+        ------
+        Unanswered
+            The kernel has no subshells.
+        """
+        if not self._owner.kernel_info:  # it has been busy since we came
+            self._owner.learn(await self._on_control("kernel_info_request", {}))
+        if not (self.is_python and self.has_subshells):
+            raise Unanswered
+        async with self._making:
+            if self._nested_subshell is None:
+                self._nested_subshell = await self._made_subshell()
+            return self._nested_subshell
+
+    async def catch_up(self) -> None:
+        """Wait until all has been heard that the kernel has told by now, such as a cell's start.
+
+        Raises
+        ------
+        Unanswered, KernelUnavailable
+        """
+
+        def send(msg_id: str) -> None:
+            self._drain.send_on_control("kernel_info_request", {}, msg_id=msg_id)
+
+        await self._answer(HEARD, send, CONTROL_TIMEOUT)
+
+    def forget_nested_subshell(self) -> None:
+        """Have the next nested execution use another subshell: this one is at code that goes on."""
+        self._nested_subshell = None
+
+    async def interrupt(self, subshell: str) -> None:
+        """Interrupt what a subshell runs; a signal would reach the cell that waits for it.
+
+        Python code is interrupted at its next step. A call that waits, such as `time.sleep`, goes
+        on until it returns.
+
+        Raises
+        ------
+        Unanswered, KernelUnavailable
+        """
+        aside = self._subshell or await self._new_subshell()
+        raises = (
+            "(lambda i: [i('ctypes').pythonapi.PyThreadState_SetAsyncExc("
+            "i('ctypes').c_ulong(each.ident), i('ctypes').py_object(KeyboardInterrupt)) "
+            f"for each in i('threading').enumerate() if each.name == 'subshell-{subshell}'])"
+            "((lambda: 0).__builtins__['__import__'])"
+        )
+        send = partial(self._evaluate, raises, subshell=aside)
+        await self._answer(ASIDE, send, CONTROL_TIMEOUT)
+
     async def end(self) -> None:
         """Leave no subshell behind; but one that is at something would keep the kernel waiting."""
-        subshell, self._subshell = self._subshell, None
-        if subshell is not None and not self._pending:
+        subshells = self._subshell, self._nested_subshell
+        self._subshell = self._nested_subshell = None
+        for subshell in filter(None, subshells):
+            if self._pending:
+                return
             with suppress(Unanswered, KernelUnavailable):
                 await self._on_control("delete_subshell_request", {"subshell_id": subshell})
 
@@ -175,12 +240,16 @@ class Inspector:
     async def _new_subshell(self) -> str:
         async with self._making:
             if self._subshell is None:
-                answer = await self._on_control("create_subshell_request", {})
-                if not isinstance(answer.get("subshell_id"), str):
-                    self._stuck = MOST_STUCK
-                    raise Unanswered
-                self._subshell = answer["subshell_id"]
+                self._subshell = await self._made_subshell()
             return self._subshell
+
+    async def _made_subshell(self) -> str:
+        answer = await self._on_control("create_subshell_request", {})
+        subshell = answer.get("subshell_id")
+        if not isinstance(subshell, str):
+            self._stuck = MOST_STUCK
+            raise Unanswered
+        return subshell
 
     async def _on_control(self, msg_type: str, content: dict[str, Any]) -> dict[str, Any]:
         def send(msg_id: str) -> None:
@@ -229,16 +298,40 @@ class Inspector:
         if not self._stays:
             self._stays = True
             asked = expression(self._owner.kernel_info, _MODULES, call)
-            content = {
-                "code": "",
-                "silent": True,
-                "store_history": False,
-                "user_expressions": {TARGET: asked},
-                "allow_stdin": False,
-                "stop_on_error": False,
-            }
             # Aside, since what comes next follows at once: nobody should see it busy in between.
-            self._drain.send("execute_request", content, msg_id=f"{ASIDE}stay")
+            self._evaluate(asked, f"{ASIDE}stay")
+
+    def give_back(self, subshell: str, work: Work) -> None:
+        """Give a cell back, after nested code, what any request takes: its input and its threads.
+
+        Parameters
+        ----------
+        work
+            The cell. Its frontend is taken for one that can be asked for input.
+        """
+        header = {"msg_id": work.msg_id, "msg_type": work.msg_type, "session": work.session}
+        shell = "(lambda: 0).__builtins__['__import__']('IPython').get_ipython()"
+        asked = f"{shell}.set_parent({{'header': {header!r}}})"
+        self._evaluate(asked, f"{ASIDE}give-back", subshell, allow_stdin=True)
+
+    def _evaluate(
+        self,
+        asked: str,
+        msg_id: str,
+        subshell: str | None = None,
+        *,
+        allow_stdin: bool = False,
+    ) -> None:
+        """Have an expression of ours evaluated, which runs no code of the user's."""
+        content = {
+            "code": "",
+            "silent": True,
+            "store_history": False,
+            "user_expressions": {TARGET: asked},
+            "allow_stdin": allow_stdin,
+            "stop_on_error": False,
+        }
+        self._drain.send("execute_request", content, msg_id=msg_id, subshell_id=subshell)
 
     def take(self, message: Message) -> bool:
         """Take a message that answers us; return whether it is of no concern to others."""
@@ -249,13 +342,20 @@ class Inspector:
             state = message.content.get("execution_state")
             if msg_id.startswith(MAIN):
                 self._at = msg_id if state == "busy" else None
+            if msg_id.startswith(HEARD) and state == "idle":
+                self._settle(msg_id, {})
             return msg_id.startswith(ASIDE)
+        if msg_id.startswith(HEARD):
+            return True
         if msg_type != ANSWER and not msg_type.endswith("_reply"):
             return False
+        self._settle(msg_id, message.content)
+        return True
+
+    def _settle(self, msg_id: str, content: dict[str, Any]) -> None:
         asked = self._pending.pop(msg_id, None)
         if asked is not None:
-            self._owner.on_loop(_settle, asked, message.content)
-        return True
+            self._owner.on_loop(_settle, asked, content)
 
     def _forget(self, msg_id: str) -> None:
         self._pending.pop(msg_id, None)

@@ -79,6 +79,8 @@ class Run:
     """Whether the kernel took it up: until then, what runs in the kernel is somebody else's."""
     is_behind: bool = False
     """Whether somebody's cells were ahead of it in the kernel's own queue."""
+    subshell: str | None = None
+    """The subshell that runs it, beside the cell that waits for it; None for the main shell."""
     is_sent: bool = False
     ended_at: datetime | None = None
     variables: VariableChanges | None = None
@@ -99,7 +101,8 @@ class Run:
         reason = None if self._idle else "The kernel answered but did not go idle."
         if reply.get("status") == "aborted":
             reason = "The kernel did not run it, since a cell that was queued before it failed."
-        count = reply.get("execution_count")
+        # A subshell has no count of its own: it tells that of the cell beside it.
+        count = reply.get("execution_count") if self.subshell is None else None
         status: Literal["ok", "error"] = "ok" if reply.get("status") == "ok" else "error"
         return status, reason, count if isinstance(count, int) else None
 

@@ -104,7 +104,7 @@ class Runs:
             run.id, self._displays, max_output_bytes=run.max_output_bytes, sink=run.sink
         )
         run.started_at = datetime.now(timezone.utc)
-        run.is_behind = self._busy.foreign is not None
+        run.is_behind = self._busy.foreign is not None and run.subshell is None
         if not run.before():
             return
         self._owner.inspector.prepare()
@@ -122,6 +122,10 @@ class Runs:
         if (run := self._run) is not None:
             if not run.is_sent:
                 run.sent()
+            if run.subshell is not None:  # which goes on with it; the next gets another
+                self._owner.inspector.forget_nested_subshell()
+                if self._busy.done(run.id):
+                    self._owner.tell_state()
             with self._bringing_to_an_end(run):
                 self._finish(run, "abandoned", reason)
 
@@ -174,7 +178,7 @@ class Runs:
         elif not ours:
             self._looking.overhear(parent)
             if run is not None and not run.has_begun and state == "busy":
-                run.is_behind = True
+                run.is_behind = run.subshell is None
 
     def take_reply(self, message: Message) -> None:
         """Take a reply, if it is to the run or to a look of it."""
@@ -251,16 +255,26 @@ class Runs:
             run.id,
             looks=run.looks,
             more=more,
-            store_history=run.store_history,
+            # IPython's history has one number for both, and would complain of the second.
+            store_history=run.store_history and run.subshell is None,
             allow_stdin=run.asks is not None,
+            subshell=run.subshell,
         )
+        if run.subshell is not None and self._busy.foreign is not None:
+            self._owner.inspector.give_back(run.subshell, self._busy.foreign)
         run.is_sent = True
         run.sent()
 
     def _look(self, run: Run, timeout: float) -> None:
         """Look at the kernel's variables by a request of its own, which runs nothing."""
         self._look_until = time.monotonic() + timeout
-        self._request("", look_id(run.id, after=run.is_sent), looks=True, silent=True)
+        self._request(
+            "",
+            look_id(run.id, after=run.is_sent),
+            looks=True,
+            silent=True,
+            subshell=run.subshell,
+        )
 
     def _looked(self, run: Run, reply: dict[str, Any] | None) -> None:
         """Go on after a look by a request of its own, or without if the kernel does not answer."""
@@ -284,6 +298,7 @@ class Runs:
         looks: bool,
         more: dict[str, str] | None = None,
         silent: bool = False,
+        subshell: str | None = None,
         **asked: bool,
     ) -> None:
         # In this order: a look sees also what the evaluation of values has changed.
@@ -297,7 +312,7 @@ class Runs:
             "stop_on_error": False,
             **asked,
         }
-        self._drain.send("execute_request", content, msg_id=msg_id)
+        self._drain.send("execute_request", content, msg_id=msg_id, subshell_id=subshell)
 
     def _take_up(self, run: Run) -> None:
         """Take note that the kernel has begun with a run."""

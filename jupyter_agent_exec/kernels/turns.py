@@ -11,6 +11,8 @@ Fairness, in one place:
 - But not for ever: who has been first in line for `PATIENCE` seconds takes the next idle, however
   short. Its request then stands in the kernel's own queue, behind what people have queued by then,
   and before what they send later.
+- What somebody's running cell waits for goes in beside that cell, ahead of all others: else neither
+  would ever end.
 
 Decides; knows no kernel, no clock and no timer but what it is given.
 """
@@ -81,6 +83,8 @@ class Turn(asyncio.Future[None]):
     def __init__(self, asker: Asker | None) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self.asker = asker
+        self.nested = False
+        """Whether the kernel is at a cell that waits for this."""
         self.first_at: float | None = None
         """When it came to the head of the line, on the scheduler's clock."""
         self.granted_at: str | None = None
@@ -159,11 +163,21 @@ class Turns:
             return False
         return self._kernel is None or self._delay(None) == 0
 
-    def ask(self, asker: Asker | None = None) -> Turn:
-        """Queue up; the turn that comes back is done at once if the kernel is free."""
+    def ask(self, asker: Asker | None = None, *, nested: bool = False) -> Turn:
+        """Queue up; the turn that comes back is done at once if the kernel is free.
+
+        Parameters
+        ----------
+        nested
+            Whether the cell that the kernel is at waits for it: it need not be idle then.
+        """
         turn = Turn(asker)
+        turn.nested = nested
         if self._closed:
             turn.cancel()
+        elif nested:
+            self._waiting.insert(sum(each.nested for each in self._waiting), turn)
+            self._look()
         else:
             self._waiting.append(turn)
             self._look()
@@ -201,6 +215,14 @@ class Turns:
     def is_taken(self) -> bool:
         """Whether somebody has the turn, or waits for it."""
         return self._holder is not None or bool(self._waiting)
+
+    @property
+    def admits_nested(self) -> bool:
+        """Whether somebody's cell may have more run beside it.
+
+        Not while an agent's code runs, or stands behind the cell in the kernel's own queue.
+        """
+        return self._holder is None or self._holder.nested
 
     @property
     def at_work(self) -> WaitingFor | None:
@@ -249,10 +271,10 @@ class Turns:
             self._waiting.popleft()
         if self._holder is not None or not self._waiting:
             return
-        if self._kernel is None:
+        first = self._waiting[0]
+        if self._kernel is None or first.nested:
             self._grant()
             return
-        first = self._waiting[0]
         if first.first_at is None:
             first.first_at = self._clock.time()
         delay = self._delay(first.first_at)

@@ -93,6 +93,10 @@ class LiveExecution:
     status: Status = "queued"
     kernel: ExecutionKernel | None = None
     started_at: str | None = None
+    nested: bool = False
+    """Whether the cell that the kernel is at waits for it."""
+    subshell: str | None = None
+    """Where it runs if it is nested."""
     held_by: Kernel | None = None
     """The kernel in which it runs."""
     run: Run | None = None

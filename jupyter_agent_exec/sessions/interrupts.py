@@ -94,7 +94,10 @@ class Interrupts:
             return
         if kernel.owned or kernel.connection.is_running(execution.run):
             self._interrupting(execution)
-            await kernel.interrupt()
+            if execution.subshell is None:
+                await kernel.interrupt()
+            else:
+                await kernel.connection.interrupt_nested(execution.run)
             self._tasks.start(self._look_after(execution, kernel), f"interrupt {execution.id}")
 
     async def _look_after(self, execution: LiveExecution, kernel: Kernel) -> None:

@@ -16,9 +16,10 @@ from typing import Any
 
 from ulid import ULID
 
-from ..errors import AgentExecError, HistoryUnavailable
+from ..errors import AgentExecError, HistoryUnavailable, KernelWaitsForItself
 from ..journal.session import SessionJournal
 from ..kernels.kernel import Death, Kernel, KernelSource
+from ..kernels.nesting import AT_AGENTS_CODE, subshell_of
 from ..kernels.turns import Asker, Turn, Turns
 from ..models import Session, WaitingFor
 from ..records import By, ExecutionRecord, timestamp
@@ -174,6 +175,8 @@ class Lane:
         )
         self.last_rejected: ExecutionRecord | None = None
         """The last execution, if it was rejected."""
+        self.nests_in: Kernel | None = None
+        """The kernel in which what runs first is nested: a cell there opened the session."""
 
     @property
     def running(self) -> LiveExecution | None:
@@ -232,6 +235,7 @@ class Lane:
             body_sha256=None,
             placement=None,
             place=None,
+            nested=kernel is self.nests_in,
         )
         try:
             await self._carry_first(execution, kernel)
@@ -430,7 +434,8 @@ class Lane:
                 return
             if not self.asking.goes(execution):
                 continue  # it is another life, or agents were paused meanwhile
-            turn = kernel.turns.ask(self._asker(execution))
+            await self._nest(execution, kernel)
+            turn = kernel.turns.ask(self._asker(execution), nested=execution.subshell is not None)
             execution.ahead = partial(ahead_of, kernel, turn)
             self.waiting.look()
             try:
@@ -451,6 +456,20 @@ class Lane:
                 return
             if turn.cancelled() or kernel.is_ending:
                 await self.incarnations.end_of(kernel)
+
+    async def _nest(self, execution: LiveExecution, kernel: Kernel) -> None:
+        """Have an execution run beside the cell that waits for it, if that still runs.
+
+        Raises
+        ------
+        KernelWaitsForItself
+            It cannot, and each would wait for the other.
+        """
+        execution.subshell = None
+        if execution.nested and kernel.connection.foreign is not None:
+            if not kernel.turns.admits_nested:
+                raise KernelWaitsForItself(AT_AGENTS_CODE, kernel_id=kernel.id)
+            execution.subshell = await subshell_of(kernel)
 
     def _goes(self, execution: LiveExecution) -> bool:
         """Tell whether people let an execution run now, and nothing stands against it."""

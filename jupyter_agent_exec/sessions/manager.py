@@ -344,7 +344,7 @@ class AgentSessions:
         finally:
             self._opening -= 1
         try:
-            await session.open(kernel, caller.by())
+            await session.open(kernel, caller.by(), caller.host_kernels)
         except AgentExecError:
             await session.close("init_failed", SERVER)
             self._forget(session)

@@ -162,9 +162,11 @@ class Running:
         self._check_cell(asked, caller, live)
         place = await live.taking.place(asked)
         revised_source = await live.taking.revised_source(asked)
+        nested = await live.is_nested(caller.host_kernels)
         self._usage.check_execute(caller, self._sessions.all_open())  # others came meanwhile
         execution = live.taking.execute(
             asked,
+            nested=nested,
             by=caller.by(),
             place=place,
             revised_source=revised_source,
@@ -191,9 +193,11 @@ class Running:
             with naming(index):
                 self._check_cell(step, caller, live)
                 placed.append((step, await live.taking.place(step)))
+        nested = await live.is_nested(caller.host_kernels)
         self._usage.check_execute(caller, self._sessions.all_open(), len(steps))
         executions = live.taking.execute_steps(
             placed,
+            nested=nested,
             by=caller.by(),
             stop_on_error=asked.stop_on_error,
             idempotency_key=key,

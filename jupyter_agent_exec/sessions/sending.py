@@ -86,6 +86,7 @@ class Sender:
             changed=execution.tell if execution.is_watched else None,
             looks=self._bounds.records_changes(kernel),
             values=execution.evaluated,
+            subshell=execution.subshell,
             asks=partial(self._asks, execution) if self._asks and not execution.init else None,
         )
         kernel.connection.start(execution.run)

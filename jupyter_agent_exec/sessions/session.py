@@ -13,10 +13,12 @@ from msgspec.structs import replace
 from ..errors import (
     AlreadyFinished,
     KernelNotOwned,
+    KernelWaitsForItself,
     SessionClosed,
 )
 from ..journal.session import SessionJournal
 from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
+from ..kernels.nesting import AT_AGENTS_CODE, is_nested
 from ..models import GiveInput, ScratchTarget, Session
 from ..records import (
     SERVER,
@@ -244,23 +246,45 @@ class LiveSession:
 
     # -- do ----------------------------------------------------------------------------------------
 
-    async def open(self, kernel: Kernel, by: By) -> None:
+    async def open(self, kernel: Kernel, by: By, host_kernels: Mapping[str, str]) -> None:
         """Begin with a kernel; run the init source there.
 
         In a kernel that others use too it has to wait for its turn, and opening does not wait for
         ever.
 
+        Parameters
+        ----------
+        host_kernels
+            Of the program that opens it; see `is_nested`.
+
         Raises
         ------
-        InitFailed
-            The init source did not end well; the session is still to be closed.
+        InitFailed, KernelWaitsForItself
+            The init source did not end well, or cannot run; the session is still to be closed.
         """
+        if self.first_sources and await is_nested(kernel, host_kernels):
+            self._lane.nests_in = kernel
         self._publish("opened", self, status="open")
         if self._notebook is not None and self._notebook.created:
             created = NotebookCreated(at=timestamp(), by=by, path=self._notebook.path)
             await self._lane.recorder.record(created)
         await self._beginning.first(kernel)
         self._stirred()
+
+    async def is_nested(self, host_kernels: Mapping[str, str]) -> bool:
+        """Tell whether a cell of the kernel waits for what a program asks to run here.
+
+        Raises
+        ------
+        KernelWaitsForItself
+            It does, and it cannot run beside the cell.
+        """
+        kernel = self.kernel
+        if kernel is None or not await is_nested(kernel, host_kernels):
+            return False
+        if not all(execution.nested for execution in self.unfinished):
+            raise KernelWaitsForItself(AT_AGENTS_CODE, kernel_id=kernel.id)
+        return True
 
     async def give_input(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
         """Answer what an execution's code asks for.

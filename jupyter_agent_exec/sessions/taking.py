@@ -79,6 +79,7 @@ class Taking:
         self,
         asked: Execute,
         *,
+        nested: bool,
         by: By,
         place: Place | None,
         revised_source: str | None,
@@ -89,6 +90,8 @@ class Taking:
 
         Parameters
         ----------
+        nested
+            Whether the cell that the kernel is at waits for it.
         revised_source
             Of the execution that it names as what it revises.
 
@@ -104,6 +107,7 @@ class Taking:
             by=by,
             idempotency_key=idempotency_key,
             body_sha256=body_sha256,
+            nested=nested,
             **self._terms(asked, place, revised_source),
         )
         if place is not None:
@@ -114,6 +118,7 @@ class Taking:
         self,
         steps: Sequence[tuple[Execute, Place | None]],
         *,
+        nested: bool,
         by: By,
         stop_on_error: bool,
         idempotency_key: str | None,
@@ -133,7 +138,7 @@ class Taking:
             if asked.values:
                 check_python(self._lane.incarnations.current, f"steps[{index}].values")
         executions = self._lane.take_steps(
-            [self._terms(*step) for step in steps],
+            [{**self._terms(*step), "nested": nested} for step in steps],
             by=by,
             stop_on_error=stop_on_error,
             idempotency_key=idempotency_key,
