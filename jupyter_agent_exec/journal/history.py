@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ..errors import HistoryUnavailable
 from ..models import Chain
 from ..records import Closed, Entry, LedgerEntry, Opened, Payload
@@ -127,6 +129,7 @@ class History(HistoryReader):
             ledger = self._begin()
             folder = self._session_folder(session_id)
             try:
+                opened = replace(opened, ledger=ledger.head)
                 journal, blobs = _new_journal(folder, opened, tuple(payloads))
                 try:
                     ledger.session_opened(session_id, opened.at, opened.by)

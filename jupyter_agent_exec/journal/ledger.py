@@ -1,11 +1,14 @@
 """The server's own chain: which sessions there are, and how their journals ended.
 
 Each live server holds one ledger by a lock beside it. A server takes one whose server is dead, if
-there is one, before it makes another.
+there is one, before it makes another. Another file beside it holds its head, so that `verify` sees
+if its end was cut off.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import secrets
 import threading
 from collections.abc import Collection, Sequence
@@ -51,6 +54,7 @@ class Ledger:
         self._sessions = sessions
         self._lock = threading.Lock()
         self._owed: list[LedgerEntry] = []
+        self._was_cut = _is_cut(journal.path)
 
     @classmethod
     def make(cls, folder: Path) -> Ledger:
@@ -190,6 +194,22 @@ class Ledger:
         with self._lock:
             self._journal.append([*self._owed, *entries])
             self._owed.clear()
+            self._keep_head()
+
+    def _keep_head(self) -> None:
+        """Write where the chain ends beside it, after it and without a sync.
+
+        A head that the ledger went beyond does no harm. One that it does not reach stays, and
+        `verify` tells of it.
+        """
+        if self._was_cut:
+            return
+        with contextlib.suppress(OSError):
+            fd = os.open(_head_path(self.path), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.pwrite(fd, f"{self.head.head}\n".encode("ascii"), 0)
+            finally:
+                os.close(fd)
 
 
 class _Place(NamedTuple):
@@ -269,6 +289,19 @@ def sessions_in(path: Path) -> dict[SessionId, bool]:
         elif isinstance(entry, SessionClosed):
             sessions[entry.session_id] = True
     return sessions
+
+
+def _head_path(path: Path) -> Path:
+    return path.with_suffix(".head")
+
+
+def _is_cut(path: Path) -> bool:
+    """Look whether a ledger lacks the head that is kept beside it."""
+    try:
+        kept = _head_path(path).read_bytes().strip()
+    except FileNotFoundError:
+        return False
+    return b'{"hash":"%b"' % kept not in path.read_bytes()
 
 
 def _lock(path: Path) -> FileLock:

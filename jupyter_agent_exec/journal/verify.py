@@ -1,18 +1,23 @@
 """Whether a history is what was written: an auditor's check, independent of the writer.
 
 It imports nothing but the standard library and `chain`, the definition of a line. It reads, and
-changes nothing; a live server may go on writing meanwhile.
+changes nothing; a live server may go on writing meanwhile. Whatever is in the files, it ends with a
+report.
 
-What it cannot find out by itself: that the end of a journal whose session is open was cut off
-together with the ledger's, or that somebody wrote all of it anew. A head that was kept elsewhere
-(each answer carries one) proves both: pass it as `head`.
+A ledger is compared with the file beside it that holds its head, with the journals, with the tokens
+and with the policy that people set; so a ledger that was cut at a line is found. What it cannot
+find out by itself: that the end of a journal whose session is open was cut off, or that somebody
+wrote all of it anew. A head that was kept elsewhere (each answer carries one) proves both: pass it
+as `head`.
 """
 
 from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,6 +86,29 @@ class End:
 
 
 @dataclass(kw_only=True, slots=True)
+class Listed:
+    """What all ledgers of a history say."""
+
+    sessions: dict[str, End | None] = field(default_factory=dict)
+    hashes: set[str] = field(default_factory=lambda: {GENESIS})
+    minted: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The entries, by the tokens' ids."""
+    revoked: set[str] = field(default_factory=set)
+    policies: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unsaid:
+    """What a journal has, and the ledgers did not when they were read before it."""
+
+    session_id: str
+    path: Path
+    length: int
+    """Of the journal, as far as a ledger should know of it; 0 if it should list the session."""
+    message: str
+
+
+@dataclass(kw_only=True, slots=True)
 class Checked:
     """A chain that was read."""
 
@@ -100,20 +128,23 @@ def verify_history(folder: Path, *, head: str | None = None) -> Report:
         A head, of any of its chains, that was kept elsewhere.
     """
     report = Report()
+    tokens = _read_json(folder / "tokens.json", report)
+    policy = _read_json(folder / "approval-policy.json", report)
     on_disk = sorted(folder.glob("sessions/*/journal.jsonl"))
-    seen: set[str] = {GENESIS}
-    listed: dict[str, End | None] = {}
-    for path in sorted(folder.glob("ledger-*.jsonl")):
-        ledger = check_chain(path, report)
-        seen.update(ledger.hashes)
-        _list_sessions(ledger, listed)
+    listed = _read_ledgers(folder, report)
+    seen = set(listed.hashes)
+    unsaid: list[Unsaid] = []
     for path in on_disk:
-        session_id = path.parent.name
-        seen.update(_verify_session(path, session_id, listed, report).hashes)
+        checked = check_chain(path, report)
+        seen.update(checked.hashes)
+        unsaid += _compare_session(path, path.parent.name, checked, listed, report)
     found = {path.parent.name for path in on_disk}
-    for session_id in listed.keys() - found:
+    for session_id in listed.sessions.keys() - found:
         path = folder / "sessions" / session_id / "journal.jsonl"
         report.add(Outcome.MISSING, path, None, "A ledger lists this session; its journal is gone.")
+    _look_again(folder, unsaid, report)
+    _compare_tokens(folder / "tokens.json", tokens, listed, report)
+    _compare_policy(folder / "approval-policy.json", policy, listed, report)
     if head is not None and head not in seen:
         report.add(Outcome.TRUNCATED, folder, None, "The known head is in none of the chains.")
     return report
@@ -132,15 +163,15 @@ def verify_session(folder: Path, session_id: str, *, head: str | None = None) ->
         A head of its journal that was kept elsewhere.
     """
     report = Report()
-    listed: dict[str, End | None] = {}
-    for ledger in sorted(folder.glob("ledger-*.jsonl")):
-        _list_sessions(check_chain(ledger, report), listed)
+    listed = _read_ledgers(folder, report)
     path = folder / "sessions" / session_id / "journal.jsonl"
     if not path.is_file():
-        told = "A ledger lists this session; its" if session_id in listed else "Its"
+        told = "A ledger lists this session; its" if session_id in listed.sessions else "Its"
         report.add(Outcome.MISSING, path, None, f"{told} journal is not there.")
         return report
-    _known_head(_verify_session(path, session_id, listed, report), path, head, report)
+    checked = check_chain(path, report)
+    _look_again(folder, _compare_session(path, session_id, checked, listed, report), report)
+    _known_head(checked, path, head, report)
     return report
 
 
@@ -155,7 +186,11 @@ def verify_journal(path: Path, *, head: str | None = None) -> Report:
         A head of it that was kept elsewhere.
     """
     report = Report()
-    _known_head(check_chain(path, report), path, head, report)
+    if path.match("ledger-*.jsonl"):
+        checked = _check_ledger(path, report)
+    else:
+        checked = check_chain(path, report)
+    _known_head(checked, path, head, report)
     return report
 
 
@@ -173,13 +208,19 @@ def check_chain(path: Path, report: Report) -> Checked:
         except ValueError as error:
             outcome = Outcome.TORN if last else Outcome.ALTERED
             report.add(outcome, path, expected, f"Entry {expected} cannot be read: {error}.")
+            if outcome is Outcome.ALTERED:  # what follows keeps its place
+                checked.lines.append(_UNREADABLE)
+                checked.hashes.append("")
             previous, expected = set(), expected + 1
             continue
         report.entries += 1
         n = line.entry.get("n")
         if n != expected:
             report.add(
-                Outcome.ALTERED, path, expected, f"Entry {n} stands where entry {expected} belongs."
+                Outcome.ALTERED,
+                path,
+                expected,
+                f"Entry {_shown(n)} stands where entry {expected} belongs.",
             )
         links = {link(before, line.canonical) for before in previous}
         if n == expected and previous and line.hash not in links:
@@ -193,11 +234,31 @@ def check_chain(path: Path, report: Report) -> Checked:
     return checked
 
 
+_UNREADABLE = ParsedLine("", b"", {}, {})
+
+_DIGEST = re.compile("[0-9a-f]{64}")
+_SESSION = re.compile(r"s_\w{1,64}", re.ASCII)
+
+
 def named_payloads(entry: dict[str, Any]) -> list[str]:
-    """Return the digests of the payloads that an entry names."""
-    names = [entry.get(name) for name in _PAYLOAD_FIELDS.get(entry.get("type", ""), ())]
-    names += [blob.get("sha256") for blob in entry.get("blobs", ()) if isinstance(blob, dict)]
-    return [name for name in names if isinstance(name, str)]
+    """Return the digests of the payloads that an entry names.
+
+    Raises
+    ------
+    ValueError
+        If what it names cannot be one.
+    """
+    kind = entry.get("type")
+    fields = _PAYLOAD_FIELDS.get(kind, ()) if isinstance(kind, str) else ()
+    names = [entry[name] for name in fields if entry.get(name) is not None]
+    blobs = entry.get("blobs", [])
+    if not isinstance(blobs, list):
+        raise ValueError("its blobs are not a list")
+    names += [blob.get("sha256") if isinstance(blob, dict) else None for blob in blobs]
+    for name in names:
+        if not isinstance(name, str) or not _DIGEST.fullmatch(name):
+            raise ValueError("it names a payload by something that is not a digest")
+    return names
 
 
 _PAYLOAD_FIELDS = {
@@ -230,18 +291,24 @@ _AMENDMENTS = (
 """What may follow a session's end: a person's decisions, and what became of the cells then."""
 
 
-def _verify_session(
-    path: Path, session_id: str, listed: dict[str, End | None], report: Report
-) -> Checked:
-    checked = check_chain(path, report)
+def _compare_session(
+    path: Path, session_id: str, checked: Checked, listed: Listed, report: Report
+) -> list[Unsaid]:
+    """Compare a journal with what the ledgers say; return what they do not say."""
     entries = [line.entry for line in checked.lines]
-    if entries and entries[0].get("session_id") != session_id:
-        report.add(Outcome.ALTERED, path, 0, "This is the journal of another session.")
-    if entries and session_id not in listed:
-        report.add(Outcome.MISSING, path, None, "No ledger lists this session.")
-    end = listed.get(session_id)
+    if entries and entries[0]:
+        _compare_opened(path, entries[0], session_id, listed, report)
+    if entries and session_id not in listed.sessions:
+        message = "No ledger lists this session."
+        return [Unsaid(session_id=session_id, path=path, length=0, message=message)]
+    end = listed.sessions.get(session_id)
     if end is None:
-        return checked
+        closed = [n for n, entry in enumerate(entries, 1) if entry.get("type") == "closed"]
+        message = "Its session was closed; no ledger says so."
+        return [
+            Unsaid(session_id=session_id, path=path, length=length, message=message)
+            for length in closed[:1]
+        ]
     if len(checked.hashes) < end.length:
         report.add(
             Outcome.TRUNCATED,
@@ -255,7 +322,40 @@ def _verify_session(
         )
     elif any(entry.get("type") not in _AMENDMENTS for entry in entries[end.length :]):
         report.add(Outcome.ALTERED, path, end.length, "It goes on after its end in the ledger.")
-    return checked
+    elif len(entries) > end.length:
+        message = f"It goes on after entry {end.length - 1}; no ledger says so."
+        return [Unsaid(session_id=session_id, path=path, length=len(entries), message=message)]
+    return []
+
+
+def _compare_opened(
+    path: Path, opened: dict[str, Any], session_id: str, listed: Listed, report: Report
+) -> None:
+    """Compare a journal's first entry with what the ledgers must have said before it."""
+    if opened.get("session_id") != session_id:
+        report.add(Outcome.ALTERED, path, 0, "This is the journal of another session.")
+    before, token = opened.get("ledger"), opened.get("token")
+    if before is not None:
+        end = _end(before)
+        if end is None:
+            report.add(Outcome.ALTERED, path, 0, "What it says of its ledger cannot be.")
+        elif end.head not in listed.hashes:
+            message = f"No ledger has the entry {end.length - 1} after which it was opened."
+            report.add(Outcome.TRUNCATED, path, 0, message)
+    if token is not None:
+        id = token.get("id") if isinstance(token, dict) else None
+        if not isinstance(id, str) or id not in listed.minted:
+            message = "It was opened with an agent token that no ledger minted."
+            report.add(Outcome.MISSING, path, 0, message)
+
+
+def _look_again(folder: Path, unsaid: list[Unsaid], report: Report) -> None:
+    """Note what the ledgers do not say even now: a live server writes them after the journals."""
+    now = _read_ledgers(folder, Report()).sessions if unsaid else {}
+    for each in unsaid:
+        end = now.get(each.session_id)
+        if each.session_id not in now or (end.length if end else 0) < each.length:
+            report.add(Outcome.MISSING, each.path, each.length or None, each.message)
 
 
 def _known_head(checked: Checked, path: Path, head: str | None, report: Report) -> None:
@@ -265,16 +365,177 @@ def _known_head(checked: Checked, path: Path, head: str | None, report: Report) 
         )
 
 
-def _list_sessions(ledger: Checked, listed: dict[str, End | None]) -> None:
-    for line in ledger.lines:
-        entry = line.entry
-        if entry.get("type") == "session_opened":
-            listed.setdefault(entry["session_id"], None)
-        elif entry.get("type") in ("session_closed", "session_amended"):
-            end = entry["chain"]
-            known = listed.get(entry["session_id"])
-            if known is None or known.length < end["length"]:
-                listed[entry["session_id"]] = End(head=end["head"], length=end["length"])
+def _read_ledgers(folder: Path, report: Report) -> Listed:
+    listed = Listed()
+    for path in sorted(folder.glob("ledger-*.jsonl")):
+        ledger = _check_ledger(path, report)
+        listed.hashes.update(ledger.hashes)
+        for n, line in enumerate(ledger.lines):
+            if not _list(line.entry, listed):
+                message = f"What entry {n} says cannot be understood."
+                report.add(Outcome.ALTERED, path, n, message)
+    for path in sorted(folder.glob("ledger-*.head")):
+        if not path.with_suffix(".jsonl").is_file():
+            report.add(Outcome.MISSING, path, None, "The ledger of this head is gone.")
+    return listed
+
+
+def _check_ledger(path: Path, report: Report) -> Checked:
+    """Check a ledger, and that it goes at least as far as the file beside it says."""
+    beside = path.with_suffix(".head")
+    try:
+        kept = beside.read_text("ascii").strip()  # first: the ledger may grow meanwhile
+    except FileNotFoundError:
+        kept = None  # as in version 0.1
+    except ValueError:
+        kept = ""
+    ledger = check_chain(path, report)
+    if kept is None:
+        return ledger
+    if not _DIGEST.fullmatch(kept):
+        report.add(Outcome.ALTERED, beside, None, "It does not hold a head.")
+    elif kept not in ledger.hashes:
+        report.add(
+            Outcome.TRUNCATED,
+            path,
+            len(ledger.hashes),
+            f"It ends before the head that {beside.name} holds.",
+        )
+    return ledger
+
+
+def _list(entry: dict[str, Any], listed: Listed) -> bool:
+    """Note what a ledger's entry says; False if it cannot be understood."""
+    kind, session_id, token_id = (entry.get(name) for name in ("type", "session_id", "token_id"))
+    if kind in ("session_opened", "session_closed", "session_amended"):
+        if not isinstance(session_id, str) or not _SESSION.fullmatch(session_id):
+            return False
+        known = listed.sessions.setdefault(session_id, None)
+        if kind != "session_opened":
+            end = _end(entry.get("chain"))
+            if end is None:
+                return False
+            if known is None or known.length < end.length:
+                listed.sessions[session_id] = end
+    elif kind in ("token_minted", "token_revoked"):
+        if not isinstance(token_id, str):
+            return False
+        if kind == "token_minted":
+            listed.minted[token_id] = entry
+        else:
+            listed.revoked.add(token_id)
+    elif kind == "policy_set":
+        policy = entry.get("policy")
+        if not isinstance(policy, dict):
+            return False
+        listed.policies.append(policy)
+    return True
+
+
+def _end(chain: object) -> End | None:
+    """Return what an entry says of where a chain ended; None if it cannot be."""
+    if not isinstance(chain, dict):
+        return None
+    head, length = chain.get("head"), chain.get("length")
+    if not isinstance(head, str) or not isinstance(length, int) or length < 1:
+        return None
+    return End(head=head, length=length)
+
+
+def _read_json(path: Path, report: Report) -> Any:
+    """Return what a file holds; None if it is not there or cannot be read, which is noted."""
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError):
+        report.add(Outcome.ALTERED, path, None, "It cannot be read as JSON.")
+        return None
+
+
+def _compare_tokens(path: Path, kept: Any, listed: Listed, report: Report) -> None:
+    """Compare the file of agent tokens with what the ledgers minted and revoked."""
+    if kept is None:
+        return
+    tokens = kept.get("tokens") if isinstance(kept, dict) else None
+    if not isinstance(tokens, list) or not all(isinstance(token, dict) for token in tokens):
+        report.add(Outcome.ALTERED, path, None, "It is not a list of agent tokens.")
+        return
+    for token in tokens:
+        id = token.get("id")
+        minted = listed.minted.get(id) if isinstance(id, str) else None
+        if minted is None:
+            message = f"No ledger minted the agent token {_shown(id)}."
+            report.add(Outcome.MISSING, path, None, message)
+            continue
+        differ = differing(token, _minted(minted, token), ignored=("last_used_at", "revoked_at"))
+        if differ:
+            message = f"Agent token {id} is not as it was minted: {', '.join(differ)}."
+            report.add(Outcome.ALTERED, path, None, message)
+        if token.get("revoked_at") is None and id in listed.revoked:
+            message = f"Agent token {id} was revoked; the file does not say so."
+            report.add(Outcome.ALTERED, path, None, message)
+        elif token.get("revoked_at") is not None and id not in listed.revoked:
+            message = f"Agent token {id} was revoked; no ledger says so."
+            report.add(Outcome.MISSING, path, None, message)
+
+
+def _minted(entry: dict[str, Any], token: dict[str, Any]) -> dict[str, Any]:
+    """Return a token as a ledger says it was minted."""
+    by = entry.get("by")
+    by = by if isinstance(by, dict) else {}
+    secret = entry.get("secret_sha256")
+    return {
+        **{name: entry.get(name) for name in ("label", "scopes", "approval", "caps", "expires_at")},
+        "id": entry.get("token_id"),
+        "created_at": entry.get("at"),
+        "username": by.get("username"),
+        "display_name": by.get("display_name"),
+        # version 0.1 did not record it
+        "secret_sha256": token.get("secret_sha256") if secret is None else secret,
+    }
+
+
+def differing(
+    actual: dict[str, Any], expected: dict[str, Any], *, ignored: Iterable[str] = ()
+) -> list[str]:
+    """Return the names of what differs, sorted; what is null is as good as not there."""
+    names = (actual.keys() | expected.keys()) - set(ignored)
+    return sorted(_shown(name) for name in names if not _same(actual.get(name), expected.get(name)))
+
+
+def _same(actual: Any, expected: Any) -> bool:
+    try:
+        return bool(_plain(actual) == _plain(expected))
+    except RecursionError:  # no writer nests so deeply
+        return False
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without what is null or empty in it."""
+    if isinstance(value, dict):
+        named = {name: _plain(item) for name, item in value.items()}
+        return {name: item for name, item in named.items() if item is not None} or None
+    return value
+
+
+def _shown(value: Any) -> str:
+    """Return something that was read as it can stand in a message."""
+    text = value if isinstance(value, str) and value.isprintable() else ascii(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"
+
+
+def _compare_policy(path: Path, kept: Any, listed: Listed, report: Report) -> None:
+    """Compare the policy that is kept with those that ledgers say people set."""
+    if kept is None:
+        return
+    if not isinstance(kept, dict):
+        report.add(Outcome.ALTERED, path, None, "It is not a policy.")
+        return
+    for kind, mode in kept.items():
+        if not any(policy.get(kind) == mode for policy in listed.policies):
+            message = f"No ledger says that somebody set {_shown(kind)} to {_shown(mode)}."
+            report.add(Outcome.MISSING, path, None, message)
 
 
 def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
@@ -290,7 +551,11 @@ def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
 def _check_payloads(
     path: Path, n: int, line: ParsedLine, checked: set[str], report: Report
 ) -> None:
-    named = named_payloads(line.entry)
+    try:
+        named = named_payloads(line.entry)
+    except ValueError as error:
+        report.add(Outcome.ALTERED, path, n, f"Entry {n} cannot be understood: {error}.")
+        return
     for digest, text in line.payloads.items():
         if digest not in named:
             report.add(Outcome.ALTERED, path, n, f"Entry {n} has a payload that it does not name.")

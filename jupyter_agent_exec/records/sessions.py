@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..models import Agent, Limits, SessionKernel, Target, TokenRef
+from ..models import Agent, Chain, Limits, SessionKernel, Target, TokenRef
 from ..types import (
     Access,
     ApprovalMode,
@@ -35,6 +35,8 @@ class Opened(Entry, frozen=True, kw_only=True, tag="opened"):
     allow_stdin: bool = False
     preloaded: tuple[str, ...] = ()
     """What is there in each of its kernels, as `Session.preloaded` tells it."""
+    ledger: Chain | None = None
+    """Where the ledger ended when the session was opened; null in version 0.1."""
 
 
 class KernelStarted(Entry, frozen=True, kw_only=True, tag="kernel_started"):

@@ -230,7 +230,9 @@ def test_a_missing_journal_is_known_from_the_ledger(made, folder):
 def test_a_journal_that_no_ledger_lists_is_told(made, folder):
     (ledger,) = folder.glob("ledger-*.jsonl")
     ledger.unlink()
-    assert verify_history(folder).outcome is Outcome.MISSING
+    told = {finding.message: finding.outcome for finding in verify_history(folder).findings}
+    assert told["No ledger lists this session."] is Outcome.MISSING
+    assert told["The ledger of this head is gone."] is Outcome.MISSING
 
 
 def test_another_sessions_journal_is_found(made, folder, history):

@@ -1,0 +1,229 @@
+"""A ledger that was cut, and what else of a history does not agree with its ledgers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from recorded import (
+    AT,
+    BY,
+    PERSON,
+    closed,
+    lose_lines,
+    new_history,
+    opened,
+    reviewed,
+    run,
+)
+
+from jupyter_agent_exec.journal import chain
+from jupyter_agent_exec.journal.verify import (
+    Outcome,
+    verify_history,
+    verify_journal,
+    verify_session,
+)
+from jupyter_agent_exec.models import Caps, TokenRef
+from jupyter_agent_exec.records import AccessDenied, PolicySet, TokenMinted, TokenRevoked
+from jupyter_agent_exec.types import Digest, TokenId
+
+TOKENS = [TokenId(f"t_{number:026}") for number in range(3)]
+
+
+def minted(id: TokenId) -> TokenMinted:
+    return TokenMinted(
+        at=AT,
+        by=PERSON,
+        token_id=id,
+        label="Analyst",
+        scopes=("exec:scratch", "files"),
+        approval="first",
+        caps=Caps(kernels=2),
+        expires_at="2999-01-01T00:00:00.000Z",
+        secret_sha256=Digest("0" * 64),
+    )
+
+
+def kept(entry: TokenMinted, **more: str) -> dict[str, object]:
+    """Return a token as `tokens.json` has it."""
+    return {
+        "id": entry.token_id,
+        "secret_sha256": entry.secret_sha256,
+        "label": entry.label,
+        "scopes": entry.scopes,
+        "approval": entry.approval,
+        "caps": {"kernels": 2},
+        "username": PERSON.username,
+        "display_name": PERSON.display_name,
+        "created_at": entry.at,
+        "expires_at": entry.expires_at,
+        **more,
+    }
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A history of three servers, one after the other, with each kind of entry in its ledger."""
+    folder = tmp_path_factory.mktemp("history") / "agent_exec"
+    history = new_history(folder)
+    history.note(PolicySet(at=AT, by=PERSON, policy={"scratch": "first", "notebook": "none"}))
+    for id in TOKENS:
+        history.note(minted(id))
+    entry = opened()
+    token = TokenRef(id=TOKENS[0], label="Analyst")
+    session = history.open_session(replace(entry, token=token))
+    execution_id = run(session, 1, "1", [])
+    session.close(closed())
+    history.decide(entry.session_id, [reviewed(execution_id)])
+    history.decide(entry.session_id, [reviewed(None, up_to=1)])
+    still_open = history.open_session(opened())
+    run(still_open, 1, "1", [])
+    history.note(TokenRevoked(at=AT, by=PERSON, token_id=TOKENS[1]))
+    history.stop()
+    history = new_history(folder)  # which closes what is open
+    history.note(AccessDenied(at=AT, by=BY, token_id=TOKENS[0], code="c", method="GET", route="/r"))
+    history.stop()
+    new_history(folder).stop()
+    first, second, third = map(minted, TOKENS)
+    tokens = [kept(first, last_used_at=AT), kept(second, revoked_at=AT), kept(third)]
+    (folder / "tokens.json").write_text(json.dumps({"version": 1, "tokens": tokens}))
+    (folder / "approval-policy.json").write_text('{"scratch":"first"}')
+    return folder
+
+
+@pytest.fixture
+def folder(written: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(written, tmp_path / "agent_exec"))
+
+
+@pytest.fixture
+def ledger(folder: Path) -> Path:
+    [path] = folder.glob("ledger-*.jsonl")
+    return path
+
+
+def told(folder: Path) -> list[tuple[Outcome, str]]:
+    return [(finding.outcome, finding.message) for finding in verify_history(folder).findings]
+
+
+def test_each_kind_of_entry_is_there_and_all_is_whole(folder: Path, ledger: Path) -> None:
+    kinds = [chain.parse_line(line).entry["type"] for line in ledger.read_bytes().splitlines(True)]
+    assert kinds == [
+        "ledger_opened", "policy_set", "token_minted", "token_minted", "token_minted",
+        "session_opened", "session_closed", "session_amended", "session_amended",
+        "session_opened", "token_revoked", "session_closed", "ledger_opened", "access_denied",
+        "ledger_opened",
+    ]  # fmt: skip
+    assert told(folder) == []
+
+
+def test_a_ledger_cut_at_any_line_is_found(folder: Path, ledger: Path) -> None:
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    sessions = [path.name for path in (folder / "sessions").iterdir()]
+    for count in range(len(lines)):
+        ledger.write_bytes(b"".join(lines[:count]))
+        assert verify_history(folder).outcome is Outcome.TRUNCATED, count
+        assert verify_journal(ledger).outcome is Outcome.TRUNCATED, count
+        assert verify_session(folder, sessions[0]).outcome is Outcome.TRUNCATED, count
+    ledger.unlink()
+    assert (Outcome.MISSING, "The ledger of this head is gone.") in told(folder)
+
+
+def test_what_stands_elsewhere_tells_of_a_cut_also_without_the_head(
+    folder: Path, ledger: Path
+) -> None:
+    """Only what follows all sessions, tokens and policies is known from the head alone."""
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    ledger.with_suffix(".head").unlink()
+    for count in range(len(lines)):
+        ledger.write_bytes(b"".join(lines[:count]))
+        unsaid = verify_history(folder).outcome is Outcome.WHOLE
+        assert unsaid == (count in (12, 13, 14)), count
+
+
+def test_a_server_that_goes_on_with_a_cut_ledger_does_not_hide_it(
+    folder: Path, ledger: Path
+) -> None:
+    ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:-1]))
+    history = new_history(folder)
+    session = history.open_session(opened())
+    session.close(closed())
+    history.stop()
+    assert verify_history(folder).outcome is Outcome.TRUNCATED
+
+
+def test_a_server_that_died_before_it_wrote_the_head_hid_nothing(
+    folder: Path, ledger: Path
+) -> None:
+    head = ledger.with_suffix(".head")
+    before = head.read_bytes()
+    history = new_history(folder)
+    history.stop()
+    assert head.read_bytes() != before
+    head.write_bytes(before)
+    assert told(folder) == []
+    new_history(folder).stop()
+    assert head.read_bytes() != before
+    assert told(folder) == []
+
+
+@pytest.mark.parametrize("data", [b"", b"0" * 63, b"\xff" * 65, b"g" * 64, b"0" * 64])
+def test_a_head_that_is_none_is_told(folder: Path, ledger: Path, data: bytes) -> None:
+    ledger.with_suffix(".head").write_bytes(data)
+    assert verify_history(folder).outcome in (Outcome.ALTERED, Outcome.TRUNCATED)
+
+
+def test_only_what_the_ledger_lost_is_told(folder: Path, ledger: Path) -> None:
+    lose_lines(ledger, 4)
+    [(outcome, message)] = told(folder)
+    assert (outcome, message) == (
+        Outcome.MISSING, "Its session was closed; no ledger says so.",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"scopes": ["exec:scratch", "files", "history:read:all"]}, "scopes"),
+        ({"caps": {"kernels": 200}}, "caps"),
+        ({"caps": {"kernels": 2, "wall_seconds": 1.0}}, "caps"),
+        ({"approval": "none", "label": "Ada"}, "approval, label"),
+        ({"expires_at": "3999-01-01T00:00:00.000Z"}, "expires_at"),
+        ({"username": "eve"}, "username"),
+        ({"secret_sha256": "1" * 64}, "secret_sha256"),
+        ({"sudo": True}, "sudo"),
+    ],
+)
+def test_a_token_that_is_not_as_it_was_minted_is_told_field_by_field(
+    folder: Path, changed: dict[str, object], named: str
+) -> None:
+    tokens = json.loads((folder / "tokens.json").read_bytes())
+    tokens["tokens"][0].update(changed)
+    (folder / "tokens.json").write_text(json.dumps(tokens))
+    assert told(folder) == [
+        (Outcome.ALTERED, f"Agent token {TOKENS[0]} is not as it was minted: {named}.")
+    ]
+
+
+def test_a_token_that_nobody_minted_is_told(folder: Path) -> None:
+    tokens = json.loads((folder / "tokens.json").read_bytes())
+    tokens["tokens"].append({**tokens["tokens"][0], "id": "t_9"})
+    (folder / "tokens.json").write_text(json.dumps(tokens))
+    assert told(folder) == [(Outcome.MISSING, "No ledger minted the agent token t_9.")]
+
+
+def test_a_revocation_that_was_taken_back_is_told(folder: Path) -> None:
+    tokens = json.loads((folder / "tokens.json").read_bytes())
+    del tokens["tokens"][1]["revoked_at"]
+    (folder / "tokens.json").write_text(json.dumps(tokens))
+    message = f"Agent token {TOKENS[1]} was revoked; the file does not say so."
+    assert told(folder) == [(Outcome.ALTERED, message)]
+
+
+def test_a_policy_that_nobody_set_is_told(folder: Path) -> None:
+    (folder / "approval-policy.json").write_text('{"scratch":"first","kernel":"none"}')
+    assert told(folder) == [(Outcome.MISSING, "No ledger says that somebody set kernel to none.")]
