@@ -220,7 +220,7 @@ def check_chain(path: Path, report: Report) -> Checked:
                 Outcome.ALTERED,
                 path,
                 expected,
-                f"Entry {_shown(n)} stands where entry {expected} belongs.",
+                f"Entry {shown(n)} stands where entry {expected} belongs.",
             )
         links = {link(before, line.canonical) for before in previous}
         if n == expected and previous and line.hash not in links:
@@ -465,7 +465,7 @@ def _compare_tokens(path: Path, kept: Any, listed: Listed, report: Report) -> No
         id = token.get("id")
         minted = listed.minted.get(id) if isinstance(id, str) else None
         if minted is None:
-            message = f"No ledger minted the agent token {_shown(id)}."
+            message = f"No ledger minted the agent token {shown(id)}."
             report.add(Outcome.MISSING, path, None, message)
             continue
         differ = differing(token, _minted(minted, token), ignored=("last_used_at", "revoked_at"))
@@ -500,11 +500,17 @@ def differing(
     actual: dict[str, Any], expected: dict[str, Any], *, ignored: Iterable[str] = ()
 ) -> list[str]:
     """Return the names of what differs, sorted; what is null is as good as not there."""
-    names = (actual.keys() | expected.keys()) - set(ignored)
-    return sorted(_shown(name) for name in names if not _same(actual.get(name), expected.get(name)))
+    told: list[str] = []
+    for name in (actual.keys() | expected.keys()) - set(ignored):
+        one, other = actual.get(name), expected.get(name)
+        if not same(one, other):
+            how = " (added)" if other is None else " (missing)" if one is None else ""
+            told.append(f"{shown(name)}{how}")
+    return sorted(told)
 
 
-def _same(actual: Any, expected: Any) -> bool:
+def same(actual: Any, expected: Any) -> bool:
+    """Tell whether two values say the same."""
     try:
         return bool(_plain(actual) == _plain(expected))
     except RecursionError:  # no writer nests so deeply
@@ -512,14 +518,16 @@ def _same(actual: Any, expected: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value without what is null or empty in it."""
+    """Return a value without what says nothing in it, as some version may not have written it."""
     if isinstance(value, dict):
         named = {name: _plain(item) for name, item in value.items()}
-        return {name: item for name, item in named.items() if item is not None} or None
+        return {name: item for name, item in named.items() if item or isinstance(item, str)} or None
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
     return value
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """Return something that was read as it can stand in a message."""
     text = value if isinstance(value, str) and value.isprintable() else ascii(value)
     return text if len(text) <= 100 else f"{text[:100]}…"
@@ -534,7 +542,7 @@ def _compare_policy(path: Path, kept: Any, listed: Listed, report: Report) -> No
         return
     for kind, mode in kept.items():
         if not any(policy.get(kind) == mode for policy in listed.policies):
-            message = f"No ledger says that somebody set {_shown(kind)} to {_shown(mode)}."
+            message = f"No ledger says that somebody set {shown(kind)} to {shown(mode)}."
             report.add(Outcome.MISSING, path, None, message)
 
 

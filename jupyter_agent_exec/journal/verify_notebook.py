@@ -1,7 +1,7 @@
 """Whether an exported notebook tells what its journal tells.
 
-Like `verify`, it shares nothing with the writer but the definition of a line: it reads outputs out
-of the journal by itself.
+Like `verify`, it shares nothing with the writer but the definition of a line: it reads all that
+the notebook should hold out of the journal by itself.
 """
 
 from __future__ import annotations
@@ -10,11 +10,19 @@ import base64
 import contextlib
 import json
 import math
+import re
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .chain import ParsedLine, parse_line
-from .verify import Outcome, Report, check_chain
+from .verify import Checked, Outcome, Report, check_chain, differing, same, shown
+
+_DEPTH = 20_000
+"""How deeply what is compared may be nested, in calls."""
+
+_WRONG_SHAPE = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+"""What reading an entry raises that is not as any version writes it."""
 
 
 class _Cell(NamedTuple):
@@ -22,6 +30,11 @@ class _Cell(NamedTuple):
 
     n: int
     told: dict[str, Any]
+    """Of the cell itself."""
+    metadata: dict[str, Any]
+    """Of the cell's `metadata.agent_exec`; what cannot be known is left out."""
+    unknown: set[str]
+    """Names in either that cannot be known, since a payload is missing."""
 
 
 class _PayloadGoneError(Exception):
@@ -29,92 +42,192 @@ class _PayloadGoneError(Exception):
 
 
 def verify_notebook(notebook: Path, journal: Path) -> Report:
-    """Check a journal, and that an exported notebook's cells agree with it.
+    """Check a journal, and that an exported notebook agrees with it.
 
-    Sources, outputs, statuses, counts, entry hashes, approvals and reviews are compared, in order;
-    cells that are not code are not looked at. The journal may have grown since the export.
+    All that came from the record is compared: of each cell its source, outputs, count and metadata,
+    in order, and of the notebook its session, events and kernel. Cells that the record does not
+    have are told, whatever their type; metadata that others added (tags, a tool's own) are not
+    looked at. The journal may have grown since the export.
 
     Parameters
     ----------
     notebook
-        The exported file.
+        The exported file, plain or clean.
     journal
         The session's `journal.jsonl`, with its blobs beside it.
     """
     report = Report()
     checked = check_chain(journal, report)
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEPTH))
     try:
-        document = json.loads(notebook.read_text("utf-8"))
-        chain = document["metadata"]["agent_exec"]["chain"]
-        head, length = str(chain["head"]), int(chain["length"])
-        cells = [cell for cell in document["cells"] if cell["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError) as error:
-        report.add(
-            Outcome.ALTERED, notebook, None, f"It is not an exported notebook any more: {error!r}."
-        )
-        return report
-    if head not in checked.hashes[:length]:
-        report.add(
-            Outcome.TRUNCATED, journal, len(checked.hashes), "It ends before the notebook's head."
-        )
-    expected = _Journal(journal, length).cells()
-    _compare_order(notebook, cells, list(expected), report)
-    for cell in cells:
-        _compare(notebook, cell, expected, report)
-    for execution_id, gone in expected.items():
-        report.add(
-            Outcome.ALTERED, notebook, gone.n, f"The cell of execution {execution_id} is missing."
-        )
+        _verify(notebook, journal, checked, report)
+    except RecursionError:
+        report.add(Outcome.ALTERED, notebook, None, "It is nested more deeply than any export.")
+    finally:
+        sys.setrecursionlimit(before)
     return report
 
 
-def _compare_order(
-    notebook: Path, cells: list[dict[str, Any]], expected: list[str], report: Report
+def _verify(notebook: Path, journal: Path, checked: Checked, report: Report) -> None:
+    try:
+        document = json.loads(notebook.read_text("utf-8"))
+        metadata = document["metadata"]
+        about = metadata["agent_exec"]
+        head, length = about["chain"]["head"], about["chain"]["length"]
+        cells: list[dict[str, Any]] = document["cells"]
+        if not isinstance(length, int) or length < 1 or not isinstance(head, str):
+            raise TypeError("its chain cannot be one")
+        if not all(isinstance(cell, dict) for cell in cells):
+            raise TypeError("its cells are not cells")
+        clean = "session" not in about and "session_id" in about
+    except (ValueError, KeyError, TypeError) as error:
+        report.add(
+            Outcome.ALTERED,
+            notebook,
+            None,
+            f"It is not an exported notebook any more: {shown(repr(error))}.",
+        )
+        return
+    if length > len(checked.hashes):
+        report.add(
+            Outcome.TRUNCATED, journal, len(checked.hashes), "It ends before the notebook's head."
+        )
+    elif checked.hashes[length - 1] != head:
+        report.add(
+            Outcome.ALTERED, notebook, length - 1, "The journal has another head at its place."
+        )
+    read = _Journal(journal, length, report)
+    expected = read.cells()
+    _compare_order(notebook, [_execution_id(cell) for cell in cells], list(expected), report)
+    for cell in cells:
+        _compare(notebook, cell, expected, clean, report)
+    for execution_id, gone in expected.items():
+        report.add(
+            Outcome.ALTERED,
+            notebook,
+            gone.n,
+            f"The cell of execution {shown(execution_id)} is missing.",
+        )
+    if length <= len(checked.hashes):  # else it lacks what these are made of
+        _compare_metadata(notebook, metadata, read, clean, report)
+
+
+def _compare_metadata(
+    notebook: Path, metadata: dict[str, Any], journal: _Journal, clean: bool, report: Report
 ) -> None:
-    told = dict.fromkeys(_execution_id(cell) for cell in cells)
+    """Compare what the notebook says of the session as a whole."""
+    about = metadata["agent_exec"]
+    if clean:
+        told = {"session_id": journal.session.get("id")}
+        differ = differing(about, told, ignored=("chain", "schema_version"))
+    else:
+        session = _dict(about.get("session"))
+        differ = [f"session.{name}" for name in differing(_clean(session), journal.session)]
+        differ += [
+            f"{shown(name)} (added)"
+            for name in about.keys() - {"session", "chain", "schema_version", "events"}
+        ]
+        differ += _differing_events(about.get("events"), journal.events)
+    if about.get("schema_version") != 1:
+        differ.append("schema_version")
+    differ += differing(about["chain"], {}, ignored=("head", "length"))
+    differ = [f"agent_exec.{name}" for name in differ]
+    for name, value in journal.kernel.items():
+        if not same(_clean(metadata.get(name)), value):
+            differ.append(name)
+    if differ:
+        message = f"The notebook's metadata differ from the journal: {', '.join(differ)}."
+        report.add(Outcome.ALTERED, notebook, None, message)
+
+
+def _differing_events(actual: Any, expected: list[dict[str, Any]]) -> list[str]:
+    """Return which entries that are no part of a cell are not as they were written."""
+    events = actual if isinstance(actual, list) else []
+    kept = [_clean(event) if isinstance(event, dict) else {} for event in events]
+    missing = [f"events[{n}] (missing)" for n in range(len(kept), len(expected))]
+    added = [f"events[{n}] (added)" for n in range(len(expected), len(kept))]
+    differ: list[str] = []
+    for n, (one, other) in enumerate(zip(kept, expected, strict=False)):
+        ignored = (
+            ("source_text",)
+            if other.get("type") == "person_ran" and ("source_text" not in other)
+            else ()
+        )  # its payload is gone
+        differ += [f"events[{n}].{name}" for name in differing(one, other, ignored=ignored)]
+    return [*differ, *missing, *added]
+
+
+def _compare_order(notebook: Path, actual: list[str], expected: list[str], report: Report) -> None:
     place = {execution_id: index for index, execution_id in enumerate(expected)}
+    told = dict.fromkeys(actual)
     places = [place[execution_id] for execution_id in told if execution_id in place]
     if places != sorted(places):
         report.add(Outcome.ALTERED, notebook, None, "The cells are not in the journal's order.")
 
 
-def _execution_id(cell: dict[str, Any]) -> Any:
-    return cell.get("metadata", {}).get("agent_exec", {}).get("execution_id")
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _execution_id(cell: dict[str, Any]) -> str:
+    """Return the execution of which a cell says it is; a clean one says so by its id alone."""
+    told = _dict(_dict(cell.get("metadata")).get("agent_exec"))
+    return str(told.get("execution_id", cell.get("id")))
 
 
 def _compare(
-    notebook: Path, cell: dict[str, Any], expected: dict[str, _Cell], report: Report
+    notebook: Path, cell: dict[str, Any], expected: dict[str, _Cell], clean: bool, report: Report
 ) -> None:
-    metadata = cell.get("metadata", {}).get("agent_exec", {})
+    metadata = _dict(cell.get("metadata"))
     execution_id = _execution_id(cell)
-    known = expected.pop(execution_id, None)
+    known = expected.pop(execution_id, None) if cell.get("cell_type") == "code" else None
     if known is None:
+        kind, id = shown(cell.get("cell_type")), shown(cell.get("id"))
         report.add(
             Outcome.ALTERED,
             notebook,
             None,
-            f"Cell {cell.get('id')} is not in the journal, or here twice.",
+            f"The {kind} cell {id} is not in the journal, or here twice.",
         )
         return
+    outputs = cell.get("outputs")
     actual = {
         "id": cell.get("id"),
         "source": _text(cell.get("source")),
         "execution_count": cell.get("execution_count"),
-        "status": metadata.get("status"),
-        "entry_hash": metadata.get("entry_hash"),
-        "review": metadata.get("review"),
-        "approval": metadata.get("approval"),
-        "outputs": [_plain(output) for output in cell.get("outputs", ())],
+        "outputs": [_plain(output) for output in outputs] if isinstance(outputs, list) else outputs,
     }
     differ = [name for name, value in known.told.items() if actual[name] != value]
+    differ += [f"{shown(name)} (added)" for name in cell.keys() - _CELL_FIELDS]
+    told = metadata.get("agent_exec")
+    if not clean:
+        kept = _without_sentences(_clean(_dict(told)), known.metadata)
+        differ += differing(kept, known.metadata, ignored=known.unknown)
+    elif told is not None:
+        differ.append("agent_exec (added)")
+    if clean and "outputs" in known.told:
+        raised = any(output.get("output_type") == "error" for output in known.told["outputs"])
+        tags = metadata.get("tags", [])
+        if raised != (isinstance(tags, list) and "raises-exception" in tags):
+            differ.append("tags")
     if differ:
         report.add(
             Outcome.ALTERED,
             notebook,
             known.n,
-            f"The cell of execution {execution_id} differs from entry {known.n}: "
+            f"The cell of execution {shown(execution_id)} differs from entry {known.n}: "
             f"{', '.join(differ)}.",
         )
+
+
+def _without_sentences(metadata: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """Leave out why an execution did not come to expressions, where the record does not say it."""
+    values = dict(_dict(metadata.get("values")))
+    for name, value in _dict(known.get("values")).items():
+        if value is _NOT_EVALUATED:
+            values[name] = {**_dict(values.get(name)), "evalue": None}
+    return {**metadata, "values": values} if values else metadata
 
 
 _GOES_ON = {
@@ -124,46 +237,92 @@ _GOES_ON = {
 }
 """The status that an entry gives an execution."""
 
+_IN_CELLS = (
+    "accepted",
+    "approval_asked",
+    "approved",
+    "rejected",
+    "dispatched",
+    "input_asked",
+    "input_given",
+    "finished",
+    "files_written",
+    "late_output",
+    "cell_written",
+    "outputs_accepted",
+    "outputs_discarded",
+    "outputs_restored",
+    "cell_discarded",
+    "cell_restored",
+    "reviewed",
+)
+"""Entries that are told by the cell of their execution, if they name one."""
+
+_CELL_FIELDS = {"cell_type", "execution_count", "id", "metadata", "outputs", "source"}
+
+_NOT_EVALUATED = {"status": "error", "ename": "NotEvaluated"}
+"""What is told of an expression to which an execution did not come, but for a sentence."""
+
+_FROM_OPENED = ("agent", "title", "target", "username")
+
 
 class _Journal:
-    """A journal's first entries, read for what cells they make."""
+    """A journal's first entries, read for what notebook they make."""
 
-    def __init__(self, path: Path, length: int) -> None:
+    def __init__(self, path: Path, length: int, report: Report) -> None:
+        self.session: dict[str, Any] = {}
+        self.kernel: dict[str, Any] = {}
+        """The notebook's `kernelspec` and `language_info`, as far as they are known."""
+        self.events: list[dict[str, Any]] = []
         self._blobs = path.parent / "blobs"
         self._cells: dict[str, _Cell] = {}
-        self._seqs: dict[str, int] = {}
         self._asked_for: dict[str, str] = {}
         self._reviewed: dict[str, Any] = {}
         self._session_reviewed: tuple[int, Any] = (0, None)
         with path.open("rb") as file:
-            for _, data in zip(range(length), file, strict=False):
+            for n, data in zip(range(length), file, strict=False):
                 try:
-                    self._read(parse_line(data))
+                    line = parse_line(data)
                 except ValueError:
                     continue  # told by the check of the chain
+                try:
+                    self._read(line)
+                except _WRONG_SHAPE:
+                    message = f"Entry {n} cannot be understood."
+                    report.add(Outcome.ALTERED, path, n, message)
 
     def cells(self) -> dict[str, _Cell]:
         """Return the executions in order, with what each cell must hold."""
         up_to, review = self._session_reviewed
         for execution_id, cell in self._cells.items():
-            of_session = review if self._seqs[execution_id] <= up_to else None
-            cell.told["review"] = self._reviewed.get(execution_id) or of_session
+            of_session = review if cell.metadata["seq"] <= up_to else None
+            cell.metadata["review"] = self._reviewed.get(execution_id) or of_session
+            if not any(cell.metadata["omitted"].values()):
+                del cell.metadata["omitted"]
         return self._cells
 
     def _read(self, line: ParsedLine) -> None:
         entry = line.entry
         kind = entry.get("type")
-        if kind == "accepted":
-            self._cells[entry["execution_id"]] = _Cell(entry["n"], self._asked(line))
+        self._tell_event(line)
+        if kind == "opened":
+            self._open(entry)
+        elif kind == "notebook_moved":
+            self.session["path"] = entry["path"]
+        elif kind == "closed":
+            self.session.update(
+                status="closed", close_reason=entry["reason"], closed_at=entry["at"]
+            )
+        elif kind == "kernel_started":
+            self._start_kernel(entry)
+        elif kind == "accepted":
+            self._accept(line)
         elif kind in _GOES_ON:
-            self._cells[entry["execution_id"]].told["status"] = _GOES_ON[kind]
+            self._go_on(entry)
         elif kind == "finished":
-            told = self._cells[entry["execution_id"]].told
-            told.update(status=entry["status"], entry_hash=line.hash)
-            told["execution_count"] = entry.get("execution_count")
-            self._cells[entry["execution_id"]] = _Cell(entry["n"], told)
-            self._append(line)
-            self._end_asking(told)
+            self._finish(line)
+        elif kind == "files_written":
+            self._change(self._cells[entry["execution_id"]], line, entry["files"])
         elif kind in ("approval_asked", "approved", "rejected"):
             self._decide(line)
         elif kind == "reviewed":
@@ -173,24 +332,121 @@ class _Journal:
         elif kind == "display_updated":
             self._update(line)
 
-    def _asked(self, line: ParsedLine) -> dict[str, Any]:
-        told = {
-            "id": line.entry["execution_id"],
-            "status": "queued",
-            "execution_count": None,
-            "entry_hash": None,
-            "approval": None,
-            "outputs": [],
+    def _tell_event(self, line: ParsedLine) -> None:
+        """Note an entry that is no part of an execution."""
+        entry = line.entry
+        kind = entry.get("type")
+        if kind in _IN_CELLS and entry.get("execution_id") is not None:
+            return
+        if kind == "display_updated" and entry.get("targets"):
+            return
+        event = {**entry, "hash": line.hash}
+        if kind == "person_ran":
+            with contextlib.suppress(_PayloadGoneError):
+                event["source_text"] = self._payload(line, entry["source"]).decode(
+                    "utf-8", "replace"
+                )
+        self.events.append(_clean(event))
+
+    def _open(self, entry: dict[str, Any]) -> None:
+        target = entry["target"]
+        self.session = {
+            **{name: _clean(entry.get(name)) for name in _FROM_OPENED},
+            "id": entry["session_id"],
+            "path": target.get("path") if target.get("kind") == "notebook" else None,
+            "record_people": entry.get("record_people", "off"),
+            "approval": entry.get("approval", "none"),
+            "status": "open",
+            "opened_at": entry["at"],
         }
-        self._seqs[line.entry["execution_id"]] = line.entry["seq"]
-        self._asked_for[line.entry["execution_id"]] = line.entry["source"]
-        self._take_source(told, line)
-        return told
+
+    def _start_kernel(self, entry: dict[str, Any]) -> None:
+        name, language = entry["kernel"]["name"], entry.get("language_info")
+        spec = {"name": name, "display_name": entry.get("display_name") or name}
+        self.kernel = {"kernelspec": spec}
+        if language is not None and "name" in language:
+            spec["language"] = language["name"]
+            self.kernel["language_info"] = language
+        self.kernel = _clean(self.kernel)
+
+    def _accept(self, line: ParsedLine) -> None:
+        entry = line.entry
+        execution_id = entry["execution_id"]
+        told = {"id": execution_id, "execution_count": None, "outputs": []}
+        metadata = {
+            "session_id": self.session.get("id"),
+            "execution_id": execution_id,
+            "seq": int(entry["seq"]),
+            "agent": self.session.get("agent"),
+            "username": self.session.get("username"),
+            "status": "queued",
+            "accepted_at": entry["at"],
+            "outputs_complete": False,
+            "init": True if entry.get("init") else None,
+            "revises": entry.get("revises"),
+            "omitted": {},
+            "approval": None,
+        }
+        cell = _Cell(entry["n"], told, metadata, set())
+        self._cells[execution_id] = cell
+        self._asked_for[execution_id] = entry["source"]
+        self._take_source(cell, line)
+        if entry.get("values") is not None:
+            cell.unknown.add("values")  # until it has finished
+            with contextlib.suppress(_PayloadGoneError):
+                metadata["values"] = dict.fromkeys(
+                    json.loads(self._payload(line, entry["values"])), _NOT_EVALUATED
+                )
+
+    def _go_on(self, entry: dict[str, Any]) -> None:
+        metadata = self._cells[entry["execution_id"]].metadata
+        metadata["status"] = _GOES_ON[entry["type"]]
+        if entry["type"] == "dispatched":
+            kernel = entry["kernel"]
+            metadata.update(
+                started_at=entry["at"], kernel_id=kernel["id"], incarnation=kernel["incarnation"]
+            )
+
+    def _finish(self, line: ParsedLine) -> None:
+        entry = line.entry
+        cell = self._cells[entry["execution_id"]]
+        cell.told["execution_count"] = entry.get("execution_count")
+        cell.metadata.update(
+            status=entry["status"],
+            reason=entry.get("reason"),
+            entry_hash=line.hash,
+            started_at=entry.get("started_at") or cell.metadata.get("started_at"),
+            finished_at=entry["at"],
+            outputs_complete=entry.get("outputs_complete", True),
+            interrupt_ignored=entry.get("interrupt_ignored", False) or None,
+        )
+        self._cells[entry["execution_id"]] = cell._replace(n=entry["n"])
+        self._append(line)
+        self._end_asking(cell.metadata)
+        if entry.get("variables") is not None:
+            self._change(cell, line, entry["variables"])
+        if entry.get("values") is not None:
+            with contextlib.suppress(_PayloadGoneError):
+                values = json.loads(self._payload(line, entry["values"]))
+                cell.metadata["values"] = _clean(values)
+                cell.unknown.discard("values")
+        elif "values" in cell.metadata:
+            cell.unknown.discard("values")
+
+    def _change(self, cell: _Cell, line: ParsedLine, digest: str) -> None:
+        """Take what an execution changed: its variables, or files in its folder."""
+        try:
+            changes = json.loads(self._payload(line, digest))
+        except _PayloadGoneError:
+            cell.unknown.add("changes")
+            return
+        cell.metadata["changes"] = {**cell.metadata.get("changes", {}), **_clean(changes)}
 
     def _decide(self, line: ParsedLine) -> None:
         """Take what asked for approval, or what a person decided about that."""
         entry = line.entry
-        told = self._cells[entry["execution_id"]].told
+        cell = self._cells[entry["execution_id"]]
+        told = cell.metadata
         approval = told["approval"]
         if entry["type"] == "approval_asked":
             told["status"] = "awaiting_approval"
@@ -220,7 +476,7 @@ class _Journal:
                 approval["asked_source_sha256"] = asked_for
         told["approval"] = approval
         if "source" in entry:
-            self._take_source(told, line)
+            self._take_source(cell, line)
 
     def _end_asking(self, told: dict[str, Any]) -> None:
         if told["approval"] is not None and told["approval"]["status"] == "asked":
@@ -242,22 +498,36 @@ class _Journal:
         else:
             self._reviewed[execution_id] = said
 
-    def _take_source(self, told: dict[str, Any], line: ParsedLine) -> None:
-        told.pop("source", None)
-        with contextlib.suppress(_PayloadGoneError):  # then the source is not compared
-            told["source"] = self._payload(line, line.entry["source"]).decode("utf-8")
+    def _take_source(self, cell: _Cell, line: ParsedLine) -> None:
+        cell.told.pop("source", None)
+        cell.metadata["source_sha256"] = line.entry["source"]
+        cell.unknown.discard("source_sha256")
+        try:
+            source = self._payload(line, line.entry["source"]).decode("utf-8")
+        except _PayloadGoneError:  # then the source is not compared
+            cell.unknown.update(("source_sha256", "outputs_complete"))
+        else:
+            cell.told["source"] = source
 
     def _append(self, line: ParsedLine) -> None:
-        told = self._cells[line.entry["execution_id"]].told
+        cell = self._cells[line.entry["execution_id"]]
+        omitted = cell.metadata["omitted"]
+        for name, count in line.entry.get("omitted", {}).items():
+            omitted[name] = omitted.get(name, 0) + count
         try:
-            if "outputs" in told:
-                told["outputs"] = told["outputs"] + self._outputs(line)
+            if "outputs" in cell.told:
+                cell.told["outputs"] = cell.told["outputs"] + self._outputs(line)
         except _PayloadGoneError:
-            del told["outputs"]
+            self._lose_outputs(cell)
+
+    def _lose_outputs(self, cell: _Cell) -> None:
+        cell.told.pop("outputs", None)
+        cell.unknown.add("outputs_complete")
 
     def _update(self, line: ParsedLine) -> None:
         for target in line.entry["targets"]:
-            told = self._cells[target["execution_id"]].told
+            cell = self._cells[target["execution_id"]]
+            told = cell.told
             if target["index"] >= len(told.get("outputs", ())):
                 continue
             try:
@@ -266,7 +536,7 @@ class _Journal:
                     data=update.get("data", {}), metadata=update.get("metadata", {})
                 )
             except _PayloadGoneError:
-                del told["outputs"]
+                self._lose_outputs(cell)
 
     def _outputs(self, line: ParsedLine) -> list[dict[str, Any]]:
         digest = line.entry.get("outputs")
@@ -284,10 +554,10 @@ class _Journal:
     def _payload(self, line: ParsedLine, digest: str) -> bytes:
         if digest in line.payloads:
             return line.payloads[digest].encode("utf-8")
-        try:
-            return (self._blobs / digest).read_bytes()
-        except FileNotFoundError:
-            raise _PayloadGoneError from None
+        blob = self._blobs / digest
+        if not re.fullmatch("[0-9a-f]{64}", digest) or not blob.is_file():
+            raise _PayloadGoneError
+        return blob.read_bytes()
 
 
 def _name(by: dict[str, Any]) -> str:
@@ -300,9 +570,11 @@ def _value(data: bytes, encoding: str) -> Any:
     return data.decode("utf-8") if encoding == "text" else json.loads(data)
 
 
-def _plain(output: dict[str, Any]) -> dict[str, Any]:
+def _plain(output: Any) -> Any:
     """Return an output as any notebook writer may have left it: texts joined, strict JSON."""
-    plain: dict[str, Any] = _clean(output)
+    plain = _clean(output)
+    if not isinstance(plain, dict):
+        return plain
     if "text" in plain:
         plain["text"] = _text(plain["text"])
     if isinstance(plain.get("data"), dict):

@@ -262,10 +262,22 @@ def notebook(made, history, tmp_path):
 def test_an_export_agrees_with_its_journal_also_when_saved_again(made, notebook):
     assert check_notebook(notebook, made).findings == []
     document = nbformat.read(notebook, as_version=4)
-    document.cells.insert(0, nbformat.v4.new_markdown_cell("A remark"))
+    document.cells[0].metadata["tags"] = ["mine"]
+    document.metadata["mine"] = 1
     nbformat.write(document, notebook)
     assert '"<b><b>' in notebook.read_text("utf-8")
     assert check_notebook(notebook, made).findings == []
+
+
+@pytest.mark.parametrize("kind", ["markdown", "raw"])
+def test_a_cell_that_somebody_inserted_is_told(made, notebook, kind):
+    document = nbformat.read(notebook, as_version=4)
+    remark = getattr(nbformat.v4, f"new_{kind}_cell")("✅ approved by Ada", id="remark")
+    document.cells.insert(0, remark)
+    nbformat.write(document, notebook)
+    assert [finding.message for finding in check_notebook(notebook, made).findings] == [
+        f"The {kind} cell remark is not in the journal, or here twice."
+    ]
 
 
 def test_strange_values_agree(history, session, tmp_path):

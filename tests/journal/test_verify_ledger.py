@@ -195,7 +195,7 @@ def test_only_what_the_ledger_lost_is_told(folder: Path, ledger: Path) -> None:
         ({"expires_at": "3999-01-01T00:00:00.000Z"}, "expires_at"),
         ({"username": "eve"}, "username"),
         ({"secret_sha256": "1" * 64}, "secret_sha256"),
-        ({"sudo": True}, "sudo"),
+        ({"sudo": True}, "sudo (added)"),
     ],
 )
 def test_a_token_that_is_not_as_it_was_minted_is_told_field_by_field(
