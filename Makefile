@@ -53,7 +53,7 @@ COMPARED := lagent autogen autogen02 pantheon
 
 test: test-python test-lab test-ui test-some-frameworks ## all tests: Python, TypeScript, JupyterLab in a browser
 
-test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/hub ## tests of the Python package, with real servers and kernels
+test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/hub .make/bubblewrap ## tests of the Python package, with real servers and kernels
 	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile
 
 test-lab: .make/node_modules ## tests of the lab extension's parts
@@ -160,6 +160,12 @@ clean: ## remove all that make has made, the demo's output too
 .make/mcp-1/done: .make/venv
 	python -m venv .make/mcp-1
 	.make/mcp-1/bin/python -m pip --disable-pip-version-check install --quiet 'mcp>=1.20,<2'
+	@touch $@
+
+# Isolated kernels are tested with it where it can be had; elsewhere those tests are skipped.
+.make/bubblewrap: scripts/apt-install
+	@mkdir -p .make
+	command -v bwrap >/dev/null || scripts/apt-install bubblewrap || echo "Tests that need bubblewrap are skipped."
 	@touch $@
 
 $(EARLIER:%=%/bin/jupyter-lab): .make/lab-%/bin/jupyter-lab: .make/venv
