@@ -36,6 +36,7 @@ from .files.manager import SessionFiles
 from .journal.history import History
 from .kernels.isolation.options import IsolationTraits
 from .kernels.live import LiveKernels
+from .kernels.provisioner import KernelStarter
 from .kernels.scratch import ScratchKernels
 from .kernels.server import ServerKernels
 from .mcp.doors import Doors
@@ -158,10 +159,13 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             *map(Path, (self.serverapp.runtime_dir, self.serverapp.data_dir)),
             Path(self.serverapp.config_dir),
         ]
+        starter = KernelStarter(server_kernels)
         kernels = ScratchKernels(
             server_kernels,
+            starter,
             isolation=self.make_isolation(
                 server_kernels,
+                starter,
                 [*private, *map(Path, jupyter_config_path())],
                 self.serverapp.root_dir,
             ),
@@ -180,7 +184,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             people=self.kept_of_people(),
             log=self.log,
         )
-        jupyter_sessions = ServerSessions(self.serverapp.session_manager, log=self.log)
+        jupyter_sessions = ServerSessions(self.serverapp.session_manager, starter, log=self.log)
         attaching = NotebookKernels(live, jupyter_sessions, contents, specs, self.opened)
         self.contents_events = ContentsEvents(self.serverapp.event_logger, attaching.moved)
         self.contents_events.start()

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 from types import FrameType
 from typing import Any, Final
@@ -19,8 +20,10 @@ from jupyter_server.utils import ApiPath, to_os_path
 from tornado import web
 
 from .errors import FolderUnknown, KernelUnavailable, NotebookNotFound
+from .files.folder import Folder
+from .kernels.provisioner import FolderProvisioner, KernelStarter
 from .kernels.server import kernel_spec
-from .models import KernelTarget, NotebookKernel, ScratchTarget
+from .models import KernelTarget, NotebookKernel
 from .sessions.attached import JupyterSession, contents_path
 from .sessions.session import LiveSession
 
@@ -67,11 +70,18 @@ class ServerContents:
         name = kernelspec.get("name") if isinstance(kernelspec, dict) else None
         return name if isinstance(name, str) and name else None
 
-    def on_disk(self, path: str) -> Path | None:
-        """Return where a contents path is on this machine; None if it is no file there."""
-        if not isinstance(self._contents, FileContentsManager):
+    @property
+    def is_here(self) -> bool:
+        """Whether contents are files on this machine."""
+        return isinstance(self._contents, FileContentsManager)
+
+    def folder_of(self, path: str) -> Folder | None:
+        """Return the folder of a contents path on this machine; None if it is no file there."""
+        if not self.is_here:
             return None
-        return Path(to_os_path(ApiPath(path), self._contents.root_dir))
+        root = Path(to_os_path(ApiPath(""), self._contents.root_dir))
+        there = Path(to_os_path(ApiPath(path), self._contents.root_dir)).parent
+        return Folder(root, there.relative_to(root).parts) if there.is_relative_to(root) else None
 
     async def create(self, path: str, kernel_name: str) -> None:
         """Make an empty notebook; NotebookNotFound if it cannot be made there."""
@@ -123,8 +133,9 @@ class ServerKernelSpecs:
 class ServerSessions:
     """Asks the server's session manager."""
 
-    def __init__(self, sessions: Any, *, log: logging.Logger) -> None:
+    def __init__(self, sessions: Any, starter: KernelStarter, *, log: logging.Logger) -> None:
         self._sessions = sessions
+        self._starter = starter
         self._log = log
 
     async def of_notebook(self, path: str, *, beside: str | None = None) -> JupyterSession | None:
@@ -182,13 +193,15 @@ class ServerSessions:
     async def start(self, path: str, kernel_name: str) -> JupyterSession:
         """Start a kernel for a notebook as JupyterLab would; KernelUnavailable if that fails."""
         try:
-            model = await ensure_async(
-                self._sessions.create_session(
+            model = await self._starter.start(
+                partial(
+                    self._sessions.create_session,
                     path=path,
                     name=PurePosixPath(path).name,
                     type="notebook",
                     kernel_name=kernel_name,
-                )
+                ),
+                partial(FolderProvisioner, None),  # the person's folder is theirs to choose
             )
         except Exception as error:
             self._log.warning("Kernel %r did not start", kernel_name, exc_info=error)
@@ -216,31 +229,27 @@ class ServerFolders:
         self._contents = contents
         self._sessions = sessions
 
-    async def of(self, session: LiveSession) -> Path:
+    async def of(self, session: LiveSession) -> Folder:
         """Return the folder in which a session's kernel works; FolderUnknown if there is none."""
-        if self._contents.on_disk("") is None:
+        if not self._contents.is_here:
             raise FolderUnknown("This server keeps its files elsewhere: a session's are not here.")
         target = session.record().target
         if isinstance(target, KernelTarget):
             return await self._of_kernel(target.kernel_id)
-        # A kernel that starts in a folder that is gone is given one above; its files are not ours.
-        is_there = not isinstance(target, ScratchTarget) or await self._contents.is_folder(
-            (target.cwd or "").strip("/")
-        )
-        if session.folder is None or not is_there:
+        if session.folder is None:
             raise FolderUnknown("The session's folder is gone.")
-        return session.folder.path
+        return session.folder.folder
 
-    async def _of_kernel(self, kernel_id: str) -> Path:
+    async def _of_kernel(self, kernel_id: str) -> Folder:
         path = await self._sessions.path_of(kernel_id)
-        document = None if path is None else self._contents.on_disk(path)
-        if document is None:
+        folder = None if path is None else self._contents.folder_of(path)
+        if folder is None:
             raise FolderUnknown(
                 "Nobody knows in which folder this session's kernel works: it was started for no "
                 "document. Open a session with a notebook or a scratch kernel.",
                 kernel_id=kernel_id,
             )
-        return document.parent
+        return folder
 
 
 class ContentsEvents:

@@ -191,7 +191,7 @@ def test_what_is_imported_is_asked_for() -> None:
     imported = {DISTRIBUTIONS.get(name, name) for name in _imported()}
     brought = {"jupyter_ydoc", "pycrdt", "mcp_types", "pydantic"}
     assert imported - asked == brought, "jupyter-collaboration and mcp bring these"
-    assert asked - imported == {"ipykernel"}, "the kernel that is there by default"
+    assert asked - imported == set()
 
 
 def _imported() -> set[str]:

@@ -28,11 +28,60 @@ class Barred(Exception):
     """What is there is nothing that an agent reaches; says what it is."""
 
 
+class FolderGone(Exception):
+    """The folder that one begins with is gone, or something else stands in its place."""
+
+
+class Folder(NamedTuple):
+    """A folder below one that is the operator's. No link below that one is followed."""
+
+    root: Path
+    """The operator's own folder; links on the way to it count."""
+    parts: tuple[str, ...]
+    """Names that lead from there to the folder."""
+    identity: Identity | None = None
+    """Of the only folder that may stand there; None for any. It means something as long as a
+    descriptor of that folder is open, since the system gives the numbers of a deleted one anew."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is, without links."""
+        return Path(os.path.realpath(self.root), *self.parts)
+
+    def open(self) -> int:
+        """Open it by its names, each in the folder above.
+
+        Raises
+        ------
+        FolderGone
+            It is not there, a link leads there, or it is another one.
+        OSError
+        """
+        folder = os.open(self.root, _FOLDER & ~os.O_NOFOLLOW)
+        try:
+            for name in self.parts:
+                above, folder = folder, open_child(folder, name, ())
+                os.close(above)
+            if self.identity not in (None, identity(os.fstat(folder))):
+                raise Barred("another folder has taken its place")
+        except (FileNotFoundError, Barred) as error:
+            os.close(folder)
+            why = str(error) if isinstance(error, Barred) else "it is not there"
+            raise FolderGone(why) from None
+        except BaseException:
+            os.close(folder)
+            raise
+        return folder
+
+    def held(self, descriptor: int) -> Folder:
+        """Return it such that only the folder that a descriptor holds may stand there."""
+        return self._replace(identity=identity(os.fstat(descriptor)))
+
+
 class Place(NamedTuple):
     """A folder on this machine, and what in it nobody reaches."""
 
-    path: Path
-    """Links in it count: it is where the kernel works."""
+    folder: Folder
     kept: frozenset[Identity]
     """Folders of the server's own."""
 
@@ -66,7 +115,7 @@ def opened(place: Place, parts: Sequence[str]) -> Iterator[int]:
 
     Raises
     ------
-    FileNotFoundError, Barred, OSError
+    FolderGone, FileNotFoundError, Barred, OSError
     """
     folder = open_top(place)
     try:
@@ -83,19 +132,32 @@ def open_top(place: Place) -> int:
 
     Raises
     ------
-    FileNotFoundError, OSError
+    FolderGone, OSError
     Barred
         It is within a folder of the server's own.
     """
-    folder = os.open(place.path, _FOLDER & ~os.O_NOFOLLOW)
+    folder = place.folder.open()
     try:
-        there = Path(os.path.realpath(place.path))
-        if not place.kept.isdisjoint(kept_folders((there, *there.parents))):
+        if not place.kept.isdisjoint(_with_all_above(folder)):
             raise Barred("it is within a folder of the server's own")
     except BaseException:
         os.close(folder)
         raise
     return folder
+
+
+def _with_all_above(folder: int) -> Iterator[Identity]:
+    """Yield which folder this is, and in which folders it is."""
+    found, above = identity(os.fstat(folder)), ".."
+    while True:
+        yield found
+        try:
+            before, found = found, identity(os.stat(above, dir_fd=folder))
+        except OSError:
+            return  # nobody may look there
+        if found == before:
+            return
+        above += "/.."
 
 
 def open_child(folder: int, name: str, kept: Collection[Identity]) -> int:

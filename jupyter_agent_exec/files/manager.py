@@ -19,7 +19,7 @@ from ..sessions.session import LiveSession
 from ..tasks import Tasks
 from .conditions import Conditions
 from .file import OpenFile, session_file
-from .folder import Place, etag_of, kept_folders, open_file, opened
+from .folder import Folder, Place, etag_of, kept_folders, open_file, opened
 from .listing import Found, found_in
 from .names import check_new, is_hidden, is_notebook, parts_of
 from .owning import AllLeft, Left
@@ -44,7 +44,7 @@ class Sessions(Protocol):
 class Folders(Protocol):
     """Where kernels work."""
 
-    async def of(self, session: LiveSession) -> Path:
+    async def of(self, session: LiveSession) -> Folder:
         """Return the folder in which a session's kernel works.
 
         Raises
@@ -344,7 +344,7 @@ class SessionFiles:
             raise
 
     async def _in_place(
-        self, act: Callable[[Place, Sequence[str]], T], folder: Path, asked: Asked
+        self, act: Callable[[Place, Sequence[str]], T], folder: Folder, asked: Asked
     ) -> T:
         """Do something to a file below a folder, in a thread; a refusal says why."""
 
@@ -354,7 +354,7 @@ class SessionFiles:
 
         return await self._sessions.in_thread(do)
 
-    def _place(self, folder: Path) -> Place:
+    def _place(self, folder: Folder) -> Place:
         return Place(folder, kept_folders(self._kept))
 
 

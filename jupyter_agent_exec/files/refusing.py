@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ..errors import FileMissing, FileNotOwned, FileUnwritable, Forbidden
-from .folder import Barred
+from ..errors import FileMissing, FileNotOwned, FileUnwritable, FolderUnknown, Forbidden
+from .folder import Barred, FolderGone
 from .upload import Otherwise
 
 _NOT_THERE: Final = frozenset(
@@ -33,6 +33,8 @@ def reading(path: str) -> Iterator[None]:
     """Have what cannot be read told as what is not there: an agent need not know the difference."""
     try:
         yield
+    except FolderGone as gone:
+        raise _unknown(gone) from None
     except Barred:
         raise missing(path) from None
     except OSError as error:
@@ -46,6 +48,8 @@ def writing(path: str) -> Iterator[None]:
     """Have it told why a file cannot be written or deleted."""
     try:
         yield
+    except FolderGone as gone:
+        raise _unknown(gone) from None
     except Barred as barred:
         raise Forbidden(f"{path!r} cannot be written or deleted here: {barred}.") from None
     except Otherwise:
@@ -59,6 +63,10 @@ def writing(path: str) -> Iterator[None]:
         raise FileUnwritable(
             f"{path!r} cannot be written or deleted ({error.strerror}).", path=path
         ) from None
+
+
+def _unknown(gone: FolderGone) -> FolderUnknown:
+    return FolderUnknown(f"The session's folder cannot be reached: {gone}.")
 
 
 def missing(path: str) -> FileMissing:

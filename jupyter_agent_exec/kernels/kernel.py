@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from ..files.folder import Folder
 from ..types import RestartReason
 from .connection import KernelConnection
 from .turns import Turns
@@ -20,9 +21,14 @@ class Death(NamedTuple):
 class WorkingFolder(NamedTuple):
     """Where a kernel works, on this machine."""
 
-    path: Path
+    folder: Folder
     document: str | None = None
     """Name of the notebook there that the kernel is for."""
+
+    @property
+    def path(self) -> Path:
+        """Its path, without links."""
+        return self.folder.path
 
 
 class Kernel(Protocol):

@@ -16,17 +16,19 @@ from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from subprocess import TimeoutExpired
-from tempfile import TemporaryDirectory, gettempdir
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-from ..errors import AgentExecError, KernelUnavailable
+from ..errors import AgentExecError, InvalidRequest, KernelUnavailable
+from ..files.folder import Folder, FolderGone
 from ..tasks import Tasks, call_later_apart, first_of, start_apart
 from ..types import ExecutionState
 from .connection import KernelConnection
 from .endings import Life
 from .isolation.isolation import Isolation
 from .kernel import Death, WorkingFolder
+from .provisioner import FolderProvisioner, KernelStarter
 from .server import ServerKernels, kernel_spec
 from .turns import Turns
 
@@ -47,8 +49,8 @@ class Spec(NamedTuple):
     """What a kernel is started with."""
 
     kernel_name: str
-    cwd: str
-    """Contents path of a folder that exists."""
+    folder: Folder
+    """Where it starts."""
     env: tuple[tuple[str, str], ...]
     """Environment variables beyond the server's own, sorted by name."""
 
@@ -131,61 +133,63 @@ async def _killed(provisioner: Any) -> None:
 
 
 class ScratchSource:
-    """One session's scratch kernels: each is started with the same."""
-
-    def __init__(self, kernels: ScratchKernels, spec: Spec) -> None:
-        self._kernels = kernels
-        self._spec = spec
-
-    @property
-    def folder(self) -> WorkingFolder:
-        """Where they start."""
-        return self._kernels.folder(self._spec)
-
-    async def take(self) -> ScratchKernel:
-        """Return a kernel that has not run anything."""
-        return await self._kernels.take(self._spec)
-
-    async def release(self) -> None:
-        """Have nothing to give up."""
-
-
-class FolderSource:
-    """One session's kernels in a folder that is theirs, or isolated in it: none is kept warm.
+    """One session's scratch kernels: each is started with the same, in the same folder.
 
     Parameters
     ----------
-    folder
-        Where they work; None for a folder that they alone have, and that goes with the session.
-    isolated
-        Whether they are.
+    spec
+        What they are started with; its folder does not count if they have one of their own.
+    own_folder
+        Whether they have a folder that they alone have, and that goes with the session.
     """
 
     def __init__(
-        self, kernels: ScratchKernels, spec: Spec, folder: Path | None, *, isolated: bool
+        self, kernels: ScratchKernels, spec: Spec, *, own_folder: bool, isolated: bool
     ) -> None:
         self._kernels = kernels
         self._spec = spec
+        self._own_folder = own_folder
         self._isolated = isolated
         self._own: TemporaryDirectory[str] | None = None
-        self.folder = None if folder is None else WorkingFolder(folder)
-        """Where they work; None as long as there is none of their own yet."""
+        self._held: int | None = None
+        self.folder: WorkingFolder | None = None
+        """Where they work, once there is one."""
 
     async def take(self) -> ScratchKernel:
         """Return a kernel that has not run anything."""
-        if self.folder is None:
-            self._own = TemporaryDirectory(
-                prefix="agent-exec-work-",
-                dir=os.path.realpath(gettempdir()),  # noqa: ASYNC240 - once, and on a local disk
-                ignore_cleanup_errors=True,
-            )
-            self.folder = WorkingFolder(Path(self._own.name))
-        return await self._kernels.take_in(self.folder.path, self._spec, isolated=self._isolated)
+        if self._held is None:
+            if self._own_folder:
+                self._spec = self._spec._replace(folder=self._make_own())
+            self._held = self._kernels.open_folder(self._spec.folder, isolated=self._isolated)
+            self._spec = self._spec._replace(folder=self._spec.folder.held(self._held))
+            self.folder = WorkingFolder(self._spec.folder)
+        else:
+            self._look_again()
+        is_warm = not self._isolated and not self._own_folder
+        return await self._kernels.take(self._spec, isolated=self._isolated, may_be_warm=is_warm)
 
     async def release(self) -> None:
-        """Remove the folder of their own."""
+        """Let go of the folder, and remove it if it is their own."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
         if self._own is not None:
             await asyncio.to_thread(self._own.cleanup)
+
+    def _make_own(self) -> Folder:
+        self._own = TemporaryDirectory(prefix="agent-exec-work-", ignore_cleanup_errors=True)
+        path = Path(self._own.name)
+        return Folder(path.parent, (path.name,))
+
+    def _look_again(self) -> None:
+        """Look whether the folder still is where it was, and fit for these kernels."""
+        try:
+            os.close(self._kernels.open_folder(self._spec.folder, isolated=self._isolated))
+        except InvalidRequest as error:
+            raise KernelUnavailable(
+                f"{error.message} The kernel is not started elsewhere: open another session.",
+                **error.detail,
+            ) from error
 
 
 class ScratchKernels:
@@ -209,6 +213,7 @@ class ScratchKernels:
     def __init__(
         self,
         kernels: ServerKernels,
+        starter: KernelStarter,
         *,
         pool_size: int,
         start_timeout: float,
@@ -217,6 +222,7 @@ class ScratchKernels:
         log: logging.Logger,
     ) -> None:
         self._kernels = kernels
+        self._starter = starter
         self._isolation = isolation
         self._pool_size = pool_size
         self._start_timeout = start_timeout
@@ -235,40 +241,79 @@ class ScratchKernels:
         return asked or self._isolation.mode == "always"
 
     def spec(self, kernel_name: str | None, cwd: str, env: Mapping[str, str]) -> Spec:
-        """Make a spec; raise KernelSpecNotFound if no kernelspec has this name."""
+        """Make a spec.
+
+        Parameters
+        ----------
+        cwd
+            Contents path of a folder.
+
+        Raises
+        ------
+        KernelSpecNotFound, InvalidRequest
+            There is no such kernelspec, or the folder is not below the server's root.
+        """
         name = kernel_name or self._kernels.default_kernel_name
         kernel_spec(self._kernels, name)
-        return Spec(name, cwd, tuple(sorted(env.items())))
+        root, path = (Path(self._kernels.cwd_for_path(each)) for each in ("", cwd))
+        if not path.is_relative_to(root):
+            raise InvalidRequest(
+                f"target.cwd: {cwd!r} is not below the server's root.", field="target.cwd"
+            )
+        return Spec(name, Folder(root, path.relative_to(root).parts), tuple(sorted(env.items())))
 
-    def own_folder(self, spec: Spec) -> FolderSource:
-        """Return where kernels come from that have a folder of their own."""
-        return FolderSource(self, spec, None, isolated=False)
-
-    def isolated(self, spec: Spec, *, own_folder: bool) -> FolderSource:
-        """Return where isolated kernels come from.
+    def source(self, spec: Spec, *, own_folder: bool, isolated: bool) -> ScratchSource:
+        """Return where a session's kernels come from; nothing is made or started yet.
 
         Raises
         ------
         IsolationUnavailable, InvalidRequest
-            The server isolates none, or not in that folder.
+            The server isolates none, or none of these; or not in that folder.
         """
-        self._isolation.check_allowed()
-        if own_folder:
-            return FolderSource(self, spec, None, isolated=True)
-        folder = self.folder(spec).path.resolve()
-        self._isolation.check_folder(folder)
-        return FolderSource(self, spec, folder, isolated=True)
+        if isolated:
+            self._isolation.check_allowed(kernel_spec(self._kernels, spec.kernel_name))
+        if not own_folder:
+            os.close(self.open_folder(spec.folder, isolated=isolated))
+        return ScratchSource(self, spec, own_folder=own_folder, isolated=isolated)
+
+    def open_folder(self, folder: Folder, *, isolated: bool) -> int:
+        """Open a folder in which a kernel is to start; the caller closes it.
+
+        Raises
+        ------
+        InvalidRequest
+            It is not there, a link leads there, or isolated kernels may not work in it.
+        """
+        try:
+            descriptor = folder.open()
+        except (FolderGone, OSError) as error:
+            raise InvalidRequest(
+                f"target.cwd: no kernel can start in the folder {'/'.join(folder.parts)!r}: "
+                f"{error}.",
+                field="target.cwd",
+            ) from error
+        try:
+            if isolated:
+                self._isolation.check_folder(folder.path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
 
     def has(self, kernel_id: str) -> bool:
         """Tell whether a kernel is one of these, in a session or warm."""
         return kernel_id in self._kernels and self._kernels.get_kernel(kernel_id) in self._managers
 
-    def folder(self, spec: Spec) -> WorkingFolder:
-        """Return where a kernel works."""
-        return WorkingFolder(Path(self._kernels.cwd_for_path(spec.cwd)))
+    async def take(self, spec: Spec, *, isolated: bool, may_be_warm: bool) -> ScratchKernel:
+        """Return a kernel that has not run anything: a warm one if that may be, or else start one.
 
-    async def take(self, spec: Spec) -> ScratchKernel:
-        """Return a kernel that has not run anything: a warm one, or else start one."""
+        Parameters
+        ----------
+        spec
+            Its folder is held.
+        """
+        if not may_be_warm:
+            return await self._start(spec, isolated=isolated)
         kernel = None
         if spec == self._warm_spec:
             if not self._warm and self._filling is not None:
@@ -282,10 +327,6 @@ class ScratchKernels:
             kernel = await self._start(spec)
         self._keep_warm(spec)
         return kernel
-
-    async def take_in(self, folder: Path, spec: Spec, *, isolated: bool) -> ScratchKernel:
-        """Start a kernel in a folder of this machine; none is ever warm."""
-        return await self._start(spec, folder, isolated=isolated)
 
     async def stop(self) -> None:
         """Shut down the warm kernels, and wait for those that are being shut down."""
@@ -339,39 +380,35 @@ class ScratchKernels:
         argv = self._kernels.kernel_spec_manager.get_kernel_spec(kernel_name).argv
         return IPYKERNEL_ARGUMENTS if any("ipykernel" in argument for argument in argv) else []
 
-    async def _start(
-        self, spec: Spec, folder: Path | None = None, *, isolated: bool = False
-    ) -> ScratchKernel:
+    async def _start(self, spec: Spec, *, isolated: bool = False) -> ScratchKernel:
         """Start a kernel, and another one if it ends before it is ready."""
         try:
-            return await self._start_once(spec, folder, isolated=isolated)
+            return await self._start_once(spec, isolated=isolated)
         except EndedAtStart:
             # Ports are chosen before they are taken, and may be somebody else's by then.
             self._log.warning("Kernel %r ended as it started; trying again", spec.kernel_name)
         try:
-            return await self._start_once(spec, folder, isolated=isolated)
+            return await self._start_once(spec, isolated=isolated)
         except EndedAtStart as error:
             raise self._unavailable(spec) from error
 
-    async def _start_once(
-        self, spec: Spec, folder: Path | None, *, isolated: bool
-    ) -> ScratchKernel:
+    async def _start_once(self, spec: Spec, *, isolated: bool) -> ScratchKernel:
         kernel_id = ""
         connection: KernelConnection | None = None
         start = partial(
             self._kernels.start_kernel,
             kernel_name=spec.kernel_name,
-            path=spec.cwd,
+            path=None,
+            cwd=str(spec.folder.path),
             env={**os.environ, **dict(spec.env)},
             extra_arguments=self._arguments(spec.kernel_name),
         )
         try:
-            if folder is None:
-                kernel_id = await start()
-            elif isolated:
-                kernel_id = await self._isolation.start(start, folder, dict(spec.env))
+            if isolated:
+                kernel_id = await self._isolation.start(start, spec.folder, dict(spec.env))
             else:
-                kernel_id = await start(path=None, cwd=str(folder))
+                in_folder = partial(FolderProvisioner, spec.folder)
+                kernel_id = await self._starter.start(start, in_folder)
             manager = self._kernels.get_kernel(kernel_id)
             self._managers.add(manager)
             # Its state is told from our own drain: one reader of IOPub on the loop less. And its

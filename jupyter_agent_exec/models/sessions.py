@@ -19,7 +19,8 @@ class ScratchTarget(Request, frozen=True, kw_only=True, tag_field="kind", tag="s
     kernel_name: Name | None = None
     """A kernelspec; null is the server's default."""
     cwd: Annotated[str, Meta(max_length=4096)] | None = None
-    """Contents path of the folder in which the kernel starts; null is the server's root."""
+    """Contents path of the folder in which the kernel starts; null is the server's root. No
+    symbolic link is followed below that."""
     env: dict[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = field(
         default_factory=dict
     )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
 from ..errors import InvalidRequest, KernelNotFound, KernelUnavailable, NotebookNotFound
+from ..files.folder import Folder
 from ..kernels.kernel import Death, Kernel, WorkingFolder
 from ..models import NotebookTarget
 
@@ -74,8 +75,8 @@ class Contents(Protocol):
     async def kernel_name(self, path: str) -> str | None:
         """Return the kernelspec that a notebook names; None if it names none or cannot be read."""
 
-    def on_disk(self, path: str) -> Path | None:
-        """Return where a contents path is on this machine; None if it is no file there."""
+    def folder_of(self, path: str) -> Folder | None:
+        """Return the folder of a contents path on this machine; None if it is no file there."""
 
     async def create(self, path: str, kernel_name: str) -> None:
         """Make an empty notebook.
@@ -131,8 +132,8 @@ class AttachedNotebook:
     @property
     def folder(self) -> WorkingFolder | None:
         """The notebook's folder, in which its kernel works."""
-        notebook = self._kernels.on_disk(self.path)
-        return None if notebook is None else WorkingFolder(notebook.parent, notebook.name)
+        folder = self._kernels.folder_of(self.path)
+        return None if folder is None else WorkingFolder(folder, PurePosixPath(self.path).name)
 
     async def create(self) -> None:
         """Make the notebook if it is not there and the session may."""
@@ -260,9 +261,9 @@ class NotebookKernels:
             await self._contents.create(path, name)
             return True
 
-    def on_disk(self, path: str) -> Path | None:
-        """Return where a notebook is on this machine; None if it is no file there."""
-        return self._contents.on_disk(path)
+    def folder_of(self, path: str) -> Folder | None:
+        """Return a notebook's folder on this machine; None if it is no file there."""
+        return self._contents.folder_of(path)
 
     async def session_of(self, path: str, kernel_name: str | None) -> JupyterSession:
         """Return the Jupyter session of a notebook, which is started if there is none."""

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ..files.folder import Barred, FolderGone, Identity, Place, kept_folders, opened
 from ..kernels.kernel import WorkingFolder
 from ..models import FileChange
 from ..records import timestamp
@@ -78,7 +79,7 @@ def written(
         A folder of which nothing is told.
     """
     found: dict[ExecutionId, list[FileChange]] = {}
-    for path, stat in _files(folder, leave_out):
+    for path, stat in _files(folder, kept_folders([leave_out])):
         time = stat.st_mtime_ns
         if seen.get(path) == (time, stat.st_size):
             continue
@@ -105,27 +106,30 @@ def _written_by(time: int, spans: Sequence[Span]) -> ExecutionId | None:
     return None
 
 
-def _files(folder: WorkingFolder, leave_out: Path) -> Iterator[tuple[str, os.stat_result]]:
+def _files(
+    folder: WorkingFolder, kept: frozenset[Identity]
+) -> Iterator[tuple[str, os.stat_result]]:
     """Yield files with their paths relative to the folder, those of the upper folders first."""
-    folders = [("", 0)]
+    place = Place(folder.folder, kept)
+    folders: list[tuple[str, ...]] = [()]
     left = MOST_ENTRIES
-    for inside, depth in folders:
+    for inside in folders:
         try:
-            with os.scandir(folder.path / inside) as entries:
+            with opened(place, inside) as descriptor, os.scandir(descriptor) as entries:
                 for entry in entries:
                     left -= 1
                     if left < 0:
                         return
-                    path = f"{inside}/{entry.name}" if inside else entry.name
+                    path = "/".join((*inside, entry.name))
                     if entry.name.startswith(".") or entry.name in LEFT_OUT:
                         continue
                     if entry.is_dir(follow_symlinks=False):
-                        if depth < MOST_DEPTH and Path(entry.path) != leave_out:
-                            folders.append((path, depth + 1))
+                        if len(inside) < MOST_DEPTH:
+                            folders.append((*inside, entry.name))
                     elif entry.is_file(follow_symlinks=False) and path != folder.document:
                         yield _readable(path), entry.stat(follow_symlinks=False)
-        except OSError:
-            continue  # it went away, or nobody may read it
+        except (OSError, Barred, FolderGone):
+            continue  # it went away or became a link, nobody may read it, or it is the server's own
 
 
 def _readable(path: str) -> str:

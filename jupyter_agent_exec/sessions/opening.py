@@ -18,7 +18,7 @@ from ..journal.fold import opened
 from ..journal.history import History
 from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.live import not_running
-from ..kernels.scratch import FolderSource, ScratchKernels, ScratchSource
+from ..kernels.scratch import ScratchKernels, ScratchSource
 from ..models import KernelTarget, Limits, NotebookTarget, OpenSession, ScratchTarget
 from ..records import Opened, Payload, timestamp
 from ..tasks import Tasks
@@ -105,7 +105,7 @@ class Opener:
             return LiveKernel(self._notebooks.live, asked.target.kernel_id)
         return await self._scratch(asked.target)
 
-    async def _scratch(self, target: ScratchTarget) -> ScratchSource | FolderSource:
+    async def _scratch(self, target: ScratchTarget) -> ScratchSource:
         if target.own_folder and target.cwd is not None:
             raise InvalidRequest(
                 "target.own_folder: not together with target.cwd.", field="target.own_folder"
@@ -124,11 +124,8 @@ class Opener:
                 allowed=sorted(self._settings.allowed_env),
             )
         spec = self._kernels.spec(target.kernel_name, cwd, target.env)
-        if target.isolated:
-            return self._kernels.isolated(spec, own_folder=target.cwd is None)
-        if target.own_folder:
-            return self._kernels.own_folder(spec)
-        return ScratchSource(self._kernels, spec)
+        own_folder = target.own_folder or (target.isolated and target.cwd is None)
+        return self._kernels.source(spec, own_folder=own_folder, isolated=target.isolated)
 
     def check_edit(self, caller: Caller, path: str | None) -> None:
         """Look whether a caller may change the cells that a session's notebook has."""

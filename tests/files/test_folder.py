@@ -14,6 +14,7 @@ import pytest
 
 from jupyter_agent_exec.files.folder import (
     Barred,
+    Folder,
     Place,
     etag_of,
     kept_folders,
@@ -46,7 +47,7 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def place(folder: Path) -> Place:
-    return Place(folder, frozenset())
+    return Place(Folder(folder, ()), frozenset())
 
 
 @pytest.fixture
@@ -171,7 +172,7 @@ def test_a_pipe_that_takes_a_files_place_makes_nobody_wait(place: Place, folder:
 def test_the_servers_own_folders_are_not_there(folder: Path) -> None:
     own = folder / "sub" / "deep"
     (own / "journal").write_text("record")
-    place = Place(folder, kept_folders([own, folder / "nowhere"]))
+    place = Place(Folder(folder, ()), kept_folders([own, folder / "nowhere"]))
     assert listed(place) == ["a.txt", "sub", "sub/b.txt"]
     with pytest.raises(Barred):
         read(place, "sub", "deep", "journal")
@@ -180,16 +181,16 @@ def test_the_servers_own_folders_are_not_there(folder: Path) -> None:
     (folder / "way").symlink_to(own)
     for within in (own, folder / "way"):
         with pytest.raises(Barred):
-            open_top(Place(within, place.kept))
+            open_top(Place(Folder(within, ()), place.kept))
     with pytest.raises(Barred):
-        open_top(Place(own, kept_folders([folder])))
+        open_top(Place(Folder(own, ()), kept_folders([folder])))
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_a_folder_may_itself_be_reached_by_a_link(place: Place, folder: Path) -> None:
+def test_the_folder_that_is_served_may_be_reached_by_a_link(place: Place, folder: Path) -> None:
     way = folder.parent / "way"
     way.symlink_to(folder)
-    assert read(Place(way, place.kept), "sub", "b.txt") == b"inside"
+    assert read(Place(Folder(way, ()), place.kept), "sub", "b.txt") == b"inside"
 
 
 @pytest.mark.usefixtures("descriptors")
@@ -313,9 +314,9 @@ def test_a_folder_by_its_name_is_a_folder(place: Place) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from jupyter_agent_exec.files.folder import Place
+from jupyter_agent_exec.files.folder import Folder, Place
 from jupyter_agent_exec.files.upload import Upload
-Upload(Place(Path(sys.argv[1]), frozenset()), ("big.bin",)).write(b"half of it")
+Upload(Place(Folder(Path(sys.argv[1]), ()), frozenset()), ("big.bin",)).write(b"half of it")
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

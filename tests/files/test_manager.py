@@ -12,6 +12,7 @@ import pytest
 
 from jupyter_agent_exec.errors import FileNotOwned
 from jupyter_agent_exec.files.conditions import Conditions
+from jupyter_agent_exec.files.folder import Folder
 from jupyter_agent_exec.files.manager import SessionFiles
 from jupyter_agent_exec.records import SERVER, Entry, FileDeleted, FileUnchanged, FileUploaded
 from jupyter_agent_exec.tasks import Tasks
@@ -48,7 +49,7 @@ class Server:
 
     def __init__(self, session: Session, folder: Path) -> None:
         self._session = session
-        self._folder = folder
+        self._folder = Folder(folder, ())
 
     async def live_session(self, id: str) -> Session:
         return self._session
@@ -56,7 +57,7 @@ class Server:
     async def in_thread(self, call: Callable[[], Any]) -> Any:
         return await asyncio.to_thread(call)
 
-    async def of(self, session: Session) -> Path:
+    async def of(self, session: Session) -> Folder:
         return self._folder
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
+
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 COUNTS = """
 import pathlib, sys
@@ -33,3 +37,18 @@ def install_ending_kernel(data_dir: Path, fails: int) -> Path:
     starts = data_dir / "starts"
     install_kernel(data_dir, "ends", "-c", COUNTS, str(starts), str(fails))
     return starts
+
+
+class OtherProvisioner(LocalProvisioner):
+    """Starts kernels as Jupyter does, but is not Jupyter's."""
+
+
+def install_kernel_with_provisioner(data_dir: Path, name: str) -> None:
+    """Install a kernel with a provisioner of its own, `other`."""
+    folder = install_kernel(data_dir, name, "-m", "ipykernel_launcher")
+    spec = json.loads((folder / "kernel.json").read_text())
+    spec["metadata"] = {"kernel_provisioner": {"provisioner_name": "other"}}
+    (folder / "kernel.json").write_text(json.dumps(spec))
+    KernelProvisionerFactory.provisioners["other"] = EntryPoint(
+        "other", f"{__name__}:{OtherProvisioner.__name__}", KernelProvisionerFactory.GROUP_NAME
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from jupyter_agent_exec.files.folder import Folder
 from jupyter_agent_exec.kernels.kernel import WorkingFolder
 from jupyter_agent_exec.sessions.folder_scan import MOST_ENTRIES, Seen, Span, span, written
 from jupyter_agent_exec.types import ExecutionId
@@ -30,7 +31,7 @@ def ran(begin: float, end: float, id: ExecutionId = FIRST) -> Span:
 def paths(
     folder: Path, *spans: Span, seen: Seen | None = None, document: str | None = None
 ) -> dict[ExecutionId, list[str]]:
-    where = WorkingFolder(folder, document)
+    where = WorkingFolder(Folder(folder, ()), document)
     found = written(where, spans, {} if seen is None else seen, leave_out=NOWHERE)
     return {id: [file.path for file in told.files] for id, told in found.items()}
 
@@ -45,7 +46,7 @@ def test_files_are_told_whose_time_falls_into_the_execution(tmp_path: Path) -> N
 
 def test_size_and_time_are_told(tmp_path: Path) -> None:
     put(tmp_path / "a.txt", START, "12345")
-    found = written(WorkingFolder(tmp_path), [ran(0, 1)], {}, leave_out=NOWHERE)
+    found = written(WorkingFolder(Folder(tmp_path, ())), [ran(0, 1)], {}, leave_out=NOWHERE)
     (file,) = found[FIRST].files
     assert (file.bytes, file.modified_at) == (5, "2026-09-21T14:13:20.123Z")
 
@@ -92,8 +93,20 @@ def test_hidden_files_links_and_what_tools_keep_are_left_out(tmp_path: Path) -> 
 
 def test_the_history_is_not_what_was_written(tmp_path: Path) -> None:
     put(tmp_path / "history" / "sessions" / "j.jsonl", START)
-    where = WorkingFolder(tmp_path)
+    where = WorkingFolder(Folder(tmp_path, ()))
     assert written(where, [ran(0, 1)], {}, leave_out=tmp_path / "history") == {}
+
+
+def test_a_link_in_the_place_of_the_folder_or_of_one_above_leads_nowhere(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    for name in ("secret", "at/secret"):
+        put(outside / name, START)
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "link").symlink_to(outside)
+    assert paths(outside, ran(0, 1)) == {FIRST: ["at/secret", "secret"]}
+    for parts in (("link",), ("link", "at")):
+        where = WorkingFolder(Folder(tmp_path / "root", parts))
+        assert written(where, [ran(0, 1)], {}, leave_out=NOWHERE) == {}
 
 
 def test_a_deep_folder_is_looked_into_so_far(tmp_path: Path) -> None:
@@ -105,7 +118,7 @@ def test_a_deep_folder_is_looked_into_so_far(tmp_path: Path) -> None:
 def test_many_files_are_counted(tmp_path: Path) -> None:
     for number in range(103):
         put(tmp_path / f"{number:03}.txt", START)
-    found = written(WorkingFolder(tmp_path), [ran(0, 1)], {}, leave_out=NOWHERE)[FIRST]
+    found = written(WorkingFolder(Folder(tmp_path, ())), [ran(0, 1)], {}, leave_out=NOWHERE)[FIRST]
     assert [found.files[0].path, found.files[-1].path] == ["000.txt", "099.txt"]
     assert (len(found.files), found.more) == (100, 3)
 
@@ -113,7 +126,7 @@ def test_many_files_are_counted(tmp_path: Path) -> None:
 def test_a_huge_folder_is_looked_at_so_far(tmp_path: Path) -> None:
     for number in range(MOST_ENTRIES + 5):
         put(tmp_path / f"{number}.txt", START)
-    told = written(WorkingFolder(tmp_path), [ran(0, 1)], {}, leave_out=NOWHERE)[FIRST]
+    told = written(WorkingFolder(Folder(tmp_path, ())), [ran(0, 1)], {}, leave_out=NOWHERE)[FIRST]
     assert len(told.files) + told.more == MOST_ENTRIES
 
 

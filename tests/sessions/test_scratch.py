@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from asking import Agent
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_server.serverapp import ServerApp
+from kernelspecs import OtherProvisioner, install_kernel_with_provisioner
 
 
 async def kernel_ids(server: ServerApp) -> set[str]:
@@ -246,3 +248,27 @@ async def test_the_event_bus_is_told_ids_and_statuses_only(
     assert "canary" not in str(told)
     serials = [event["serial"] for event in told]
     assert serials == list(range(serials[0], serials[0] + len(serials)))
+
+
+async def test_a_kernel_with_a_provisioner_of_its_own_is_not_isolated_instead(
+    agent: Agent, jp_serverapp: ServerApp, jp_data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_kernel_with_provisioner(jp_data_dir, "own")
+    target = {"kind": "scratch", "kernel_name": "own"}
+    isolated: dict[str, Any] = {"agent": {"name": "a"}, "target": {**target, "isolated": True}}
+    refused = await agent.ask("POST", "sessions", isolated)
+    assert (refused.status, refused.json["code"]) == (501, "isolation_unavailable")
+    assert refused.json["detail"] == {"field": "target.isolated", "provisioner": "other"}
+    session = await agent.open(target=target)
+    assert (await agent.run(session, "1"))["status"] == "ok"
+    manager = jp_serverapp.kernel_manager.get_kernel(session["kernel"]["id"])
+    assert type(manager.provisioner) is OtherProvisioner
+    # Nor where the operator chose another for all kernels.
+    factory = KernelProvisionerFactory.instance()
+    monkeypatch.setattr(factory, "default_provisioner_name", "other")
+    refused = await agent.ask(
+        "POST",
+        "sessions",
+        {"agent": {"name": "a"}, "target": {"kind": "scratch", "isolated": True}},
+    )
+    assert refused.json["code"] == "isolation_unavailable"

@@ -3,7 +3,7 @@
 It is run as a file, with Python's standard library only, in three ways::
 
     enter.py bubblewrap PLAN   keep out of the way of signals, and become bubblewrap
-    enter.py confined PLAN     within bubblewrap: take on the limits, and become the kernel
+    enter.py confined PLAN     within bubblewrap: take on the limits, and start the kernel
     enter.py unshare PLAN      do without bubblewrap: make the namespaces and mounts too
 
 A process stays between the server and the namespace, and one is the namespace's first: an
@@ -65,8 +65,7 @@ CALLS: Final[dict[str, tuple[int, int, tuple[int, ...]]]] = {
 def main(way: str, plan: dict[str, Any]) -> None:
     """Go one of the ways."""
     if way == "confined":
-        confine(plan["limits"])
-        become(plan["command"], plan["cwd"])
+        outlive_kernel(plan)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     if os.getppid() != plan["parent"]:
@@ -105,16 +104,22 @@ def unshare(plan: dict[str, Any]) -> None:
 
 
 def be_first(plan: dict[str, Any]) -> None:
-    """Be the first process of the namespaces: furnish them, start the kernel, and outlive it."""
+    """Be the first process of the namespaces: furnish them, and start the kernel."""
     socket.sethostname(plan["hostname"])
     bring_up_loopback()
     furnish(plan["mounts"], plan["root"], plan["processes"])
     give_up_capabilities()
+    outlive_kernel(plan)
+
+
+def outlive_kernel(plan: dict[str, Any]) -> None:
+    """Start the kernel, which cannot look into this process, and exit as it does."""
+    check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "be closed to the kernel")
     kernel = os.fork()
     if kernel == 0:
+        check(libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), "be the kernel's own")
         confine(plan["limits"])
-        become(plan["command"], plan["cwd"])
-    check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "be closed to the kernel")
+        become(plan["command"], plan["cwd"], plan["identity"])
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
@@ -296,11 +301,14 @@ def filter_calls() -> None:
     check(done, "filter system calls")
 
 
-def become(command: list[str], cwd: str) -> None:
+def become(command: list[str], cwd: str, identity: list[int] | None) -> None:
     """Run the kernel in place of this program, with nothing of what it holds."""
     for ignored in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     os.chdir(cwd)
+    here = os.stat(".")
+    if identity not in (None, [here.st_dev, here.st_ino]):  # bubblewrap goes there by a path
+        sys.exit(f"work in {cwd}: another folder has taken its place")
     os.environ["PWD"] = cwd
     try:
         os.execvp(command[0], command)  # noqa: S606

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidRequest, IsolationUnavailable
+from ...files.folder import Folder
 from ...types import IsolationMode
+from ..provisioner import KernelStarter
 from ..server import ServerKernels
 from .provisioner import Asked, IsolatedProvisioner, Room
 from .view import View
 from .ways import IsolationLimits, Way, fault
 
 WAYS: Sequence[Way] = ("bubblewrap", "unshare")
-
-_asked: ContextVar[Asked | None] = ContextVar("isolated kernel", default=None)
 
 
 class Isolation:
@@ -43,6 +41,7 @@ class Isolation:
     def __init__(
         self,
         kernels: ServerKernels,
+        starter: KernelStarter,
         *,
         mode: IsolationMode,
         limits: IsolationLimits,
@@ -53,6 +52,7 @@ class Isolation:
     ) -> None:
         self.mode = mode
         self._kernels = kernels
+        self._starter = starter
         self._limits = limits
         self._private = [path.resolve() for path in private]
         self._root_dir = root_dir
@@ -60,10 +60,18 @@ class Isolation:
         self._ways = ways
         self._way: Way | None = None
         self._lock = asyncio.Lock()
-        self._makes_managers = False
 
-    def check_allowed(self) -> None:
-        """Raise IsolationUnavailable if no kernel may be isolated."""
+    def check_allowed(self, kernel_spec: Any) -> None:
+        """Raise IsolationUnavailable if no kernel may be isolated, or none of this kernelspec."""
+        own = self._starter.own_provisioner(kernel_spec)
+        if own is not None:
+            raise IsolationUnavailable(
+                f"target.isolated: the kernels {kernel_spec.display_name!r} are started by a "
+                f"provisioner of their own ({own!r}), which does not isolate them. Choose another "
+                "target.kernel_name, or leave target.isolated out.",
+                field="target.isolated",
+                provisioner=own,
+            )
         if self.mode == "off":
             raise IsolationUnavailable(
                 "target.isolated: this server does not isolate kernels; its operator switched "
@@ -91,7 +99,7 @@ class Isolation:
             )
 
     async def start(
-        self, start: Callable[[], Awaitable[str]], folder: Path, env: Mapping[str, str]
+        self, start: Callable[[], Awaitable[str]], folder: Folder, env: Mapping[str, str]
     ) -> str:
         """Start a kernel that is isolated; return its id.
 
@@ -100,7 +108,7 @@ class Isolation:
         start
             Has the server's kernel manager start it.
         folder
-            Where it works, as its path is without links.
+            Where it works; it is held.
         env
             What the session sets for it.
 
@@ -108,10 +116,8 @@ class Isolation:
         ------
         IsolationUnavailable
         """
-        asked = Asked(await self.way(), str(folder), tuple(env), self._limits, self._view)
-        self._make_managers()
-        with _asking(asked):
-            kernel_id = await start()
+        asked = Asked(await self.way(), folder, tuple(env), self._limits, self._view)
+        kernel_id = await self._starter.start(start, partial(self._provisioner, asked))
         if not isinstance(self._kernels.get_kernel(kernel_id).provisioner, IsolatedProvisioner):
             await self._kernels.shutdown_kernel(kernel_id, now=True)
             raise IsolationUnavailable(
@@ -119,6 +125,10 @@ class Isolation:
                 "isolated."
             )
         return kernel_id
+
+    def _provisioner(self, asked: Asked, manager: Any) -> IsolatedProvisioner:
+        self.check_allowed(manager.kernel_spec)  # as it is now, and before anything starts
+        return IsolatedProvisioner(asked, manager)
 
     async def way(self) -> Way:
         """Return the way that works here, tried once; IsolationUnavailable if none does."""
@@ -135,9 +145,9 @@ class Isolation:
         try:
             faults = {}
             for way in self._ways:
-                work = room.path / "work"
-                work.mkdir(exist_ok=True)
-                asked = Asked(way, str(work), (), self._limits, self._view)
+                work = Folder(room.path, ("work",))
+                work.path.mkdir(exist_ok=True)
+                asked = Asked(way, work, (), self._limits, self._view)
                 why = fault(way, room.plan(asked, [sys.executable, "-I", "-S", "-c", "pass"]))
                 if why is None:
                     return way
@@ -158,33 +168,3 @@ class Isolation:
         for path in self._readable:
             view.readable(path)
         return view
-
-    def _make_managers(self) -> None:
-        """Have the server's kernel manager make managers that isolate, when they are asked to.
-
-        Which provisioner a kernel has is said in its kernelspec, once for all its kernels; this is
-        said for one, and the kernelspec stays the one that people know.
-        """
-        if not self._makes_managers:
-            self._makes_managers = True
-            make = partial(_manager, self._kernels.kernel_manager_factory)
-            self._kernels.kernel_manager_factory = make
-
-
-@contextmanager
-def _asking(asked: Asked) -> Iterator[None]:
-    token = _asked.set(asked)
-    try:
-        yield
-    finally:
-        _asked.reset(token)
-
-
-def _manager(make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    manager = make(*args, **kwargs)
-    asked = _asked.get()
-    if asked is not None:
-        manager.provisioner = IsolatedProvisioner(
-            asked, kernel_spec=manager.kernel_spec, parent=manager
-        )
-    return manager

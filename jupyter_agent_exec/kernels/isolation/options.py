@@ -9,6 +9,7 @@ from typing import cast
 from traitlets import Bunch, Enum, HasTraits, Int, List, TraitError, Unicode, validate
 
 from ...types import IsolationMode
+from ..provisioner import KernelStarter
 from ..server import ServerKernels
 from .isolation import WAYS, Isolation
 from .ways import IsolationLimits, Way
@@ -73,11 +74,16 @@ class IsolationTraits(HasTraits):
         return cast(list[str], proposal.value)
 
     def make_isolation(
-        self, kernels: ServerKernels, private: Collection[Path], root_dir: str
+        self,
+        kernels: ServerKernels,
+        starter: KernelStarter,
+        private: Collection[Path],
+        root_dir: str,
     ) -> Isolation:
         """Return what isolates kernels, as the operator decided."""
         return Isolation(
             kernels,
+            starter,
             mode=cast(IsolationMode, self.isolation),
             limits=IsolationLimits(
                 memory_bytes=self.isolated_memory_bytes,

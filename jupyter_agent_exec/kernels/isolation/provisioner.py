@@ -11,16 +11,20 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from jupyter_client.connect import KernelConnectionInfo
-from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
+from ...files.folder import Folder
+from ..provisioner import LAUNCHER, FolderProvisioner, with_folder_last
 from .view import HOME, View, environment
-from .ways import ENTER, ENTER_INSIDE, HOSTNAME, IsolationLimits, Plan, Way, argv
+from .ways import CWD, ENTER, ENTER_INSIDE, HOSTNAME, IsolationLimits, Plan, Way, argv
 
 LOG_BYTES = 4000
 """Of what a kernel's process said outside of its messages, for the server's log."""
 
 CONNECTION_FILE = "/run/jupyter/kernel.json"
 """Where an isolated kernel finds its own; there is no other."""
+
+LAUNCHER_INSIDE = "/run/jupyter/launcher.py"
+"""Where an isolated kernel's Python finds it."""
 
 _FILES = {
     "passwd": f"agent:x:{os.geteuid()}:{os.getegid()}::{HOME}:/bin/sh\n",
@@ -35,7 +39,7 @@ class Asked(NamedTuple):
     """What an isolated kernel is started with."""
 
     way: Way
-    folder: str
+    folder: Folder
     """Where it works, and all of this machine that it may write."""
     names: Collection[str]
     """Of the environment variables that the session sets."""
@@ -81,17 +85,20 @@ class Room:
         for folder in ("/tmp", HOME):  # noqa: S108
             view.memory(folder, limits.disk_bytes or 1 << 30)
         view.file(str(ENTER), ENTER_INSIDE)
+        view.file(str(LAUNCHER), LAUNCHER_INSIDE)
         if connection_file is not None:
             view.file(connection_file, CONNECTION_FILE)
         if resource_dir:
             view.readable(Path(resource_dir))
         for name in _FILES:
             view.file(str(self.path / name), f"/etc/{name}")
-        view.writable(str(self.sockets))
-        view.writable(asked.folder)
+        folder = str(asked.folder.path)
+        view.writable(str(self.sockets), str(self.sockets))
+        view.writable(CWD, folder)
         return Plan(
             command=[view.program(command[0]), *command[1:]],
-            cwd=asked.folder,
+            cwd=folder,
+            identity=asked.folder.identity,
             mounts=view.mounts(),
             root=str(self.root),
             limits=limits,
@@ -110,13 +117,12 @@ class Room:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-class IsolatedProvisioner(LocalProvisioner):
+class IsolatedProvisioner(FolderProvisioner):
     """Starts a kernel's process apart from the server, which it reaches by UNIX sockets alone."""
 
-    def __init__(self, asked: Asked, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, asked: Asked, manager: Any) -> None:
+        super().__init__(asked.folder, manager)
         self._asked = asked
-        self._manager: Any = self.parent
         self._room: Room | None = None
         self._ended_by_us = False
 
@@ -132,7 +138,6 @@ class IsolatedProvisioner(LocalProvisioner):
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         """Have the server and the kernel meet at sockets in a folder of their own."""
-        self.kernel_id = self._manager.kernel_id
         if self._room is None:
             self._room = Room()
             self._manager.transport = "ipc"
@@ -145,6 +150,7 @@ class IsolatedProvisioner(LocalProvisioner):
         assert self._room is not None
         connection_file = str(self._manager.connection_file)
         real = os.path.realpath(connection_file)  # noqa: ASYNC240 - as Jupyter formats it
+        cmd = with_folder_last(cmd, LAUNCHER_INSIDE)
         cmd = [part.replace(real, CONNECTION_FILE) for part in cmd]
         plan = self._room.plan(
             self._asked,
@@ -157,7 +163,6 @@ class IsolatedProvisioner(LocalProvisioner):
                 argv(self._asked.way, plan),
                 **{
                     **kwargs,
-                    "cwd": str(self._room.path),
                     "stdin": subprocess.DEVNULL,
                     "stdout": log,
                     "stderr": log,
@@ -166,7 +171,6 @@ class IsolatedProvisioner(LocalProvisioner):
                 },
             )
         self._ended_by_us = False
-        self.cwd = Path(self._asked.folder)
         return launched
 
     async def shutdown_requested(self, restart: bool = False) -> None:

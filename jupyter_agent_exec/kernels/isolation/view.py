@@ -99,9 +99,9 @@ class View:
         if real != path:
             self._add(Mount("read", str(real), str(real)))
 
-    def writable(self, folder: str) -> None:
+    def writable(self, source: str, target: str) -> None:
         """Show a folder, to be written."""
-        self._add(Mount("write", folder, folder))
+        self._add(Mount("write", source, target))
 
     def memory(self, target: str, size: int) -> None:
         """Make an empty folder in memory, of so many bytes at the most."""

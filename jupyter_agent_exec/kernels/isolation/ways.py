@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from ...files.folder import Identity
 from .view import Mount
 
 Way = Literal["bubblewrap", "unshare"]
@@ -20,6 +21,9 @@ ENTER = Path(__file__).with_name("enter.py")
 ENTER_INSIDE = "/run/jupyter/enter.py"
 """Where a program finds it that does not see where we are installed."""
 HOSTNAME = "isolated"
+CWD = "."
+"""As the source of a mount: the folder that the command is run in, to which no path leads that
+somebody could change meanwhile."""
 TRY_TIMEOUT = 30.0
 """Seconds within which a way has shown whether it works."""
 
@@ -55,6 +59,9 @@ class Plan:
 
     command: Sequence[str]
     cwd: str
+    """Where it works; whoever runs the command goes to that folder first."""
+    identity: Identity | None
+    """Which folder that is; None for any."""
     mounts: Sequence[Mount]
     root: str
     """An empty folder that the program's root may be put together in."""
@@ -63,7 +70,12 @@ class Plan:
 
 def argv(way: Way, plan: Plan) -> list[str]:
     """Return the command that runs a program so."""
-    within = {"command": plan.command, "cwd": plan.cwd, "limits": plan.limits.resources}
+    within = {
+        "command": plan.command,
+        "cwd": plan.cwd,
+        "identity": plan.identity,
+        "limits": plan.limits.resources,
+    }
     if way == "bubblewrap":
         program = shutil.which("bwrap") or "bwrap"
         outer: dict[str, Any] = {
@@ -89,7 +101,7 @@ def _options(plan: Plan) -> list[str]:
     options = [
         *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"),
         *("--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL", "--die-with-parent"),
-        *("--hostname", HOSTNAME),
+        *("--hostname", HOSTNAME, "--as-pid-1"),
     ]
     for kind, source, target in plan.mounts:
         if kind == "tmpfs":
@@ -112,6 +124,7 @@ def fault(way: Way, plan: Plan) -> str | None:
     try:
         tried = subprocess.run(  # noqa: S603 - our own program
             argv(way, plan),
+            cwd=plan.cwd,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
