@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import secrets
 from contextlib import ExitStack
@@ -20,7 +21,7 @@ Self = TypeVar("Self", bound="LocalJupyterServer")
 class LocalJupyterServer:
     """A Jupyter server that serves the current folder; a context manager.
 
-    It ends with `stop`, and with this process.
+    It ends with `stop`, and with this process; not before, also if nobody keeps this object.
 
     Parameters
     ----------
@@ -67,6 +68,8 @@ class LocalJupyterServer:
             log = _logging(log_file, log_level, log_max_bytes, log_backup_count)
             traits["ServerApp.logging_config"] = json.dumps(log)
         self._stack = ExitStack()
+        # It also keeps this object: executors and clients have only its address.
+        atexit.register(self.stop)
         server = self._stack.enter_context(own_server(Path.cwd(), token=token, traits=traits))
         self.ip = ip
         self.port = urlsplit(server.url).port
@@ -85,6 +88,7 @@ class LocalJupyterServer:
 
     def stop(self) -> None:
         """End it, with its kernels, and wait for that; twice is no harm."""
+        atexit.unregister(self.stop)
         self._stack.close()
 
     def __enter__(self: Self) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -80,6 +81,15 @@ def test_a_local_servers_log_goes_where_it_was_told(
     local: LocalJupyterServer, log_file: Path
 ) -> None:
     assert "jupyter_agent_exec" in log_file.read_text()
+
+
+def test_a_server_that_nobody_keeps_goes_on_as_in_the_documentation() -> None:
+    executor = JupyterCodeExecutor(LocalJupyterServer())
+    own = FrameworkExecutor(LocalJupyterServer().connection_info)
+    gc.collect()
+    for each in (executor, own):
+        with each:
+            assert text(each, "6 * 7") == "42"
 
 
 def test_a_port_that_is_taken_is_told(local: LocalJupyterServer) -> None:
