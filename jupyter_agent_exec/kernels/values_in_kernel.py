@@ -27,12 +27,12 @@ if TYPE_CHECKING:
         named,
     )
 
-MOST_EACH = 100_000
+MOST_EACH = 1_000_000
 """Characters of one value as JSON."""
 MOST_ALL = 1_000_000
 MOST_REPR = 10_000
 MOST_DEPTH = 40
-MOST_NODES = 100_000
+MOST_NODES = 500_000
 """Of values within one that are looked at."""
 MOST_BITS = 10_000
 ROWS = 10
@@ -245,8 +245,12 @@ def evaluate(given: str) -> None:
     for name, expression in loads(given).items():
         try:
             code = compile(expression.strip(), f"<value {name}>", "eval")
-            value = looked_at(eval(code, shell.user_global_ns, shell.user_ns))  # noqa: S307
+            found = eval(code, shell.user_global_ns, shell.user_ns)  # noqa: S307
+            value = looked_at(found)
             size = len(dumps(value))
+            if size > room and "json" in value:
+                value = {**described(found, type(found)), "truncated": True}
+                size = len(dumps(value))
             if size > room:
                 value = {"status": "ok", "type": value.get("type"), "truncated": True}
                 size = 200

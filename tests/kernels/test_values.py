@@ -180,8 +180,9 @@ async def test_a_table_is_told_by_its_first_rows_and_columns() -> None:
 
 
 TOO_LARGE = [
-    "'a' * 200_000",
-    "['a' * 60_000, 'b' * 60_000]",
+    "'a' * 2_000_000",
+    "'é' * 400_000",
+    "['a' * 600_000, 'b' * 600_000]",
     "list(range(10 ** 6))",
     "{str(n): n for n in range(10 ** 6)}",
     "[[[0] * 1000] * 1000] * 1000",

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from ...client import Result, Step
 from ...errors import InitFailed
-from ...models import Value
 from ..needing import needed
+from ..objects import expressions, returned
 from ..reading import (
     Picture,
     Raised,
@@ -32,7 +30,6 @@ with needed("pantheon-agents>=0.6"):
 __all__ = ["Interpreter", "PythonInterpreterError"]
 
 _FIGURES: Final = ".matplotlib_figs"
-_RESULT: Final = "result"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -67,7 +64,7 @@ class Interpreter:
         PythonInterpreterError
             The code raised, or the interpreter could not be started.
         """
-        values = {} if variable is None else {_RESULT: f"globals().get({variable!r})"}
+        values = {} if variable is None else expressions(variable)
         step = Step(source=code, values=values, timeout=self.timeout)
         try:
             (result,) = await self.place.run_async([step])
@@ -78,12 +75,15 @@ class Interpreter:
         figures = list(_saved(read.figures, self.folder))
         if result.status == "error":
             raise PythonInterpreterError(read.failure(reason, figures))
+        value, is_cut = returned(result.values)
         answer = {
             "success": result.ok,
-            "result": _value(result),
+            "result": value,
             "stdout": read.stdout,
             "stderr": read.stderr,
         }
+        if is_cut:
+            answer["truncated"] = True
         if reason is not None:
             answer |= {"interpreter_restarted": True, "restart_reason": reason}
         if result.status == "kernel_died":
@@ -156,15 +156,3 @@ def _saved(figures: list[Picture], folder: Path) -> Iterator[str]:
 
 def _data_uri(figure: Picture) -> str:
     return f"data:{figure.mimetype};base64,{base64.b64encode(figure.data).decode()}"
-
-
-def _value(result: Result) -> Any:
-    """Return what a variable was: itself if it is JSON, else a description, or None."""
-    value: Value | None = (result.values or {}).get(_RESULT)
-    if value is None or value.status == "error":
-        return None
-    if value.json is not msgspec.UNSET:
-        return value.json
-    if value.repr is not None:
-        return value.repr
-    return {k: v for k, v in msgspec.to_builtins(value).items() if k != "status"}
