@@ -303,6 +303,9 @@ class KernelConnection:
 
     def _take_iopub(self, message: Message) -> None:
         msg_type, parent = message.header.msg_type, message.parent
+        if message.unread and not msg_type:
+            self._take_stray(message)  # nobody can tell whose it is: most likely of what runs
+            return
         ours = parent.session == self._drain.session
         if ours and self.inspector.take(message):
             return

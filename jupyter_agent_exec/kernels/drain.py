@@ -24,6 +24,9 @@ T = TypeVar("T")
 BATCH = 100
 """Messages read from one socket before the other, and commands, are looked at."""
 
+MOST_FAILURES = 10
+"""Errors of ours or of ZMQ's in a row, after which the thread gives the kernel up."""
+
 LARGE_BYTES = 1 << 20
 """Of a frame, from which on it is read where ZMQ put it: a copy of 50 MB keeps all threads
 waiting."""
@@ -96,6 +99,7 @@ class Drain:
         self._wake_lock = threading.Lock()
         self._commands: deque[Callable[[], None]] = deque()
         self._stopping = False
+        self._has_given_up = False
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
     def _connect(self, kind: int, connection: dict[str, Any], port: str) -> zmq.Socket[bytes]:
@@ -133,11 +137,16 @@ class Drain:
         self._thread.start()
 
     def call(self, command: Callable[[], None]) -> None:
-        """Have the drain's thread run `command`; from any thread, in the order of the calls."""
+        """Have the drain's thread run `command`; from any thread, in the order of the calls.
+
+        If that thread has given the kernel up, this one runs it: what runs can still be ended.
+        """
         self._commands.append(command)
         with self._wake_lock, contextlib.suppress(zmq.Again):  # Again: enough wakes are pending
             if not self._stopping:
                 self._waker.send(b"", zmq.NOBLOCK)
+        if self._has_given_up:
+            self._run_commands()
 
     def stop(self) -> None:
         """End the thread after the commands given so far, and close all sockets."""
@@ -202,35 +211,55 @@ class Drain:
         for socket in (self._shell, self._iopub, self._monitor, self._wake):
             self._poller.register(socket, zmq.POLLIN)
         again: float | None = None
+        failures = 0
         try:
-            while not self._stopping:
-                ready = dict(self._poller.poll(None if again is None else int(again * 1000)))
-                if self._wake in ready:
-                    self._obey()
-                self._read(self._shell, self._receiver.shell)
-                self._read(self._iopub, self._receiver.iopub)
-                if self._control is not None:
-                    self._read(self._control, self._receiver.shell)
-                if self._stdin is not None:
-                    self._read(self._stdin, self._receiver.stdin)
-                if self._monitor in ready:
-                    recv_monitor_message(self._monitor)
-                    self._read_all()
-                    self._guard(self._receiver.disconnected)
-                again = self._guard(self._receiver.settled)
+            while not self._stopping and failures < MOST_FAILURES:
+                try:
+                    again = self._serve(again)
+                    failures = 0
+                except Exception:
+                    failures += 1
+                    self._log.exception("%s: unexpected error", self._thread.name)
         finally:
             with self._wake_lock:
+                self._has_given_up = not self._stopping
                 self._stopping = True
-                self._shell.disable_monitor()
+                with contextlib.suppress(zmq.ZMQError):
+                    self._shell.disable_monitor()
                 self._context.destroy(linger=0)
+            if self._has_given_up:
+                self._log.error("%s: the connection is given up", self._thread.name)
+                self._run_commands()
+                self._guard(self._receiver.disconnected)
+
+    def _serve(self, again: float | None) -> float | None:
+        """Wait for messages and commands, and see to them; return when to be called again."""
+        ready = dict(self._poller.poll(None if again is None else int(again * 1000)))
+        if self._wake in ready:
+            self._obey()
+        self._read(self._shell, self._receiver.shell)
+        self._read(self._iopub, self._receiver.iopub)
+        if self._control is not None:
+            self._read(self._control, self._receiver.shell)
+        if self._stdin is not None:
+            self._read(self._stdin, self._receiver.stdin)
+        if self._monitor in ready:
+            recv_monitor_message(self._monitor)
+            self._read_all()
+            self._guard(self._receiver.disconnected)
+        return self._guard(self._receiver.settled)
 
     def _obey(self) -> None:
         """Run the commands given so far."""
         with contextlib.suppress(zmq.Again):
             while True:
                 self._wake.recv(zmq.NOBLOCK)
-        while self._commands:
-            self._guard(self._commands.popleft())
+        self._run_commands()
+
+    def _run_commands(self) -> None:
+        with contextlib.suppress(IndexError):  # another thread may run them too, at the end
+            while True:
+                self._guard(self._commands.popleft())
 
     def _read_all(self) -> None:
         """Deliver all that a kernel whose end is gone has sent."""
@@ -250,9 +279,12 @@ class Drain:
             message = self._codec.read(frames)
             del parts, frames  # they may be large, and so is what is made of them
             if message is None:
-                self._log.warning("%s: message that cannot be read", self._thread.name)
+                self._log.warning("%s: message that is not the kernel's", self._thread.name)
                 continue
-            self._guard(deliver, message)
+            if message.unread:
+                self._log.warning("%s: message that cannot be read", self._thread.name)
+            if not self._guard(_delivered, deliver, message):
+                self._guard(deliver, message.without_content())
             del message
         return True
 
@@ -263,3 +295,8 @@ class Drain:
         except Exception:
             self._log.exception("%s: unexpected error", self._thread.name)
             return None
+
+
+def _delivered(deliver: Callable[[Message], None], message: Message) -> bool:
+    deliver(message)
+    return True

@@ -82,6 +82,8 @@ class Life:
             code = await self._exit_code()
             if code is not None or self._restarter is not None:
                 break
+        if code is None and self._restarter is None and await self._is_alive():
+            return Death("died", "The server lost its connection to the kernel.")
         return Death("died", f"The kernel died: {_told(code)}.")
 
     async def _by_somebody(self) -> Death | None:
@@ -106,6 +108,10 @@ class Life:
         if code is None and self._process is not None and self._process.has_process:
             code = None if self._is_another() else await self._process.poll()
         return code
+
+    async def _is_alive(self) -> bool:
+        process = self._process
+        return process is not None and process.has_process and await process.poll() is None
 
     def _is_another(self) -> bool:
         process = self._manager.provisioner

@@ -26,6 +26,11 @@ PIECE_BYTES = 1 << 20
 """A stream's content above the first is decoded in pieces of about the second: in one piece, 50 MB
 would keep all other threads waiting for 100 ms."""
 
+MAX_DEPTH = 100
+"""Of JSON in a message: deeper, what comes after could not encode or copy it."""
+
+_CONTAINERS = frozenset((dict, list))
+
 _STREAM = re.compile(rb'\{"name": ?"(?P<name>\w+)", ?"text": ?"')
 
 
@@ -46,6 +51,15 @@ class Message(msgspec.Struct, frozen=True):
     content: dict[str, Any]
     pieces: Iterator[str] | None = None
     """The text of a very long stream, decoded piece by piece, which `content` lacks then."""
+    size: int = 0
+    """Bytes of the content's frame."""
+    unread: bool = False
+    """Whether `content` is empty because the message could not be read; if its headers could not
+    be read either, they are empty too."""
+
+    def without_content(self) -> Message:
+        """Return it as a message whose content could not be read."""
+        return Message(self.header, self.parent, {}, size=self.size, unread=True)
 
     def contents(self) -> Iterator[dict[str, Any]]:
         """Yield the content, that of a very long stream in pieces; only once."""
@@ -99,7 +113,10 @@ class Codec:
         return [DELIMITER, self._sign(parts), *parts]
 
     def read(self, frames: Sequence[Frame]) -> Message | None:
-        """Decode one message; None if it is malformed or not signed with our key."""
+        """Decode one message, as far as it can be read.
+
+        None if it is not signed with our key, or has not the frames of a message.
+        """
         try:
             start = frames.index(DELIMITER) + 1
             signature, header, parent, metadata, content = frames[start : start + 5]
@@ -108,14 +125,18 @@ class Codec:
         told = self._sign((header, parent, metadata, content))
         if not hmac.compare_digest(told, bytes(signature)):
             return None
+        size = len(content)
         try:
             about = _decode_header(header), _decode_header(parent)
-            if len(content) > LONG_BYTES and (stream := _STREAM.match(content)) is not None:
-                name = stream["name"].decode()
-                return Message(*about, {"name": name}, _pieces(content, stream.end()))
-            return Message(*about, _content(content))
-        except (msgspec.MsgspecError, ValueError):
-            return None
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return Message(Header(), Header(), {}, size=size, unread=True)
+        if size > LONG_BYTES and (stream := _STREAM.match(content)) is not None:
+            name = stream["name"].decode()
+            return Message(*about, {"name": name}, _pieces(content, stream.end()), size)
+        try:
+            return Message(*about, _content(content), size=size)
+        except (ValueError, RecursionError):
+            return Message(*about, {}, size=size, unread=True)
 
     def _sign(self, parts: Iterable[Frame]) -> bytes:
         if self._auth is None:
@@ -127,14 +148,36 @@ class Codec:
 
 
 def _content(data: Frame) -> dict[str, Any]:
-    """Decode JSON; where it is not strict (NaN, lone surrogates), as Python's own module does."""
+    """Decode JSON; where it is not strict (NaN, lone surrogates), as Python's own module does.
+
+    Raises
+    ------
+    ValueError, RecursionError
+        It is not JSON, not an object, or nested too deeply.
+    """
     try:
-        return _decode_content(data)
+        content = _decode_content(data)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         content = json.loads(bytes(data).decode(errors="replace"))
         if not isinstance(content, dict):
             raise ValueError("content is not an object") from None
-        return content
+    if _is_deep(content):
+        raise ValueError("content is nested too deeply")
+    return content
+
+
+def _is_deep(content: dict[str, Any]) -> bool:
+    level: list[Any] = [content]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for item in level
+            for child in (item.values() if type(item) is dict else item)
+            if type(child) in _CONTAINERS
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _pieces(content: Frame, start: int) -> Iterator[str]:

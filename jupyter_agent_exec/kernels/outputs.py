@@ -32,6 +32,8 @@ __all__ = ["DisplayUpdate", "Displays", "Outputs", "TextSink"]
 MAX_OUTPUTS: Final = 10_000
 """How many outputs to keep; of more, the middle is left out."""
 
+_LEAVE_OUTPUT: Final = frozenset({"stream", "error", *mimebundles.DISPLAYS})
+
 ERROR_BYTES: Final = 1_000_000
 """A traceback above this, or above a quarter of the cap, loses its middle."""
 
@@ -170,6 +172,26 @@ class Outputs:
             self._clear_before_next = bool(content.get("wait"))
             if not self._clear_before_next:
                 self._clear()
+
+    def leave_out(self, msg_type: str, size: int) -> None:
+        """Take note of a message that could not be read; a note of its size stands for its output.
+
+        Parameters
+        ----------
+        msg_type
+            Empty if that could not be read either.
+        size
+            In bytes.
+        """
+        if msg_type and msg_type not in _LEAVE_OUTPUT:
+            return
+        self._clear_if_due()
+        omitted = Omitted(bytes=size, outputs=1)
+        note = left_out(omitted)
+        transcript = self._transcript_with(0)
+        if transcript is not None:
+            transcript.output(note)
+        self._add_rich(note, 0, None, omitted)
 
     def flush(self) -> None:
         """Have the sink put away what it was given; the outputs may be read meanwhile."""

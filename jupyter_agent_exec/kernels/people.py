@@ -125,6 +125,9 @@ class People:
     def _feed(self, running: _Running, message: Message) -> None:
         if message.header.msg_type == "error":
             running.status = "error"
+        if message.unread:
+            running.outputs.leave_out(message.header.msg_type, message.size)
+            return
         for content in message.contents():
             running.outputs.feed(message.header.msg_type, content)
 

@@ -99,6 +99,8 @@ class Run:
         if reply is None:
             return "error", "The kernel went idle without an answer.", None
         reason = None if self._idle else "The kernel answered but did not go idle."
+        if not reply:
+            reason = "The kernel's answer could not be read."
         if reply.get("status") == "aborted":
             reason = "The kernel did not run it, since a cell that was queued before it failed."
         # A subshell has no count of its own: it tells that of the cell beside it.

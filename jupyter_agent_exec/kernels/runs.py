@@ -146,6 +146,10 @@ class Runs:
 
     def feed(self, outputs: Outputs, message: Message) -> None:
         """Fold a message into outputs that other threads may read meanwhile."""
+        if message.unread:
+            with self._lock:
+                outputs.leave_out(message.header.msg_type, message.size)
+            return
         for content in message.contents():
             with self._lock:
                 outputs.feed(message.header.msg_type, content)
@@ -185,7 +189,7 @@ class Runs:
         run, msg_id = self._run, message.parent.msg_id
         if run is None:
             return
-        if msg_id == run.id:
+        if msg_id == run.id and message.header.msg_type == "execute_reply":
             run._reply = message.content
             self._end_if_both(run)
         elif self._look_until is not None and msg_id == look_id(run.id, after=run.is_sent):

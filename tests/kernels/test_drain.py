@@ -1,0 +1,105 @@
+"""What a kernel sends that it should not: nothing of it ends the thread that reads, or a run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import nbformat
+import pytest
+from living import SOON, AgentRun, House, house, text
+from nbformat.v4 import new_code_cell, new_notebook
+
+from jupyter_agent_exec.kernels.live import LiveKernel
+from jupyter_agent_exec.models import Omitted
+
+pytestmark = pytest.mark.usefixtures("jp_environ")
+
+SENDS = """
+import json, sys
+kernel = get_ipython().kernel
+sys.setrecursionlimit(100_000)
+def send(msg_type, content, **header):
+    session = kernel.session
+    message = session.msg(msg_type, {}, parent=kernel.get_parent("shell"))
+    message["header"].update(header)
+    parts = [session.pack(message["header"]), session.pack(message["parent_header"]), b"{}"]
+    parts.append(content if isinstance(content, bytes) else json.dumps(content).encode())
+    frames = [b"topic", b"<IDS|MSG>", session.sign(parts), *parts]
+    sys.stdout.flush()
+    kernel.iopub_thread.send_multipart(frames)
+def deep(depth):
+    return b"[" * depth + b"]" * depth
+def shown(depth):
+    return b'{"data": {"application/json": %b}, "metadata": {}}' % deep(depth)
+"""
+
+
+async def in_new_kernel(h: House) -> LiveKernel:
+    kernel = await h.live.adopt(await h.start_kernel())
+    await AgentRun(1, SENDS).in_turn(kernel)
+    return kernel
+
+
+async def test_an_output_that_is_nested_too_deeply_is_left_out_and_counted() -> None:
+    async with house() as h:
+        kernel = await in_new_kernel(h)
+        for number, depth in enumerate((90, 150, 1_500, 200_000), 2):
+            source = f"send('display_data', shown({depth})); print('on')"
+            ended = await AgentRun(number, source).in_turn(kernel)
+            assert (ended.status, text(ended)) == ("ok", "on\n")
+            size = len('{"data": {"application/json": }, "metadata": {}}') + 2 * depth
+            left_out = Omitted() if depth < 100 else Omitted(bytes=size, outputs=1)
+            assert (ended.omitted, ended.outputs_complete) == (left_out, depth < 100)
+            if depth > 100:
+                assert "left out" in ended.outputs[0]["data"]["text/plain"]
+            nbformat.validate(new_notebook(cells=[new_code_cell("", outputs=ended.outputs)]))
+
+
+async def test_what_cannot_be_read_is_counted() -> None:
+    sends = [f"send('stream', {content})" for content in ("b''", "b'no JSON'", "[1]", "b'\\xff'")]
+    sends.append("send('stream', {}, msg_id=5)")  # then nobody can tell whose it is
+    async with house() as h:
+        kernel = await in_new_kernel(h)
+        for number, sent in enumerate(sends, 2):
+            ended = await AgentRun(number, f"{sent}; print('on')").in_turn(kernel)
+            assert (ended.status, text(ended)) == ("ok", "on\n")
+            assert (ended.outputs_complete, ended.omitted.outputs) == (False, 1), sent
+
+
+async def test_an_answer_that_is_nested_too_deeply_ends_the_run() -> None:
+    source = """
+answer = kernel.do_execute
+async def odd(*args, **options):
+    kernel.do_execute = answer
+    deep = []
+    for _ in range(150): deep = [deep]
+    return {**await answer(*args, **options), "more": deep}
+kernel.do_execute = odd
+"""
+    async with house() as h:
+        kernel = await in_new_kernel(h)
+        await AgentRun(2, source).in_turn(kernel)
+        ended = await AgentRun(3, "print('on')").in_turn(kernel)
+        assert (ended.status, text(ended), ended.outputs_complete) == ("error", "on\n", False)
+        assert ended.reason == "The kernel's answer could not be read."
+        assert text(await AgentRun(4, "print(4)").in_turn(kernel)) == "4\n"
+
+
+async def test_a_thread_that_ends_is_the_end_of_the_kernels_life_and_the_next_life_heals() -> None:
+    async with house() as h:
+        kernel = await in_new_kernel(h)
+        drain: Any = kernel.connection._drain
+        run = AgentRun(2, "x = 1\nimport time; time.sleep(1)")
+        running = run.in_turn(kernel)
+        await asyncio.wait_for(run.begun, SOON)
+        drain.call(drain._iopub.close)  # as if ZMQ had failed
+        death = await asyncio.wait_for(kernel.death(), SOON)
+        assert death.message == "The server lost its connection to the kernel."
+        assert not drain._thread.is_alive()
+        kernel.connection.abandon(death.message)  # as a session does
+        assert (await running).status == "abandoned"
+        await kernel.let_go()
+        again = await h.live.adopt(kernel.id)
+        assert again.connection is not kernel.connection
+        assert text(await AgentRun(3, "print(x)").in_turn(again)) == "1\n"
