@@ -7,6 +7,9 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	"$$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 \
 	&& { echo "$$python"; break; }; done)
 
+# How many examples each fuzzer tries in `make fuzz`.
+FUZZ_EXAMPLES ?= 3000
+
 # How many tests run at a time, of Python and in a browser: two, where there are as many cores.
 TEST_WORKERS ?= $(shell test "$$(getconf _NPROCESSORS_ONLN)" -ge 2 && echo 2 || echo 1)
 
@@ -30,7 +33,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo lab test test-python test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab bench bench-mcp bench-executors build clean
+.PHONY: help demo lab test test-python test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors build clean
 
 help: ## list what there is to do
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
@@ -79,6 +82,9 @@ test-frameworks: .make/tools ## the adapters, each beside the real framework in 
 comparison: .make/tools ## run the same probes on frameworks' executors and on ours; docs/comparison.md
 	nox --reuse-existing-virtualenvs --install-only --session $(COMPARED)
 	python tests/frameworks/comparing.py
+
+fuzz: .make/lab ## feed kernels' messages and all routes with new examples, for long; FUZZ_EXAMPLES says how many
+	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 --show-capture=no $(shell grep -l '^from fuzzing' tests/*/test_*.py tests/test_*.py)
 
 check: check-python check-lab ## formatting, lints, types, floors, spelling
 
