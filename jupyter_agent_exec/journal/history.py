@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import shutil
 import threading
 from collections.abc import Iterable, Sequence
@@ -21,9 +23,9 @@ from .folders import make_folder, sync_folder
 from .ids import check_session_id
 from .index import Index
 from .journal import Journal
-from .ledger import Ledger
+from .ledger import Ledger, Owner, owner_of
 from .reader import HistoryReader
-from .recovery import take_ledger
+from .recovery import Recovery
 from .reserve import Reserve
 from .session import SessionJournal
 
@@ -49,7 +51,10 @@ class History(HistoryReader):
         super().__init__(folder, Index(folder, log))
         self._version = version
         self._log = log
+        self.address: str | None = None
+        """Where this server answers: others on the same history name it."""
         self._reserve = Reserve(folder / "reserve")
+        self._recovery = Recovery(folder, self._reserve, log)
         self._ledger: Ledger | None = None
         self._live: dict[SessionId, SessionJournal] = {}
         self._lock = threading.RLock()
@@ -107,14 +112,44 @@ class History(HistoryReader):
         with self._lock:
             try:
                 self._begin()
-                self._reserve.hold()
-                probe = self.folder / ".probe"
-                probe.write_bytes(bytes(4096))
-                sync_folder(self.folder)
-                probe.unlink()
+                self._probe()
             except OSError as error:
                 raise self._unavailable(error) from error
             self._available = True
+
+    def look(self) -> bool:
+        """Look whether something can be recorded now; a ledger that is missing is not made."""
+        with self._lock:
+            if self._stopped or self._ledger is None:
+                return False
+            try:
+                if not self._ledger.path.exists():
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+                self._probe()
+            except OSError as error:
+                if self._available:
+                    self._log.warning("%s", self._unavailable(error).message)
+                self._available = False
+            else:
+                self._available = True
+            return self._available
+
+    def settle(self) -> None:
+        """End what servers that died since have left open, and what could not be ended before.
+
+        Nothing happens if the folder cannot be written, or was moved away or deleted.
+        """
+        with self._lock:
+            if self._stopped or (self._ledger is not None and not self._ledger.path.exists()):
+                return
+            try:
+                self._settle(self._begin())
+            except (OSError, HistoryUnavailable) as error:
+                self._log.warning("What dead servers left cannot be ended yet: %s", error)
+
+    def owner(self, session_id: str) -> Owner | None:
+        """Return the server that a session belongs to; None if no ledger lists it."""
+        return owner_of(self.folder, check_session_id(session_id))
 
     def open_session(self, opened: Opened, payloads: Iterable[Payload] = ()) -> SessionJournal:
         """Make a session's journal and list it in the ledger, durable before this returns.
@@ -205,32 +240,45 @@ class History(HistoryReader):
             if self._ledger is not None and self._ledger.path.exists():
                 return self._ledger
             try:
-                ledger, ended = self._new_ledger()
+                ledger = self._new_ledger()
             except OSError as error:
                 raise self._unavailable(error) from error
             self._ledger = ledger
             self._available = True
-            for session_id in ended:
-                self._index.grown(session_id)
             return ledger
 
-    def _new_ledger(self) -> tuple[Ledger, list[SessionId]]:
-        """Return a ledger that can be written, and the sessions that were ended by taking it."""
+    def _new_ledger(self) -> Ledger:
+        """Return a ledger that can be written; the sessions of dead servers are ended before."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         make_folder(self.folder / "sessions")
         if self._ledger is None:
-            ledger, ended = take_ledger(self.folder, self._log)
+            ledger = self._recovery.take_ledger()
         else:
             self._log.warning("%s is gone; a new ledger is begun", self._ledger.path)
             self._ledger.close()
-            ledger, ended = Ledger.make(self.folder), []
+            ledger = Ledger.make(self.folder)
         try:
-            ledger.opened(self._version)
+            self._settle(ledger)
+            ledger.opened(self._version, self.address)
             self._reserve.hold()
         except (OSError, HistoryUnavailable):
             ledger.close()
             raise
-        return ledger, ended
+        return ledger
+
+    def _settle(self, ledger: Ledger) -> None:
+        for session_id in self._recovery.settle(ledger):
+            self._index.grown(session_id)
+
+    def _probe(self) -> None:
+        """Raise OSError if nothing can be written."""
+        self._reserve.hold()
+        probe = self.folder / ".probe"
+        try:
+            probe.write_bytes(bytes(4096))
+            sync_folder(self.folder)
+        finally:
+            probe.unlink(missing_ok=True)
 
     def _unavailable(self, error: OSError) -> HistoryUnavailable:
         self._available = False

@@ -90,6 +90,21 @@ class Journal:
         """Bytes of the acknowledged lines."""
         return self._size
 
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its file was deleted, and not moved away, from where it could come back."""
+        try:
+            return not self._closed and not os.fstat(self._fd).st_nlink and not self.path.exists()
+        except OSError:  # it is being closed
+            return False
+
+    def refusal(self, error: OSError) -> HistoryUnavailable:
+        """Return what is said of an error of the disk."""
+        what = f"The history cannot be written ({error.strerror or error}); nothing was run."
+        if self.is_deleted:
+            what = "The session's record was deleted; nothing was run. Open another session."
+        return HistoryUnavailable(what, path=str(self.path))
+
     def append(self, entries: Sequence[Entry], payloads: Iterable[Payload] = ()) -> list[Digest]:
         """Add entries, durable before this returns, in one write; set their `n`.
 
@@ -160,10 +175,7 @@ class Journal:
                 raise FileNotFoundError(f"{self.path} was moved, replaced or deleted")
         except OSError as error:
             self._cut_back()
-            raise HistoryUnavailable(
-                f"The history cannot be written ({error.strerror or error}); nothing was run.",
-                path=str(self.path),
-            ) from error
+            raise self.refusal(error) from error
 
     def _write(self, data: bytes) -> None:
         rest = memoryview(data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import secrets
 import threading
 from collections.abc import Collection, Sequence
@@ -117,16 +118,24 @@ class Ledger:
         """Sessions that were opened here and not closed, when this server took it."""
         return [session_id for session_id, closed in self._sessions.items() if not closed]
 
-    def opened(self, version: str) -> None:
-        """Say that this server, of this version, writes here from now on.
+    def opened(self, version: str, address: str | None) -> None:
+        """Say that this server, of this version and at this address, writes here from now on.
 
         Raises
         ------
         HistoryUnavailable
             If it cannot be written.
         """
-        instance = self.path.stem.removeprefix("ledger-")
-        self._append([LedgerOpened(at=timestamp(), by=SERVER, instance=instance, version=version)])
+        entry = LedgerOpened(
+            at=timestamp(),
+            by=SERVER,
+            instance=self.path.stem.removeprefix("ledger-"),
+            version=version,
+            address=address,
+            host=platform.node(),
+            pid=os.getpid(),
+        )
+        self._append([entry])
 
     def session_opened(self, session_id: SessionId, at: str, by: By) -> None:
         """Say that a session's journal is there.
@@ -302,6 +311,41 @@ def _is_cut(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return b'{"hash":"%b"' % kept not in path.read_bytes()
+
+
+class Owner(NamedTuple):
+    """The server that a session belongs to."""
+
+    address: str | None
+    """Where it answers; None if that is not known."""
+    host: str | None
+    pid: int | None
+    is_alive: bool
+
+
+def owner_of(folder: Path, session_id: SessionId) -> Owner | None:
+    """Return the server in whose ledger a session is open; None if it is in none."""
+    for path in ledger_paths(folder):
+        opened: LedgerOpened | None = None
+        lists = False
+        for entry in ledger_entries(path):
+            if isinstance(entry, LedgerOpened):
+                opened = entry
+            elif isinstance(entry, SessionOpened) and entry.session_id == session_id:
+                lists = True
+        if lists and opened is not None:
+            return Owner(opened.address, opened.host, opened.pid, _is_held(path))
+    return None
+
+
+def _is_held(path: Path) -> bool:
+    lock = _lock(path)
+    try:
+        lock.acquire()
+    except Timeout:
+        return True
+    lock.release()
+    return False
 
 
 def _lock(path: Path) -> FileLock:

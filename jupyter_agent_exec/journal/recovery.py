@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ..errors import HistoryUnavailable
@@ -17,6 +19,7 @@ from ..records import (
     JournalEntry,
     Opened,
     Recovered,
+    SessionClosed,
     timestamp,
 )
 from ..types import ExecutionId, SessionId
@@ -24,85 +27,157 @@ from .blobs import BlobStore
 from .journal import Journal
 from .ledger import Ledger, ledger_paths, sessions_in
 from .reading import lines
+from .reserve import Reserve
 
 _CANCELLED = "The server died before this was sent to a kernel; it was not run."
 _LOST = "The server died while this ran; what it did in the kernel is not known."
 
 
-def take_ledger(folder: Path, log: logging.Logger) -> tuple[Ledger, list[SessionId]]:
-    """Return a ledger for this server, and the sessions of dead servers, which were ended.
+class Recovery:
+    """Ends what servers that died have left open in a history.
 
-    Raises
-    ------
-    OSError
-        If there is no ledger to take, and none can be made.
+    Their ledgers are known by their locks, which fall when a server dies. What cannot be written,
+    such as on a full disk, is tried again with the room of the reserve, and at the next `settle`.
+
+    Parameters
+    ----------
+    folder
+        The history's.
+    reserve
+        Freed when what has happened cannot be written otherwise.
+    log
+        Told what was ended, and what could not be.
     """
-    own: Ledger | None = None
-    ended: list[SessionId] = []
-    known: set[SessionId] = set()
-    others_live = False
-    for path in ledger_paths(folder):
+
+    def __init__(self, folder: Path, reserve: Reserve, log: logging.Logger) -> None:
+        self._folder = folder
+        self._reserve = reserve
+        self._log = log
+        self._unlisted: set[SessionId] = set()
+        self._left: set[SessionId] = set()
+        self._settled: dict[Path, int] = {}
+
+    def take_ledger(self) -> Ledger:
+        """Return a ledger for this server: one that a dead server left, or a new one.
+
+        Raises
+        ------
+        OSError
+            If there is no ledger to take, and none can be made.
+        """
+        own: Ledger | None = None
+        known: set[SessionId] = set()
+        others_live = False
+        for path in ledger_paths(self._folder):
+            ledger = self._take(path)
+            if ledger is None:
+                others_live = True
+                known.update(sessions_in(path))
+                continue
+            known.update(ledger.sessions)
+            if own is None:
+                own = ledger
+            else:
+                if not ledger.unclosed:
+                    self._settled[path] = path.stat().st_size
+                ledger.close()
+        own = own or Ledger.make(self._folder)
+        self._left = set(own.unclosed)
+        # Where another server lives, it may be a session that this one is about to list.
+        self._unlisted = set() if others_live else self._sessions_beside(known)
+        return own
+
+    def settle(self, own: Ledger) -> list[SessionId]:
+        """End what dead servers have left open, as far as it can be written; return what was ended.
+
+        Parameters
+        ----------
+        own
+            This server's ledger.
+        """
+        for session_id in sorted(self._unlisted):
+            if self._write(session_id, partial(self._list, session_id, own)):
+                self._unlisted.discard(session_id)
+                self._left.add(session_id)
+        ended = self._end(own, self._left)
+        self._left.difference_update(ended)
+        for path in ledger_paths(self._folder):
+            if path == own.path or self._settled.get(path) == path.stat().st_size:
+                continue
+            ledger = self._take(path)
+            if ledger is None:
+                continue
+            try:
+                unclosed = set(ledger.unclosed)
+                done = self._end(ledger, unclosed)
+                if unclosed.issubset(done):
+                    self._settled[path] = path.stat().st_size
+            finally:
+                ledger.close()
+            ended.update(done)
+        return sorted(ended)
+
+    def _take(self, path: Path) -> Ledger | None:
         try:
-            ledger = Ledger.take(path)
+            return Ledger.take(path)
         except OSError as error:
-            log.info("The ledger %s cannot be taken up: %s", path.name, error)
-            ledger = None
-        if ledger is None:
-            others_live = True
-            known.update(sessions_in(path))
-            continue
-        known.update(ledger.sessions)
-        ended += [s for s in ledger.unclosed if _recover(folder, s, ledger, log)]
-        if own is None:
-            own = ledger
-        else:
-            ledger.close()
-    own = own or Ledger.make(folder)
-    if not others_live:  # else it may be a session that a live server is about to list
-        ended += _recover_unlisted(folder, known, own, log)
-    return own, ended
+            self._log.info("The ledger %s cannot be taken up: %s", path.name, error)
+            return None
 
+    def _sessions_beside(self, known: set[SessionId]) -> set[SessionId]:
+        """Return sessions whose server died between their journal's first line and the ledger's."""
+        found = {SessionId(path.name) for path in (self._folder / "sessions").glob("s_*")} - known
+        return {each for each in found if self._opened(each) is not None}
 
-def _recover_unlisted(
-    folder: Path, known: set[SessionId], ledger: Ledger, log: logging.Logger
-) -> list[SessionId]:
-    """End sessions whose server died between their journal's first line and the ledger's."""
-    ended: list[SessionId] = []
-    for path in (folder / "sessions").glob("s_*"):
-        session_id = SessionId(path.name)
-        if session_id in known:
-            continue
-        opened = next(lines(path / "journal.jsonl"), None) if _has_journal(path) else None
-        if opened is None or not isinstance(opened.entry, Opened):
-            continue  # nobody was told of it
+    def _opened(self, session_id: SessionId) -> Opened | None:
+        """Return how a journal begins; None if it does not, and nobody was told of the session."""
+        if not self._has_journal(session_id):
+            return None
+        first = next(lines(self._journal_path(session_id)), None)
+        return first.entry if first is not None and isinstance(first.entry, Opened) else None
+
+    def _journal_path(self, session_id: SessionId) -> Path:
+        return self._folder / "sessions" / session_id / "journal.jsonl"
+
+    def _has_journal(self, session_id: SessionId) -> bool:
+        return self._journal_path(session_id).is_file()
+
+    def _list(self, session_id: SessionId, ledger: Ledger) -> None:
+        opened = self._opened(session_id)
+        if opened is not None:
+            ledger.session_opened(session_id, opened.at, opened.by)
+
+    def _end(self, ledger: Ledger, sessions: set[SessionId]) -> set[SessionId]:
+        """End sessions that a dead server left open; return those that are ended, or are gone."""
+        ended = set()
+        for session_id in sorted(sessions):
+            if not self._has_journal(session_id):
+                self._log.warning("The journal of session %s is missing", session_id)
+                ended.add(session_id)
+            elif self._write(session_id, partial(self._end_one, session_id, ledger)):
+                self._log.info("Session %s of a server that died was closed", session_id)
+                ended.add(session_id)
+        return ended
+
+    def _end_one(self, session_id: SessionId, ledger: Ledger) -> None:
+        chain = end_session(self._journal_path(session_id).parent)
+        # A note is not owed: it is either written, or this is done again.
+        ledger.note(SessionClosed(at=timestamp(), by=SERVER, session_id=session_id, chain=chain))
+
+    def _write(self, session_id: SessionId, write: Callable[[], None]) -> bool:
+        """Write the end of a session, if need be with the room of the reserve."""
         try:
-            ledger.session_opened(session_id, opened.entry.at, opened.entry.by)
-        except HistoryUnavailable as error:
-            log.warning("Session %s cannot be listed: %s", session_id, error)
-            continue
-        if _recover(folder, session_id, ledger, log):
-            ended.append(session_id)
-    return ended
-
-
-def _has_journal(session: Path) -> bool:
-    return (session / "journal.jsonl").is_file()
-
-
-def _recover(folder: Path, session_id: SessionId, ledger: Ledger, log: logging.Logger) -> bool:
-    """End a session that a dead server left open, in its journal and the ledger."""
-    session = folder / "sessions" / session_id
-    if not _has_journal(session):
-        log.warning("The journal of session %s is missing from the history", session_id)
-        return False
-    try:
-        chain = end_session(session)
-        ledger.session_closed(session_id, timestamp(), SERVER, chain)
-    except (OSError, HistoryUnavailable) as error:
-        log.warning("Session %s cannot be closed until the next start: %s", session_id, error)
-        return False
-    log.info("Session %s of a server that died was closed", session_id)
-    return True
+            write()
+        except (OSError, HistoryUnavailable):
+            self._reserve.free()
+        else:
+            return True
+        try:
+            write()
+        except (OSError, HistoryUnavailable) as error:
+            self._log.warning("Session %s cannot be closed yet: %s", session_id, error)
+            return False
+        return True
 
 
 def end_session(session: Path) -> Chain:

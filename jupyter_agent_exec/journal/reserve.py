@@ -28,14 +28,14 @@ class Reserve:
         self._held = False
 
     def hold(self) -> None:
-        """Make the file, if it was freed; costs nothing if not.
+        """Make the file, if it was freed, also by another server; costs next to nothing if not.
 
         Raises
         ------
         OSError
             If there is no room for it.
         """
-        if self._held:
+        if self._held and self._path.exists():
             return
         with self._lock:
             fd = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)

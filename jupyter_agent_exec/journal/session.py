@@ -72,6 +72,11 @@ class SessionJournal:
         """Whether something that has happened is only in memory."""
         return bool(self._kept)
 
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its file was deleted: nothing will ever be recorded there."""
+        return self._journal.is_deleted
+
     def append(self, entries: Sequence[Entry], payloads: Iterable[Payload] = ()) -> list[Digest]:
         """Record what is about to happen; durable before this returns.
 
@@ -92,9 +97,7 @@ class SessionJournal:
                 self._reserve.hold()
             except OSError as error:
                 self._written(self.session_id, False)
-                raise HistoryUnavailable(
-                    f"The history cannot be written ({error.strerror or error}); nothing was run."
-                ) from error
+                raise self._journal.refusal(error) from error
             self._write_kept()
             return self._write(entries, tuple(payloads))
 
@@ -177,9 +180,7 @@ class SessionJournal:
             hashes = self._journal.append(entries, self._blobs.keep(payloads))
         except OSError as error:
             self._written(self.session_id, False)
-            raise HistoryUnavailable(
-                f"The history cannot be written ({error.strerror or error}); nothing was run."
-            ) from error
+            raise self._journal.refusal(error) from error
         except HistoryUnavailable:
             self._written(self.session_id, False)
             raise

@@ -12,6 +12,12 @@ class LedgerOpened(Entry, frozen=True, kw_only=True, tag="ledger_opened"):
 
     instance: str
     version: str
+    address: str | None = None
+    """Where the server answers."""
+    host: str | None = None
+    """Name of the machine on which it runs."""
+    pid: int | None = None
+    """Its process there."""
 
 
 class SessionOpened(Entry, frozen=True, kw_only=True, tag="session_opened"):

@@ -45,6 +45,8 @@ NOT_APPROVED = (
     "evaluated. Ask for them with an execution that needs no approval, or print them."
 )
 
+RECORD_DELETED = "The session's record was deleted while this ran, so this is not recorded."
+
 RETRY_DELAY = 1.0
 """Seconds after which a write that the disk refused is tried again."""
 
@@ -276,12 +278,20 @@ class Recorder:
 
     async def _until_written(self) -> None:
         while not await self._loop.run_in_executor(self._disk, self._journal.retry):
+            if self._journal.is_deleted:
+                self._tell_unwritten(RECORD_DELETED)
+                return
             await asyncio.wait({self._stopped}, timeout=RETRY_DELAY)
             if self._stopped.done():
                 return
+        self._tell_unwritten()
+
+    def _tell_unwritten(self, why: str | None = None) -> None:
         unwritten, self._unwritten = self._unwritten, []
         for execution, record in unwritten:
-            self._finished(execution, replace(record, chain=self._journal.head))
+            reason = " ".join(filter(None, (record.reason, why))) or None
+            told = replace(record, reason=reason, chain=self._journal.head)
+            self._finished(execution, told)
 
     async def _in_disk_thread(self, write: Callable[[], object]) -> None:
         await self._loop.run_in_executor(self._disk, write)

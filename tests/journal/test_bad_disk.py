@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 from recorded import (
@@ -200,3 +202,85 @@ def test_a_stopped_history_takes_and_tells_nothing(history, session):
         session.append(plain_entries(1))
     with pytest.raises(HistoryUnavailable):
         history.session(session.session_id)
+
+
+MOUNT = 'mount -t tmpfs -o size=1m none "$0" && echo mounted && exec cat'
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder on a file system of 1 MB, which a process of its own has mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNT, str(folder)]
+    if shutil.which("unshare") is None:
+        pytest.skip("there is no unshare here")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        if not holder.stdout.readline():
+            pytest.skip("no disk may be mounted here")
+        yield Path(f"/proc/{holder.pid}/root{folder}")
+
+
+def fill(folder):
+    """Write until no byte fits any more."""
+    with (folder / "filler").open("wb", buffering=0) as filler:
+        try:
+            while filler.write(bytes(1 << 12)):
+                pass
+        except OSError:
+            pass
+    return folder / "filler"
+
+
+def left_open(folder):
+    """Have a server die while its sessions are open; return an execution that ran in each."""
+    history = new_history(folder)
+    ran = []
+    for size in range(0, 4096, 256):  # some journals fill their last page
+        session = history.open_session(opened())
+        ran.append(new_execution_id())
+        entry, payload = accepted(ran[-1], 1, "x" * size)
+        session.append([entry, dispatched(ran[-1])], [payload])
+    history.stop()
+    return ran
+
+
+def test_what_a_dead_server_left_is_ended_on_a_full_disk_with_the_reserve(small_disk):
+    folder = small_disk / "history"
+    ran = left_open(folder)
+    fill(small_disk)
+    history = new_history(folder)
+    assert [history.execution(each).status for each in ran] == ["lost"] * len(ran)
+    assert not history.look()
+    assert whole(folder)
+    history.stop()
+
+
+def test_what_a_dead_server_left_is_ended_when_there_is_room_again(small_disk):
+    folder = small_disk / "history"
+    ran = left_open(folder)
+    (folder / "reserve").unlink()
+    filler = fill(small_disk)
+    history = new_history(folder)
+    assert "running" in [history.execution(each).status for each in ran]
+    history.settle()
+    assert "running" in [history.execution(each).status for each in ran]
+    filler.unlink()
+    history.settle()
+    assert [history.execution(each).status for each in ran] == ["lost"] * len(ran)
+    assert history.look()
+    assert whole(folder)
+    history.stop()
+
+
+def test_a_full_disk_is_seen_before_anything_is_refused(small_disk):
+    history = new_history(small_disk / "history")
+    session = history.open_session(opened())
+    assert history.look()
+    filler = fill(small_disk)
+    assert not history.look()
+    assert not history.available
+    filler.unlink()
+    assert history.look()
+    run(session, 1, "1", [])
+    history.stop()

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
@@ -133,6 +134,7 @@ def test_nothing_runs_on_a_full_disk_and_what_ran_there_is_recorded_afterwards(
     small.until_it_is_here()
     large.until_it_is_here()
     filler = fill(disk)
+    assert server.get("status")["history_available"] is False
 
     queued = server.run(in_small, leaving(tmp_path / "queued"), wait=0)
     assert is_unavailable(queued)
@@ -300,3 +302,22 @@ def test_a_deleted_folder_ends_what_was_in_it_and_is_begun_anew(
     server.run(fresh, "x = 1")
     runs_again(server, fresh, history)
     assert not (tmp_path / "ran").exists()
+
+
+def test_what_runs_while_its_record_is_deleted_ends_and_says_that_it_is_not_recorded(
+    server: ServerProcess, tmp_path: Path, history: Path
+) -> None:
+    gate = Gate(tmp_path, "deleted")
+    session = server.open()
+    runs = server.run(session, f"{gate.here}{gate.wait}print('went on')", wait=0).json()["id"]
+    waits = server.run(session, "1", wait=0).json()["id"]
+    gate.until_it_is_here()
+    shutil.rmtree(history.rename(history.with_name("deleted")), ignore_errors=True)
+    with ThreadPoolExecutor(2) as threads:
+        asked = {id: threads.submit(server.get, f"executions/{id}?wait=60") for id in (runs, waits)}
+        gate.let_it_on()
+        told = {id: each.result() for id, each in asked.items()}
+    assert (told[runs]["status"], told[runs]["text"]) == ("ok", "went on\n")
+    assert "deleted" in told[runs]["reason"]
+    assert (told[waits]["status"], "deleted" in told[waits]["reason"]) == ("cancelled", True)
+    assert "Open another session" in server.run(session, "1").json()["message"]
