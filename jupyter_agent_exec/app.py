@@ -152,7 +152,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         )
         notebooks = Notebooks([shared, self.opened, self.stored])
         placing = Placing(notebooks, settle=self.opened.settle, log=self.log)
-        history = History(Path(self.history_dir), version=__version__, log=self.log)
+        self.history = history = History(Path(self.history_dir), version=__version__, log=self.log)
         server_kernels = cast(ServerKernels, self.serverapp.kernel_manager)
         private = [
             Path(self.history_dir),
@@ -220,7 +220,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             log=self.log,
         )
         self.manager = AgentSessions(
-            history, kernels, live, opener, settings, version=__version__, disk=disk
+            history, kernels, live, opener, settings, version=__version__, disk=disk, log=self.log
         )
         self.programs = Programs(self.manager, self.log)
         self.kernel_events = KernelEvents(self.serverapp.event_logger, self.programs.started)

@@ -21,6 +21,7 @@
     │   ├── FileMissing         file_not_found        no file at this path of a session's folder
     │   └── CellNotFound        cell_not_found        the notebook has no such cell
     ├── SessionClosed           session_closed        the session takes nothing new
+    │   └── SessionElsewhere    session_elsewhere     it belongs to another server on this history
     ├── AlreadyFinished         already_finished      nothing left to cancel
     ├── AlreadyDecided          already_decided       somebody decided before
     ├── ApprovalChanged         approval_changed      asks for something else than was looked at
@@ -51,7 +52,7 @@ Only the HTTP floor knows which status each of them becomes.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 
 class AgentExecError(Exception):
@@ -184,6 +185,12 @@ class SessionClosed(AgentExecError):
 
 
 class AlreadyFinished(AgentExecError):
+class SessionElsewhere(SessionClosed):
+    """The session belongs to another server on the same history; ``detail`` says to which."""
+
+    code = "session_elsewhere"
+
+
     """The execution has a final status; there is nothing to cancel."""
 
     code = "already_finished"

@@ -133,6 +133,14 @@ class SessionTraits(HasTraits):
         help="""Seconds after which a scratch kernel that does nothing is shut down, and a warm one
         that nobody takes; 0: never. The session stays open and gets a fresh kernel when needed.""",
     )
+    session_idle_timeout = Float(
+        14_400,
+        min=0,
+        config=True,
+        help="""Seconds after which a session is closed that nobody has used, that has no execution
+        that waits or runs, and no scratch kernel; 0: never. The kernel of a notebook stays. What
+        the session ran can still be read.""",
+    )
     aca_idle_timeout = Float(
         3600,
         min=0,
@@ -239,6 +247,7 @@ class SessionTraits(HasTraits):
             ),
             max_timeout=self.max_timeout,
             max_sessions=self.max_sessions,
+            session_idle_timeout=self.session_idle_timeout,
             allowed_env=frozenset(self.allowed_env),
             record_people=cast(RecordPeople, self.record_people),
             default_wait=self.default_wait,

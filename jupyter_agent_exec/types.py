@@ -87,10 +87,16 @@ IsolationMode: TypeAlias = Literal["allow", "off", "always"]
 """Which scratch kernels are isolated: those of sessions that ask for it, none, or all."""
 
 CloseReason: TypeAlias = Literal[
-    "closed", "init_failed", "server_stopped", "server_died", "token_revoked", "token_expired"
+    "closed",
+    "idle",
+    "init_failed",
+    "server_stopped",
+    "server_died",
+    "token_revoked",
+    "token_expired",
 ]
-"""Why a session is closed: somebody closed it, its init source failed, the server stopped or was
-killed, or the agent token with which it was opened has ended."""
+"""Why a session is closed: somebody closed it, nobody used it, its init source failed, the server
+stopped or was killed, or the agent token with which it was opened has ended."""
 
 RAW_IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 """Raster image types; in a mimebundle their data is base64."""

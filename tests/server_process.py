@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx2
 import psutil
@@ -26,10 +26,17 @@ class ServerProcess:
         Of Jupyter's folders and the served root; the history is in `history` there.
     wrapper
         A command that ends by executing the one it is given.
+    log
+        Where its log goes; None is this process's own.
     """
 
     def __init__(
-        self, folder: Path, *, wrapper: Sequence[str] = (), approval: dict[str, str] = NOTHING_ASKS
+        self,
+        folder: Path,
+        *options: str,
+        wrapper: Sequence[str] = (),
+        approval: dict[str, str] = NOTHING_ASKS,
+        log: IO[str] | None = None,
     ) -> None:
         (folder / "root").mkdir(exist_ok=True)
         self.process = subprocess.Popen(
@@ -46,10 +53,12 @@ class ServerProcess:
                 f"--IdentityProvider.token={TOKEN}",
                 f"--AgentExecApp.history_dir={folder / 'history'}",
                 f"--AgentExecApp.approval={approval}",
+                *options,
             ],
             env=environment(folder),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            stderr=log,
             text=True,
         )
         assert self.process.stdout is not None
@@ -57,8 +66,9 @@ class ServerProcess:
         if not line:
             self.process.wait(30)
             raise RuntimeError("The server did not start; see its log above.")
+        self.api = json.loads(line)["url"].partition("?")[0] + "api/agent-exec/"
         self._http = httpx2.Client(
-            base_url=json.loads(line)["url"].partition("?")[0] + "api/agent-exec/",
+            base_url=self.api,
             headers={"Authorization": f"token {TOKEN}"},
             timeout=60,
             trust_env=False,
@@ -121,10 +131,14 @@ def with_its_own_pid(kernel: psutil.Process) -> None:
 
 @contextmanager
 def server_process(
-    folder: Path, *, wrapper: Sequence[str] = (), approval: dict[str, str] = NOTHING_ASKS
+    folder: Path,
+    *options: str,
+    wrapper: Sequence[str] = (),
+    approval: dict[str, str] = NOTHING_ASKS,
+    log: IO[str] | None = None,
 ) -> Iterator[ServerProcess]:
     """Start a server, and stop it unless it was killed."""
-    server = ServerProcess(folder, wrapper=wrapper, approval=approval)
+    server = ServerProcess(folder, *options, wrapper=wrapper, approval=approval, log=log)
     try:
         yield server
     finally:

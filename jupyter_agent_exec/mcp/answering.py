@@ -23,6 +23,7 @@ from ..errors import (
     ServerStopping,
     SessionClosed,
     SessionNotFound,
+    SessionElsewhere,
     TooManyRequests,
 )
 from .tool import Answered
@@ -45,6 +46,7 @@ _NEXT: Final[dict[type[AgentExecError], str]] = {
     Forbidden: "Do not try again: ask the person for a token that reaches this.",
     SessionNotFound: "List the sessions, or open one.",
     SessionClosed: "Open another session; its kernel begins without variables.",
+    SessionElsewhere: "Open a session here, or tell the user which server has this one.",
     AlreadyFinished: "Read the execution: it has its result.",
     NotFinished: "Wait for the execution, then call again.",
     KernelBusy: "Wait until its code has finished, or cancel it, then call again.",

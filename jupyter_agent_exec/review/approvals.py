@@ -37,8 +37,8 @@ class Sessions(Protocol):
     def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
         """Return an execution that is not finished yet, with its session; None if it is."""
 
-    async def execution(self, id: str) -> ExecutionRecord:
-        """Return an execution; ExecutionNotFound if there is none."""
+    async def unwatched(self, id: str) -> ExecutionRecord:
+        """Return an execution that has finished; ExecutionNotFound, SessionElsewhere if none."""
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """Do something that blocks on the disk."""
@@ -164,7 +164,7 @@ class Approvals:
     async def _live(self, id: str) -> tuple[LiveSession, LiveExecution]:
         found = self._sessions.watching(id)
         if found is None:
-            record = await self._sessions.execution(id)
+            record = await self._sessions.unwatched(id)
             raise already_decided(record.id, record.status, record.approval)
         return found
 

@@ -37,6 +37,8 @@ class Settings:
     bounds: Bounds
     max_timeout: float
     max_sessions: int
+    session_idle_timeout: float
+    """Seconds after which a session that nobody uses is closed; 0 for never."""
     allowed_env: frozenset[str]
     record_people: RecordPeople
     """Of what people run in kernels that are not an agent's own."""

@@ -20,8 +20,12 @@ from .showing import Showing
 END_TIMEOUT: Final = 5.0
 """Seconds beyond the interrupt's grace time to wait for the record of what ran."""
 
-_WHY: Final[dict[CloseReason, str]] = {
+CLOSED_BECAUSE: Final[dict[str, str]] = {
+    "closed": "The session was closed.",
+    "idle": "It was not used for a long time.",
+    "init_failed": "What runs first in its kernel failed.",
     "server_stopped": "The server stopped.",
+    "server_died": "The server died.",
     "token_revoked": "The agent's token was revoked.",
     "token_expired": "The agent's token has expired.",
 }
@@ -73,7 +77,7 @@ class Closing:
         """Take nothing new, end what runs, record it, and let the kernel go. Idempotent."""
         if not self.has_begun:
             self.has_begun = True
-            why = _WHY.get(reason, "The session was closed.")
+            why = CLOSED_BECAUSE[reason]
             for execution in list(self._lane.live.values()):
                 self._lane.give_up(execution, "cancelled", why)
             self._tasks.start(self._close(reason, why, by), f"close {self._session_id}")

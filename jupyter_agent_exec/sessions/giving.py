@@ -24,7 +24,7 @@ async def give_input(
     """
     found = manager.watching(id)
     if found is None:
-        record = await manager.execution(id)
+        record = await manager.unwatched(id)
         raise InputNotAsked(
             f"The execution has finished with status {record.status}.",
             execution_id=record.id,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -17,8 +18,8 @@ from ..errors import (
     HistoryUnavailable,
     ServerStopping,
     SessionClosed,
+    SessionElsewhere,
     SessionNotFound,
-    TooManyRequests,
 )
 from ..journal.brief import brief
 from ..journal.history import History
@@ -27,10 +28,11 @@ from ..kernels.live import LiveKernels
 from ..kernels.scratch import ScratchKernels
 from ..models import Execute, OpenSession, ServerStatus, Session
 from ..records import SERVER, By, ExecutionRecord
-from ..tasks import start_apart
-from ..types import CloseReason, ExecutionId, SessionId, TokenId
+from ..tasks import Tasks, call_later_apart, start_apart
+from ..types import FINAL_STATUSES, CloseReason, ExecutionId, SessionId, TokenId
 from .bounds import Bounds, Settings
 from .clients import Clients
+from .closing import CLOSED_BECAUSE
 from .execution import LiveExecution
 from .finding import Finding
 from .keys import Keys
@@ -43,6 +45,10 @@ from .usage import Usage
 from .waiting_for_end import until_finished
 
 T = TypeVar("T")
+
+SETTLE_INTERVAL: Final = 60.0
+"""Seconds between two looks whether other servers on the history have died, or what could not be
+written can be now. Whoever asks for such a session has it looked at once."""
 
 
 class AgentSessions:
@@ -58,7 +64,9 @@ class AgentSessions:
         *,
         version: str,
         disk: Executor,
+        log: logging.Logger,
     ) -> None:
+        self._tasks = Tasks(log)
         self._history = history
         self._kernels = kernels
         self._live_kernels = live_kernels
@@ -67,28 +75,34 @@ class AgentSessions:
         self._version = version
         self._disk = disk
         self._open: dict[SessionId, LiveSession] = {}
-        self._opening = 0
         self._clients = Clients()
-        self._usage = Usage(settings.max_sessions)
+        self._usage = Usage(settings.max_sessions, settings.session_idle_timeout)
         self._long_reads = LongReads()
         self.finding = Finding(history, self._read, self._long_reads, self.execution)
         self._keys = Keys(partial(self._read, history.find_by_key))
         self.running = Running(self, self._keys, self._usage, settings, opener.check_edit)
         self._started: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
         self._stopping = False
 
     def start(self) -> None:
         """Begin to take up the history; what needs it waits for that. Idempotent."""
         if self._started is None:
             self._started = start_apart(self.in_thread(self._history.start), "take up history")
+            self._settling = self._tasks.start(
+                self._settle_now_and_then(), "settle what dead servers left"
+            )
 
     async def stop(self) -> None:
         """Take nothing new, end what runs, and return when that is recorded. Idempotent."""
         if self._stopping:
             return
         self._stopping = True
+        if self._settling is not None:
+            self._settling.cancel()
         sessions = list(self._open.values())
         await asyncio.gather(*(session.close("server_stopped", SERVER) for session in sessions))
+        await self._tasks.end()
         await self._kernels.stop()
         await self._live_kernels.stop()
         await self._opener.stop()
@@ -129,7 +143,7 @@ class AgentSessions:
         """Return a session; SessionNotFound if there is none."""
         live = self._open.get(SessionId(id))
         try:
-            return self._as_it_stands(await self._read(self._history.session, id))
+            return self._as_it_stands(await self._read_session(id))
         except (SessionNotFound, HistoryUnavailable):
             if live is None:
                 raise
@@ -178,7 +192,7 @@ class AgentSessions:
         only
             The agent token with which they must have been opened; None is any, or none.
         """
-        records, next_after = await self._read(
+        listed = partial(
             self._history.sessions,
             status=query.status,
             agent=query.agent,
@@ -190,14 +204,26 @@ class AgentSessions:
             after=query.after,
             limit=query.limit,
         )
+        records, next_after = await self._read(listed)
+        if any(self._is_elsewhere(record) for record in records):
+            await self.in_thread(self._history.settle)
+            records, next_after = await self._read(listed)
         return [self._as_it_stands(record) for record in records], next_after
 
     async def close(self, id: str, caller: Caller) -> Session:
-        """Close a session; one that is closed stays as it is."""
+        """Close a session; one that is closed stays as it is.
+
+        Raises
+        ------
+        SessionNotFound, SessionElsewhere
+        """
         live = self._open.get(SessionId(id))
         if live is not None:
             await self.end(live, "closed", caller.by())
-        return await self._read(self._history.session, id)
+        record = await self._read_session(id)
+        if self._is_elsewhere(record):
+            raise await self._elsewhere(record.id)
+        return record
 
     async def end(self, live: LiveSession, reason: CloseReason, by: By) -> None:
         """Close a session that is open."""
@@ -237,7 +263,7 @@ class AgentSessions:
         """
         found = self.watching(id)
         if found is None:
-            return self._with_document(await self._read(self._history.execution, id))
+            return self._with_document(await self._read_execution(id))
         session, execution = found
         await until_finished([execution], self._settings.wait(wait), asked_at)
         return session.execution_record(execution)
@@ -258,10 +284,14 @@ class AgentSessions:
         leave_out
             Leave out what is large in their outputs.
         """
-        records, next_after = await self._read(
+        page = partial(
             self._history.executions, id, after=after, before=before, limit=limit, brief=leave_out
         )
+        records, next_after = await self._read(page)
         live = self._open.get(SessionId(id))
+        if live is None and any(record.status not in FINAL_STATUSES for record in records):
+            await self.in_thread(self._history.settle)
+            records, next_after = await self._read(page)
         if live is not None:
             records = [
                 live.execution_record(execution)
@@ -283,11 +313,11 @@ class AgentSessions:
 
         Raises
         ------
-        ExecutionNotFound, AlreadyFinished
+        ExecutionNotFound, AlreadyFinished, SessionElsewhere
         """
         found = self.watching(id)
         if found is None:
-            record = await self._read(self._history.execution, id)
+            record = await self.unwatched(id)
             raise AlreadyFinished(
                 f"The execution has finished with status {record.status}.", status=record.status
             )
@@ -304,6 +334,18 @@ class AgentSessions:
                 return session, execution
         return None
 
+    async def unwatched(self, id: str) -> ExecutionRecord:
+        """Return an execution that this server does not have on its way; it has finished.
+
+        Raises
+        ------
+        ExecutionNotFound, SessionElsewhere
+        """
+        record = await self._read_execution(id)
+        if record.status not in FINAL_STATUSES and record.session_id not in self._open:
+            raise await self._elsewhere(record.session_id)
+        return record
+
     # -- the server --------------------------------------------------------------------------------
 
     async def status(self, *, only: TokenId | None = None) -> ServerStatus:
@@ -312,7 +354,7 @@ class AgentSessions:
         sessions = [each for each in self._open.values() if only in (None, each.token_id)]
         return ServerStatus(
             version=self._version,
-            history_available=self._history.available,
+            history_available=await self.in_thread(self._history.look),
             open_sessions=len(sessions),
             kernels=sum(session.has_kernel for session in sessions),
             running=sum(session.running is not None for session in sessions),
@@ -330,26 +372,33 @@ class AgentSessions:
     async def _new_session(
         self, asked: OpenSession, caller: Caller, bounds: Bounds, source: KernelSource
     ) -> LiveSession:
-        if len(self._open) + self._opening >= self._settings.max_sessions:
-            raise TooManyRequests(
-                f"{self._settings.max_sessions} sessions are open already; close one.",
-                limit=self._settings.max_sessions,
-            )
-        self._opening += 1
-        try:
-            with self._usage.opening(caller, self._open.values()):
-                self._usage.count(caller, bool(asked.preload) + (asked.init_source is not None))
-                session, kernel = await self._opener.open(asked, caller, bounds, source)
-                self._open[session.id] = session
-        finally:
-            self._opening -= 1
+        with self._usage.opening(caller, self._open.values()):
+            self._usage.count(caller, bool(asked.preload) + (asked.init_source is not None))
+            session, kernel = await self._opener.open(asked, caller, bounds, source)
+            self._open[session.id] = session
         try:
             await session.open(kernel, caller.by(), caller.host_kernels)
         except AgentExecError:
             await session.close("init_failed", SERVER)
             self._forget(session)
             raise
+        self._look_again(session, self._settings.session_idle_timeout)
         return session
+
+    def _look_again(self, session: LiveSession, delay: float) -> None:
+        """Look whether a session is used, after a delay; 0 is never."""
+        if delay:
+            call_later_apart(delay, self._look_whether_used, session)
+
+    def _look_whether_used(self, session: LiveSession) -> None:
+        if self._stopping or not session.is_open:
+            return
+        timeout = self._settings.session_idle_timeout
+        left = timeout - session.idle_for()
+        if left > 0:
+            self._look_again(session, left)
+        else:
+            self._tasks.start(self.end(session, "idle", SERVER), f"close {session.id}")
 
     def _forget(self, session: LiveSession) -> None:
         self._open.pop(session.id, None)
@@ -361,19 +410,75 @@ class AgentSessions:
 
         Raises
         ------
-        SessionNotFound, SessionClosed
+        SessionNotFound, SessionClosed, SessionElsewhere
         """
         await self._begun()
         live = self._open.get(SessionId(id))
         if live is None:
-            record = await self._read(self._history.session, id)
-            why = "" if record.close_reason == "closed" else f" ({record.close_reason})"
-            raise SessionClosed(
-                f"The session is closed{why}; open another.",
-                session_id=record.id,
-                reason=record.close_reason,
-            )
+            record = await self._read_session(id)
+            if self._is_elsewhere(record):
+                raise await self._elsewhere(record.id)
+            raise self._closed(record)
+        live.touch()
         return live
+
+    def _closed(self, record: Session) -> SessionClosed:
+        """Return that a session is closed, why, and what to do."""
+        told = "The session is closed; open another."
+        if record.close_reason is not None and record.close_reason != "closed":
+            why = CLOSED_BECAUSE[record.close_reason]
+            told = f"The session is closed. {why} Open another; its record can still be read."
+        return SessionClosed(
+            told,
+            session_id=record.id,
+            reason=record.close_reason,
+        )
+
+    def _is_elsewhere(self, record: Session) -> bool:
+        return record.status == "open" and record.id not in self._open
+
+    async def _elsewhere(self, id: SessionId) -> SessionElsewhere:
+        """Return whose an open session is that is not open here."""
+        owner = await self.in_thread(partial(self._history.owner, id))
+        server: dict[str, object] = {"alive": owner is not None and owner.is_alive}
+        if owner is not None:
+            server |= {"address": owner.address, "host": owner.host, "pid": owner.pid}
+        if owner is not None and owner.is_alive:
+            where = "" if owner.address is None else f" at {owner.address}"
+            process = "" if owner.pid is None else f" (process {owner.pid} on {owner.host})"
+            told = (
+                f"The session belongs to another Jupyter server on the same history{where}"
+                f"{process}, which is running. Ask that server, or open a session here."
+            )
+        else:
+            told = (
+                "The session's server has died, and that cannot be recorded now: the history "
+                "cannot be written. Open another session."
+            )
+        return SessionElsewhere(told, session_id=id, server=server)
+
+    async def _read_session(self, id: str) -> Session:
+        """Return a session as recorded; one that a dead server left open is ended before."""
+        record = await self._read(self._history.session, id)
+        if self._is_elsewhere(record):
+            await self.in_thread(self._history.settle)
+            record = await self._read(self._history.session, id)
+        return record
+
+    async def _read_execution(self, id: str) -> ExecutionRecord:
+        """Return an execution as recorded; one that a dead server left open is ended before."""
+        record = await self._read(self._history.execution, id)
+        if record.status not in FINAL_STATUSES and record.session_id not in self._open:
+            await self.in_thread(self._history.settle)
+            record = await self._read(self._history.execution, id)
+        return record
+
+    async def _settle_now_and_then(self) -> None:
+        """End what other servers leave when they die, also if nobody asks for it."""
+        while True:
+            await asyncio.sleep(SETTLE_INTERVAL)
+            await self._begun()
+            await self.in_thread(self._history.settle)
 
     def _as_it_stands(self, record: Session) -> Session:
         """Return a session with what is not recorded of one that is open."""

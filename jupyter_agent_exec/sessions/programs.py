@@ -63,6 +63,8 @@ class Programs:
             )
             return
         live = self._sessions.open_session(session.id)
+        if live is not None:
+            live.is_kept = True  # it ends with the kernel
         while live is not None and live.is_open:
             try:
                 kernel = await live.fresh()

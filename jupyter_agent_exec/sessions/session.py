@@ -87,6 +87,9 @@ class LiveSession:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._notebook = kernels if isinstance(kernels, AttachedNotebook) else None
         self._last_activity_at = record.last_activity_at
+        self._last_used = self._loop.time()
+        self.is_kept = False
+        """Whether it stays open however long nobody uses it."""
         self._lane = Lane(
             record,
             journal,
@@ -384,6 +387,20 @@ class LiveSession:
         if self.is_open:
             self._tasks.start(note(), f"notebook of {self.id} moved")
 
+    def touch(self) -> None:
+        """Note that somebody uses the session."""
+        self._last_used = self._loop.time()
+
+    def idle_for(self) -> float:
+        """Return for how many seconds nobody has used it; 0 while something keeps it open.
+
+        That is an execution that waits or runs, and a kernel of its own. A kernel that others use
+        too does not: it lives on.
+        """
+        if self.is_kept or self._lane.live or (self._is_scratch and self.has_kernel):
+            return 0
+        return self._loop.time() - self._last_used
+
     async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Write an entry about what is to happen; HistoryUnavailable if that cannot be."""
         await self._lane.recorder.write(entry, payloads)
@@ -430,6 +447,7 @@ class LiveSession:
     def _stirred(self) -> None:
         """Note that something happened; have the kernel culled if nothing more does for long."""
         self._last_activity_at = timestamp()
+        self.touch()
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None

@@ -18,6 +18,9 @@ from .targets import denied
 WINDOW: Final = 60.0
 """Seconds over which executions are counted."""
 
+NAMED_SESSIONS: Final = 10
+"""How many open sessions are named to whoever may open no further one."""
+
 
 class Usage:
     """Counts what each agent token has asked for, and refuses what is over its caps.
@@ -27,10 +30,14 @@ class Usage:
     max_sessions
         How many sessions may be open on this server: of these one token gets half, so that there is
         room for others.
+    idle_timeout
+        Seconds after which a session that nobody uses is closed; 0 for never.
     """
 
-    def __init__(self, max_sessions: int) -> None:
+    def __init__(self, max_sessions: int, idle_timeout: float) -> None:
+        self._max_sessions = max_sessions
         self._most_sessions = max(1, max_sessions // 2)
+        self._idle_timeout = idle_timeout
         self._opening: Counter[TokenId | None] = Counter()
         self._times: dict[TokenId, deque[float]] = {}
 
@@ -41,22 +48,40 @@ class Usage:
         Raises
         ------
         TooManyRequests
-            With this token no further session may be open.
+            No further session may be open, on this server or with this token.
         """
         id = None if caller.token is None else caller.token.id
+        own = [each for each in sessions if id is None or _is_of(caller, each)]
+        if len(sessions) + self._opening.total() >= self._max_sessions:
+            raise self._too_many(
+                f"{self._max_sessions} sessions are open on this server, the most that it allows.",
+                self._max_sessions,
+                own,
+            )
         most = min(caller.caps.kernels or self._most_sessions, self._most_sessions)
-        used = self._opening[id] + sum(_is_of(caller, each) for each in sessions)
-        if id is not None and used >= most:
+        if id is not None and self._opening[id] + len(own) >= most:
             raise denied(
-                TooManyRequests(
-                    f"With this token {most} sessions may be open at once; close one.", limit=most
-                )
+                self._too_many(f"With this token {most} sessions may be open at once.", most, own)
             )
         self._opening[id] += 1
         try:
             yield
         finally:
             self._opening[id] -= 1
+
+    def _too_many(self, what: str, most: int, closable: Collection[LiveSession]) -> TooManyRequests:
+        """Return that no session can be opened, with those that the caller could close."""
+        unused = sorted(closable, key=lambda each: each.idle_for(), reverse=True)
+        advice = "Wait until one is closed, or ask the user to close one."
+        if unused:
+            advice = f"Close one that you do not need any more, such as {unused[0].id}."
+        if self._idle_timeout:
+            advice += (
+                f" One that nobody uses closes by itself after {self._idle_timeout:g} seconds."
+            )
+        return TooManyRequests(
+            f"{what} {advice}", limit=most, sessions=[each.id for each in unused[:NAMED_SESSIONS]]
+        )
 
     def check_execute(
         self, caller: Caller, sessions: Collection[LiveSession], count: int = 1

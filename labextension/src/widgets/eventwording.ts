@@ -131,6 +131,8 @@ function reasonText(
       return trans.__('its time was over');
     case 'interrupted closing':
       return trans.__('the session was being closed');
+    case 'closed idle':
+      return trans.__('nobody used it for a long time');
     case 'closed init_failed':
       return trans.__('the code that sets it up did not succeed');
     case 'closed server_stopped':

@@ -84,6 +84,8 @@ export function closeReason(
     case null:
     case 'closed':
       return trans.__('Closed: the agent or a person ended this session.');
+    case 'idle':
+      return trans.__('Closed: nobody used this session for a long time.');
     case 'init_failed':
       return trans.__(
         'Closed: the code that sets up this session did not succeed.'

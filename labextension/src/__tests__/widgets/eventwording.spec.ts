@@ -86,6 +86,7 @@ describe('eventDetail and eventActor', () => {
     ['interrupted', 'timed_out', 'its time was over'],
     ['interrupted', 'closing', 'the session was being closed'],
     ['closed', 'closed', ''],
+    ['closed', 'idle', 'nobody used it for a long time'],
     ['closed', 'init_failed', 'the code that sets it up did not succeed'],
     ['closed', 'server_stopped', 'the server was stopped'],
     ['closed', 'server_died', 'the server ended unexpectedly'],

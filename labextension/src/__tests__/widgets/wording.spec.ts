@@ -58,6 +58,7 @@ describe('closeReason', () => {
   it.each([
     [null, /agent or a person/],
     ['closed', /agent or a person/],
+    ['idle', /nobody used/],
     ['init_failed', /sets up/],
     ['server_stopped', /stopped/],
     ['server_died', /unexpectedly/],

@@ -1,0 +1,50 @@
+"""Two servers on one history: each says whose a session is, and ends what the other left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from server_process import Gate, server_process
+
+from jupyter_agent_exec.journal.verify import Outcome, verify_history
+
+
+def test_a_session_of_another_server_is_said_to_be_its_and_ended_when_that_was_killed(
+    tmp_path: Path,
+) -> None:
+    gate = Gate(tmp_path, "gate")
+    with server_process(tmp_path) as theirs, server_process(tmp_path) as ours:
+        session = theirs.open()
+        runs = theirs.run(session, f"{gate.here}{gate.wait}", wait=0).json()["id"]
+        waits = theirs.run(session, "1", wait=0).json()["id"]
+        other = theirs.open()
+        gate.until_it_is_here()
+        for path in (
+            f"sessions/{session}/close",
+            f"sessions/{session}/interrupt",
+            f"sessions/{session}/restart",
+            f"executions/{runs}/cancel",
+            f"executions/{waits}/approve",
+        ):
+            refused = ours.ask("POST", path, {"source_sha256": "0" * 64} if "appr" in path else {})
+            assert (refused.status_code, refused.json()["code"]) == (409, "session_elsewhere"), path
+        refused = ours.run(session, "1")
+        assert (refused.status_code, refused.json()["code"]) == (409, "session_elsewhere")
+        server = refused.json()["detail"]["server"]
+        assert (server["alive"], server["pid"]) == (True, theirs.process.pid)
+        assert server["address"] in refused.json()["message"]
+        assert theirs.api.startswith(server["address"])
+        assert ours.get(f"sessions/{session}")["status"] == "open"
+        assert ours.get(f"executions/{runs}")["status"] == "running"
+
+        theirs.kill()
+        assert ours.get(f"executions/{runs}")["status"] == "lost"
+        assert ours.get(f"executions/{waits}")["status"] == "cancelled"
+        assert ours.get(f"sessions/{session}")["close_reason"] == "server_died"
+        assert {each["status"] for each in ours.get("sessions")["sessions"]} == {"closed"}
+        refused = ours.run(other, "1")
+        assert (refused.status_code, refused.json()["code"]) == (409, "session_closed")
+        assert "The server died" in refused.json()["message"]
+        own = ours.open()
+        assert ours.run(own, "6 * 7").json()["text"] == "42"
+    assert verify_history(tmp_path / "history").outcome is Outcome.WHOLE
