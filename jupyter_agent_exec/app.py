@@ -30,6 +30,7 @@ from .access.token_handlers import TokensBase
 from .access.token_store import TokenStore
 from .access.tokens import Tokens
 from .access.unlocks import Unlocks
+from .errors import GATEWAY
 from .files.handlers import ROUTES as FILE_ROUTES
 from .files.handlers import FilesBase
 from .files.manager import SessionFiles
@@ -216,6 +217,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             permits=Permits(Targets(jupyter_sessions), self.tokens),
             make_cells=placing.cells,
             publish=self._publish,
+            has_gateway=self.serverapp.gateway_config.gateway_enabled,
             disk=disk,
             log=self.log,
         )
@@ -340,6 +342,9 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
         # What is loaded by now stays: to look through it for garbage keeps the loop for 100 ms.
         gc.freeze()
+        self.history.address = serverapp.connection_url
+        if serverapp.gateway_config.gateway_enabled:
+            self.log.warning("Agents cannot run code: %s", GATEWAY)
         self.manager.start()
         self.stop_signals.start()
 

@@ -44,6 +44,7 @@
     ├── HistoryUnavailable      history_unavailable   the record cannot be written; nothing was run
     ├── NotInstalled            not_installed         the server lacks an extra that this needs
     ├── IsolationUnavailable    isolation_unavailable the server cannot isolate kernels, or must not
+    ├── GatewayNotSupported     gateway_not_supported the server's kernels run behind a gateway
     └── ServerStopping          server_stopping       the server is going down
 
 Code that fails inside a kernel is none of these: it is an execution with status ``error``.
@@ -184,13 +185,13 @@ class SessionClosed(AgentExecError):
     code = "session_closed"
 
 
-class AlreadyFinished(AgentExecError):
 class SessionElsewhere(SessionClosed):
     """The session belongs to another server on the same history; ``detail`` says to which."""
 
     code = "session_elsewhere"
 
 
+class AlreadyFinished(AgentExecError):
     """The execution has a final status; there is nothing to cancel."""
 
     code = "already_finished"
@@ -320,6 +321,21 @@ class IsolationUnavailable(AgentExecError):
     """No kernel can be isolated here; the message says what is missing. None was started."""
 
     code = "isolation_unavailable"
+
+
+GATEWAY: Final = (
+    "The kernels of this Jupyter server run behind a gateway (--gateway-url), and agents cannot "
+    "use those yet. Use a Jupyter server that starts its kernels itself."
+)
+
+
+class GatewayNotSupported(AgentExecError):
+    """The server's kernels run behind a gateway, which agents cannot use yet. None was started."""
+
+    code = "gateway_not_supported"
+
+    def __init__(self, message: str = GATEWAY, **detail: Any) -> None:
+        super().__init__(message, **detail)
 
 
 class ServerStopping(AgentExecError):

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import Any, Final
 
-from ..errors import KernelNotFound, KernelUnavailable
+from ..errors import GatewayNotSupported, KernelNotFound, KernelUnavailable
 from ..tasks import start_apart
 from ..types import ExecutionState
 from .connection import KernelConnection
@@ -269,10 +269,7 @@ def _state_of(manager: Any) -> ExecutionState:
 
 def _check_local(manager: Any, kernel_id: str) -> None:
     if not manager.get_connection_info().get("shell_port"):
-        raise KernelUnavailable(
-            "The kernel runs on another machine, behind a gateway, where it cannot be reached.",
-            kernel_id=kernel_id,
-        )
+        raise GatewayNotSupported(kernel_id=kernel_id)
 
 
 async def _restarting(manager: Any, timeout: float) -> None:

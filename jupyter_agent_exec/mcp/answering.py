@@ -12,6 +12,7 @@ from ..errors import (
     AlreadyFinished,
     DocumentChanged,
     Forbidden,
+    GatewayNotSupported,
     HistoryUnavailable,
     IdempotencyConflict,
     InvalidRequest,
@@ -22,8 +23,8 @@ from ..errors import (
     PayloadTooLarge,
     ServerStopping,
     SessionClosed,
-    SessionNotFound,
     SessionElsewhere,
+    SessionNotFound,
     TooManyRequests,
 )
 from .tool import Answered
@@ -45,8 +46,8 @@ _NEXT: Final[dict[type[AgentExecError], str]] = {
     InvalidRequest: "Correct the arguments and call again. Nothing was done.",
     Forbidden: "Do not try again: ask the person for a token that reaches this.",
     SessionNotFound: "List the sessions, or open one.",
-    SessionClosed: "Open another session; its kernel begins without variables.",
     SessionElsewhere: "Open a session here, or tell the user which server has this one.",
+    SessionClosed: "Open another session; its kernel begins without variables.",
     AlreadyFinished: "Read the execution: it has its result.",
     NotFinished: "Wait for the execution, then call again.",
     KernelBusy: "Wait until its code has finished, or cancel it, then call again.",
@@ -55,6 +56,7 @@ _NEXT: Final[dict[type[AgentExecError], str]] = {
     TooManyRequests: "Wait, or close a session that is not needed, then call again.",
     IsolationUnavailable: "Nothing was started. Tell the person what is missing; do not go on in a "
     "kernel that is not isolated unless they say so.",
+    GatewayNotSupported: "Nothing was started, and calling again will not help. Tell the user.",
     KernelUnavailable: "Call again in a while; if it stays so, tell the person.",
     HistoryUnavailable: "Nothing was run. Call again in a while; if it stays so, tell the person.",
     ServerStopping: "Nothing was run. The server is going down; tell the person.",

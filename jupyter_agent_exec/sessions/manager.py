@@ -121,7 +121,7 @@ class AgentSessions:
         ------
         Forbidden, InvalidRequest, KernelSpecNotFound, NotebookNotFound, KernelNotFound,
         TooManyRequests, KernelUnavailable, InitFailed, HistoryUnavailable,
-        IsolationUnavailable, ServerStopping
+        IsolationUnavailable, GatewayNotSupported, ServerStopping
             Nothing was opened.
         """
         await self._begun()

@@ -13,7 +13,7 @@ import msgspec
 from ulid import ULID
 
 from ..access.scopes import Caller
-from ..errors import InvalidRequest
+from ..errors import GatewayNotSupported, InvalidRequest
 from ..journal.fold import opened
 from ..journal.history import History
 from ..kernels.kernel import Kernel, KernelSource
@@ -58,9 +58,11 @@ class Opener:
         permits: Permits,
         make_cells: MakeCells,
         publish: Publish,
+        has_gateway: bool,
         disk: Executor,
         log: logging.Logger,
     ) -> None:
+        self._has_gateway = has_gateway
         self._history = history
         self._kernels = kernels
         self._folders = folders
@@ -79,7 +81,15 @@ class Opener:
         await self._leftovers.end()
 
     def settled(self, asked: OpenSession) -> OpenSession:
-        """Return what is asked with what the operator decided for every session."""
+        """Return what is asked with what the operator decided for every session.
+
+        Raises
+        ------
+        GatewayNotSupported, IsolationUnavailable
+            No session can be opened here, or none like this.
+        """
+        if self._has_gateway:
+            raise GatewayNotSupported
         target = asked.target
         if isinstance(target, ScratchTarget):
             isolated = self._kernels.isolates(target.isolated)
