@@ -54,14 +54,14 @@ class Usage:
         own = [each for each in sessions if id is None or _is_of(caller, each)]
         if len(sessions) + self._opening.total() >= self._max_sessions:
             raise self._too_many(
-                f"{self._max_sessions} sessions are open on this server, the most that it allows.",
+                f"{self._max_sessions} sessions are open on this server, the most that it allows",
                 self._max_sessions,
                 own,
             )
         most = min(caller.caps.kernels or self._most_sessions, self._most_sessions)
         if id is not None and self._opening[id] + len(own) >= most:
             raise denied(
-                self._too_many(f"With this token {most} sessions may be open at once.", most, own)
+                self._too_many(f"With this token {most} sessions may be open at once", most, own)
             )
         self._opening[id] += 1
         try:
@@ -72,15 +72,15 @@ class Usage:
     def _too_many(self, what: str, most: int, closable: Collection[LiveSession]) -> TooManyRequests:
         """Return that no session can be opened, with those that the caller could close."""
         unused = sorted(closable, key=lambda each: each.idle_for(), reverse=True)
-        advice = "Wait until one is closed, or ask the user to close one."
+        advice = "wait until one is closed, or ask the user to close one."
         if unused:
-            advice = f"Close one that you do not need any more, such as {unused[0].id}."
+            advice = f"close one that you do not need any more, such as {unused[0].id}."
         if self._idle_timeout:
             advice += (
                 f" One that nobody uses closes by itself after {self._idle_timeout:g} seconds."
             )
         return TooManyRequests(
-            f"{what} {advice}", limit=most, sessions=[each.id for each in unused[:NAMED_SESSIONS]]
+            f"{what}; {advice}", limit=most, sessions=[each.id for each in unused[:NAMED_SESSIONS]]
         )
 
     def check_execute(
