@@ -384,7 +384,7 @@ def _check_ledger(path: Path, report: Report) -> Checked:
     """Check a ledger, and that it goes at least as far as the file beside it says."""
     beside = path.with_suffix(".head")
     try:
-        kept = beside.read_text("ascii").strip()  # first: the ledger may grow meanwhile
+        kept = beside.read_text("ascii")  # first: the ledger may grow meanwhile
     except FileNotFoundError:
         kept = None  # as in version 0.1
     except ValueError:
@@ -392,9 +392,9 @@ def _check_ledger(path: Path, report: Report) -> Checked:
     ledger = check_chain(path, report)
     if kept is None:
         return ledger
-    if not _DIGEST.fullmatch(kept):
+    if not re.fullmatch("[0-9a-f]{64}\n", kept):
         report.add(Outcome.ALTERED, beside, None, "It does not hold a head.")
-    elif kept not in ledger.hashes:
+    elif kept.strip() not in ledger.hashes:
         report.add(
             Outcome.TRUNCATED,
             path,
@@ -443,14 +443,17 @@ def _end(chain: object) -> End | None:
 
 
 def _read_json(path: Path, report: Report) -> Any:
-    """Return what a file holds; None if it is not there or cannot be read, which is noted."""
+    """Return what a file holds; None if it is not there or holds nothing, which is noted."""
+    value = None
     try:
-        return json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError):
-        report.add(Outcome.ALTERED, path, None, "It cannot be read as JSON.")
-        return None
+        pass
+    if value is None:
+        report.add(Outcome.ALTERED, path, None, "It holds no JSON that says something.")
+    return value
 
 
 def _compare_tokens(path: Path, kept: Any, listed: Listed, report: Report) -> None:

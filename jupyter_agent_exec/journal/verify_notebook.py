@@ -274,6 +274,7 @@ class _Journal:
         self.kernel: dict[str, Any] = {}
         """The notebook's `kernelspec` and `language_info`, as far as they are known."""
         self.events: list[dict[str, Any]] = []
+        self._n = 0
         self._blobs = path.parent / "blobs"
         self._cells: dict[str, _Cell] = {}
         self._asked_for: dict[str, str] = {}
@@ -285,6 +286,7 @@ class _Journal:
                     line = parse_line(data)
                 except ValueError:
                     continue  # told by the check of the chain
+                self._n = n
                 try:
                     self._read(line)
                 except _WRONG_SHAPE:
@@ -387,7 +389,7 @@ class _Journal:
             "omitted": {},
             "approval": None,
         }
-        cell = _Cell(entry["n"], told, metadata, set())
+        cell = _Cell(self._n, told, metadata, set())
         self._cells[execution_id] = cell
         self._asked_for[execution_id] = entry["source"]
         self._take_source(cell, line)
@@ -420,7 +422,7 @@ class _Journal:
             outputs_complete=entry.get("outputs_complete", True),
             interrupt_ignored=entry.get("interrupt_ignored", False) or None,
         )
-        self._cells[entry["execution_id"]] = cell._replace(n=entry["n"])
+        self._cells[entry["execution_id"]] = cell._replace(n=self._n)
         self._append(line)
         self._end_asking(cell.metadata)
         if entry.get("variables") is not None:
@@ -494,7 +496,7 @@ class _Journal:
         }
         said = review if review["verdict"] or comment else None
         if execution_id is None:
-            self._session_reviewed = (entry.get("up_to", 0), said)
+            self._session_reviewed = (int(entry.get("up_to", 0)), said)
         else:
             self._reviewed[execution_id] = said
 

@@ -3,12 +3,20 @@ from __future__ import annotations
 import resource
 
 import pytest
-from recorded import new_history, opened
+from recorded import new_history, opened, write_history
 
 
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "agent_exec"
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory):
+    """A history with each kind of entry in its ledger, to be copied."""
+    folder = tmp_path_factory.mktemp("history") / "agent_exec"
+    write_history(folder)
+    return folder
 
 
 @pytest.fixture

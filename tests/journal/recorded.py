@@ -2,36 +2,57 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from ulid import ULID
 
 from jupyter_agent_exec.journal.blobs import pack_outputs
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.session import SessionJournal
-from jupyter_agent_exec.models import Agent, ExecutionKernel, Limits, ScratchTarget, SessionKernel
+from jupyter_agent_exec.models import (
+    Agent,
+    Caps,
+    ExecutionKernel,
+    Limits,
+    ScratchTarget,
+    SessionKernel,
+    TokenRef,
+)
 from jupyter_agent_exec.records import (
     Accepted,
+    AccessDenied,
     ApprovalAsked,
     Approved,
     By,
     Closed,
     Dispatched,
+    DisplayUpdated,
     Entry,
     Finished,
     KernelStarted,
+    LateOutput,
     Opened,
+    OutputRef,
     Payload,
+    PersonRan,
+    PolicySet,
+    Rejected,
     Reviewed,
+    TokenMinted,
+    TokenRevoked,
 )
-from jupyter_agent_exec.types import ExecutionId, SessionId
+from jupyter_agent_exec.types import Digest, ExecutionId, SessionId, TokenId
 
 AT = "2026-11-21T09:00:00.000Z"
 BY = By(kind="agent", agent="analyst", username="ada")
 PNG = "iVBORw0KGgoAAAANSUhEUg=="
 LANGUAGE = {"name": "python", "version": "3.11", "file_extension": ".py"}
+
+TOKENS = [TokenId(f"t_{number:026}") for number in range(3)]
 
 
 def new_session_id() -> SessionId:
@@ -207,3 +228,93 @@ def ask(
     entry_asked, payloads = asked(execution_id, source, before=before)
     session.append([entry, entry_asked], [payload, *payloads])
     return execution_id
+
+
+def minted(id: TokenId) -> TokenMinted:
+    return TokenMinted(
+        at=AT,
+        by=PERSON,
+        token_id=id,
+        label="Analyst",
+        scopes=("exec:scratch", "files"),
+        approval="first",
+        caps=Caps(kernels=2),
+        expires_at="2999-01-01T00:00:00.000Z",
+        secret_sha256=Digest("0" * 64),
+    )
+
+
+def kept(entry: TokenMinted, **more: str) -> dict[str, object]:
+    """Return a token as `tokens.json` has it."""
+    return {
+        "id": entry.token_id,
+        "secret_sha256": entry.secret_sha256,
+        "label": entry.label,
+        "scopes": entry.scopes,
+        "approval": entry.approval,
+        "caps": {"kernels": 2},
+        "username": PERSON.username,
+        "display_name": PERSON.display_name,
+        "created_at": entry.at,
+        "expires_at": entry.expires_at,
+        **more,
+    }
+
+
+def _run_all(session: SessionJournal) -> ExecutionId:
+    """Record executions with all that their entries can have; return the first."""
+    session.append([kernel_started()])
+    first = run(session, 1, "plot()", [display({"image/png": PNG}), stream("x" * 9000)])
+    values = Payload.of(b'{"double":"a * 2"}')
+    second = new_execution_id()
+    wanted, source = accepted(second, 2, "1/0", values=values.digest)
+    session.append([wanted, dispatched(second)], [source, values])
+    end, payloads = finished(second, [stream("no", "stderr")], "error")
+    session.append_final([end], payloads)
+    for outputs, kind in (([display({"text/plain": "late"})], "late"), ([display({})], "update")):
+        end, payloads = finished(first, outputs)
+        about: Any = {"at": AT, "by": BY, "execution_id": first, "outputs": end.outputs}
+        late = LateOutput(**about)
+        update = DisplayUpdated(**about, targets=(OutputRef(first, 0),))
+        session.append_final([late if kind == "late" else update], payloads)
+    asks = ask(session, 3, "asked", before="before")
+    entry, payload = approved(asks, "changed")
+    changes = Payload.of(b'{"variables":[{"name":"a","change":"added","type":"int"}]}')
+    end, payloads = finished(asks, [], variables=changes.digest)
+    session.append([entry, end], [payload, changes, *payloads])
+    rejected = ask(session, 4, "rm()")
+    no = Rejected(at=AT, by=PERSON, execution_id=rejected, reason="No.")
+    session.append([no, finished(rejected, [], "rejected")[0]])
+    mine = Payload.of(b"mine = 1")
+    person = PersonRan(
+        at=AT, by=PERSON, kernel_id="k", msg_id="m", source=mine.digest, execution_count=1
+    )
+    session.append([person], [mine])
+    return first
+
+
+def write_history(folder: Path) -> None:
+    """Write one of three servers, one after the other, with each kind of entry in its ledger."""
+    history = new_history(folder)
+    history.note(PolicySet(at=AT, by=PERSON, policy={"scratch": "first", "notebook": "none"}))
+    for id in TOKENS:
+        history.note(minted(id))
+    entry = opened()
+    token = TokenRef(id=TOKENS[0], label="Analyst")
+    session = history.open_session(replace(entry, token=token))
+    execution_id = _run_all(session)
+    session.close(closed())
+    history.decide(entry.session_id, [reviewed(execution_id)])
+    history.decide(entry.session_id, [reviewed(None, up_to=1)])
+    still_open = history.open_session(opened())
+    run(still_open, 1, "1", [])
+    history.note(TokenRevoked(at=AT, by=PERSON, token_id=TOKENS[1]))
+    history.stop()
+    history = new_history(folder)  # which closes what is open
+    history.note(AccessDenied(at=AT, by=BY, token_id=TOKENS[0], code="c", method="GET", route="/r"))
+    history.stop()
+    new_history(folder).stop()
+    first, second, third = map(minted, TOKENS)
+    tokens = [kept(first, last_used_at=AT), kept(second, revoked_at=AT), kept(third)]
+    (folder / "tokens.json").write_text(json.dumps({"version": 1, "tokens": tokens}))
+    (folder / "approval-policy.json").write_text('{"scratch":"first"}')

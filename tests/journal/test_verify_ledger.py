@@ -7,17 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from recorded import (
-    AT,
-    BY,
-    PERSON,
+    TOKENS,
     closed,
     lose_lines,
     new_history,
     opened,
-    reviewed,
-    run,
 )
 
 from jupyter_agent_exec.journal import chain
@@ -27,72 +22,6 @@ from jupyter_agent_exec.journal.verify import (
     verify_journal,
     verify_session,
 )
-from jupyter_agent_exec.models import Caps, TokenRef
-from jupyter_agent_exec.records import AccessDenied, PolicySet, TokenMinted, TokenRevoked
-from jupyter_agent_exec.types import Digest, TokenId
-
-TOKENS = [TokenId(f"t_{number:026}") for number in range(3)]
-
-
-def minted(id: TokenId) -> TokenMinted:
-    return TokenMinted(
-        at=AT,
-        by=PERSON,
-        token_id=id,
-        label="Analyst",
-        scopes=("exec:scratch", "files"),
-        approval="first",
-        caps=Caps(kernels=2),
-        expires_at="2999-01-01T00:00:00.000Z",
-        secret_sha256=Digest("0" * 64),
-    )
-
-
-def kept(entry: TokenMinted, **more: str) -> dict[str, object]:
-    """Return a token as `tokens.json` has it."""
-    return {
-        "id": entry.token_id,
-        "secret_sha256": entry.secret_sha256,
-        "label": entry.label,
-        "scopes": entry.scopes,
-        "approval": entry.approval,
-        "caps": {"kernels": 2},
-        "username": PERSON.username,
-        "display_name": PERSON.display_name,
-        "created_at": entry.at,
-        "expires_at": entry.expires_at,
-        **more,
-    }
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A history of three servers, one after the other, with each kind of entry in its ledger."""
-    folder = tmp_path_factory.mktemp("history") / "agent_exec"
-    history = new_history(folder)
-    history.note(PolicySet(at=AT, by=PERSON, policy={"scratch": "first", "notebook": "none"}))
-    for id in TOKENS:
-        history.note(minted(id))
-    entry = opened()
-    token = TokenRef(id=TOKENS[0], label="Analyst")
-    session = history.open_session(replace(entry, token=token))
-    execution_id = run(session, 1, "1", [])
-    session.close(closed())
-    history.decide(entry.session_id, [reviewed(execution_id)])
-    history.decide(entry.session_id, [reviewed(None, up_to=1)])
-    still_open = history.open_session(opened())
-    run(still_open, 1, "1", [])
-    history.note(TokenRevoked(at=AT, by=PERSON, token_id=TOKENS[1]))
-    history.stop()
-    history = new_history(folder)  # which closes what is open
-    history.note(AccessDenied(at=AT, by=BY, token_id=TOKENS[0], code="c", method="GET", route="/r"))
-    history.stop()
-    new_history(folder).stop()
-    first, second, third = map(minted, TOKENS)
-    tokens = [kept(first, last_used_at=AT), kept(second, revoked_at=AT), kept(third)]
-    (folder / "tokens.json").write_text(json.dumps({"version": 1, "tokens": tokens}))
-    (folder / "approval-policy.json").write_text('{"scratch":"first"}')
-    return folder
 
 
 @pytest.fixture
