@@ -1,10 +1,10 @@
-# One word for each deed; `make` alone lists them. Needs Python >= 3.10, Node >= 20 and make, and
+# One word for each deed; `make` alone lists them. Needs Python >= 3.11, Node >= 20 and make, and
 # brings all else: into .venv, node_modules, and .make, whose files say which step was done when, so
 # that a step is done again only when what it depends on has changed.
 
-# The first that will do: Python 3.10 or later that can make a virtual environment.
-PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do \
-	"$$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 \
+# The first that will do: Python 3.11 or later that can make a virtual environment.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	"$$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo "$$python"; break; }; done)
 
 # How many examples each fuzzer tries in `make fuzz`.
@@ -14,10 +14,12 @@ FUZZ_EXAMPLES ?= 3000
 TEST_WORKERS ?= $(shell test "$$(getconf _NPROCESSORS_ONLN)" -ge 2 && echo 2 || echo 1)
 
 PIP := .venv/bin/python -m pip --disable-pip-version-check
+# `make lock` writes it: the same versions today and tomorrow, of what builds the package, too.
+CONSTRAINTS := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 # An editable install would build the lab extension each time; .make/lab does that when it must.
-INSTALL := mkdir -p jupyter_agent_exec/labextension && SKIP_JUPYTER_BUILDER=1 $(PIP) install --quiet --editable
+INSTALL := mkdir -p jupyter_agent_exec/labextension && SKIP_JUPYTER_BUILDER=1 $(CONSTRAINTS) $(PIP) install --quiet --editable
 
-PROJECT := pyproject.toml labextension/package.json install.json $(wildcard jupyter-config/*/*.json)
+PROJECT := pyproject.toml constraints.txt labextension/package.json install.json $(wildcard jupyter-config/*/*.json)
 LAB_PROJECT := labextension/package.json labextension/yarn.lock labextension/.yarnrc.yml
 LAB_SOURCES := labextension/tsconfig.json $(wildcard labextension/scripts/*) $(shell \
 	find labextension/src labextension/style labextension/schema -type f -not -path '*/__tests__/*')
@@ -33,7 +35,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo lab test test-python test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors build clean
+.PHONY: help demo lab test test-python test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors build lock clean
 
 help: ## list what there is to do
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
@@ -66,7 +68,8 @@ test-ui: .make/lab .make/ui-tests ## tests in a browser; one is installed if the
 	browser="$$(scripts/browser)" && cd ui-tests && \
 		CHROMIUM_PATH="$$browser" AGENT_EXEC_UI_WORKERS=$(TEST_WORKERS) jlpm test
 
-test-versions: .make/ui-tests $(EARLIER:%=%/ours) ## the main way of a person in JupyterLab 4.2 to 4.5; no part of `make test`
+test-versions: .make/ui-tests $(EARLIER:%=%/ours) ## JupyterLab 4.2 to 4.5, and the lowest versions of all dependencies; not part of `make test`
+	nox --reuse-existing-virtualenvs --session lowest
 	browser="$$(scripts/browser)" && cd ui-tests && for version in $(EARLIER_LABS); do \
 		echo "JupyterLab $$version" && CHROMIUM_PATH="$$browser" \
 		AGENT_EXEC_UI_JUPYTER_LAB="$(CURDIR)/.make/lab-$$version/bin/jupyter-lab" \
@@ -113,6 +116,11 @@ build: .make/lab ## a wheel and a source distribution, in dist/
 	rm -rf dist
 	python -m build
 
+lock: .make/tools ## choose the newest versions of all Python packages, in constraints.txt
+	python scripts/build_requirements.py | uv pip compile --universal --python-version 3.11 \
+		--all-extras --upgrade --no-header --no-annotate --quiet --output-file constraints.txt \
+		pyproject.toml -
+
 clean: ## remove all that make has made, the demo's output too
 	rm -rf .make .nox .venv dist demo-output jupyter_agent_exec/labextension jupyter_agent_exec/_version.py
 	rm -rf labextension/lib labextension/node_modules labextension/tsconfig.tsbuildinfo
@@ -122,7 +130,7 @@ clean: ## remove all that make has made, the demo's output too
 # -- set-up ----------------------------------------------------------------------------------------
 
 .make/venv:
-	@test -n "$(PYTHON)" || { echo "Python 3.10 or later, with venv, is needed; name one: make PYTHON=..." >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later, with venv, is needed; name one: make PYTHON=..." >&2; exit 1; }
 	@mkdir -p .make
 	$(PYTHON) -m venv .venv
 	@touch $@

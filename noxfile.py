@@ -1,11 +1,13 @@
-"""An environment for each agent framework: their pins exclude each other.
+"""Environments for tests: one for each agent framework, and one with the oldest dependencies.
 
-`make test-frameworks` runs all of them, `nox --session lagent` one.
+`make test-frameworks` runs those of the frameworks, whose pins exclude each other, `nox --session
+lagent` one. `make test-versions` runs `nox --session lowest`.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import nox
@@ -80,3 +82,32 @@ def _tests(name: str) -> list[str]:
 
 for _name, _packages in FRAMEWORKS.items():
     _framework(_name, _packages)
+
+
+@nox.session(default=False)
+def lowest(session: nox.Session) -> None:
+    """Test with the lowest versions that pyproject.toml allows."""
+    project = nox.project.load_toml("pyproject.toml")["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["mcp"]]
+    Path("jupyter_agent_exec/labextension").mkdir(exist_ok=True)
+    session.install(
+        "--quiet",
+        *(re.sub(r">=([\d.]+).*", r"==\1", requirement) for requirement in declared),
+        *("jsonschema", "jupyter-collaboration", "nbclient", "nbconvert"),
+        *("pytest", "pytest-jupyter[server]", "pytest-timeout", "pytest-xdist"),
+        "--editable",
+        ".",
+        env={"SKIP_JUPYTER_BUILDER": "1"},
+    )
+    session.run(
+        "python",
+        "-m",
+        "pytest",
+        "--override-ini=filterwarnings=default",  # old versions warn of what is new
+        # Servers of their own are asked for a free port, which jupyter_server 2.15 does not tell.
+        "--deselect=tests/access/test_canary.py",
+        *(
+            session.posargs
+            or [f"tests/{name}" for name in ("access", "files", "journal", "sessions")]
+        ),
+    )

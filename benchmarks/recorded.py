@@ -8,7 +8,7 @@ import random
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -53,7 +53,7 @@ CELLS_PER_SESSION = 200
 BATCH = 25
 IMAGE_EVERY = 100
 ERROR_EVERY = 20
-BEGIN = datetime(2026, 1, 1, tzinfo=timezone.utc)
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Recorded(NamedTuple):

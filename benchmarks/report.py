@@ -8,7 +8,7 @@ import sqlite3
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def machine(folder: Path) -> dict[str, Any]:
         Where the histories are.
     """
     return {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "system": f"{platform.system()} {platform.release()}",
         "processor": _processor(),
         "cpu_count": os.cpu_count(),

@@ -83,7 +83,7 @@ class Door:
         """Run a source."""
         return self._portal.call(self._answer, source, timeout)
 
-    async def _answer(self, source: str, timeout: float) -> Answer:  # noqa: ASYNC109
+    async def _answer(self, source: str, timeout: float) -> Answer:
         begin = time.perf_counter()
         try:
             with anyio.fail_after(PATIENCE):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
+import tomllib
 from pathlib import Path
 from typing import get_args
 
@@ -14,11 +14,6 @@ from jupyter_agent_exec import errors, models
 from jupyter_agent_exec.access.handler import operations, status_of
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.types import Via
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]

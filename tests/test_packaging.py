@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +18,6 @@ from zipfile import ZipFile
 import pytest
 
 from jupyter_agent_exec import __version__
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "jupyter_agent_exec"

@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from http import HTTPStatus
 from http.client import responses
 from typing import Any, Final, TypeVar
@@ -334,7 +334,7 @@ class AgentExecHandler(AgentHandler):
     def on_finish(self) -> None:
         """Count as activity of the server, so that a hub does not cull it under an agent."""
         if getattr(self, "caller", None) is not None:
-            self.settings["api_last_activity"] = datetime.now(timezone.utc)
+            self.settings["api_last_activity"] = datetime.now(UTC)
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
         """Log what nobody expected; a refusal is an ordinary answer, and so is one who left."""

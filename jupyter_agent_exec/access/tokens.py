@@ -14,7 +14,7 @@ import re
 import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
@@ -126,7 +126,7 @@ class Tokens:
                 field="expires_in",
                 allowed=self._max_lifetime,
             )
-        now = datetime.now(timezone.utc)
+        now = datetime.now(UTC)
         id, secret = TokenId(f"t_{ULID()}"), secrets.token_hex(SECRET_BYTES)
         minted = StoredToken(
             id=id,
@@ -357,7 +357,7 @@ def _note_revoked(tokens: dict[TokenId, StoredToken], revoked: dict[TokenId, str
 
 def _forget_old(tokens: dict[TokenId, StoredToken]) -> None:
     """Drop the tokens that ended long ago; the ledger still tells of them."""
-    long_ago = timestamp(datetime.now(timezone.utc) - timedelta(days=KEPT_DAYS))
+    long_ago = timestamp(datetime.now(UTC) - timedelta(days=KEPT_DAYS))
     for token in list(tokens.values()):
         if (token.revoked_at or token.expires_at) < long_ago:
             del tokens[token.id]

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -106,7 +106,7 @@ class Unlocks:
             self._tries.remove(began)
         unlock = secrets.token_hex(32)
         self._until[_sha256(unlock)] = time.monotonic() + UNLOCK_SECONDS
-        expires_at = datetime.now(timezone.utc) + timedelta(seconds=UNLOCK_SECONDS)
+        expires_at = datetime.now(UTC) + timedelta(seconds=UNLOCK_SECONDS)
         return Unlocked(unlock=unlock, expires_at=timestamp(expires_at))
 
     def _begin_try(self) -> float:

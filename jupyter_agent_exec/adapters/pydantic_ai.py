@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, Self
 
 from .model_tool import DESCRIPTION, NAME, REFUSALS, kept, only, pictures, told, workplace
 from .needing import needed
@@ -11,7 +11,6 @@ from .needing import needed
 with needed("pydantic-ai-slim>=2.68"):
     from pydantic_ai import BinaryImage, FunctionToolset, ToolFailed, ToolReturn
     from pydantic_ai.tools import AgentDepsT
-    from typing_extensions import Self
 
 STATE_GONE = "[This is a fresh kernel: variables of earlier runs are gone.]"
 

@@ -70,7 +70,7 @@ class AsyncSession(AsyncFiles):
         placement: Place = "end",
         revises: str | None = None,
         values: Mapping[str, str] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - the server keeps it
+        timeout: float | None = None,
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
         idempotency_key: str | None = None,
@@ -96,7 +96,7 @@ class AsyncSession(AsyncFiles):
         steps: Iterable[str | models.Step],
         *,
         stop_on_error: bool = True,
-        timeout: float | None = None,  # noqa: ASYNC109 - the server keeps it
+        timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> list[Result]:
         """Run several sources, one after the other, as `Session.run_steps` does."""
@@ -108,7 +108,7 @@ class AsyncSession(AsyncFiles):
         steps: Iterable[str | models.Step],
         *,
         stop_on_error: bool = True,
-        timeout: float | None = None,  # noqa: ASYNC109 - the server keeps it
+        timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> list[Result]:
         """Have several sources accepted without waiting, as `Session.submit_steps` does."""
@@ -121,7 +121,7 @@ class AsyncSession(AsyncFiles):
         *,
         source_sha256: str | None = None,
         values: Mapping[str, str] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - the server keeps it
+        timeout: float | None = None,
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
         idempotency_key: str | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Final
 
 from ..models import SessionFile
@@ -72,4 +72,4 @@ def session_file(
 
 def modified_at(status: os.stat_result) -> str:
     """Return when a file was written last, as the record tells times."""
-    return timestamp(datetime.fromtimestamp(status.st_mtime_ns / 1_000_000_000, timezone.utc))
+    return timestamp(datetime.fromtimestamp(status.st_mtime_ns / 1_000_000_000, UTC))

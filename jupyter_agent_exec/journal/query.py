@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, NamedTuple, get_args
 
 from msgspec import Struct
@@ -306,10 +306,10 @@ def _moment(text: str, field: str) -> tuple[str, str]:
     """Return the first and last moment that `text` names, as entries write times."""
     try:
         if _DATE.fullmatch(text):
-            start = datetime.combine(date.fromisoformat(text), time(), timezone.utc)
+            start = datetime.combine(date.fromisoformat(text), time(), UTC)
             return _stamp(start), _stamp(start + timedelta(days=1, milliseconds=-1))
         parsed = datetime.fromisoformat(re.sub(r"[Zz]$", "+00:00", text))
-        stamp = _stamp(parsed if parsed.tzinfo else parsed.replace(tzinfo=timezone.utc))
+        stamp = _stamp(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         raise InvalidRequest(
             f"{field} is a date (2026-11-21) or a time (2026-11-21T09:00:00Z).", field=field
@@ -318,5 +318,5 @@ def _moment(text: str, field: str) -> tuple[str, str]:
 
 
 def _stamp(moment: datetime) -> str:
-    utc = moment.astimezone(timezone.utc).isoformat(timespec="milliseconds")
+    utc = moment.astimezone(UTC).isoformat(timespec="milliseconds")
     return utc.replace("+00:00", "Z")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from ..types import ExecutionState
@@ -90,7 +90,7 @@ class Busy:
         ours = parent.session == self._session
         if state == "busy":
             self.has_executed |= parent.msg_type == "execute_request"
-            now = datetime.now(timezone.utc)
+            now = datetime.now(UTC)
             self._work[parent.msg_id] = Work(
                 parent.msg_id, parent.msg_type, parent.username, parent.session, now, ours
             )

@@ -10,7 +10,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import msgspec
@@ -104,7 +104,7 @@ class Codec:
             "msg_type": msg_type,
             "session": self.session,
             "username": "jupyter-agent-exec",
-            "date": datetime.now(timezone.utc).isoformat(),
+            "date": datetime.now(UTC).isoformat(),
             "version": PROTOCOL_VERSION,
         }
         if subshell_id is not None:

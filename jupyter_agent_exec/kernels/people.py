@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Final, Literal
 
 from ..models import Omitted
@@ -111,7 +111,7 @@ class People:
             self._end(self._running.pop(next(iter(self._running))), complete=False)
 
     def _begin(self, message: Message) -> None:
-        now = datetime.now(timezone.utc)
+        now = datetime.now(UTC)
         if self._kept.outputs_bytes is None:
             self._tell(_told(message, now))
             return

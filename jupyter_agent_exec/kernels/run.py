@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from ..models import ExecutionError, Omitted, Value
@@ -127,7 +127,7 @@ class Run:
             omitted=self.outputs.omitted,
             display_updates=self.outputs.take_display_updates(),
             started_at=self.started_at,
-            finished_at=self.ended_at or datetime.now(timezone.utc),
+            finished_at=self.ended_at or datetime.now(UTC),
             exits=exits(self._reply),
             aborted=(self._reply or {}).get("status") == "aborted",
             variables=self.variables,

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
 from ..models import OutputChange
@@ -103,7 +103,7 @@ class Runs:
         run.outputs = Outputs(
             run.id, self._displays, max_output_bytes=run.max_output_bytes, sink=run.sink
         )
-        run.started_at = datetime.now(timezone.utc)
+        run.started_at = datetime.now(UTC)
         run.is_behind = self._busy.foreign is not None and run.subshell is None
         if not run.before():
             return
@@ -288,7 +288,7 @@ class Runs:
                 self._finish_answered(run, reply)
             else:
                 self._looking.before(reply)
-                run.started_at = datetime.now(timezone.utc)
+                run.started_at = datetime.now(UTC)
                 self._dispatch(run)
 
     def _looks(self, run: Run) -> bool:
@@ -322,7 +322,7 @@ class Runs:
         """Take note that the kernel has begun with a run."""
         run.has_begun = True
         if run.is_behind:
-            run.started_at = datetime.now(timezone.utc)
+            run.started_at = datetime.now(UTC)
         if run.begun is not None:
             self._owner.on_loop(run.begun)
 
@@ -340,7 +340,7 @@ class Runs:
         """End a run that the kernel answered, wholly or at least in half."""
         if self._look_until is not None:
             return
-        run.ended_at = datetime.now(timezone.utc)
+        run.ended_at = datetime.now(UTC)
         if not run._idle and self._busy.done(run.id):
             self._owner.tell_state()
         with self._bringing_to_an_end(run):

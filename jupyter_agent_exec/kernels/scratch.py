@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -109,7 +109,7 @@ class ScratchKernel:
         """Tell Jupyter's list of running kernels what this one does."""
         if self.id in self._kernels:
             self._manager.execution_state = execution_state
-            now = datetime.now(timezone.utc)
+            now = datetime.now(UTC)
             self._manager.last_activity = self._kernels.last_kernel_activity = now
 
     async def let_go(self) -> None:

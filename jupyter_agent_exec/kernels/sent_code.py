@@ -86,8 +86,6 @@ def _bare(code: Any) -> Any:
     Source: CPython, *Objects/locations.md*.
     """
     constants = tuple(_bare(each) if hasattr(each, "co_code") else each for each in code.co_consts)
-    if sys.version_info < (3, 11):
-        return code.replace(co_consts=constants)
     units = len(code.co_code) // 2
     lines = b"".join(
         bytes((_SAME_LINE | min(units - first, _MOST_UNITS) - 1, 0))

@@ -6,7 +6,7 @@ comes here.
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from .messages import Message
@@ -33,5 +33,5 @@ def input_request(message: Message) -> InputRequest | None:
     return InputRequest(
         prompt=prompt[:PROMPT_CHARACTERS] if isinstance(prompt, str) else "",
         password=bool(message.content.get("password")),
-        asked_at=datetime.now(timezone.utc),
+        asked_at=datetime.now(UTC),
     )

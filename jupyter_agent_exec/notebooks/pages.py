@@ -101,7 +101,7 @@ class Page:
             message = wire.encode(make(id))
             limit = self._timeout + len(message) / BYTES_PER_SECOND
             answer = await asyncio.wait_for(self._exchange(message, answered), limit)
-        except asyncio.TimeoutError as error:
+        except TimeoutError as error:
             self._log.warning("A JupyterLab page did not answer in time.")
             self.close()
             raise Unreachable("The page did not answer in time.") from error

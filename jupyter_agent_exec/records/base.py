@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Literal
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ class Payload(Struct, frozen=True):
 
 def timestamp(moment: datetime | None = None) -> str:
     """Return a moment, by default now, as the record tells times."""
-    moment = moment or datetime.now(timezone.utc)
+    moment = moment or datetime.now(UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 

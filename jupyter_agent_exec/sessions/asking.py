@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -247,7 +247,7 @@ class Asking:
             It is as it was.
         """
         async with self._lock:
-            until = datetime.now(timezone.utc) + timedelta(minutes=minutes) if minutes else None
+            until = datetime.now(UTC) + timedelta(minutes=minutes) if minutes else None
             entry = ApprovalGranted(
                 at=timestamp(), by=by, until=None if until is None else timestamp(until)
             )
@@ -265,7 +265,7 @@ class Asking:
     @property
     def _is_granted(self) -> bool:
         until = self._granted_until
-        return until is not None and datetime.now(timezone.utc) < until
+        return until is not None and datetime.now(UTC) < until
 
     def _asks_at_once(self, execution: LiveExecution) -> bool:
         if self.may_run(execution):
@@ -275,7 +275,7 @@ class Asking:
 
     def _ask(self, execution: LiveExecution) -> tuple[ApprovalAsked, list[Payload]]:
         """Have an execution ask; return what is to be written of it."""
-        now, kernel = datetime.now(timezone.utc), self._incarnations.current
+        now, kernel = datetime.now(UTC), self._incarnations.current
         timeout = self._rules.approval_timeout
         before = None if execution.before is None else Payload.of(execution.before.encode())
         source = Payload.of(execution.source.encode())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -87,7 +87,7 @@ def written(
         if by is None:
             continue
         seen[path] = (time, stat.st_size)
-        at = timestamp(datetime.fromtimestamp(time / SECOND, timezone.utc))
+        at = timestamp(datetime.fromtimestamp(time / SECOND, UTC))
         change = FileChange(path=path, bytes=stat.st_size, modified_at=at)
         found.setdefault(by, []).append(change)
     return {
@@ -138,5 +138,5 @@ def _readable(path: str) -> str:
 
 
 def _nanoseconds(time: str) -> int:
-    since = datetime.fromisoformat(time[:-1]).replace(tzinfo=timezone.utc)
+    since = datetime.fromisoformat(time[:-1]).replace(tzinfo=UTC)
     return int(since.timestamp() * 1_000_000) * 1_000

@@ -88,7 +88,7 @@ async def follow(
                 return
             try:
                 await asyncio.wait_for(changed.wait(), HEARTBEAT)
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 yield None
             else:
                 await asyncio.wait({execution.finished}, timeout=MERGE_DELAY)

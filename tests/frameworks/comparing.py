@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -176,7 +176,7 @@ def _compared(framework: str, only: list[str] | None) -> Iterator[tuple[str, dic
                     "title": title,
                     "subject": f"{distribution} {versions[distribution]}",
                     "python": versions["python"],
-                    "date": datetime.now(timezone.utc).date().isoformat(),
+                    "date": datetime.now(UTC).date().isoformat(),
                     **sides,
                 },
             )

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from itertools import takewhile
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 from uuid import uuid4
 
 from ...client import AsyncSession, Result
@@ -28,7 +28,6 @@ with needed("autogen-ext[jupyter-executor]>=0.7.5"):
     from autogen_core.code_executor import CodeBlock, CodeExecutor
     from autogen_ext.code_executors.jupyter import JupyterCodeResult
     from pydantic import SecretStr
-    from typing_extensions import Self
 
 if TYPE_CHECKING:
     from autogen_agentchat.agents import ApprovalRequest, ApprovalResponse
@@ -349,8 +348,8 @@ $functions"""
         self._require_start()
         try:
             return await _linked(self._within_timeout(deed), cancellation_token)
-        except asyncio.TimeoutError as error:
-            raise asyncio.TimeoutError(f"Timeout {doing}") from error
+        except TimeoutError as error:
+            raise TimeoutError(f"Timeout {doing}") from error
         except asyncio.CancelledError as error:
             raise asyncio.CancelledError(f"{doing.capitalize()} cancelled") from error
         except AgentExecError as error:
