@@ -249,7 +249,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             idle_timeout=self.aca_idle_timeout,
             log=self.log,
         )
-        self.looking = Looking(self.manager)
+        self.looking = Looking(self.manager, may_run_code=self.allow_completion)
         self.decisions = {
             "output_decisions": OutputDecisions(
                 self.manager, history, placing, self.activity.publish, log=self.log
@@ -264,6 +264,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             jupyter_sessions,
             tabs=self.opened.opened,
             live=shared.paths,
+            busy=placing.busy,
             flush=placing.flush,
             disk=disk,
         )

@@ -11,7 +11,9 @@
     ├── Unauthenticated         unauthenticated       no credential, or one that is not valid
     ├── Forbidden               forbidden             known who asks; not allowed
     │   ├── PassphraseRequired  passphrase_required   to decide needs the passphrase
-    │   └── PassphraseWrong     passphrase_wrong      it is another one
+    │   ├── PassphraseWrong     passphrase_wrong      it is another one
+    │   └── ApprovalRequired    approval_required     the user has to approve code there first
+    ├── Paused                  agents_paused         the user has paused all agents
     ├── NotFound                not_found
     │   ├── SessionNotFound     session_not_found
     │   ├── ExecutionNotFound   execution_not_found
@@ -30,6 +32,7 @@
     ├── KernelBusy              kernel_busy           it cannot be looked into while it runs code
     ├── KernelWaitsForItself    kernel_waits_for_itself  the asker runs in it, and it waits for them
     ├── KernelNotOwned          kernel_not_owned      an agent may not restart it
+    ├── CellBusy                cell_busy             an execution waits or runs in the cell
     ├── DocumentChanged         document_changed      not as it was read; nothing done
     ├── DocumentUnwritable      document_unwritable   no cell can be written there
     ├── FolderUnknown           folder_unknown        the session has no folder that is known here
@@ -117,6 +120,18 @@ class PassphraseWrong(Forbidden):
     """What was sent is not the server's passphrase."""
 
     code = "passphrase_wrong"
+
+
+class ApprovalRequired(Forbidden):
+    """The user has to approve what this session runs, and has not; nothing was done."""
+
+    code = "approval_required"
+
+
+class Paused(AgentExecError):
+    """The user has paused all agents; nothing was done."""
+
+    code = "agents_paused"
 
 
 class NotFound(AgentExecError):
@@ -237,6 +252,12 @@ class KernelWaitsForItself(AgentExecError):
     """Code that runs in the kernel asks for more in the same kernel, and both would wait."""
 
     code = "kernel_waits_for_itself"
+
+
+class CellBusy(AgentExecError):
+    """An execution waits or runs in the cell; ``detail["execution_id"]`` says which."""
+
+    code = "cell_busy"
 
 
 class DocumentChanged(AgentExecError):

@@ -156,6 +156,12 @@ class SessionTraits(HasTraits):
         such as the server's token. False: only with an agent token; people in JupyterLab may do
         everything.""",
     )
+    allow_completion = Bool(
+        True,
+        config=True,
+        help="""Whether agents get completion and documentation from kernels, which may run code for
+        them (an import, a property). Each counts and is recorded as code is. False: refused.""",
+    )
     max_token_lifetime = Float(
         2_592_000,
         min=60,

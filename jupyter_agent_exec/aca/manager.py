@@ -144,7 +144,7 @@ class DynamicSessions:
         self._files.check_size(len(data))
         session = await self._open(client, caller)
         conditions = await self._as_it_is(session.id, name)
-        uploaded = await self._files.put(session.id, name, data, conditions, caller.by())
+        uploaded = await self._files.put(session.id, name, data, conditions, caller)
         return DynamicFileList(value=[_told(uploaded.file)])
 
     async def files(self, client: Client, caller: Caller) -> DynamicFileList:
@@ -265,7 +265,7 @@ class DynamicSessions:
             try:
                 self._reach.check(caller, "files")
                 unless = Conditions(if_none_match="*")
-                await self._files.put(record.session_id, name, image.data, unless, caller.by())
+                await self._files.put(record.session_id, name, image.data, unless, caller)
             except AgentExecError:
                 continue
             except Exception:

@@ -343,6 +343,11 @@ def _add_token(commands: Any) -> None:
         ("kernels", _count, "N", "sessions open at once"),
     ):
         caps.add_argument(f"--{name}", type=type, metavar=metavar, help=what)
+    caps.add_argument(
+        "--no-completion",
+        action="store_true",
+        help="no completion and no documentation from kernels, for which these may run code",
+    )
     parser = _add(verbs, "list", token.list_tokens, "list tokens that are valid")
     parser.add_argument("--all", action="store_true", help="also those that have ended")
     parser = _add(verbs, "revoke", token.revoke, "take a token back; its sessions are closed")

@@ -22,6 +22,7 @@ def new(arguments: Namespace, console: Console) -> int:
         wall_seconds=arguments.timeout,
         output_bytes=arguments.output_bytes,
         kernels=arguments.kernels,
+        completion=False if arguments.no_completion else None,
     )
     with connected(arguments, console, may_start=False) as client:
         minted = decided(

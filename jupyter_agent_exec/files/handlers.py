@@ -167,7 +167,7 @@ class FileHandler(OneFileBase):
             await self._take_gathered(self.upload)
             self.check_still()
             uploaded = await self.files.finish(
-                session_id, self.upload, self._conditions, self.caller.by()
+                session_id, self.upload, self._conditions, self.caller
             )
         finally:
             await self.files.drop(self.upload)
@@ -179,7 +179,7 @@ class FileHandler(OneFileBase):
     @requires("files", answers={204: None}, headers=("If-Match",))
     async def delete(self, session_id: str, path: str) -> None:
         """Delete a file as the session left it or named by `If-Match`, or an empty folder."""
-        await self.files.delete(session_id, self.file_path, self._conditions, self.caller.by())
+        await self.files.delete(session_id, self.file_path, self._conditions, self.caller)
         self.set_status(204)
         self.clear_header("Content-Type")
 
@@ -210,6 +210,7 @@ class FileHandler(OneFileBase):
             self.file_path,
             self._conditions,
             int(said) if said.isdecimal() else None,
+            self.caller,
         )
 
     def _refuse(self, refusal: AgentExecError) -> None:

@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
+from ..access.scopes import Caller
 from ..errors import Forbidden, InvalidRequest, PayloadTooLarge
 from ..models import SessionFile, SessionFileList
 from ..records import By, Entry, FileDeleted, FileUnchanged, FileUploaded, timestamp
@@ -21,7 +22,7 @@ from .conditions import Conditions
 from .file import OpenFile, session_file
 from .folder import Folder, Place, etag_of, kept_folders, open_file, opened
 from .listing import Found, found_in
-from .names import check_new, is_hidden, is_notebook, parts_of
+from .names import check_new, is_data, is_hidden, is_notebook, parts_of
 from .owning import AllLeft, Left
 from .queries import FilesQuery
 from .refusing import missing, reading, writing
@@ -31,11 +32,18 @@ from .upload import Upload
 T = TypeVar("T")
 
 
+_UPLOAD: Final = "Writing"
+_DELETION: Final = "Deleting"
+
+
 class Sessions(Protocol):
     """What is asked of the agent sessions."""
 
     async def live_session(self, id: str) -> LiveSession:
         """Return an open session; SessionNotFound or SessionClosed."""
+
+    def admit(self, live: LiveSession, caller: Caller, what: str, *, is_code: bool) -> None:
+        """Let something of an agent's pass the gate; Paused or ApprovalRequired if it may not."""
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """Do something that blocks on the disk."""
@@ -168,7 +176,12 @@ class SessionFiles:
             )
 
     async def begin(
-        self, session_id: str, path: str, conditions: Conditions, declared_bytes: int | None
+        self,
+        session_id: str,
+        path: str,
+        conditions: Conditions,
+        declared_bytes: int | None,
+        caller: Caller,
     ) -> Upload:
         """Begin to take a file, after a look whether it may go there.
 
@@ -179,11 +192,11 @@ class SessionFiles:
 
         Raises
         ------
-        SessionNotFound, SessionClosed, FolderUnknown, InvalidRequest, Forbidden, PayloadTooLarge,
-        PreconditionFailed, FileNotOwned, FileUnwritable
+        SessionNotFound, SessionClosed, FolderUnknown, InvalidRequest, Forbidden, Paused,
+        PayloadTooLarge, PreconditionFailed, FileNotOwned, FileUnwritable
             Nothing is there.
         """
-        asked = await self._asked(session_id, path, conditions)
+        asked = await self._asked(session_id, path, conditions, _UPLOAD, caller)
         check_new(asked.parts)
         self.check_size(declared_bytes or 0)
         folder = await self._folders.of(asked.session)
@@ -219,18 +232,18 @@ class SessionFiles:
         await self._sessions.in_thread(write)
 
     async def finish(
-        self, session_id: str, upload: Upload, conditions: Conditions, by: By
+        self, session_id: str, upload: Upload, conditions: Conditions, caller: Caller
     ) -> Uploaded:
         """Give a file its place: recorded, then there, whole.
 
         Raises
         ------
-        SessionClosed, PreconditionFailed, FileNotOwned, FileUnwritable, Forbidden,
+        SessionClosed, PreconditionFailed, FileNotOwned, FileUnwritable, Forbidden, Paused,
         HistoryUnavailable
             It is to be dropped; what was there is as it was.
         """
-        path = "/".join(upload.parts)
-        asked = await self._asked(session_id, path, conditions)
+        path, by = "/".join(upload.parts), caller.by()
+        asked = await self._asked(session_id, path, conditions, _UPLOAD, caller)
 
         def standing() -> os.stat_result | None:
             with writing(path):
@@ -260,20 +273,20 @@ class SessionFiles:
         return Uploaded(file, etag_of(status), before is None)
 
     async def put(
-        self, session_id: str, path: str, data: bytes, conditions: Conditions, by: By
+        self, session_id: str, path: str, data: bytes, conditions: Conditions, caller: Caller
     ) -> Uploaded:
         """Take a file that is at hand as a whole: `begin`, `take` and `finish` at once.
 
         Raises
         ------
-        SessionNotFound, SessionClosed, FolderUnknown, InvalidRequest, Forbidden, PayloadTooLarge,
-        PreconditionFailed, FileNotOwned, FileUnwritable, HistoryUnavailable
+        SessionNotFound, SessionClosed, FolderUnknown, InvalidRequest, Forbidden, Paused,
+        PayloadTooLarge, PreconditionFailed, FileNotOwned, FileUnwritable, HistoryUnavailable
             What was there is as it was.
         """
-        upload = await self.begin(session_id, path, conditions, len(data))
+        upload = await self.begin(session_id, path, conditions, len(data), caller)
         try:
             await self.take(upload, data)
-            return await self.finish(session_id, upload, conditions, by)
+            return await self.finish(session_id, upload, conditions, caller)
         finally:
             await self.drop(upload)
 
@@ -286,16 +299,19 @@ class SessionFiles:
         """Drop an upload of which nobody waits for the end."""
         self._tasks.start(self.drop(upload), f"drop {upload.parts[-1]}")
 
-    async def delete(self, session_id: str, path: str, conditions: Conditions, by: By) -> None:
+    async def delete(
+        self, session_id: str, path: str, conditions: Conditions, caller: Caller
+    ) -> None:
         """Delete a file, or an empty folder.
 
         Raises
         ------
-        SessionNotFound, SessionClosed, FolderUnknown, InvalidRequest, Forbidden, FileMissing,
-        PreconditionFailed, FileNotOwned, FileUnwritable, HistoryUnavailable
+        SessionNotFound, SessionClosed, FolderUnknown, InvalidRequest, Forbidden, Paused,
+        FileMissing, PreconditionFailed, FileNotOwned, FileUnwritable, HistoryUnavailable
             It is still there.
         """
-        asked = await self._asked(session_id, path, conditions)
+        by = caller.by()
+        asked = await self._asked(session_id, path, conditions, _DELETION, caller)
         folder = await self._folders.of(asked.session)
         async with asked.left.lock:
             status = await self._in_place(look_at, folder, asked)
@@ -320,8 +336,10 @@ class SessionFiles:
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    async def _asked(self, session_id: str, path: str, conditions: Conditions) -> Asked:
-        """Look whether a path is one that an agent may write or delete."""
+    async def _asked(
+        self, session_id: str, path: str, conditions: Conditions, what: str, caller: Caller
+    ) -> Asked:
+        """Look whether a path is one that an agent may write or delete now."""
         session = await self._sessions.live_session(session_id)
         parts = parts_of(path)
         if is_hidden(parts):
@@ -331,6 +349,9 @@ class SessionFiles:
                 "Notebooks are read here, not written or deleted: edit the cells instead "
                 "(PATCH /notebooks/{path}/cells), or have your session make the notebook."
             )
+        is_code = not is_data(parts)
+        kind = "a file that can become code" if is_code else "a file"
+        self._sessions.admit(session, caller, f"{what} {kind}", is_code=is_code)
         return Asked(session, await self._left.of(session), path, parts, conditions)
 
     @asynccontextmanager

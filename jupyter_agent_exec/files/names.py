@@ -8,6 +8,7 @@ off what stands at the end of a name.
 from __future__ import annotations
 
 import mimetypes
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -21,6 +22,23 @@ MOST_READINGS: Final = 4
 
 MOST_PARTS: Final = 64
 """Folders, one in another, with what is in the last."""
+
+_DATA: Final = re.compile(
+    r"[^.]\.(?:txt|log|csv|tsv|json|jsonl|ndjson|geojson|parquet|feather|arrow|orc|avro|xlsx|ods|"
+    r"h5|hdf5|nc|npy|npz|fits|sqlite|db|dta|sav|gpkg|shp|shx|dbf|"
+    r"png|jpg|jpeg|gif|webp|bmp|tif|tiff|pdf|wav|mp3|flac|ogg|mp4|webm)"
+    r"(?:\.(?:gz|bz2|xz|zst))?\Z",
+    re.IGNORECASE | re.ASCII,
+)
+"""How the names of files end that hold data, and of packed ones."""
+
+_CONFIGURATION: Final = re.compile(
+    r"conf|requirements|constraints|packages?\b|package-|kernel|settings|overrides|options|tasks|"
+    r"launch|extension|plugin|workspace|composer|manifest|hooks|environment|cmakelists|install\.json",
+    re.IGNORECASE | re.ASCII,
+)
+"""What stands in names of files, or of folders, that tell programs what to run, whatever their
+suffix: `jupyter_server_config.json`, `requirements.txt`, `kernel.json`, `CMakeLists.txt`, …"""
 
 _NO_TEXT: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Categories of characters: controls, halves of others, line and paragraph ends."""
@@ -89,6 +107,18 @@ def is_hidden(parts: Sequence[str]) -> bool:
 def is_notebook(name: str) -> bool:
     """Tell whether a name is that of a notebook, or may be taken for it."""
     return any(reading.lower().endswith(".ipynb") for reading in _readings(name))
+
+
+def is_data(parts: Sequence[str]) -> bool:
+    """Tell whether a file can hold nothing but data, by its path; any other can become code.
+
+    So code is all that nobody is known not to run: modules, scripts, libraries, build files, files
+    without a suffix, pickles, archives, pages, and text that is taken for a notebook (Markdown).
+    """
+    suffixed = all(_DATA.search(reading) for reading in _readings(parts[-1]))
+    return suffixed and not any(
+        _CONFIGURATION.search(reading) for name in parts for reading in _readings(name)
+    )
 
 
 def mimetype_of(path: str) -> str | None:

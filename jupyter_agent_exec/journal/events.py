@@ -26,6 +26,7 @@ from ..records import (
     Interrupted,
     JournalEntry,
     KernelEnded,
+    KernelInspected,
     KernelStarted,
     LateOutput,
     NotebookCreated,
@@ -106,6 +107,8 @@ def _said_in(entry: JournalEntry) -> Digest | None:
     """Return which payload is said of an entry."""
     if isinstance(entry, PersonRan):
         return entry.source
+    if isinstance(entry, KernelInspected):
+        return entry.code
     if isinstance(entry, InputAsked):
         return entry.prompt
     return entry.value if isinstance(entry, InputGiven) else None

@@ -8,7 +8,7 @@ subshell does is not what the kernel does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -385,8 +385,15 @@ class Taken(Exception):
     """The kernel does somebody's work, and cannot be asked meanwhile."""
 
 
-async def ask(kernel: Kernel, question: Question, asker: Asker) -> Any:
+async def ask(
+    kernel: Kernel, question: Question, asker: Asker, about_to: Callable[[], Awaitable[None]]
+) -> Any:
     """Ask a kernel, aside where that is possible, else when it has nothing to do.
+
+    Parameters
+    ----------
+    about_to
+        Awaited just before the question is sent; what it raises keeps that from being sent.
 
     Raises
     ------
@@ -396,6 +403,7 @@ async def ask(kernel: Kernel, question: Question, asker: Asker) -> Any:
     """
     inspector = kernel.connection.inspector
     if inspector.asks_aside:
+        await about_to()
         return await inspector.ask(question, aside=True)
     timeout = TURN_TIMEOUT if _is_free(kernel) else BUSY_TIMEOUT
     turn = kernel.turns.ask(asker)
@@ -403,6 +411,7 @@ async def ask(kernel: Kernel, question: Question, asker: Asker) -> Any:
         await first_of(turn, timeout=timeout)
         if turn.cancelled() or not turn.done():
             raise Taken
+        await about_to()
         return await inspector.ask(question, aside=False)
     except Unanswered:
         if inspector.is_at_ours:  # else whoever comes next would wait for it

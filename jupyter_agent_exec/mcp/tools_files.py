@@ -228,7 +228,7 @@ async def _write(call: Call, asked: WriteArguments) -> Answered:
     await reach_session(call, "files", asked.session_id)
     data = _data(asked)
     done = await call.doors.files.put(
-        asked.session_id, asked.path, data, Conditions(if_match=asked.etag), call.caller.by()
+        asked.session_id, asked.path, data, Conditions(if_match=asked.etag), call.caller
     )
     told = WrittenAnswer(file=done.file, etag=done.etag, is_new=done.is_new)
     what = "new" if done.is_new else "replaced"

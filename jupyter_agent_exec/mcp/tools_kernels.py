@@ -1,4 +1,4 @@
-"""The tools to look into a session's kernel, without running anything."""
+"""The tools to look into a session's kernel."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ async def _look_up(call: Call, asked: LookUpArguments) -> Answered:
     await reach_session(call, "exec", asked.session_id)
     looking = call.doors.looking
     if asked.what == "completions":
-        found = await looking.complete(asked.session_id, Complete(code=asked.code))
+        found = await looking.complete(asked.session_id, Complete(code=asked.code), call.caller)
         shown = fitting(
             [
                 Completion(text=cut(each.text), type=each.type and cut(each.type, 100))
@@ -166,7 +166,7 @@ async def _look_up(call: Call, asked: LookUpArguments) -> Answered:
     else:
         level: Literal[0, 1] = 1 if asked.what == "source" else 0
         inspected = await looking.inspect(
-            asked.session_id, Inspect(code=asked.code, detail_level=level)
+            asked.session_id, Inspect(code=asked.code, detail_level=level), call.caller
         )
         text = cut(inspected.text, budget.TEXT) if inspected.found else "Nothing was found."
         told = LookUpAnswer(
@@ -183,12 +183,13 @@ LOOK_UP: Final = Tool(
     title="Look up a name",
     description=(
         "Read the documentation or the source of a function, class or variable as the kernel "
-        "knows it, or complete a line of code. Runs nothing that counts as an execution."
+        "knows it, or complete a line of code. The kernel may run code for it, so it counts as an "
+        "execution, is recorded, and needs the user's approval where code does."
     ),
     scopes=_RUNS,
     input=LookUpArguments,
     output=LookUpAnswer,
-    hints=_LOOKS,
+    hints=Hints(read_only=False, destructive=False, idempotent=True, open_world=False),
     examples=(
         {"session_id": "s_01…", "code": "df.groupby"},
         {"session_id": "s_01…", "code": "df.gro", "what": "completions"},

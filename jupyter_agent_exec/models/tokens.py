@@ -25,6 +25,8 @@ class Caps(Request, frozen=True, kw_only=True):
     """UTF-8 bytes of output kept with a cell."""
     kernels: Annotated[int, Meta(ge=1, le=1000)] | None = None
     """How many sessions may be open at once."""
+    completion: bool | None = None
+    """False: no completion and no documentation from kernels, for which these may run code."""
 
 
 class MintToken(Request, frozen=True, kw_only=True):

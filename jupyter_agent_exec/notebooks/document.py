@@ -79,7 +79,7 @@ class Notebooks:
         path: str,
         edits: Sequence[Edit],
         hash: Digest | None,
-        about_to: Callable[[], Awaitable[None]],
+        about_to: Callable[[Planned], Awaitable[None]],
     ) -> tuple[Via, Planned]:
         """Make edits, all or none; return how the notebook was reached, and what was done.
 
@@ -88,7 +88,8 @@ class Notebooks:
         hash
             Of the notebook as it was read; None if whatever it is now will do.
         about_to
-            Awaited once, when it is known what is to be done, before anything is.
+            Awaited with what is to be done, before anything is; once more if that changes. What it
+            raises keeps it from being done.
 
         Raises
         ------
@@ -97,10 +98,14 @@ class Notebooks:
         """
         lock = self._edited.setdefault(path, asyncio.Lock())
         async with lock:
-            return await self._edit(path, edits, hash, _Once(about_to))
+            return await self._edit(path, edits, hash, about_to)
 
     async def _edit(
-        self, path: str, edits: Sequence[Edit], hash: Digest | None, about_to: _Once
+        self,
+        path: str,
+        edits: Sequence[Edit],
+        hash: Digest | None,
+        about_to: Callable[[Planned], Awaitable[None]],
     ) -> tuple[Via, Planned]:
         ids: list[CellId] = []
         broken: list[Reach] = []
@@ -118,7 +123,7 @@ class Notebooks:
                     **as_told(notebook.cells),
                 )
             planned = await _plan(notebook, edits, ids)
-            await about_to()
+            await about_to(planned)
             try:
                 await way.apply(planned.changes, planned.expected)
             except Moved:
@@ -149,18 +154,6 @@ class Notebooks:
             way = None if reach in broken else await reach.reach(path)
             if way is not None:
                 yield reach, way
-
-
-class _Once:
-    """Awaits something the first time only."""
-
-    def __init__(self, call: Callable[[], Awaitable[None]]) -> None:
-        self._call: Callable[[], Awaitable[None]] | None = call
-
-    async def __call__(self) -> None:
-        call, self._call = self._call, None
-        if call is not None:
-            await call()
 
 
 async def _plan(notebook: Notebook, edits: Sequence[Edit], ids: list[CellId]) -> Planned:

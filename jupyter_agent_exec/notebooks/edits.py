@@ -60,6 +60,26 @@ class Planned(Struct, frozen=True, kw_only=True):
     hash: Digest
     """Of the notebook after them."""
 
+    @property
+    def touched(self) -> set[CellId]:
+        """The cells that are added, changed, moved, removed or cleared."""
+        return {*self.before["cells"], *self.after["cells"]}
+
+    @property
+    def is_code(self) -> bool:
+        """Whether a code cell is added, changed, moved or removed; not if it is only cleared."""
+        code = {
+            id
+            for state in (self.before, self.after)
+            for id, cell in state["cells"].items()
+            if cell["cell_type"] == "code"
+        }
+        return any(
+            (change.cell["id"] if isinstance(change, changes.PutCell) else change.cell_id) in code
+            for change in self.changes
+            if not isinstance(change, changes.SetCell | changes.SetOutputs)
+        )
+
 
 def notebook_hash(cells: Iterable[dict[str, Any]]) -> Digest:
     """Return the SHA-256 of ids, types and sources, the same by whichever way they were read."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..models import OutputChange
 from ..types import CellId
-from .changes import Expected, Position
+from .changes import Position
 
 Changes = Callable[[int], tuple[int, list[OutputChange]]]
 """Returns the version of the outputs, and how they changed since another; 0 is none."""
@@ -32,22 +32,14 @@ class NewCell(NamedTuple):
             "source": self.source,
         }
 
-    def expected(self, id: CellId) -> Expected:
-        """Return what must hold for it to be put: nothing."""
-        return Expected()
-
 
 class OldCell(NamedTuple):
     """A cell of the notebook, which is run."""
 
     before: str
-    """Its source when that was looked at."""
+    """Its source when that was looked at, or as it was replaced since."""
     source: str | None
     """What its source becomes; None if it stays."""
-
-    def expected(self, id: CellId) -> Expected:
-        """Return what must hold for its source to be replaced."""
-        return Expected() if self.source is None else Expected(cells={id: ("code", self.before)})
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -58,6 +50,8 @@ class Standing(Struct, frozen=True, kw_only=True):
     execution_count: int | None
     ended: bool
     """Whether this is how it stays."""
+    has_begun: bool
+    """Whether the kernel has got it, or had."""
     goes_on: bool
     """Whether it runs, or will when it is its turn."""
 

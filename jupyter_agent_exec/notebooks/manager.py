@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Protocol
 
 from ..access.scopes import Caller
-from ..errors import AgentExecError, InvalidRequest
+from ..errors import AgentExecError, CellBusy, InvalidRequest
 from ..models import (
     EditNotebook,
     NotebookCells,
@@ -19,12 +19,13 @@ from ..models import (
     OpenNotebookList,
     Session,
 )
-from ..records import Entry, NotebookEditAsked, NotebookEditRefused, Payload, timestamp
+from ..records import NotebookEditAsked, NotebookEditRefused, Payload, timestamp
 from ..records import NotebookEdited as NotebookEditedEntry
-from ..types import SessionId, Via
+from ..sessions.session import LiveSession
+from ..types import CellId, ExecutionId, SessionId, Via
 from .changes import Notebook
 from .document import Notebooks
-from .edits import as_json, as_told_edits
+from .edits import Planned, as_json, as_told_edits
 from .queries import CellsQuery
 from .reading import ReadExecutionOn, size, told
 
@@ -32,23 +33,10 @@ LARGE = 200_000
 """Characters of a notebook from which on an answer is made in a thread."""
 
 
-class EditingSession(Protocol):
-    """An open agent session, whose journal takes edits."""
-
-    def record(self) -> Session:
-        """Return the session as it stands."""
-
-    async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
-        """Write an entry about what is to happen; HistoryUnavailable if that cannot be."""
-
-    async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
-        """Write an entry about what has happened; kept if that cannot be written now."""
-
-
-class EditingSessions(Protocol):
+class Sessions(Protocol):
     """What is asked of the agent sessions."""
 
-    async def live_session(self, id: str) -> EditingSession:
+    async def live_session(self, id: str) -> LiveSession:
         """Return an open session.
 
         Raises
@@ -56,8 +44,11 @@ class EditingSessions(Protocol):
         SessionNotFound, SessionClosed
         """
 
-    def all_open(self) -> Iterable[EditingSession]:
+    def all_open(self) -> Iterable[LiveSession]:
         """Return the sessions that are open."""
+
+    def admit(self, live: LiveSession, caller: Caller, what: str, *, is_code: bool) -> None:
+        """Let something of an agent's pass the gate; Paused or ApprovalRequired if it may not."""
 
 
 class NotebookKernels(Protocol):
@@ -108,6 +99,8 @@ class NotebookManager:
         Returns what JupyterLab tabs show, by contents path.
     live
         Returns the paths of collaboration's live documents.
+    busy
+        Returns in which cells of the notebook at a path executions wait or run, and which.
     flush
         Writes what is still to be written of executions' cells in the notebook at a path.
     disk
@@ -117,11 +110,12 @@ class NotebookManager:
     def __init__(
         self,
         notebooks: Notebooks,
-        sessions: EditingSessions,
+        sessions: Sessions,
         kernels: NotebookKernels,
         *,
         tabs: Callable[[], Mapping[str, Tabs]],
         live: Callable[[], Collection[str]],
+        busy: Callable[[str], Mapping[CellId, ExecutionId]],
         flush: Callable[[str], Awaitable[None]],
         disk: Executor,
     ) -> None:
@@ -130,6 +124,7 @@ class NotebookManager:
         self._kernels = kernels
         self._tabs = tabs
         self._live = live
+        self._busy = busy
         self._flush = flush
         self._disk = disk
 
@@ -175,12 +170,14 @@ class NotebookManager:
     async def edit(self, path: str, asked: EditNotebook, caller: Caller) -> NotebookEdited:
         """Change a notebook's cells: all edits, or none.
 
-        The journal says what is about to be done before it is, and then what came of it.
+        Code cells are changed where code of the session may run, and no cell is in which an
+        execution waits or runs: what is approved, and what came of it, stays what it says. The
+        journal says what is about to be done before it is, and then what came of it.
 
         Raises
         ------
-        SessionNotFound, SessionClosed, InvalidRequest, NotebookNotFound, CellNotFound,
-        DocumentChanged, DocumentUnwritable, HistoryUnavailable
+        SessionNotFound, SessionClosed, InvalidRequest, Paused, ApprovalRequired, CellBusy,
+        NotebookNotFound, CellNotFound, DocumentChanged, DocumentUnwritable, HistoryUnavailable
             Nothing was changed.
         """
         path = path.strip("/")
@@ -188,10 +185,13 @@ class NotebookManager:
         _check_target(session.record(), path)
         await self._flush(path)
         recording = _Recording(session, path, asked, caller)
+
+        async def about_to(planned: Planned) -> None:
+            self._check(session, path, planned, caller)
+            await recording.about_to()
+
         try:
-            via, planned = await self._notebooks.edit(
-                path, asked.edits, asked.hash, recording.about_to
-            )
+            via, planned = await self._notebooks.edit(path, asked.edits, asked.hash, about_to)
         except AgentExecError as error:
             await recording.refused(error)
             raise
@@ -204,6 +204,20 @@ class NotebookManager:
             chain=session.record().chain,
         )
 
+    def _check(self, session: LiveSession, path: str, planned: Planned, caller: Caller) -> None:
+        """Look whether edits may be made now."""
+        what = "An edit of code cells" if planned.is_code else "An edit of the notebook"
+        self._sessions.admit(session, caller, what, is_code=planned.is_code)
+        busy = self._busy(path)
+        for id in planned.touched:
+            if id in busy:
+                raise CellBusy(
+                    f"Execution {busy[id]} waits or runs in cell {id!r}; nothing was changed. "
+                    "Edit the cell when it has finished, or cancel it.",
+                    cell_id=id,
+                    execution_id=busy[id],
+                )
+
     async def _made(self, notebook: Notebook, make: Callable[[], NotebookCells]) -> NotebookCells:
         if size(notebook, most=LARGE) < LARGE:
             return make()
@@ -214,7 +228,7 @@ class _Recording:
     """What a session's journal is told of one request."""
 
     def __init__(
-        self, session: EditingSession, path: str, asked: EditNotebook, caller: Caller
+        self, session: LiveSession, path: str, asked: EditNotebook, caller: Caller
     ) -> None:
         self._session = session
         self._path = path
@@ -224,6 +238,8 @@ class _Recording:
 
     async def about_to(self) -> None:
         """Write what is asked for, before anything is done."""
+        if self._begun:
+            return
         edits = Payload.of(as_told_edits(self._asked.edits))
         entry = NotebookEditAsked(at=timestamp(), by=self._by, path=self._path, edits=edits.digest)
         await self._session.write(entry, [edits])

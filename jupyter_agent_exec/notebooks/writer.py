@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Literal, Protocol
 
 from ..errors import DocumentChanged, DocumentUnwritable, NotebookNotFound
@@ -42,6 +43,7 @@ RENAME_LOOKS = 10
 """How often to look, so many seconds apart, for a notebook that is not where it was."""
 
 GONE = "The cell is not in the notebook any more, or is no code cell."
+CHANGED = "The cell's source was changed before its code ran, so it was left as it is."
 BROKEN_OFF = "Writing the cell was broken off."
 
 
@@ -110,6 +112,8 @@ class CellWriter:
         self._problem: str | None = None
         self._dropped = False
         self._source_changed = False
+        self._claimed = False  # the cell had the execution's source when that had begun
+        self._claims = False  # the write that is under way sees to that
         self.sources = {cell.source} if isinstance(cell, NewCell) else set()
         """That a new cell was to have, one after the other."""
         self._stirred = asyncio.Event()
@@ -222,6 +226,7 @@ class CellWriter:
             self._gone, self._problem = True, GONE
         except DocumentChanged as error:
             self._gone, self._problem = True, error.message
+            await self._let_go()
         except (NotebookNotFound, DocumentUnwritable) as error:
             self._way, self._problem = None, error.message
             self._missing = isinstance(error, NotebookNotFound)
@@ -247,11 +252,14 @@ class CellWriter:
         Moved
             It is gone.
         DocumentChanged
-            Its source is a person's now.
+            It has another source than its execution.
         NotebookNotFound, DocumentUnwritable
         """
         whole = way != self._way or not way.streams
-        if self._source_changed or (whole and len(self.sources) > 1):
+        self._claims = self._standing.has_begun and not self._claimed
+        may_be_there = self._told is not None or self._uncertain
+        is_to_look = len(self.sources) > 1 or (self._claims and may_be_there)
+        if self._source_changed or (whole and is_to_look):
             await self._replace_source()
         try:
             await self._send(way, whole=whole)
@@ -263,6 +271,8 @@ class CellWriter:
         else:
             return
         try:
+            if self._claims:
+                await self._replace_source()
             await self._send_whole(put=True)
         except Moved:
             await self._keep_source()
@@ -276,13 +286,13 @@ class CellWriter:
         steps = await self._take()
         told = self._tell()
         if whole:
-            await way.apply(self._all(told, put=True), self._cell.expected(self.cell_id))
+            await way.apply(self._all(told, put=True), self._expected(put=True))
         else:
             changes: list[Change] = [] if told == seen else [told]
             if steps:
                 changes.append(SetOutputs(cell_id=self.cell_id, changes=steps))
             if changes:
-                await way.apply(changes, Expected())
+                await way.apply(changes, self._expected(put=False))
         self._way = way
         self._sent(told)
 
@@ -292,13 +302,11 @@ class CellWriter:
         await self._take()
         told = self._tell()
         changes = self._all(told, put=put)
-        self._via = await self._documents.apply(
-            self._path(), changes, self._cell.expected(self.cell_id)
-        )
+        self._via = await self._documents.apply(self._path(), changes, self._expected(put=put))
         self._sent(told)
 
     async def _replace_source(self) -> None:
-        """Give a new cell that has been put already the source that it is to have since.
+        """Give a new cell that has been put already the source of its execution.
 
         Raises
         ------
@@ -313,7 +321,7 @@ class CellWriter:
         cell = find_cell(notebook.cells, self.cell_id)
         found = source if cell is None else joined(cell["source"])
         if found not in self.sources:
-            raise DocumentChanged("The cell's source was changed before it could be replaced.")
+            raise DocumentChanged(CHANGED)
         if found != source:
             await self._documents.apply(
                 self._path(),
@@ -323,24 +331,39 @@ class CellWriter:
         self._source_changed = False
 
     async def _keep_source(self) -> None:
-        """Give up replacing the cell's source if that was done before.
+        """Look whether the cell has its execution's source, though not as was expected.
 
         Raises
         ------
         Moved
             The cell is gone.
         DocumentChanged
-            It was not, and the source is a person's now.
+            It has another source.
         """
-        if isinstance(self._cell, NewCell) or self._cell.source is None:
+        if isinstance(self._cell, NewCell):
+            if self._claims:
+                await self._replace_source()
+            return
+        if self._claimed:
             return
         _, notebook = await self._documents.read(self._path())
         cell = find_cell(notebook.cells, self.cell_id)
         if cell is None:
             raise Moved(GONE)
-        if not self._uncertain and joined(cell["source"]) != self._cell.source:
-            raise DocumentChanged("The cell's source was changed before it could be replaced.")
-        self._cell = self._cell._replace(source=None)
+        source = self._cell.before if self._cell.source is None else self._cell.source
+        if cell["cell_type"] != "code" or joined(cell["source"]) != source:
+            raise DocumentChanged(CHANGED)
+        self._cell = OldCell(before=source, source=None)
+
+    async def _let_go(self) -> None:
+        """Take every word of ours from a cell that is somebody else's now."""
+        if self._told is None and not self._uncertain:
+            return
+        with suppress(Moved, NotebookNotFound, DocumentUnwritable):
+            _, notebook = await self._documents.read(self._path())
+            cell = find_cell(notebook.cells, self.cell_id)
+            if cell is not None:
+                await self._documents.apply(self._path(), [theirs(self.cell_id, cell)], Expected())
 
     # -- what is written ---------------------------------------------------------------------------
 
@@ -350,6 +373,20 @@ class CellWriter:
         if html_length(steps) > LARGE_HTML:
             return await asyncio.to_thread(self._copy.feed, steps)
         return self._copy.feed(steps)
+
+    def _expected(self, *, put: bool) -> Expected:
+        """Return what must hold: until it is known once its execution has begun, the source.
+
+        Parameters
+        ----------
+        put
+            Whether a new cell is put if it is not there: then nothing can be expected of it.
+        """
+        if isinstance(self._cell, OldCell) and not self._claimed:
+            return Expected(cells={self.cell_id: ("code", self._cell.before)})
+        if isinstance(self._cell, NewCell) and self._claims and not put:
+            return Expected(cells={self.cell_id: ("code", self._cell.source)})
+        return Expected()
 
     def _tell(self) -> SetCell:
         return SetCell(
@@ -382,8 +419,9 @@ class CellWriter:
 
     def _sent(self, told: SetCell) -> None:
         self._told = told
-        if isinstance(self._cell, OldCell):
-            self._cell = self._cell._replace(source=None)
+        self._claimed = self._claimed or self._claims
+        if isinstance(self._cell, OldCell) and self._cell.source is not None:
+            self._cell = OldCell(before=self._cell.source, source=None)
 
     def _document(self, *, final: bool) -> Document:
         missing = self._problem is not None
@@ -396,3 +434,14 @@ class CellWriter:
             outputs=self._what(),
             reason=self._problem,
         )
+
+
+def theirs(id: CellId, cell: dict[str, Any]) -> SetCell:
+    """Return what takes every word of ours from a cell."""
+    return SetCell(
+        cell_id=id,
+        agent_exec=None,
+        execution_count=cell.get("execution_count"),
+        execution_state="idle",
+        trusted=bool(cell["metadata"].get("trusted")),
+    )

@@ -83,6 +83,20 @@ class InputGiven(Entry, frozen=True, kw_only=True, tag="input_given"):
     """Text; null for a password, of which not even a digest is kept."""
 
 
+class KernelInspected(Entry, frozen=True, kw_only=True, tag="kernel_inspected"):
+    """The agent asks the kernel for completion or documentation; written before it is sent.
+
+    The kernel may run code for it, such as an import or a property.
+    """
+
+    kind: Literal["complete", "inspect"]
+    code: Digest
+    """Text."""
+    cursor_pos: int
+    """Code points from the start of the code."""
+    detail_level: Literal[0, 1] = 0
+
+
 class FilesWritten(Entry, frozen=True, kw_only=True, tag="files_written"):
     """Files were written in the kernel's folder while an execution ran."""
 

@@ -25,6 +25,7 @@ from .executions import (
     InputAsked,
     InputGiven,
     Interrupted,
+    KernelInspected,
     LateOutput,
     PersonRan,
 )
@@ -53,6 +54,7 @@ JournalEntry = (
     | Dispatched
     | InputAsked
     | InputGiven
+    | KernelInspected
     | Finished
     | FilesWritten
     | FileUploaded

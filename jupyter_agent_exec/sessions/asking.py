@@ -1,6 +1,8 @@
-"""What of one session's executions a person has to approve, and what people decide about them.
+"""The gate of one session: the user's pause and approval, which all that its agent does passes.
 
-A permission is for one life of the session's kernel: what has one for another life asks anew.
+An execution waits here (`until_it_goes`). What cannot wait is refused at once (`check`): edits of
+the notebook, uploads and deletions, completion, answers to input, restarts. An approval is for one
+life of the session's kernel: in another life, all has to be approved anew.
 """
 
 from __future__ import annotations
@@ -8,11 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
+import msgspec
 from msgspec.structs import replace
 
-from ..errors import AlreadyDecided, ApprovalChanged
+from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired, Paused
 from ..models import Approval, Approve, Session, WaitingFor
 from ..records import (
     ApprovalAsked,
@@ -30,6 +33,15 @@ from ..types import ApprovalMode, ExecutionId, Status
 from .execution import LiveExecution
 from .incarnations import Incarnations
 from .rules import Permit, Rules
+
+_HOW_TO_GET_IT: Final[Mapping[ApprovalMode, str]] = {
+    "none": "",
+    "first": "Run code first: once the user approves it, this is let through until the kernel "
+    "restarts.",
+    "always": "Run code, and ask the user to choose 'Approve all…' when they approve it: this is "
+    "let through for as long as they say.",
+}
+"""What an agent can do to have something let through, by what the user wants to approve."""
 
 
 class GiveUp(Protocol):
@@ -99,6 +111,36 @@ class Asking:
         mode = self.mode
         follows = mode == "first" and self._approved_life == self._life
         return mode == "none" or follows or self._is_granted
+
+    def check(self, what: str, *, is_code: bool) -> None:
+        """Let something through that cannot wait as an execution does.
+
+        Parameters
+        ----------
+        what
+            What the agent is about to do, as the beginning of a sentence.
+        is_code
+            Whether it runs code, or can become code that somebody runs.
+
+        Raises
+        ------
+        Paused
+            The user has paused all agents.
+        ApprovalRequired
+            The user has to approve code of this session, and has not approved any yet.
+        """
+        pausing = self.pausing
+        if pausing is not None:
+            raise Paused(
+                f"{what} has to wait: the user has paused all agents. Try again when they go on.",
+                waiting_for=msgspec.to_builtins(pausing),
+            )
+        if is_code and not self.is_free:
+            raise ApprovalRequired(
+                f"{what} needs the user's approval in this session. {_HOW_TO_GET_IT[self.mode]}",
+                session_id=self._session.id,
+                approval=self.mode,
+            )
 
     @property
     def approved_until(self) -> str | None:

@@ -27,6 +27,10 @@ class Shown(Protocol):
         """Whether people let it run."""
 
     @property
+    def is_paused(self) -> bool:
+        """Whether it was not sent yet, and waits since all agents are paused."""
+
+    @property
     def waiting_for(self) -> WaitingFor | None:
         """Behind whom it waits; None if it does not."""
 

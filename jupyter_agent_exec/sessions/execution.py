@@ -155,6 +155,11 @@ class LiveExecution:
         return self.run is not None or self.permitted(self)
 
     @property
+    def is_paused(self) -> bool:
+        """Whether it was not sent yet, and waits since all agents are paused."""
+        return self.run is None and self.pausing() is not None
+
+    @property
     def asks(self) -> bool:
         """Whether it waits for a person to let it run."""
         return self.status == "awaiting_approval"

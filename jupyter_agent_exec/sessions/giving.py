@@ -7,7 +7,6 @@ from ..errors import InputNotAsked
 from ..models import GiveInput
 from ..records import ExecutionRecord
 from .manager import AgentSessions
-from .rules import check_goes_on
 
 
 async def give_input(
@@ -19,7 +18,7 @@ async def give_input(
     ------
     ExecutionNotFound
         There is no such execution.
-    InputNotAsked, KernelBusy, HistoryUnavailable
+    InputNotAsked, Paused, ApprovalRequired, TooManyRequests, HistoryUnavailable
         Nothing was answered.
     """
     found = manager.watching(id)
@@ -31,7 +30,7 @@ async def give_input(
             status=record.status,
         )
     session, execution = found
-    if caller.token is not None:
-        check_goes_on(session.asking.pausing)
+    if caller.token is not None:  # the user answers in JupyterLab, also in a pause
+        manager.admit(session, caller, "An agent's answer", is_code=True, executions=1)
     await session.give_input(execution, given, caller.by())
     return await manager.execution(id, given.wait)

@@ -1,14 +1,17 @@
 """Looking into a session's kernel: variables, completion, documentation, packages.
 
-Nothing of it is an execution, and nothing is recorded.
+Nothing of it is an execution. Variables and packages are told without running anybody's code.
+Completion and documentation may run code: they pass the gate as code does, and are recorded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from ..access.scopes import Caller
 from ..errors import Forbidden, InvalidRequest, KernelBusy, KernelUnavailable
 from ..kernels.inspect import Question, Taken, Unanswered, ask
 from ..kernels.turns import Asker
@@ -24,11 +27,13 @@ from ..models import (
     VariableList,
     WaitingFor,
 )
+from ..records import KernelInspected, Payload, timestamp
 from ..text import transcript
 from .languages import check_python
 from .manager import AgentSessions
 from .queries import PackagesQuery, VariablesQuery
-from .rules import check_goes_on
+from .session import LiveSession
+from .targets import denied
 
 T = TypeVar("T")
 
@@ -48,26 +53,35 @@ _Package = tuple[str, str, list[str]]
 class Looking:
     """Looks into the kernels of sessions.
 
+    Parameters
+    ----------
+    may_run_code
+        Whether agents get completion and documentation from kernels, for which these may run code.
+
     Raises
     ------
     SessionNotFound, SessionClosed, InvalidRequest, LanguageNotSupported
         What was asked for is not there.
-    Forbidden
-        Completion and documentation: a person has to approve what the session runs.
+    Paused
+        The user has paused all agents.
+    Forbidden, ApprovalRequired, TooManyRequests, HistoryUnavailable
+        Completion and documentation: they are switched off, or do not pass the gate now.
     KernelBusy
-        The kernel runs code and can answer nothing meanwhile, or a person has paused all agents.
+        The kernel runs code and can answer nothing meanwhile.
     KernelUnavailable
         The session has no kernel now, or it ended, or gave no answer.
     """
 
-    def __init__(self, manager: AgentSessions) -> None:
+    def __init__(self, manager: AgentSessions, *, may_run_code: bool) -> None:
         self._manager = manager
+        self._may_run_code = may_run_code
 
     async def variables(self, session_id: str, query: VariablesQuery) -> VariableList:
         """Return what variables there are, without running anything of the user's code."""
         given = {"match": query.match.casefold(), "limit": query.limit}
         question = Question("variables", given, ANSWER_TIMEOUT)
-        found, more = await self._ask(session_id, question, tuple[list[_Variable], int])
+        live = await self._manager.live_session(session_id)
+        found, more = await self._ask(live, question, tuple[list[_Variable], int])
         return VariableList(
             variables=[
                 Variable(name=name, type=type, shape=shape, length=length, preview=preview)
@@ -80,18 +94,24 @@ class Looking:
         """Return the distributions that code in the kernel can import."""
         given = {"match": query.match.casefold(), "limit": query.limit}
         question = Question("packages", given, PACKAGES_TIMEOUT)
-        found, more = await self._ask(session_id, question, tuple[list[_Package], int])
+        live = await self._manager.live_session(session_id)
+        found, more = await self._ask(live, question, tuple[list[_Package], int])
         packages = [
             Package(name=name, version=version, import_names=import_names)
             for name, version, import_names in found
         ]
         return PackageList(packages=packages, more=more)
 
-    async def complete(self, session_id: str, body: Complete) -> Completions:
+    async def complete(self, session_id: str, body: Complete, caller: Caller) -> Completions:
         """Return what may follow at a place in code."""
-        given = {"code": body.code, "cursor_pos": _cursor(body.code, body.cursor_pos)}
+        cursor_pos = _cursor(body.code, body.cursor_pos)
+        given = {"code": body.code, "cursor_pos": cursor_pos}
         question = Question("complete", given, ANSWER_TIMEOUT, "complete_request")
-        reply = await self._ask(session_id, question, _CompleteReply)
+        code = Payload.of(body.code.encode("utf-8", "replace"))
+        entry = KernelInspected(
+            at=timestamp(), by=caller.by(), kind="complete", code=code.digest, cursor_pos=cursor_pos
+        )
+        reply = await self._ask_as_code(session_id, question, caller, entry, code, _CompleteReply)
         types = {each.text: each.type for each in reply.metadata.types}
         completions = [
             Completion(text=text, type=types.get(text)) for text in reply.matches[:MOST_COMPLETIONS]
@@ -103,24 +123,67 @@ class Looking:
             more=len(reply.matches) - len(completions),
         )
 
-    async def inspect(self, session_id: str, body: Inspect) -> Inspection:
+    async def inspect(self, session_id: str, body: Inspect, caller: Caller) -> Inspection:
         """Return the documentation of what stands at a place in code."""
-        given = {
-            "code": body.code,
-            "cursor_pos": _cursor(body.code, body.cursor_pos),
-            "detail_level": body.detail_level,
-        }
+        cursor_pos = _cursor(body.code, body.cursor_pos)
+        given = {"code": body.code, "cursor_pos": cursor_pos, "detail_level": body.detail_level}
         question = Question("inspect", given, ANSWER_TIMEOUT, "inspect_request")
-        reply = await self._ask(session_id, question, _InspectReply)
+        code = Payload.of(body.code.encode("utf-8", "replace"))
+        entry = KernelInspected(
+            at=timestamp(),
+            by=caller.by(),
+            kind="inspect",
+            code=code.digest,
+            cursor_pos=cursor_pos,
+            detail_level=body.detail_level,
+        )
+        reply = await self._ask_as_code(session_id, question, caller, entry, code, _InspectReply)
         text = transcript([{"output_type": "display_data", "data": reply.data}])
         if len(text) > MOST_CHARACTERS:
             text = f"{text[:MOST_CHARACTERS]}\n[… {len(text) - MOST_CHARACTERS:,} characters more]"
         return Inspection(found=reply.found, text=text if reply.found else "")
 
-    async def _ask(self, session_id: str, question: Question, kind: type[T]) -> T:
-        """Ask a session's kernel; nothing is sent to it that it could not answer now."""
+    async def _ask_as_code(
+        self,
+        session_id: str,
+        question: Question,
+        caller: Caller,
+        entry: KernelInspected,
+        code: Payload,
+        kind: type[T],
+    ) -> T:
+        """Ask a session's kernel for what it may run code for: through the gate, and recorded."""
         live = await self._manager.live_session(session_id)
-        check_goes_on(live.asking.pausing)
+        if not self._may_run_code or caller.caps.completion is False:
+            raise denied(
+                Forbidden(
+                    "Completion and documentation from kernels are switched off here, since they "
+                    "can run code. Run code that prints what you need, such as help(name).",
+                    session_id=live.id,
+                )
+            )
+        what = "Completion" if entry.kind == "complete" else "Documentation"
+        live.asking.check(what, is_code=True)
+
+        async def about_to() -> None:
+            self._manager.admit(live, caller, what, is_code=True, executions=1)
+            await live.write(entry, [code])
+
+        return await self._ask(live, question, kind, about_to)
+
+    async def _ask(
+        self,
+        live: LiveSession,
+        question: Question,
+        kind: type[T],
+        about_to: Callable[[], Awaitable[None]] | None = None,
+    ) -> T:
+        """Ask a session's kernel; nothing is sent to it that it could not answer now."""
+
+        async def check() -> None:
+            live.asking.check(question.name.capitalize(), is_code=False)
+
+        await check()
         kernel = live.kernel
         if kernel is None or kernel.is_ending:
             raise KernelUnavailable(
@@ -129,14 +192,8 @@ class Looking:
             )
         if question.msg_type is None:
             check_python(kernel, question.name)
-        elif not live.asking.is_free:
-            raise Forbidden(
-                f"{question.name}: may run code, as an import or a property, and a person has to "
-                "approve what this session runs. It is answered when they have.",
-                session_id=live.id,
-            )
         try:
-            told = await ask(kernel, question, Asker(live.agent_name, None))
+            told = await ask(kernel, question, Asker(live.agent_name, None), about_to or check)
             return msgspec.convert(told, kind)
         except Taken:
             raise self._busy(kernel.turns.at_work) from None

@@ -33,7 +33,7 @@ class CompleteHandler(LookingBase):
     @requires("exec:scratch", body=Complete, answers={200: Completions})
     async def post(self, session_id: str, body: Complete) -> None:
         """Say what may follow at a place in code."""
-        self.answer(await self.looking.complete(session_id, body))
+        self.answer(await self.looking.complete(session_id, body, self.caller))
 
 
 class InspectHandler(LookingBase):
@@ -43,7 +43,7 @@ class InspectHandler(LookingBase):
     @requires("exec:scratch", body=Inspect, answers={200: Inspection})
     async def post(self, session_id: str, body: Inspect) -> None:
         """Say what the documentation has on what stands at a place in code."""
-        self.answer(await self.looking.inspect(session_id, body))
+        self.answer(await self.looking.inspect(session_id, body, self.caller))
 
 
 class PackagesHandler(LookingBase):

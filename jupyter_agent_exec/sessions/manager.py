@@ -237,9 +237,14 @@ class AgentSessions:
         return live.record()
 
     async def restart(self, id: str, caller: Caller) -> Session:
-        """Give a session a fresh kernel."""
+        """Give a session a fresh kernel.
+
+        Nothing of it needs approval: what runs first in the new kernel asks for itself.
+        """
         live = await self.live_session(id)
-        self._usage.count(caller, max(1, live.first_sources))
+        count = max(1, live.first_sources)
+        if caller.token is not None:  # the user restarts it in JupyterLab, also in a pause
+            self.admit(live, caller, "A restart", is_code=False, executions=count)
         await live.restart(caller.by())
         return live.record()
 
@@ -404,6 +409,30 @@ class AgentSessions:
         self._open.pop(session.id, None)
         self._keys.forget(session.id)
         self._clients.forget(session)
+
+    def admit(
+        self, live: LiveSession, caller: Caller, what: str, *, is_code: bool, executions: int = 0
+    ) -> None:
+        """Let something of an agent's pass the gate that is no execution, or refuse it at once.
+
+        Everything that runs or changes something is asked for here, or waits as an execution.
+
+        Parameters
+        ----------
+        what
+            What the agent is about to do, as the beginning of a sentence.
+        is_code
+            Whether it runs code, or can become code that somebody runs: then it needs approval
+            where executions do.
+        executions
+            How many executions it counts as, against the caps of an agent token.
+
+        Raises
+        ------
+        Paused, ApprovalRequired, TooManyRequests
+        """
+        live.asking.check(what, is_code=is_code)
+        self._usage.count(caller, executions)
 
     async def live_session(self, id: str) -> LiveSession:
         """Return an open session.

@@ -28,8 +28,9 @@ class Found(NamedTuple):
         return cell.before if isinstance(cell, OldCell) and cell.source is not None else None
 
     def approved(self, source: str) -> Found:
-        """Return the place of a cell of the person's with the source that they let run."""
-        assert isinstance(self.cell, OldCell)
+        """Return the place with the source that is run, which a person may have changed."""
+        if isinstance(self.cell, NewCell):
+            return self._replace(source=source, cell=self.cell._replace(source=source))
         becomes = None if source == self.cell.before else source
         return self._replace(source=source, cell=self.cell._replace(source=becomes))
 

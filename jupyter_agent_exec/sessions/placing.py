@@ -104,6 +104,14 @@ class Placing:
             with self.gatherings.hurrying(path):
                 await asyncio.wait(pending, timeout=FLUSH_TIMEOUT)
 
+    def busy(self, path: str) -> dict[CellId, ExecutionId]:
+        """Return the cells of a notebook in which agents' executions wait or run, and which."""
+        found: dict[CellId, ExecutionId] = {}
+        for cells in self._sessions.values():
+            if cells.owner.path == path:
+                found |= cells.busy()
+        return found
+
     def lock(self, id: ExecutionId) -> asyncio.Lock:
         """Return what is held while something writes to the cell of an execution."""
         return self._locks.setdefault(id, asyncio.Lock())
@@ -150,7 +158,7 @@ class NotebookCells:
         self._writers: dict[ExecutionId, CellWriter] = {}
         self._shown: dict[ExecutionId, Status] = {}
         self._late: dict[ExecutionId, bool] = {}
-        self._held: dict[ExecutionId, Found] = {}  # the person's, until they may be changed
+        self._held: dict[ExecutionId, Found] = {}  # whose cells may not be written yet
         self._refused: dict[ExecutionId, asyncio.Future[None]] = {}  # done when it is taken out
         self.closing = False
 
@@ -169,9 +177,9 @@ class NotebookCells:
         return named(notebook, placement, source)
 
     def accepted(self, execution: Shown, place: Place) -> None:
-        """Have an execution's cell appear; one of the person's only when that may be changed."""
+        """Have an execution's cell appear, when the notebook may be changed for it."""
         assert isinstance(place, Found)
-        if place.cell_id is not None and not execution.may_run:
+        if _is_to_wait(execution, place):
             self._held[execution.id] = place
             return
         writer = self._placing.writer(self._path, execution, place)
@@ -182,7 +190,7 @@ class NotebookCells:
     def changed(self, execution: Shown) -> None:
         """Have an execution's cell show how it stands."""
         held = self._held.get(execution.id)
-        if held is not None and execution.may_run:
+        if held is not None and not _is_to_wait(execution, held):
             del self._held[execution.id]
             self.accepted(execution, held.approved(execution.source))
         writer = self._writers.get(execution.id)
@@ -218,7 +226,8 @@ class NotebookCells:
     def document(self, execution_id: ExecutionId) -> Document | None:
         """Return what has become of a cell; None once that is in the execution's record."""
         if execution_id in self._held:
-            return left_alone(self._path(), self._held[execution_id].cell_id)
+            id = self._held[execution_id].cell_id or CellId(execution_id)
+            return left_alone(self._path(), id)
         writer = self._writers.get(execution_id)
         if writer is None:
             return None
@@ -244,6 +253,12 @@ class NotebookCells:
             for id, writer in self._writers.items()
             if writer.ended or not writer.there.done()
         ]
+
+    def busy(self) -> dict[CellId, ExecutionId]:
+        """Return the cells in which executions wait or run, or are still being written."""
+        held = ((found.cell_id, id) for id, found in self._held.items())
+        kept = ((writer.cell_id, id) for id, writer in self._writers.items())
+        return {cell_id: id for cell_id, id in (*held, *kept) if cell_id is not None}
 
     async def close(self) -> None:
         """Write what is still to be written, within bounds; nothing is left half-told."""
@@ -302,11 +317,20 @@ class NotebookCells:
         )
 
 
+def _is_to_wait(execution: Shown, place: Found) -> bool:
+    """Tell whether an execution's cell may not be written yet.
+
+    While agents are paused, none is; a cell that is there is the user's until they let it be run.
+    """
+    return execution.is_paused or (place.cell_id is not None and not execution.may_run)
+
+
 def standing(record: ExecutionRecord) -> Standing:
     """Return how an execution stands, as its cell says it."""
     return Standing(
         agent_exec=exported(replace(record, outputs=[]))["metadata"]["agent_exec"],
         execution_count=record.execution_count,
         ended=record.status in FINAL_STATUSES,
+        has_begun=record.started_at is not None,
         goes_on=record.status in ("queued", "running", "awaiting_input"),
     )

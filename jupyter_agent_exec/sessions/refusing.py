@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from ..errors import DocumentUnwritable, NotebookNotFound
 from ..models import Document
 from ..notebooks.applying import find_cell, joined
-from ..notebooks.changes import DeleteCell, Expected, Moved, SetCell
-from ..notebooks.writer import Documents
+from ..notebooks.changes import DeleteCell, Expected, Moved
+from ..notebooks.writer import Documents, theirs
 from ..records import ExecutionRecord
 from ..types import CellId
 
@@ -20,7 +20,7 @@ TRIES: Final = 3
 
 TAKEN_OUT: Final = "It was not let run, so its cell was taken out."
 STAYS: Final = "It was not let run; a person has changed or run its cell, which is theirs now."
-LEFT_ALONE: Final = "It was not run, so the cell is as it was."
+LEFT_ALONE: Final = "It was not run, so the notebook is as it was."
 
 
 def was_refused(record: ExecutionRecord) -> bool:
@@ -70,7 +70,7 @@ async def taken_out(
             source, count = joined(cell["source"]), cell.get("execution_count")
             expected = Expected(cells={id: (cell["cell_type"], source)}, counts={id: count})
             untouched = source in sources and count is None
-            change = DeleteCell(cell_id=id) if untouched else _theirs(id, cell)
+            change = DeleteCell(cell_id=id) if untouched else theirs(id, cell)
             try:
                 via = await documents.apply(document.path, [change], expected)
             except Moved:
@@ -79,14 +79,3 @@ async def taken_out(
     except (NotebookNotFound, DocumentUnwritable) as error:
         return replace(document, status="not_written", reason=error.message)
     return replace(gone, reason=STAYS)
-
-
-def _theirs(id: CellId, cell: dict[str, Any]) -> SetCell:
-    """Return what takes every word of ours from a cell."""
-    return SetCell(
-        cell_id=id,
-        agent_exec=None,
-        execution_count=cell.get("execution_count"),
-        execution_state="idle",
-        trusted=bool(cell["metadata"].get("trusted")),
-    )

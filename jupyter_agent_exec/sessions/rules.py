@@ -6,9 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol, cast, get_args
 
-import msgspec
-
-from ..errors import KernelBusy
 from ..models import Pause, Target, WaitingFor
 from ..records import By, timestamp
 from ..types import ApprovalMode, TargetKind
@@ -111,21 +108,6 @@ class Rules:
         """Return what is done when agents go on that are paused."""
         assert self._resumed is not None
         return self._resumed
-
-
-def check_goes_on(pausing: WaitingFor | None) -> None:
-    """Raise KernelBusy while agents are paused.
-
-    Parameters
-    ----------
-    pausing
-        What they wait for; None if they are not.
-    """
-    if pausing is not None:
-        raise KernelBusy(
-            "A person has paused all agents: nothing is sent to kernels meanwhile.",
-            waiting_for=msgspec.to_builtins(pausing),
-        )
 
 
 class QueueTime:

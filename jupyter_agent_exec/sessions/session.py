@@ -408,6 +408,8 @@ class LiveSession:
     async def pause_changed(self, entry: Entry) -> None:
         """Take note that all agents are paused, or go on."""
         self._lane.waiting.look()
+        for execution in self.unfinished:
+            execution.tell()  # its cell waits too
         await self._lane.recorder.record(entry)
         self._publish("session", self)
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from jupyter_agent_exec.access.scopes import Caller
 from jupyter_agent_exec.errors import FileNotOwned
 from jupyter_agent_exec.files.conditions import Conditions
 from jupyter_agent_exec.files.folder import Folder
 from jupyter_agent_exec.files.manager import SessionFiles
-from jupyter_agent_exec.records import SERVER, Entry, FileDeleted, FileUnchanged, FileUploaded
+from jupyter_agent_exec.records import Entry, FileDeleted, FileUnchanged, FileUploaded
 from jupyter_agent_exec.tasks import Tasks
 
 
@@ -54,6 +55,9 @@ class Server:
     async def live_session(self, id: str) -> Session:
         return self._session
 
+    def admit(self, live: Session, caller: Caller, what: str, *, is_code: bool) -> None:
+        """Refuse nothing."""
+
     async def in_thread(self, call: Callable[[], Any]) -> Any:
         return await asyncio.to_thread(call)
 
@@ -73,16 +77,17 @@ def files_of(session: Session, folder: Path) -> SessionFiles:
     )
 
 
+CALLER = Caller(username="ada", display_name="Ada", access="full")
 ANY = Conditions(if_match=None, if_none_match=None)
 
 
 async def test_an_upload_that_fails_when_it_is_recorded_is_told_as_not_done(tmp_path: Path) -> None:
     session = Session(lambda: (tmp_path / "a.txt").write_text("a person's"))
     files = files_of(session, tmp_path)
-    upload = await files.begin("s", "a.txt", ANY, None)
+    upload = await files.begin("s", "a.txt", ANY, None, CALLER)
     await files.take(upload, b"an agent's")
     with pytest.raises(FileNotOwned):
-        await files.finish("s", upload, ANY, SERVER)
+        await files.finish("s", upload, ANY, CALLER)
     await files.drop(upload)
     assert (tmp_path / "a.txt").read_text() == "a person's"
     first, second = session.entries
@@ -97,5 +102,5 @@ async def test_a_deletion_that_fails_when_it_is_recorded_is_told_as_not_done(
     session = Session(lambda: (tmp_path / "empty" / "a.txt").write_text("a person's"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotOwned):
-        await files_of(session, tmp_path).delete("s", "empty", ANY, SERVER)
+        await files_of(session, tmp_path).delete("s", "empty", ANY, CALLER)
     assert [type(entry) for entry in session.entries] == [FileDeleted, FileUnchanged]

@@ -42,8 +42,12 @@ def packages(match: str) -> Question:
     return Question("packages", {"match": match, "limit": 500}, SOON)
 
 
+async def about_to() -> None:
+    """Keep nothing from being sent."""
+
+
 async def names(kernel: LiveKernel) -> list[str]:
-    found, _ = await ask(kernel, variables(), ASKER)
+    found, _ = await ask(kernel, variables(), ASKER, about_to)
     return [name for name, *_ in found]
 
 
@@ -84,12 +88,12 @@ async def bench() -> AsyncIterator[Bench]:
 async def test_all_is_answered_while_a_cell_runs(gate: Gate) -> None:
     async with bench() as b, b.busy(gate, "import os\nmine = [1, 2]"):
         assert await names(b.kernel) == ["mine"]
-        found = await ask(b.kernel, complete("os.path.joi"), ASKER)
+        found = await ask(b.kernel, complete("os.path.joi"), ASKER, about_to)
         assert (found["matches"], found["cursor_start"], found["cursor_end"]) == (["join"], 8, 11)
-        told = await ask(b.kernel, documentation("os.path.join"), ASKER)
+        told = await ask(b.kernel, documentation("os.path.join"), ASKER, about_to)
         assert told["found"]
         assert "Join two or more pathname components" in told["data"]["text/plain"]
-        (found, more) = await ask(b.kernel, packages("msgspec"), ASKER)
+        (found, more) = await ask(b.kernel, packages("msgspec"), ASKER, about_to)
         assert ([name for name, *_ in found], more) == (["msgspec"], 0)
         assert b.kernel.connection.execution_state == "busy"
 
@@ -143,10 +147,10 @@ async def test_a_look_does_not_make_the_server_take_a_busy_kernel_for_idle(gate:
 
 async def test_packages_are_found_by_the_names_they_are_imported_by() -> None:
     async with bench() as b:
-        found, _ = await ask(b.kernel, packages("zmq"), ASKER)
+        found, _ = await ask(b.kernel, packages("zmq"), ASKER, about_to)
         assert [(name, imports) for name, _, imports in found] == [("pyzmq", ["zmq"])]
         found, more = await ask(
-            b.kernel, Question("packages", {"match": "", "limit": 3}, SOON), ASKER
+            b.kernel, Question("packages", {"match": "", "limit": 3}, SOON), ASKER, about_to
         )
         assert [len(found), more > 50] == [3, True]
 
@@ -176,7 +180,7 @@ plt.title("later")
         await asyncio.to_thread(gate.wait_until_it_runs)
         await at_foreign_work(b.kernel)
         for question in (variables(), complete("go_o"), documentation("plt.plot"), packages("zmq")):
-            await ask(b.kernel, question, ASKER)
+            await ask(b.kernel, question, ASKER, about_to)
         await asyncio.to_thread(gate.let_it_go_on)
         reply = await person.reply(cell)
         assert [item["source"] for item in reply["payload"]] == ["set_next_input"]
@@ -222,8 +226,8 @@ print(new, _, len(In), Out, get_ipython().kernel.comm_manager.comms)
         b.kernel.connection.on_person.add(people.append)
         for _ in range(3):
             await names(b.kernel)
-            await ask(b.kernel, complete("kn"), ASKER)
-            await ask(b.kernel, documentation("known"), ASKER)
+            await ask(b.kernel, complete("kn"), ASKER, about_to)
+            await ask(b.kernel, documentation("known"), ASKER, about_to)
         assert ("busy" in states, people) == (False, [])
         b.kernel.connection.on_state = b.kernel.turns.kernel_is
         assert await b.has_run(seen) == "set() 7 3 {1: 7} {}\n"
@@ -255,7 +259,7 @@ async def test_a_busy_kernel_that_was_not_prepared_is_told_at_once(gate: Gate) -
         await at_foreign_work(b.kernel)
         for question in (variables(), complete("a"), documentation("a"), packages("")):
             with pytest.raises(Taken):
-                await ask(b.kernel, question, ASKER)
+                await ask(b.kernel, question, ASKER, about_to)
         behind = b.kernel.turns.at_work
         assert behind is not None
         assert behind.who == "person"
@@ -266,9 +270,9 @@ async def test_who_has_the_turn_is_not_cut_into() -> None:
     async with bench() as b:
         turn = b.kernel.turns.ask(Asker("another", None)._replace(execution_id="x_1"))
         with pytest.raises(Taken):
-            await ask(b.kernel, variables(), ASKER)
+            await ask(b.kernel, variables(), ASKER, about_to)
         b.kernel.turns.leave(turn)
-        asked = [ask(b.kernel, variables(), ASKER) for _ in range(4)]  # not yet by a subshell
+        asked = [ask(b.kernel, variables(), ASKER, about_to) for _ in range(4)]  # not yet by a subshell
         assert await asyncio.gather(*asked) == [[[], 0]] * 4
         assert not b.kernel.turns.is_taken
 
@@ -288,7 +292,7 @@ async def test_a_question_that_hangs_is_given_up_and_does_not_keep_the_kernel() 
         person = await b.house.person(b.kernel.id)
         await person.has_run(HANGS)
         with pytest.raises(Unanswered):
-            await ask(b.kernel, complete("hangs.", 0.5), ASKER)  # by the kernel itself
+            await ask(b.kernel, complete("hangs.", 0.5), ASKER, about_to)  # by the kernel itself
         assert await b.has_run("print('runs')") == "runs\n"
         assert "hangs" in await names(b.kernel)
 
@@ -298,7 +302,7 @@ async def test_a_subshell_that_hangs_is_left_alone_and_three_are_enough() -> Non
         await b.has_run(HANGS.replace("while True:\n            pass", "threading.Event().wait()"))
         for _ in range(3):
             with pytest.raises(Unanswered):
-                await ask(b.kernel, complete("hangs.", 0.3), ASKER)
+                await ask(b.kernel, complete("hangs.", 0.3), ASKER, about_to)
             assert await b.has_run("print('runs')") == "runs\n"
             assert "hangs" in await names(b.kernel)
         assert not b.kernel.connection.inspector.asks_aside
@@ -317,7 +321,7 @@ trap, kind = Trap(), Trap
 """
     async with bench() as b:
         await b.has_run(source)
-        found, _ = await ask(b.kernel, variables(), ASKER)
+        found, _ = await ask(b.kernel, variables(), ASKER, about_to)
         told = {name: (kind, preview) for name, kind, _, _, preview in found}
         assert told["trap"] == ("Trap", None)
         assert told["kind"] == ("Meta", None)
@@ -334,4 +338,4 @@ kernel.comm_manager.register_target("jupyter_agent_exec", made_up)
     async with bench() as b:
         await b.has_run(source)
         with pytest.raises(Unanswered):
-            await ask(b.kernel, variables(), ASKER)
+            await ask(b.kernel, variables(), ASKER, about_to)

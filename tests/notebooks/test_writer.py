@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from ways import DictWay, Switch, code, notebook
 
 from jupyter_agent_exec.errors import DocumentUnwritable, NotebookNotFound
@@ -16,13 +17,20 @@ from jupyter_agent_exec.notebooks.changes import Position, SetOutputs, Unreachab
 from jupyter_agent_exec.notebooks.document import Notebooks
 from jupyter_agent_exec.notebooks.gathering import Gatherings
 from jupyter_agent_exec.notebooks.kept_cell import NewCell, OldCell, Standing
-from jupyter_agent_exec.notebooks.writer import CellWriter
+from jupyter_agent_exec.notebooks.writer import CHANGED, CellWriter
 from jupyter_agent_exec.types import CellId
 
 RUNNING = Standing(
-    agent_exec={"status": "running"}, execution_count=None, ended=False, goes_on=True
+    agent_exec={"status": "running"},
+    execution_count=None,
+    ended=False,
+    has_begun=True,
+    goes_on=True,
 )
-OK = Standing(agent_exec={"status": "ok"}, execution_count=7, ended=True, goes_on=False)
+QUEUED = replace(RUNNING, agent_exec={"status": "queued"}, has_begun=False)
+OK = Standing(
+    agent_exec={"status": "ok"}, execution_count=7, ended=True, has_begun=True, goes_on=False
+)
 SCRIPT = {
     "output_type": "display_data",
     "data": {"application/javascript": "alert(1)"},
@@ -51,7 +59,11 @@ class Kept:
     """A writer at work."""
 
     def __init__(
-        self, *reaches: Any, cell: NewCell | OldCell | None = None, turn: Any = None
+        self,
+        *reaches: Any,
+        cell: NewCell | OldCell | None = None,
+        turn: Any = None,
+        standing: Standing = RUNNING,
     ) -> None:
         self.path = "a.ipynb"
         self.printing = Printing()
@@ -60,7 +72,7 @@ class Kept:
             "x" if turn is None else "y",
             cell or NewCell("print()", Position()),
             path=lambda: self.path,
-            standing=RUNNING,
+            standing=standing,
             changes=self.printing.changes,
             gather=Gatherings(delay=0).join,
             turn=turn,
@@ -84,9 +96,12 @@ class Kept:
 
 @asynccontextmanager
 async def kept(
-    *reaches: Any, cell: NewCell | OldCell | None = None, turn: Any = None
+    *reaches: Any,
+    cell: NewCell | OldCell | None = None,
+    turn: Any = None,
+    standing: Standing = RUNNING,
 ) -> AsyncIterator[Kept]:
-    it = Kept(*reaches, cell=cell, turn=turn)
+    it = Kept(*reaches, cell=cell, turn=turn, standing=standing)
     task = asyncio.create_task(it.writer.keep())
     await it.rest()
     yield it
@@ -378,8 +393,8 @@ async def test_a_source_that_was_replaced_and_then_edited_stays_edited():
     async with kept(tab, cell=OldCell("1", "2")) as it:
         document = await it.ends()
     assert tab.cells["x"]["source"] == "edited since"
-    assert tab.cells["x"]["metadata"]["agent_exec"]["status"] == "ok"
-    assert document.status == "written"
+    assert "agent_exec" not in tab.cells["x"]["metadata"]
+    assert (document.status, document.reason) == ("not_written", CHANGED)
 
 
 async def test_a_source_whose_replacement_was_not_acknowledged_is_not_taken_for_a_persons():
@@ -483,8 +498,53 @@ async def test_a_source_is_not_put_over_what_a_person_typed():
     assert tab.cells["x"]["source"] == "typed"
     assert (document.status, document.reason) == (
         "not_written",
-        "The cell's source was changed before it could be replaced.",
+        CHANGED,
     )
+
+
+@pytest.mark.parametrize("way", [{}, {"streams": False, "via": "contents"}])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        NewCell("print()", Position()),
+        OldCell("print()", None),
+        OldCell("1 + 1", "print()"),
+    ],
+)
+async def test_a_cell_whose_source_is_another_when_its_execution_begins_is_left_alone(
+    way: dict[str, Any], cell: NewCell | OldCell
+) -> None:
+    before = [] if isinstance(cell, NewCell) else [code("x", cell.before)]
+    document = DictWay(notebook(*before), **way)
+    async with kept(document, cell=cell, standing=QUEUED) as it:
+        assert document.cells["x"]["metadata"]["agent_exec"]["status"] == "queued"
+        document.cells["x"]["source"] = "print('another')"
+        told = await it.ends()
+    assert (told.status, told.cell_id, told.reason) == ("not_written", None, CHANGED)
+    left = document.cells["x"]
+    assert (left["source"], left["outputs"], left["execution_count"]) == (
+        "print('another')",
+        [],
+        None,
+    )
+    assert "agent_exec" not in left["metadata"]
+
+
+async def test_a_cell_that_is_edited_before_it_is_written_at_all_is_left_alone() -> None:
+    tab = DictWay(notebook(code("x", "edited")))
+    async with kept(tab, cell=OldCell("1 + 1", None)) as it:
+        told = await it.ends()
+    assert (told.status, told.reason) == ("not_written", CHANGED)
+    assert tab.content == notebook(code("x", "edited"))
+
+
+async def test_who_types_in_a_cell_while_its_code_runs_sees_how_it_ends() -> None:
+    tab = DictWay(notebook(code("x", "1 + 1")))
+    async with kept(tab, cell=OldCell("1 + 1", None)) as it:
+        tab.cells["x"]["source"] = "1 + 12"
+        told = await it.ends()
+    assert told.status == "written"
+    assert (tab.cells["x"]["source"], tab.cells["x"]["execution_count"]) == ("1 + 12", 7)
 
 
 async def test_a_cell_that_is_dropped_is_written_no_more():
@@ -505,6 +565,7 @@ async def test_a_cell_that_does_not_go_on_is_not_shown_as_running():
                 agent_exec={"status": "awaiting_approval"},
                 execution_count=None,
                 ended=False,
+                has_begun=False,
                 goes_on=False,
             )
         )

@@ -60,6 +60,7 @@ class Live:
 
     waiting_for = None
     may_run = True
+    is_paused = False
 
     def __init__(self, id: str, source: str) -> None:
         self.id = id

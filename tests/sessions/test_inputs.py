@@ -271,6 +271,6 @@ async def test_while_agents_are_paused_no_token_answers_what_code_asks(
     execution = await asks(mine, await mine.open(allow_stdin=True), "input()")
     await agent.ask("PUT", "approvals/pause", {"paused": True})
     refused = await answer(mine, execution, "1")
-    assert (refused.status, refused.json["code"]) == (409, "kernel_busy")
+    assert (refused.status, refused.json["code"]) == (409, "agents_paused")
     await agent.ask("PUT", "approvals/pause", {"paused": False})
     assert (await answer(mine, execution, "1", wait=60)).json["status"] == "ok"

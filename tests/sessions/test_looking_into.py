@@ -35,7 +35,7 @@ async def test_variables_are_the_users_own_by_name(agent: Agent) -> None:
     assert (await agent.get(f"sessions/{session['id']}/variables", limit=2)).json["more"] == 3
 
 
-async def test_all_is_answered_while_code_runs_and_none_of_it_is_recorded(
+async def test_all_is_answered_while_code_runs_and_what_may_run_code_is_recorded(
     agent: Agent, gate: Gate
 ) -> None:
     session = await agent.open()
@@ -59,7 +59,15 @@ async def test_all_is_answered_while_code_runs_and_none_of_it_is_recorded(
     found = (await agent.get(f"{path}/packages", match="PyZMQ")).json
     assert [each["import_names"] for each in found["packages"]] == [["zmq"]]
     assert (await agent.get(path)).json["kernel"]["execution_state"] == "busy"
-    assert await entries(agent, session) == before
+    *earlier, first, second = await entries(agent, session)
+    assert earlier == before
+    for entry in (first, second):
+        assert (entry["type"], entry["by"]["kind"]) == ("kernel_inspected", "person")
+    assert (first["kind"], first["cursor_pos"]) == ("complete", 4)
+    assert (second["kind"], second["cursor_pos"]) == ("inspect", 2)
+    events = (await agent.get(f"{path}/events")).json["events"]
+    told = [each["text"] for each in events if each["type"] == "kernel_inspected"]
+    assert told == ["quok", "len(quokka)"]
     await asyncio.to_thread(gate.let_it_go_on)
     assert (await finished(agent, running))["text"] == "went on\n"
 
@@ -100,7 +108,7 @@ async def test_nothing_is_asked_while_agents_are_paused(agent: Agent) -> None:
     session = await agent.open()
     await set_paused(agent, True)
     refused = await agent.get(f"sessions/{session['id']}/variables")
-    assert (refused.status, refused.json["code"]) == (409, "kernel_busy")
+    assert (refused.status, refused.json["code"]) == (409, "agents_paused")
     assert refused.json["detail"]["waiting_for"]["who"] == "pause"
     await set_paused(agent, False)
     assert await names(agent, session) == []

@@ -65,6 +65,8 @@ function notebookWord(type: string, trans: TranslationBundle): string | null {
   switch (type) {
     case 'person_ran':
       return trans.__('Somebody else ran something in this kernel');
+    case 'kernel_inspected':
+      return trans.__('Asked the kernel for completion or documentation');
     case 'notebook_created':
       return trans.__('Notebook created');
     case 'notebook_moved':
