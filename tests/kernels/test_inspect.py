@@ -272,7 +272,9 @@ async def test_who_has_the_turn_is_not_cut_into() -> None:
         with pytest.raises(Taken):
             await ask(b.kernel, variables(), ASKER, about_to)
         b.kernel.turns.leave(turn)
-        asked = [ask(b.kernel, variables(), ASKER, about_to) for _ in range(4)]  # not yet by a subshell
+        asked = [
+            ask(b.kernel, variables(), ASKER, about_to) for _ in range(4)
+        ]  # not yet by a subshell
         assert await asyncio.gather(*asked) == [[[], 0]] * 4
         assert not b.kernel.turns.is_taken
 
