@@ -252,8 +252,8 @@ WRITE: Final = Tool(
     title="Write a file",
     description=(
         "Write a whole file into the session's folder, such as data or a module to import. A file "
-        "of somebody else is replaced only if you name its `etag`. Notebooks are edited by their "
-        "cells, not here."
+        "of somebody else is replaced only if you name its `etag`. A file that can become code "
+        "needs the user's approval where code does. Notebooks are edited by their cells, not here."
     ),
     scopes=("files",),
     input=WriteArguments,

@@ -244,8 +244,9 @@ EDIT: Final = Tool(
     title="Edit a notebook's cells",
     description=(
         "Insert, replace, move, delete or split cells of a session's notebook, or clear outputs: "
-        "all of the edits or none. It runs nothing. A person may be working there: read the cells "
-        "first, and if it is refused because something changed, read them again."
+        "all of the edits or none. It runs nothing. Edits of code cells need the user's approval "
+        "where code does. A person may be working there: read the cells first, and if it is "
+        "refused because something changed, read them again."
     ),
     scopes=("edit:notebook",),
     input=EditArguments,

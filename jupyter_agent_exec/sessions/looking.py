@@ -1,7 +1,8 @@
 """Looking into a session's kernel: variables, completion, documentation, packages.
 
-Nothing of it is an execution. Variables and packages are told without running anybody's code.
-Completion and documentation may run code: they pass the gate as code does, and are recorded.
+Nothing of it is an execution. Variables are told without running anybody's code, and packages by
+Python's own `importlib.metadata`. Completion and documentation may run code: they pass the gate as
+code does, and are recorded.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from jupyter_agent_exec.errors import InvalidRequest
 from jupyter_agent_exec.files.names import (
     check_new,
     decoded,
+    is_data,
     is_hidden,
     is_notebook,
     is_reached,
@@ -64,6 +65,66 @@ def test_a_name_that_begins_with_a_dot_is_hidden_however_it_is_written(path: str
 def test_a_notebook_is_one_however_it_is_written(name: str) -> None:
     assert is_notebook(name)
     assert not is_notebook("a.ipynb.txt")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "sales.csv",
+        "data/2024/Sales.CSV.gz",
+        "plot.png",
+        "notes.txt",
+        "rows.jsonl",
+        "model/weights.npz",
+        "kn\u00f6pfe.parquet",
+    ],
+)
+def test_data_is_known_by_its_name(path: str) -> None:
+    assert is_data(path.split("/"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "pandas.py",
+        "a.csv/pandas.py",
+        "a.pyc",
+        "a.pth",
+        "a.so",
+        "a.ipynb",
+        "a.ipynb.gz",
+        "Makefile",
+        "run",
+        "run.sh",
+        "csv",
+        ".csv",
+        "a.py.",
+        "a.txt\u200c.py",
+        "a.py\u200c",
+        "a.md",
+        "a.toml",
+        "a.yaml",
+        "a.html",
+        "a.svg",
+        "a.pkl",
+        "a.zip",
+        "a.tar.gz",
+        "a.gz",
+        "requirements.txt",
+        "dev-requirements.txt",
+        "CMakeLists.txt",
+        "jupyter_server_config.json",
+        "jupyter_server_config.d/a.json",
+        "kernels/mine/kernel.json",
+        "package.json",
+        "package-lock.json",
+        "overrides.json",
+        "page%5fconfig.json",
+        "\uff43onfig.json",
+    ],
+)
+def test_what_is_not_known_to_be_data_can_become_code(path: str) -> None:
+    assert not is_data(path.split("/"))
 
 
 @pytest.mark.parametrize("raw", ["a%2fb", "a%2Fb", "..%2f..%2fetc", "a/b%2f", "%ff", "a%c3"])

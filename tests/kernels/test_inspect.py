@@ -319,7 +319,10 @@ class Trap(metaclass=Meta):
     def __getattribute__(self, name): ran.append(name); raise SystemExit
     def __len__(self): ran.append("len"); raise SystemExit
     def __repr__(self): ran.append("repr"); raise SystemExit
-trap, kind = Trap(), Trap
+class Name(str):
+    def casefold(self): ran.append("casefold"); raise SystemExit
+    def __lt__(self, other): ran.append("lt"); raise SystemExit
+trap, kind, globals()[Name("name")] = Trap(), Trap, 1
 """
     async with bench() as b:
         await b.has_run(source)

@@ -327,3 +327,25 @@ def test_before_ids_agents_cells_can_be_edited_and_others_only_be_neighbours() -
     assert order_of(apply(after, made.changes, made.expected)["cells"]) == ["", "", "new-2"]
     error = refused(after, ClearOutputs())
     assert error.detail["field"] == "edits[0].op"
+
+
+@pytest.mark.parametrize(
+    ("edit", "is_code"),
+    [
+        (inserted(), True),
+        (InsertCell(cell_type="markdown", source="x"), False),
+        (ReplaceCell(cell_id=id("a"), source="x"), True),
+        (ReplaceCell(cell_id=id("a"), source="x", cell_type="markdown"), True),
+        (ReplaceCell(cell_id=id("b"), source="x"), False),
+        (ReplaceCell(cell_id=id("b"), source="x", cell_type="code"), True),
+        (MoveCell(cell_id=id("a"), after=id("b")), True),
+        (MoveCell(cell_id=id("b"), after=id("c")), False),
+        (DeleteCell(cell_id=id("a")), True),
+        (DeleteCell(cell_id=id("b")), False),
+        (ClearOutputs(), False),
+        (ClearOutputs(cell_id=id("a")), False),
+    ],
+)
+def test_what_adds_changes_moves_or_removes_a_code_cell_is_code(edit: Edit, is_code: bool) -> None:
+    made, _ = planned(three(), edit)
+    assert made.is_code is is_code

@@ -1,5 +1,10 @@
 /** What a person writes who gives an agent a token, and what is asked then. */
-import type { ApprovalMode, IMintToken, ITokenCaps } from '../tokens';
+import type {
+  ApprovalMode,
+  IMintToken,
+  ITokenCaps,
+  TokenBound
+} from '../tokens';
 
 /** What may be done to notebooks. */
 export type NotebookScope = 'exec:notebook' | 'edit:notebook' | 'read:notebook';
@@ -14,7 +19,7 @@ export type Allowed = NotebookScope | PlainScope;
 export const UNITS = { minutes: 60, hours: 3600, days: 86_400 } as const;
 
 /** The bounds that a token can have. */
-export const CAPS: readonly (keyof ITokenCaps)[] = [
+export const CAPS: readonly TokenBound[] = [
   'executions_per_minute',
   'concurrent_executions',
   'kernels',
@@ -44,7 +49,7 @@ export interface ITokenDraft {
   readonly lifetime: string;
   readonly unit: keyof typeof UNITS;
   readonly approval: ApprovalMode | null;
-  readonly caps: Readonly<Record<keyof ITokenCaps, string>>;
+  readonly caps: Readonly<Record<TokenBound, string>>;
 }
 
 /** A field of a draft. */
@@ -54,7 +59,7 @@ export type DraftField =
   | 'patterns'
   | 'lifetime'
   | 'approval'
-  | `caps.${keyof ITokenCaps}`;
+  | `caps.${TokenBound}`;
 
 /** What is wrong with a field: nothing there, no number, or the server's words. */
 export type Complaint =

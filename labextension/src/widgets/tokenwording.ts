@@ -6,7 +6,8 @@ import type {
   ApprovalMode,
   IAgentSession,
   IAgentToken,
-  ITokenCaps
+  ITokenCaps,
+  TokenBound
 } from '../tokens';
 import { plainName, shortText } from './notebookwording';
 
@@ -132,7 +133,7 @@ export function approvalLine(
 
 /** What a bound is called. */
 export function capText(
-  cap: keyof ITokenCaps,
+  cap: TokenBound,
   trans: TranslationBundle
 ): string {
   switch (cap) {
@@ -151,7 +152,7 @@ export function capText(
 
 /** The bounds that a token has, each in a sentence. */
 export function capLines(caps: ITokenCaps, trans: TranslationBundle): string[] {
-  return CAPS.flatMap(cap =>
+  const bounds = CAPS.flatMap(cap =>
     caps[cap] === null
       ? []
       : [
@@ -162,6 +163,9 @@ export function capLines(caps: ITokenCaps, trans: TranslationBundle): string[] {
           )
         ]
   );
+  return caps.completion === false
+    ? [...bounds, trans.__('No completion and no documentation from kernels')]
+    : bounds;
 }
 
 /** A unit of time. */

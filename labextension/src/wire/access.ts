@@ -17,7 +17,12 @@ export interface ITokenCaps {
   wall_seconds: number | null;
   output_bytes: number | null;
   kernels: number | null;
+  /** False: no completion and no documentation from kernels. */
+  completion?: boolean | null;
 }
+
+/** A bound that is a number. */
+export type TokenBound = Exclude<keyof ITokenCaps, 'completion'>;
 
 /** What a person asks for who gives an agent a token. */
 export interface IMintToken {

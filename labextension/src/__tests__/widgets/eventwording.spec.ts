@@ -36,6 +36,7 @@ describe('eventWord', () => {
     'policy_set',
     'reviewed',
     'person_ran',
+    'kernel_inspected',
     'notebook_created',
     'notebook_moved',
     'notebook_edit_asked',
