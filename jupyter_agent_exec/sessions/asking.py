@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
-import msgspec
 from msgspec.structs import replace
 
-from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired, Paused
+from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired
 from ..models import Approval, Approve, Session, WaitingFor
 from ..records import (
     ApprovalAsked,
@@ -129,12 +128,7 @@ class Asking:
         ApprovalRequired
             The user has to approve code of this session, and has not approved any yet.
         """
-        pausing = self.pausing
-        if pausing is not None:
-            raise Paused(
-                f"{what} has to wait: the user has paused all agents. Try again when they go on.",
-                waiting_for=msgspec.to_builtins(pausing),
-            )
+        self._rules.check_not_paused(what)
         if is_code and not self.is_free:
             raise ApprovalRequired(
                 f"{what} needs the user's approval in this session. {_HOW_TO_GET_IT[self.mode]}",

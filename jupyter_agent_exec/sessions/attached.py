@@ -135,6 +135,11 @@ class AttachedNotebook:
         folder = self._kernels.folder_of(self.path)
         return None if folder is None else WorkingFolder(folder, PurePosixPath(self.path).name)
 
+    @property
+    def may_create(self) -> bool:
+        """Whether the session may make the notebook."""
+        return self._target.create
+
     async def create(self) -> None:
         """Make the notebook if it is not there and the session may."""
         if self._target.create:

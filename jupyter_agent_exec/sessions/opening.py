@@ -160,7 +160,7 @@ class Opener:
 
         Raises
         ------
-        InvalidRequest, KernelUnavailable, KernelNotFound, NotebookNotFound,
+        InvalidRequest, Paused, KernelUnavailable, KernelNotFound, NotebookNotFound,
         HistoryUnavailable, IsolationUnavailable
             Nothing was opened.
         """
@@ -168,6 +168,8 @@ class Opener:
         if not self._history.available:
             await self._in_disk_thread(self._history.check)
         if isinstance(kernels, AttachedNotebook):
+            if kernels.may_create:
+                self._rules.check_not_paused("Making a notebook")
             await kernels.create()
         kernel: Kernel | None = None
         try:

@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol, cast, get_args
 
+import msgspec
+
+from ..errors import Paused
 from ..models import Pause, Target, WaitingFor
 from ..records import By, timestamp
 from ..types import ApprovalMode, TargetKind
@@ -91,6 +94,21 @@ class Rules:
         if self.paused is None:
             return None
         return WaitingFor(who="pause", agent=None, execution_id=None, since=self.paused.at)
+
+    def check_not_paused(self, what: str) -> None:
+        """Raise Paused while all agents are paused.
+
+        Parameters
+        ----------
+        what
+            What an agent is about to do, as the beginning of a sentence.
+        """
+        pausing = self.pausing
+        if pausing is not None:
+            raise Paused(
+                f"{what} has to wait: the user has paused all agents. Try again when they go on.",
+                waiting_for=msgspec.to_builtins(pausing),
+            )
 
     def pause(self, by: By) -> None:
         """Send nothing more to kernels."""

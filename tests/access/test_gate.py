@@ -159,6 +159,10 @@ async def test_a_pause_lets_nothing_through(agent: Agent, ask: Send, desk: Desk)
     own = await scratch.open()
     refused = await scratch.ask(restart.method, restart.path.format(id=own["id"]))
     assert (refused.status, refused.json["code"]) == (409, "agents_paused")
+    made = {"agent": {"name": "a"}, "target": notebook_target("new.ipynb", create=True)}
+    refused = await bench.agent.ask("POST", "sessions", made)
+    assert (refused.status, refused.json["code"]) == (409, "agents_paused")
+    assert not (desk.root / "new.ipynb").exists()
     await set_paused(agent, False)
     await bench.passed([*CODE, *DATA, *LOOKS])
 

@@ -132,10 +132,7 @@ export function approvalLine(
 }
 
 /** What a bound is called. */
-export function capText(
-  cap: TokenBound,
-  trans: TranslationBundle
-): string {
+export function capText(cap: TokenBound, trans: TranslationBundle): string {
   switch (cap) {
     case 'executions_per_minute':
       return trans.__('Executions per minute');
