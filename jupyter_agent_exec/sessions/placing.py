@@ -257,7 +257,11 @@ class NotebookCells:
     def busy(self) -> dict[CellId, ExecutionId]:
         """Return the cells in which executions wait or run, or are still being written."""
         held = ((found.cell_id, id) for id, found in self._held.items())
-        kept = ((writer.cell_id, id) for id, writer in self._writers.items())
+        kept = (
+            (writer.cell_id, id)
+            for id, writer in self._writers.items()
+            if not writer.written.done()
+        )
         return {cell_id: id for cell_id, id in (*held, *kept) if cell_id is not None}
 
     async def close(self) -> None:
