@@ -25,7 +25,7 @@ MOST_PARTS: Final = 64
 
 _DATA: Final = re.compile(
     r"[^.]\.(?:txt|log|csv|tsv|json|jsonl|ndjson|geojson|parquet|feather|arrow|orc|avro|xlsx|ods|"
-    r"h5|hdf5|nc|npy|npz|fits|sqlite|db|dta|sav|gpkg|shp|shx|dbf|"
+    r"h5|hdf5|nc|npy|npz|fits|sqlite|db|dta|gpkg|shp|shx|dbf|"
     r"png|jpg|jpeg|gif|webp|bmp|tif|tiff|pdf|wav|mp3|flac|ogg|mp4|webm)"
     r"(?:\.(?:gz|bz2|xz|zst))?\Z",
     re.IGNORECASE | re.ASCII,
