@@ -83,8 +83,9 @@ def _journal_of(notebook: Path, history: Path) -> Path:
     """Return where the journal of an exported notebook's session should be."""
     try:
         metadata = json.loads(notebook.read_text("utf-8"))["metadata"]["agent_exec"]
-        session_id = str(metadata["events"][0]["session_id"])
-    except (ValueError, LookupError, TypeError) as error:
+        clean = "session_id" in metadata
+        session_id = str((metadata if clean else metadata["events"][0])["session_id"])
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise UsageError(
             f"{notebook} is not a notebook that was exported from a session: it does not say "
             "which. Name the session's journal with --journal."

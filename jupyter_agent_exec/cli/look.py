@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from argparse import Namespace
 from itertools import islice
 from pathlib import Path
@@ -137,9 +138,9 @@ def export(arguments: Namespace, console: Console) -> int:
     with connected(arguments, console) as client:
         session = client.session(arguments.session)
         if piped:
-            sys.stdout.buffer.write(msgspec.json.encode(session.export()) + b"\n")
+            _pipe(session, clean=arguments.clean)
         else:
-            written["notebook"] = str(session.export(notebook))
+            written["notebook"] = str(session.export(notebook, clean=arguments.clean))
         if journal is not None:
             written["journal"] = str(session.journal(journal))
         chain = client.session(session.id).info.chain
@@ -152,6 +153,13 @@ def export(arguments: Namespace, console: Console) -> int:
         console.line(f"{kind}  {path}")
     console.note(f"chain head {chain.head}, {chain.length} entries: `verify --head` takes it")
     return exit_codes.OK
+
+
+def _pipe(session: Session, *, clean: bool) -> None:
+    """Write a session's notebook to standard output, as the server wrote it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = session.export(Path(folder) / "export.ipynb", clean=clean)
+        sys.stdout.buffer.write(path.read_bytes())
 
 
 def _show_session(

@@ -379,6 +379,11 @@ def _add_export(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where (SESSION.ipynb); - for standard output"
     )
+    parser.add_argument(
+        "--clean",
+        action="store_true",
+        help="as git, nbdime, jupytext and papermill like it: indented, without metadata of ours",
+    )
     parser.add_argument("--journal", metavar="FILE", help="write the raw record too")
 
 

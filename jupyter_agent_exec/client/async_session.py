@@ -21,6 +21,7 @@ from .errors import ClientError, ServerUnreachable
 from .events import Event
 from .requests import Place, cell_of, execute_request, steps_request
 from .result import Result
+from .steps import Feed
 
 
 class AsyncSession(AsyncFiles):
@@ -228,17 +229,23 @@ class AsyncSession(AsyncFiles):
         return await self._driver.run(calls.guide(self.id))
 
     @overload
-    async def export(self, path: None = None) -> dict[str, Any]: ...
+    async def export(self, path: None = None, *, clean: bool = False) -> dict[str, Any]: ...
 
     @overload
-    async def export(self, path: str | PathLike[str]) -> Path: ...
+    async def export(self, path: str | PathLike[str], *, clean: bool = False) -> Path: ...
 
-    async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any] | Path:
-        """Return the session as an nbformat 4.5 notebook, or write it to `path` and return that."""
+    async def export(
+        self, path: str | PathLike[str] | None = None, *, clean: bool = False
+    ) -> dict[str, Any] | Path:
+        """Return the session as an nbformat 4.5 notebook, or write it to `path` and return that.
+
+        `clean` is for git, nbdime, jupytext and papermill: indented, with ids of cells that lead to
+        the record and no other metadata of ours.
+        """
+        feed = calls.export(self.id, clean=clean)
         if path is not None:
-            return await self._download("notebook", path)
-        feed = self._driver.feed(calls.download(self.id, "notebook"))
-        return calls.notebook(b"".join([chunk async for chunk in feed]))
+            return await self._download(feed, path)
+        return calls.notebook(b"".join([chunk async for chunk in self._driver.feed(feed)]))
 
     @overload
     async def journal(self, path: None = None) -> bytes: ...
@@ -249,14 +256,12 @@ class AsyncSession(AsyncFiles):
     async def journal(self, path: str | PathLike[str] | None = None) -> bytes | Path:
         """Return the raw record, or write it to `path` and return that."""
         if path is not None:
-            return await self._download("journal", path)
-        feed = self._driver.feed(calls.download(self.id, "journal"))
+            return await self._download(calls.journal(self.id), path)
+        feed = self._driver.feed(calls.journal(self.id))
         return b"".join([chunk async for chunk in feed])
 
-    async def _download(
-        self, what: Literal["notebook", "journal"], path: str | PathLike[str]
-    ) -> Path:
+    async def _download(self, feed: Feed[bytes], path: str | PathLike[str]) -> Path:
         async with await anyio.open_file(path, "wb") as file:
-            async for chunk in self._driver.feed(calls.download(self.id, what)):
+            async for chunk in self._driver.feed(feed):
                 await file.write(chunk)
         return Path(path)

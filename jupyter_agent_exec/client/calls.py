@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from typing import Any, Final, Literal
+from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
@@ -327,9 +327,18 @@ def search(q: str, limit: int | None, **filters: str | bool | None) -> Feed[Sear
             return
 
 
-def download(session_id: str, what: Literal["notebook", "journal"]) -> Feed[bytes]:
-    """Tell a session's notebook or journal, piece by piece."""
-    path = f"/sessions/{segment(session_id)}/{what}"
+def export(session_id: str, *, clean: bool) -> Feed[bytes]:
+    """Tell a session's notebook, piece by piece."""
+    path = f"/sessions/{segment(session_id)}/notebook"
+    return _download(with_query(path, clean=True) if clean else path)
+
+
+def journal(session_id: str) -> Feed[bytes]:
+    """Tell a session's journal, piece by piece."""
+    return _download(f"/sessions/{segment(session_id)}/journal")
+
+
+def _download(path: str) -> Feed[bytes]:
     reply = yield from send(Send("GET", f"{API}{path}", streamed=True))
     check(reply)
     while chunk := (yield from receive()):

@@ -18,6 +18,7 @@ from .errors import ClientError, ServerUnreachable
 from .events import Event
 from .requests import Place, cell_of, execute_request, steps_request
 from .result import Result
+from .steps import Feed
 from .sync_files import SyncFiles
 
 
@@ -371,16 +372,23 @@ class Session(SyncFiles):
         return self._driver.run(calls.guide(self.id))
 
     @overload
-    def export(self, path: None = None) -> dict[str, Any]: ...
+    def export(self, path: None = None, *, clean: bool = False) -> dict[str, Any]: ...
 
     @overload
-    def export(self, path: str | PathLike[str]) -> Path: ...
+    def export(self, path: str | PathLike[str], *, clean: bool = False) -> Path: ...
 
-    def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any] | Path:
-        """Return the session as an nbformat 4.5 notebook, or write it to `path` and return that."""
+    def export(
+        self, path: str | PathLike[str] | None = None, *, clean: bool = False
+    ) -> dict[str, Any] | Path:
+        """Return the session as an nbformat 4.5 notebook, or write it to `path` and return that.
+
+        `clean` is for git, nbdime, jupytext and papermill: indented, with ids of cells that lead to
+        the record and no other metadata of ours.
+        """
+        feed = calls.export(self.id, clean=clean)
         if path is not None:
-            return self._download("notebook", path)
-        chunks = self._driver.feed(calls.download(self.id, "notebook"))
+            return self._download(feed, path)
+        chunks = self._driver.feed(feed)
         return calls.notebook(b"".join(chunks))
 
     @overload
@@ -392,13 +400,13 @@ class Session(SyncFiles):
     def journal(self, path: str | PathLike[str] | None = None) -> bytes | Path:
         """Return the raw record, or write it to `path` and return that."""
         if path is not None:
-            return self._download("journal", path)
-        chunks = self._driver.feed(calls.download(self.id, "journal"))
+            return self._download(calls.journal(self.id), path)
+        chunks = self._driver.feed(calls.journal(self.id))
         return b"".join(chunks)
 
-    def _download(self, what: Literal["notebook", "journal"], path: str | PathLike[str]) -> Path:
+    def _download(self, feed: Feed[bytes], path: str | PathLike[str]) -> Path:
         target = Path(path)
-        chunks = self._driver.feed(calls.download(self.id, what))
+        chunks = self._driver.feed(feed)
         with target.open("wb") as file:
             file.writelines(chunks)
         return target

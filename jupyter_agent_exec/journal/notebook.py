@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from nbformat import from_dict
+from nbformat.v4.rwbase import split_lines
 
 from ..models import Approval, Omitted, Session
 from ..records import ExecutionRecord, KernelStarted, PersonRan, digest_of
@@ -83,6 +85,15 @@ def _exported(record: ExecutionRecord) -> dict[str, Any]:
     return told
 
 
+def _clean(record: ExecutionRecord) -> dict[str, Any]:
+    """Return an execution as a clean export has it: its id leads to the record, nothing else.
+
+    The tag has nbconvert and papermill go on where the code raised.
+    """
+    raised = any(output.get("output_type") == "error" for output in record.outputs)
+    return {**cell(record), "metadata": {"tags": ["raises-exception"]} if raised else {}}
+
+
 def _approval(approval: Approval) -> dict[str, Any]:
     """Return what became of an asking; of the source that was asked for, the digest."""
     told: dict[str, Any] = msgspec.to_builtins(approval)
@@ -98,6 +109,7 @@ def notebook_chunks(
     *,
     events: Sequence[Mapping[str, JSON]] = (),
     started: KernelStarted | None = None,
+    clean: bool = False,
 ) -> Iterator[str]:
     """Yield the text of an nbformat 4.5 notebook, some cells at a time.
 
@@ -111,24 +123,73 @@ def notebook_chunks(
         The journal's entries that are no part of an execution, with their `hash`.
     started
         What is known of the kernel; None if there was none.
+    clean
+        As nbformat writes one, with no more metadata than leads to the record.
     """
-    chunk, size, separator = ['{"cells":['], 0, "\n"
-    for record in executions:
-        text = dump(_exported(record))
-        chunk += (separator, text)
-        size, separator = size + len(text), ",\n"
+    pieces = (
+        _clean_pieces(session, executions, started)
+        if clean
+        else _pieces(session, executions, events, started)
+    )
+    chunk: list[str] = []
+    size = 0
+    for piece in pieces:
+        chunk.append(piece)
+        size += len(piece)
         if size >= _CHUNK_CHARACTERS:
             yield "".join(chunk)
             chunk, size = [], 0
-    metadata = _metadata(session, events, started)
-    chunk.append(f'\n],\n"metadata":{dump(metadata)},\n"nbformat":4,"nbformat_minor":5}}\n')
     yield "".join(chunk)
 
 
-def journal_notebook(path: Path, blobs: BlobStore) -> Iterator[str]:
+def _pieces(
+    session: Session,
+    executions: Iterable[ExecutionRecord],
+    events: Sequence[Mapping[str, JSON]],
+    started: KernelStarted | None,
+) -> Iterator[str]:
+    yield '{"cells":['
+    separator = "\n"
+    for record in executions:
+        yield separator
+        yield dump(_exported(record))
+        separator = ",\n"
+    metadata = _metadata(session, events, started)
+    yield f'\n],\n"metadata":{dump(metadata)},\n"nbformat":4,"nbformat_minor":5}}\n'
+
+
+def _clean_pieces(
+    session: Session, executions: Iterable[ExecutionRecord], started: KernelStarted | None
+) -> Iterator[str]:
+    """Yield what `nbformat.write` writes, to the byte."""
+    yield '{\n "cells": ['
+    separator, end = "\n  ", ""
+    for record in executions:
+        split = split_lines(from_dict({"cells": [strict(_clean(record))]}))  # type: ignore[no-untyped-call]
+        yield separator
+        yield _indented(split["cells"][0], 2)
+        separator, end = ",\n  ", "\n "
+    about = {
+        "schema_version": SCHEMA_VERSION,
+        "session_id": session.id,
+        "chain": msgspec.to_builtins(session.chain),
+    }
+    metadata = {"agent_exec": about, **_kernel(started)}
+    yield f'{end}],\n "metadata": {_indented(metadata, 1)},\n'
+    yield ' "nbformat": 4,\n "nbformat_minor": 5\n}\n'
+
+
+def _indented(value: JSON, level: int) -> str:
+    """Return JSON as it stands within indented JSON."""
+    text = json.dumps(strict(value), ensure_ascii=False, indent=1, sort_keys=True)
+    return text.replace("\n", "\n" + " " * level)
+
+
+def journal_notebook(path: Path, blobs: BlobStore, *, clean: bool = False) -> Iterator[str]:
     """Yield the text of the notebook of a session's journal, as far as it has been written now.
 
-    Only where each execution's lines are is held, not what is on them.
+    Only where each execution's lines are is held, not what is on them. `clean` is as in
+    `notebook_chunks`.
 
     Raises
     ------
@@ -155,6 +216,7 @@ def journal_notebook(path: Path, blobs: BlobStore) -> Iterator[str]:
         _executions(path, state, places, blobs),
         events=events,
         started=started,
+        clean=clean,
     )
 
 
@@ -222,12 +284,17 @@ def _metadata(
             "session": {name: told[name] for name in _SESSION_FIELDS},
             "chain": told["chain"],
             "events": list(events),
-        }
+        },
+        **_kernel(started),
     }
-    if started is not None:
-        name, language = started.kernel.name, started.language_info
-        metadata["kernelspec"] = {"name": name, "display_name": started.display_name or name}
-        if language is not None and "name" in language:
-            metadata["kernelspec"]["language"] = language["name"]
-            metadata["language_info"] = language
     return metadata
+
+
+def _kernel(started: KernelStarted | None) -> dict[str, Any]:
+    if started is None:
+        return {}
+    name, language = started.kernel.name, started.language_info
+    spec = {"name": name, "display_name": started.display_name or name}
+    if language is None or "name" not in language:
+        return {"kernelspec": spec}
+    return {"kernelspec": {**spec, "language": language["name"]}, "language_info": language}

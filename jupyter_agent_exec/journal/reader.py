@@ -367,8 +367,10 @@ class HistoryReader:
             raise SessionNotFound("There is no such session.", session_id=session_id)
         return path
 
-    def notebook(self, session_id: str) -> Iterator[str]:
+    def notebook(self, session_id: str, *, clean: bool = False) -> Iterator[str]:
         """Yield the text of a session's notebook, cell by cell, as it is now.
+
+        `clean` is as nbformat writes one, with no more metadata than leads to the record.
 
         Raises
         ------
@@ -376,7 +378,7 @@ class HistoryReader:
             If there is none with this id.
         """
         path = self.journal_path(session_id)
-        return journal_notebook(path, self._blobs(SessionId(session_id)))
+        return journal_notebook(path, self._blobs(SessionId(session_id)), clean=clean)
 
     def discarded_cells(
         self, session_id: SessionId, wanted: Collection[ExecutionId]

@@ -108,9 +108,9 @@ class Finding:
         """Return a session's journal; SessionNotFound if there is none."""
         return await self._read(self._history.journal_path, id)
 
-    async def notebook(self, id: str) -> Iterator[str]:
+    async def notebook(self, id: str, *, clean: bool = False) -> Iterator[str]:
         """Return a session as the text of a notebook, piece by piece; the pieces block."""
-        return await self._read(self._history.notebook, id)
+        return await self._read(partial(self._history.notebook, clean=clean), id)
 
     def _in_text(
         self,

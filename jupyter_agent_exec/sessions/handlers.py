@@ -37,7 +37,7 @@ from ..text import output_size
 from ..types import FINAL_STATUSES
 from . import answers
 from .manager import AgentSessions
-from .queries import ExecutionsQuery, SearchQuery, SessionsQuery, TextQuery, WaitQuery
+from .queries import ExecutionsQuery, ExportQuery, SearchQuery, SessionsQuery, TextQuery, WaitQuery
 from .stream import Event, follow, replay
 
 CHUNK_BYTES = 1 << 20
@@ -289,10 +289,10 @@ class NotebookHandler(SessionsBase):
     """A session as a notebook."""
 
     @web.authenticated
-    @requires("history:read", answers={200: "application/x-ipynb+json"})
-    async def get(self, session_id: str) -> None:
+    @requires("history:read", query=ExportQuery, answers={200: "application/x-ipynb+json"})
+    async def get(self, session_id: str, query: ExportQuery) -> None:
         """Export a session as a notebook."""
-        pieces = await self.manager.finding.notebook(session_id)
+        pieces = await self.manager.finding.notebook(session_id, clean=query.clean)
         self.set_header("Content-Type", "application/x-ipynb+json")
         self.set_header("Content-Disposition", f'attachment; filename="{session_id}.ipynb"')
         await self.send_pieces(_in_chunks(pieces))

@@ -26,6 +26,15 @@ class WaitQuery(Request, frozen=True, kw_only=True):
     """Of the input that is known to be asked for: only another one ends the wait."""
 
 
+class ExportQuery(Request, frozen=True, kw_only=True):
+    """Which notebook to make of a session."""
+
+    clean: bool = False
+    """Whether it is to be as git, nbdime, jupytext and papermill like it: indented, cells without
+    metadata of ours, and the tag `raises-exception` on those that raised. The record stays in the
+    history: a cell's id is that of its execution."""
+
+
 class SessionsQuery(Request, frozen=True, kw_only=True):
     """Which sessions to list."""
 

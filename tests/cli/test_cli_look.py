@@ -147,6 +147,20 @@ def test_an_export_verifies(cli: Cli, worked: Session, server: RealServer) -> No
     assert cli("verify", worked.id, "--history", history, "--head", head).returncode == 0
 
 
+def test_a_clean_export_verifies_by_the_record(
+    cli: Cli, worked: Session, server: RealServer
+) -> None:
+    cli("export", worked.id, "--clean", "-o", "clean.ipynb")
+    text = (cli.folder / "clean.ipynb").read_text("utf-8")
+    assert text.startswith('{\n "cells": [\n  {\n')
+    assert cli("export", worked.id, "--clean", "-o", "-").stdout == text
+    history = str(server.history_dir)
+    report = answer(cli, "verify", "clean.ipynb", "--history", history)
+    assert (report["outcome"], report["findings"]) == ("whole", [])
+    (cli.folder / "clean.ipynb").write_text(text.replace("quokkas = 12", "quokkas = 13"))
+    assert cli("verify", "clean.ipynb", "--history", history).returncode == 1
+
+
 def test_a_changed_export_is_found(cli: Cli, worked: Session, server: RealServer) -> None:
     cli("export", worked.id, "-o", "out.ipynb")
     path = Path(cli.folder / "out.ipynb")

@@ -258,6 +258,9 @@ def test_export_and_journal_are_returned_or_written(session: Session, tmp_path: 
     nbformat.validate(nbformat.from_dict(notebook))
     path = session.export(tmp_path / "work.ipynb")
     assert nbformat.read(path, as_version=4).cells[0].source == "1"
+    clean = session.export(tmp_path / "clean.ipynb", clean=True)
+    assert nbformat.read(clean, as_version=4).cells[0].metadata == {}
+    assert session.export(clean=True)["cells"][0]["id"] == notebook["cells"][0]["id"]
     assert session.journal(tmp_path / "j.jsonl").read_bytes() == session.journal()
 
 
@@ -337,6 +340,8 @@ def test_the_awaiting_client_does_the_same(server: RealServer, gate: Gate, tmp_p
             await other.interrupt()
             await other.restart()
             assert len((await other.export())["cells"]) == 3
+            clean = await other.export(tmp_path / "clean.ipynb", clean=True)
+            assert len(nbformat.read(clean, as_version=4).cells) == 3
             path = await other.journal(tmp_path / "j.jsonl")
             assert path.read_bytes() == await other.journal()
         with pytest.raises(errors.SessionClosed):
