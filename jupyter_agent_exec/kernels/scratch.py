@@ -160,7 +160,7 @@ class ScratchSource:
         if self._held is None:
             if self._own_folder:
                 self._spec = self._spec._replace(folder=self._make_own())
-            self._held = self._kernels.open_folder(self._spec.folder, isolated=self._isolated)
+            self._held = self._kernels.open_folder(self._spec, isolated=self._isolated)
             self._spec = self._spec._replace(folder=self._spec.folder.held(self._held))
             self.folder = WorkingFolder(self._spec.folder)
         else:
@@ -184,7 +184,7 @@ class ScratchSource:
     def _look_again(self) -> None:
         """Look whether the folder still is where it was, and fit for these kernels."""
         try:
-            os.close(self._kernels.open_folder(self._spec.folder, isolated=self._isolated))
+            os.close(self._kernels.open_folder(self._spec, isolated=self._isolated))
         except InvalidRequest as error:
             raise KernelUnavailable(
                 f"{error.message} The kernel is not started elsewhere: open another session.",
@@ -273,11 +273,11 @@ class ScratchKernels:
         if isolated:
             self._isolation.check_allowed(kernel_spec(self._kernels, spec.kernel_name))
         if not own_folder:
-            os.close(self.open_folder(spec.folder, isolated=isolated))
+            os.close(self.open_folder(spec, isolated=isolated))
         return ScratchSource(self, spec, own_folder=own_folder, isolated=isolated)
 
-    def open_folder(self, folder: Folder, *, isolated: bool) -> int:
-        """Open a folder in which a kernel is to start; the caller closes it.
+    def open_folder(self, spec: Spec, *, isolated: bool) -> int:
+        """Open the folder in which a kernel is to start; the caller closes it.
 
         Raises
         ------
@@ -285,16 +285,18 @@ class ScratchKernels:
             It is not there, a link leads there, or isolated kernels may not work in it.
         """
         try:
-            descriptor = folder.open()
+            descriptor = spec.folder.open()
         except (FolderGone, OSError) as error:
             raise InvalidRequest(
-                f"target.cwd: no kernel can start in the folder {'/'.join(folder.parts)!r}: "
+                f"target.cwd: no kernel can start in the folder {'/'.join(spec.folder.parts)!r}: "
                 f"{error}.",
                 field="target.cwd",
             ) from error
         try:
             if isolated:
-                self._isolation.check_folder(folder.path)
+                self._isolation.check_folder(
+                    spec.folder.path, kernel_spec(self._kernels, spec.kernel_name)
+                )
         except BaseException:
             os.close(descriptor)
             raise

@@ -6,6 +6,7 @@ an ordinary user, for root's kernels are not left to it.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -470,6 +471,29 @@ def test_a_folder_with_the_servers_own_is_refused(tmp_path: Path) -> None:
             with pytest.raises(AgentExecError, match=r"target\.cwd") as refused:
                 here.client.open_session("tester", isolated=True, cwd=cwd)
             assert refused.value.code == InvalidRequest.code
+
+
+def test_a_folder_with_what_others_run_or_are_shown_is_refused(tmp_path: Path) -> None:
+    """It could be replaced: below its own folder a kernel may move whatever it likes."""
+    root = tmp_path / "root"
+    spec = {"argv": [str(root / "tools/env/bin/python"), "-m", "ipykernel_launcher"]}
+    kernel = tmp_path / "data" / "kernels" / "below" / "kernel.json"
+    readable = f"--AgentExecApp.isolated_readable={root / 'all/deep/data'}"
+    with house(tmp_path, "unshare", readable) as here:
+        for folder in ("tools/env/bin", "tools/env/lib", "all/deep/data"):
+            (root / folder).mkdir(parents=True)
+        (root / "tools" / "env" / "bin" / "python").symlink_to(sys.executable)
+        kernel.parent.mkdir(parents=True)
+        kernel.write_text(json.dumps({**spec, "display_name": "Below", "language": "python"}))
+        for name, cwd in (
+            *(("below", cwd) for cwd in ("tools", "tools/env", "tools/env/lib")),
+            *(("python3", cwd) for cwd in ("", "all", "all/deep")),
+        ):
+            with pytest.raises(AgentExecError, match=r"target\.cwd") as refused:
+                here.client.open_session("tester", isolated=True, cwd=cwd, kernel_name=name)
+            assert refused.value.code == InvalidRequest.code, cwd
+        with here.client.open_session("tester", isolated=True, cwd="tools") as session:
+            assert session.run("1").ok
 
 
 # -- what the operator decides ---------------------------------------------------------------------

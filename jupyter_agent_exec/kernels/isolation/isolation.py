@@ -18,6 +18,9 @@ from .provisioner import Asked, IsolatedProvisioner, Room
 from .view import View
 from .ways import IsolationLimits, Way, fault
 
+PACKAGE = Path(__file__).resolve().parents[2]
+"""Where our own programs are."""
+
 WAYS: Sequence[Way] = ("bubblewrap", "unshare")
 
 
@@ -78,25 +81,37 @@ class Isolation:
                 "that off (isolation='off')."
             )
 
-    def check_folder(self, folder: Path) -> None:
-        """Raise InvalidRequest if a kernel that works in a folder would find what is private."""
+    def check_folder(self, folder: Path, kernel_spec: Any) -> None:
+        """Look whether a kernel may work in a folder, and write whatever is in it.
+
+        Raises
+        ------
+        InvalidRequest
+            There is what is private, or what others run or are shown, which it could replace.
+        IsolationUnavailable
+            The kernel's program cannot be shown.
+        """
         real = folder.resolve()
-        home = Path.home().resolve()
-        found = next(
-            (
-                path
-                for path in [home, *self._private]
-                if path.is_relative_to(real) or (path != home and real.is_relative_to(path))
-            ),
-            None,
-        )
-        if found is not None:
-            what = "the account's home folder" if found == home else "folders of the server's own"
-            raise InvalidRequest(
-                f"target.cwd: an isolated kernel may not work there, for it would find {what}. "
-                "Name another folder, or leave target.cwd out.",
-                field="target.cwd",
-            )
+        view = self._view()
+        view.program(kernel_spec.argv[0])
+        readable = [path.resolve() for path in self._readable]
+        # Whether a folder may not be within these, and what they are. None may hold them.
+        barred = [
+            ([Path.home().resolve()], False, "the account's home folder"),
+            (self._private, True, "folders of the server's own"),
+            ([*view.installations, PACKAGE], True, "programs that the server or kernels run"),
+            ([path for path in readable if path != real], False, "what all such kernels may read"),
+        ]
+        for paths, also_within, what in barred:
+            if any(
+                path.is_relative_to(real) or (also_within and real.is_relative_to(path))
+                for path in paths
+            ):
+                raise InvalidRequest(
+                    f"target.cwd: an isolated kernel may not work there, for it would find {what}. "
+                    "Name another folder, or leave target.cwd out.",
+                    field="target.cwd",
+                )
 
     async def start(
         self, start: Callable[[], Awaitable[str]], folder: Folder, env: Mapping[str, str]

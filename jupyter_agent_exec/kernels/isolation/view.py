@@ -46,6 +46,8 @@ class View:
     def __init__(self, hidden: Iterable[Path]) -> None:
         self._hidden = [path.resolve() for path in hidden]
         self._mounts: dict[str, Mount] = {}
+        self.installations: list[Path] = []
+        """Folders outside of the system's own in which programs that are shown are installed."""
 
     def mounts(self) -> list[Mount]:
         """Return all of it, what is above before what is below."""
@@ -76,16 +78,16 @@ class View:
             raise IsolationUnavailable(f"The kernel's program {name!r} is not there.")
         for path, prefix in _installed(Path(found).absolute()):
             if not self._is_shown(path):
-                self.readable(prefix)
+                self._installation(prefix)
         return found
 
     def server_python(self) -> None:
         """Show the server's own Python, and what its user has installed for it."""
         for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix):
-            self.readable(Path(prefix))
+            self._installation(Path(prefix))
         self.program(sys.executable)
         if site.ENABLE_USER_SITE and os.path.isdir(site.getusersitepackages()):
-            self.readable(Path(site.getusersitepackages()))
+            self._installation(Path(site.getusersitepackages()))
 
     def readable(self, path: Path) -> None:
         """Show a folder or a file as it is, to be read."""
@@ -98,6 +100,11 @@ class View:
         self._add(Mount("read", str(real), str(path)))
         if real != path:
             self._add(Mount("read", str(real), str(real)))
+
+    def _installation(self, prefix: Path) -> None:
+        if not self._is_shown(prefix):
+            self.installations.append(prefix.resolve())
+        self.readable(prefix)
 
     def writable(self, source: str, target: str) -> None:
         """Show a folder, to be written."""
