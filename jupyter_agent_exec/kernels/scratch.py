@@ -240,13 +240,18 @@ class ScratchKernels:
         """Tell whether a session's kernels are isolated, by what it asks and the server says."""
         return asked or self._isolation.mode == "always"
 
-    def spec(self, kernel_name: str | None, cwd: str, env: Mapping[str, str]) -> Spec:
+    def spec(
+        self, kernel_name: str | None, cwd: str, env: Mapping[str, str], *, is_here: bool
+    ) -> Spec:
         """Make a spec.
 
         Parameters
         ----------
         cwd
             Contents path of a folder.
+        is_here
+            Whether contents are files on this machine. If not, Jupyter takes the nearest folder
+            above that there is.
 
         Raises
         ------
@@ -255,7 +260,9 @@ class ScratchKernels:
         """
         name = kernel_name or self._kernels.default_kernel_name
         kernel_spec(self._kernels, name)
-        root, path = (Path(self._kernels.cwd_for_path(each)) for each in ("", cwd))
+        root = Path(self._kernels.cwd_for_path(""))
+        named = os.path.normpath(root / cwd) if is_here else self._kernels.cwd_for_path(cwd)
+        path = Path(named)
         if not path.is_relative_to(root):
             raise InvalidRequest(
                 f"target.cwd: {cwd!r} is not below the server's root.", field="target.cwd"

@@ -39,6 +39,10 @@ T = TypeVar("T")
 class Folders(Protocol):
     """What is asked of the contents manager."""
 
+    @property
+    def is_here(self) -> bool:
+        """Whether contents are files on this machine."""
+
     async def is_folder(self, path: str) -> bool:
         """Tell whether a contents path is a folder in which a kernel may start."""
 
@@ -133,7 +137,8 @@ class Opener:
                 field="target.env",
                 allowed=sorted(self._settings.allowed_env),
             )
-        spec = self._kernels.spec(target.kernel_name, cwd, target.env)
+        is_here = self._folders.is_here
+        spec = self._kernels.spec(target.kernel_name, cwd, target.env, is_here=is_here)
         own_folder = target.own_folder or (target.isolated and target.cwd is None)
         return self._kernels.source(spec, own_folder=own_folder, isolated=target.isolated)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -207,6 +208,37 @@ def test_what_takes_a_folders_place_is_not_the_sessions_folder(
             assert value(session, "import os", "os.listdir('.')") == ["mine"], moment
             assert [file.path for file in session.files()] == ["mine"]
     assert sorted(os.listdir(kernels.outside)) == before
+
+
+@pytest.mark.parametrize("kernels", ["unshare"], indirect=True)
+def test_a_folder_that_is_swapped_all_the_time_is_the_one_or_none(kernels: Kernels) -> None:
+    folder = kernels.root / "above" / "swapped"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "mine").touch()
+    is_over = threading.Event()
+
+    def swap() -> None:
+        while not is_over.is_set():
+            folder.rename(kernels.root / "away")
+            folder.symlink_to(kernels.outside)
+            folder.unlink()
+            (kernels.root / "away").rename(folder)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    seen, codes = [], set()
+    try:
+        for _ in range(150):
+            try:
+                with kernels.open("above/swapped") as session:
+                    seen += value(session, "import os", "os.listdir('.')")
+            except AgentExecError as refused:
+                codes.add(refused.code)
+    finally:
+        is_over.set()
+        swapping.join()
+    assert set(seen) <= {"mine"}
+    assert codes <= {"invalid_request", "kernel_unavailable"}
 
 
 # -- modules in it ---------------------------------------------------------------------------------

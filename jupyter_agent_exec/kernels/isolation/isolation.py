@@ -84,6 +84,11 @@ class Isolation:
     def check_folder(self, folder: Path, kernel_spec: Any) -> None:
         """Look whether a kernel may work in a folder, and write whatever is in it.
 
+        Parameters
+        ----------
+        folder
+            Its path without links, which is not looked up here: what stands there may change.
+
         Raises
         ------
         InvalidRequest
@@ -91,7 +96,6 @@ class Isolation:
         IsolationUnavailable
             The kernel's program cannot be shown.
         """
-        real = folder.resolve()
         view = self._view()
         view.program(kernel_spec.argv[0])
         readable = [path.resolve() for path in self._readable]
@@ -100,11 +104,15 @@ class Isolation:
             ([Path.home().resolve()], False, "the account's home folder"),
             (self._private, True, "folders of the server's own"),
             ([*view.installations, PACKAGE], True, "programs that the server or kernels run"),
-            ([path for path in readable if path != real], False, "what all such kernels may read"),
+            (
+                [path for path in readable if path != folder],
+                False,
+                "what all such kernels may read",
+            ),
         ]
         for paths, also_within, what in barred:
             if any(
-                path.is_relative_to(real) or (also_within and real.is_relative_to(path))
+                path.is_relative_to(folder) or (also_within and folder.is_relative_to(path))
                 for path in paths
             ):
                 raise InvalidRequest(
