@@ -2,7 +2,7 @@
 
 `python -m jupyter_agent_exec.own_server.serving` reads one line of JSON from its standard input
 (`Wishes`), writes one to its standard output once it listens, and stops when another line comes,
-or its standard input ends, as it does also when the other process dies.
+its standard input ends, or the other process dies. What its kernels started ends with it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 from jupyter_server.serverapp import ServerApp  # noqa: E402
 
+from .processes import adopt_orphans, end_descendants, wait_for_end  # noqa: E402
+
 
 class Wishes(msgspec.Struct, kw_only=True):
     """What the server is to be."""
 
     token: str
     root_dir: str
+    owner: int
+    """The process that started this one."""
     history_dir: str | None = None
     """The extension's default when null."""
     traits: dict[str, str] = {}
@@ -36,6 +40,8 @@ class Wishes(msgspec.Struct, kw_only=True):
 class OwnServer(ServerApp):
     """A server that says when it listens, and stops when it is let go."""
 
+    owner: int
+
     def start_app(self) -> None:
         """Start, and say where as soon as it listens."""
         super().start_app()
@@ -44,6 +50,7 @@ class OwnServer(ServerApp):
         # The loop's first deed is to listen; ours comes after it.
         self.io_loop.add_callback(self._say_where)
         threading.Thread(target=self._stop_when_let_go, name="let-go", daemon=True).start()
+        threading.Thread(target=self._stop_when_orphaned, name="orphaned", daemon=True).start()
 
     def _say_where(self) -> None:
         _ready.write(json.dumps({"url": self.connection_url}) + "\n")
@@ -54,6 +61,11 @@ class OwnServer(ServerApp):
 
     def _stop_when_let_go(self) -> None:
         sys.stdin.buffer.readline()
+        self.io_loop.add_callback(self.stop)
+
+    def _stop_when_orphaned(self) -> None:
+        # Its pipe to us stays open as long as a process lives that it has forked.
+        wait_for_end(self.owner)
         self.io_loop.add_callback(self.stop)
 
 
@@ -82,10 +94,15 @@ def _arguments(wishes: Wishes) -> list[str]:
 def main() -> None:
     """Serve until it is let go."""
     wishes = msgspec.json.decode(sys.stdin.buffer.readline(), type=Wishes)
+    adopt_orphans()
     app = OwnServer.instance()
+    app.owner = wishes.owner
     # Only this extension: others that the person has would make the start slow.
     app.initialize(_arguments(wishes), find_extensions=False)
-    app.start()
+    try:
+        app.start()
+    finally:
+        end_descendants()
 
 
 if __name__ == "__main__":

@@ -76,6 +76,7 @@ def own_server(
             wishes = {
                 "token": token or secrets.token_hex(24),
                 "root_dir": str(root_dir.resolve()),
+                "owner": os.getpid(),
                 "history_dir": None if history_dir is None else str(history_dir.resolve()),
                 "traits": dict(traits),
             }

@@ -67,3 +67,54 @@ else:
     print(used.run(["'x' in dir()"])[0].outputs[0]["data"]["text/plain"])
 """
     assert output(program, tmp_path).split() == ["False", "42", "43"]
+
+
+def test_a_killed_program_leaves_no_server_though_what_it_forked_lives(tmp_path: Path) -> None:
+    program = """
+import os
+import signal
+from pathlib import Path
+from jupyter_agent_exec.adapters.workplace import Where, Wishes, Workplace
+
+reader, writer = os.pipe()
+place = Workplace(Where(), Wishes(agent="own", folder=Path(), timeout=60))
+(told,) = place.run(["import os; print(os.getppid(), os.getpid())"])
+owner = os.getpid()
+if os.fork():
+    os.kill(owner, signal.SIGKILL)
+# What it has forked has its pipes, and goes on.
+import psutil
+left = [psutil.Process(int(pid)) for pid in told.text.split() if psutil.pid_exists(int(pid))]
+gone, alive = psutil.wait_procs(left, timeout=60)
+Path("told").write_text(f"{len(gone)} {len(alive)}")
+"""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env=environment(folder), check=False
+    )
+    while not (folder / "told").exists() or not (folder / "told").read_text():
+        pass
+    assert (folder / "told").read_text().split()[1] == "0"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans to another process")
+def test_what_code_has_detached_ends_with_the_program(tmp_path: Path) -> None:
+    program = """
+from pathlib import Path
+from jupyter_agent_exec.adapters.workplace import Where, Wishes, Workplace
+
+place = Workplace(Where(), Wishes(agent="own", folder=Path(), timeout=60))
+source = '''
+import os, subprocess, sys
+started = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+print(started.pid)
+daemon = "import os, subprocess; print(subprocess.Popen(['sleep', '1000'], stdout=-3).pid)"
+print(subprocess.check_output(["setsid", sys.executable, "-c", daemon], text=True))
+'''
+(told,) = place.run([source])
+place.close()
+import psutil
+print(told.status, [pid for pid in told.text.split() if psutil.pid_exists(int(pid))])
+"""
+    assert output(program, tmp_path).strip() == "ok []"
