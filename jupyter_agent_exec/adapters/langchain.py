@@ -11,7 +11,7 @@ from .model_tool import CODE, DESCRIPTION, NAME, REFUSALS, kept, only, pictures,
 from .needing import needed
 from .workplace import Workplace
 
-with needed("langchain-core>=1.7"):
+with needed("langchain-core~=1.7"):
     from langchain_core.messages.content import create_image_block, create_text_block
     from langchain_core.tools import BaseTool, ToolException
     from pydantic import BaseModel, Field, PrivateAttr, SecretStr

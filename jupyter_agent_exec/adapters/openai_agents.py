@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from .model_tool import CODE, DESCRIPTION, NAME, REFUSALS, only, pictures, told, workplace
 from .needing import needed
 
-with needed("openai-agents>=0.24"):
+with needed("openai-agents~=0.24"):
     from agents import (
         FunctionTool,
         RunContextWrapper,

@@ -8,7 +8,7 @@ from typing import Any, Self
 from .model_tool import DESCRIPTION, NAME, REFUSALS, kept, only, pictures, told, workplace
 from .needing import needed
 
-with needed("pydantic-ai-slim>=2.68"):
+with needed("pydantic-ai-slim~=2.68"):
     from pydantic_ai import BinaryImage, FunctionToolset, ToolFailed, ToolReturn
     from pydantic_ai.tools import AgentDepsT
 

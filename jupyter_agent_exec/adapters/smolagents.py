@@ -12,7 +12,7 @@ from .needing import needed
 from .reading import Shown, Stream, pieces, state_note
 from .workplace import Life, life_of
 
-with needed("smolagents>=1.26"):
+with needed("smolagents~=1.26"):
     from PIL import Image, UnidentifiedImageError
     from smolagents import ActionStep, AgentError, AgentLogger, LogLevel, Tool
     from smolagents.local_python_executor import CodeOutput

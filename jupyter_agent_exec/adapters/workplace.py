@@ -218,6 +218,14 @@ class Workplace:
         """Return in which life of its kernel the session is; None if code will find a fresh one."""
         return self._opened().begin(_life).result()
 
+    async def is_dead(self) -> bool:
+        """Tell whether the kernel has ended since it was last used; one that never was is not."""
+        with self._lock:
+            place = self._open
+        if place is None or self._ran_in is None:
+            return False
+        return await asyncio.wrap_future(place.begin(_life)) is None
+
     def begin_anew(self) -> None:
         """Close the session; the next use opens another, and variables are gone as was wanted."""
         self.do(AsyncSession.close)

@@ -8,6 +8,7 @@ runs twice, and nothing that would do its work a second time.
 from __future__ import annotations
 
 import math
+import sys
 from contextlib import suppress
 from typing import Any, Final
 from uuid import uuid4
@@ -52,6 +53,9 @@ from .steps import Call, Connect, Emit, Feed, Reply, Send, receive, send
 
 WAIT_SECONDS: Final = 30.0
 """How long one request waits for an execution; then another one does."""
+
+FIRST_WAIT_SECONDS: Final = 5.0
+"""How long the request waits that brings the code, before a person is told that it asks them."""
 
 ANSWER_SECONDS: Final = 30.0
 """How long the server may take beyond that."""
@@ -182,14 +186,14 @@ def run(
     until_input
         Wait no longer when its code asks for input.
     """
-    accepted = yield from _execute(session_id, execute, key, wait=WAIT_SECONDS)
+    accepted = yield from _execute(session_id, execute, key, wait=FIRST_WAIT_SECONDS)
     return Result((yield from _finished(accepted, until_input=until_input)))
 
 
 def run_steps(session_id: str, steps: RunSteps, key: str | None) -> Call[list[Result]]:
     """Run several sources and wait until all have finished, however long that takes."""
     results: list[Result] = []
-    for each in (yield from submit_steps(session_id, steps, key, wait=WAIT_SECONDS)):
+    for each in (yield from submit_steps(session_id, steps, key, wait=FIRST_WAIT_SECONDS)):
         results.append(Result((yield from _finished(each.execution))))
     return results
 
@@ -370,7 +374,11 @@ def _execute(session_id: str, execute: Execute, key: str | None, wait: float) ->
 
 
 def _finished(current: Execution, *, until_input: bool = False) -> Call[Execution]:
+    told = False
     while current.status not in FINAL_STATUSES:
+        if current.status == "awaiting_approval" and not told:
+            told = True
+            tell_that_it_asks(current.id)
         asked = current.input
         if until_input and asked is not None:
             break
@@ -381,6 +389,15 @@ def _finished(current: Execution, *, until_input: bool = False) -> Call[Executio
         )
         current = yield from get(path, _execution, read_timeout=WAIT_SECONDS + ANSWER_SECONDS)
     return current
+
+
+def tell_that_it_asks(execution_id: str) -> None:
+    """Say on standard error that somebody has to approve code, since nothing else would show it."""
+    sys.stderr.write(
+        f"jupyter-agent-exec: waiting for your approval of code (execution {execution_id}): see "
+        f"the agents' panel in JupyterLab, or `jupyter agent-exec approve {execution_id}`.\n"
+    )
+    sys.stderr.flush()
 
 
 def _open_stream(execution_id: str, last_id: str) -> Call[None]:

@@ -57,8 +57,8 @@ def test_run_takes_one_request_when_it_finishes_in_time() -> None:
     assert (result.status, result.text) == ("ok", "2")
     (sent,) = script.sent
     assert (sent.method, sent.path) == ("POST", "/api/agent-exec/sessions/s_1/executions")
-    assert msgspec.json.decode(sent.body)["wait"] == calls.WAIT_SECONDS
-    assert sent.read_timeout > calls.WAIT_SECONDS
+    assert msgspec.json.decode(sent.body)["wait"] == calls.FIRST_WAIT_SECONDS
+    assert sent.read_timeout > calls.FIRST_WAIT_SECONDS
 
 
 def test_run_waits_until_the_status_is_final() -> None:
@@ -70,6 +70,18 @@ def test_run_waits_until_the_status_is_final() -> None:
     )
     assert script.run(calls.run("s_1", RUN, None)).status == "timed_out"
     assert {sent.path for sent in script.sent[1:]} == {"/api/agent-exec/executions/x_1?wait=30"}
+
+
+def test_who_waits_for_approval_is_told_so_on_standard_error_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asking = reply(execution("awaiting_approval"))
+    script = Script(reply(execution("queued"), 202), asking, asking, reply(execution()))
+    assert script.run(calls.run("s_1", RUN, None)).ok
+    told = capsys.readouterr()
+    assert told.out == ""
+    (line,) = told.err.splitlines()
+    assert "`jupyter agent-exec approve x_1`" in line
 
 
 def test_a_broken_connection_is_answered_with_the_same_body_and_key() -> None:

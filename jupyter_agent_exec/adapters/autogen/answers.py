@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ...client import Result
+from ...terminal import clean
 from ..needing import needed
 from ..reading import (
     Raised,
@@ -23,7 +24,7 @@ from ..reading import (
 )
 from ..workplace import Life, life_of
 
-with needed("autogen-ext[jupyter-executor]>=0.7.5"):
+with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_ext.code_executors.jupyter import JupyterCodeResult
 
 _SHOWN_AS_JSON: Final = ("application/json", "text/latex", "text/markdown")
@@ -84,7 +85,7 @@ def _texts(result: Result, folder: Path, files: list[Path]) -> Iterator[str]:
     for piece in pieces(result):
         match piece:
             case Stream():
-                yield piece.text
+                yield clean(piece.text)
             case Raised():
                 yield piece.plain_traceback
             case Shown():
@@ -94,7 +95,7 @@ def _texts(result: Result, folder: Path, files: list[Path]) -> Iterator[str]:
 
 def _shown(shown: Shown, folder: Path, files: list[Path]) -> Iterator[str]:
     if shown.text is not None:
-        yield shown.text
+        yield clean(shown.text)
     if shown.picture is not None:
         files.append(shown.picture.save(folder).absolute())
     if shown.html is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ...client import Result
 from ..needing import needed
 
-with needed("autogen-ext[jupyter-executor]>=0.7.5"):
+with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_core.code_executor import CodeBlock
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def decision(first: Result | None) -> ApprovalResponse:
 
 def response(approved: bool, reason: str) -> ApprovalResponse:
     """Return an answer of the agent's own class."""
-    with needed("autogen-agentchat>=0.7.5"):
+    with needed("autogen-agentchat>=0.5,<0.8"):
         from autogen_agentchat.agents import ApprovalResponse
 
     return ApprovalResponse(approved=approved, reason=reason)

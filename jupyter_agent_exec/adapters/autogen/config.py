@@ -8,7 +8,7 @@ from ..needing import needed
 from ..workplace import Where, Wishes, Workplace
 from .functions import FunctionConfig, module_source, to_preload
 
-with needed("autogen-ext[jupyter-executor]>=0.7.5"):
+with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from pydantic import BaseModel, SecretStr, field_validator
 
 _MASKED: Final = str(SecretStr("secret"))

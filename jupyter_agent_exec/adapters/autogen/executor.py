@@ -23,7 +23,7 @@ from .approving import NOTHING_TO_RUN, Approved, blocks, decision, response
 from .config import JupyterCodeExecutorConfig, workplace
 from .functions import Function, described, load_errors
 
-with needed("autogen-ext[jupyter-executor]>=0.7.5"):
+with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_core import CancellationToken, Component
     from autogen_core.code_executor import CodeBlock, CodeExecutor
     from autogen_ext.code_executors.jupyter import JupyterCodeResult

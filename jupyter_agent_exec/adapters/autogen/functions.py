@@ -13,7 +13,7 @@ from ...client import Preloadable, function
 from ...errors import InitFailed, InvalidRequest
 from ..needing import needed
 
-with needed("autogen-ext[jupyter-executor]>=0.7.5"):
+with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_core.code_executor import (
         Alias,
         FunctionWithRequirements,

@@ -6,7 +6,7 @@ The names are the framework's, so that a program switches by changing an import.
 from __future__ import annotations
 
 from .embedded import EmbeddedIPythonCodeExecutor
-from .factory import CodeExecutorFactory, create
+from .factory import CodeExecutorFactory, create, use_in_agents
 from .framework import IPythonCodeResult, JupyterConnectable, JupyterConnectionInfo
 from .jupyter import JupyterCodeExecutor
 from .local_server import LocalJupyterServer
@@ -22,4 +22,5 @@ __all__ = [
     "LocalJupyterServer",
     "UserCapability",
     "create",
+    "use_in_agents",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from ... import models
 from ...client import Agent, AsyncSession, Preloadable
@@ -13,6 +13,7 @@ from ...errors import KernelSpecNotFound
 from ..workplace import Where, Wishes, Workplace
 from .framework import CodeBlock, CodeExtractor, IPythonCodeResult, MarkdownCodeExtractor
 from .reporting import code_result, source_of
+from .user_capability import DEFAULT_SYSTEM_MESSAGE_UPDATE
 from .user_capability import UserCapability as Capability
 
 Self = TypeVar("Self", bound="KernelCodeExecutor")
@@ -50,6 +51,7 @@ class KernelCodeExecutor:
         There is no connection, or no server could be started.
     """
 
+    DEFAULT_SYSTEM_MESSAGE_UPDATE: ClassVar = DEFAULT_SYSTEM_MESSAGE_UPDATE
     UserCapability = Capability
 
     def __init__(

@@ -9,6 +9,8 @@ from .embedded import EmbeddedIPythonCodeExecutor
 from .framework import CodeExecutor, FrameworkFactory, JupyterConnectionInfo
 from .jupyter import JupyterCodeExecutor
 
+_framework_create = FrameworkFactory.create
+
 
 @overload
 def create(code_execution_config: Mapping[str, Any]) -> CodeExecutor: ...
@@ -51,7 +53,17 @@ def create(
         if isinstance(server, Mapping):
             wishes["jupyter_server"] = JupyterConnectionInfo(**server)
         return JupyterCodeExecutor(**wishes)
-    return FrameworkFactory.create(code_execution_config)
+    return _framework_create(code_execution_config)
+
+
+def use_in_agents() -> None:
+    """Have the framework's agents make executors as `create` does, in this whole program.
+
+    Then a configuration with a name, such as ``{"executor": "ipython-embedded"}``, may be given to
+    an agent as it is. The framework has no registry of executors; this replaces its factory's
+    function.
+    """
+    FrameworkFactory.create = staticmethod(create)
 
 
 class CodeExecutorFactory:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ...client import Result
 from ...client.mimebundle import joined
+from ...terminal import clean
 from ..installing import quiet
 from ..reading import (
     Raised,
@@ -60,7 +61,7 @@ class _Report:
         self.texts += filter(None, [state_note(result), changed_note(result)])
         for piece in pieces(result):
             if isinstance(piece, Stream):
-                self.texts.append(piece.text)
+                self.texts.append(clean(piece.text))
             elif isinstance(piece, Shown):
                 self._add_shown(piece)
             else:
@@ -69,7 +70,7 @@ class _Report:
 
     def _add_shown(self, shown: Shown) -> None:
         if shown.text is not None:
-            self.texts.append(shown.text)
+            self.texts.append(clean(shown.text))
         self.texts += _written(shown.data)
         if shown.picture is not None:
             self._save("Image", partial(shown.picture.save, self._output_dir))

@@ -31,6 +31,10 @@ heads and summaries, not whole data.
 again what you need of your earlier code."""
 
 
+DEFAULT_SYSTEM_MESSAGE_UPDATE: Final = "\n\n".join([_HOW.format(timeout=60), DATA])
+"""What an agent is told of any executor: without its kernel, and what is preloaded there."""
+
+
 class UserCapability:
     """What `add_to_agent` tells an agent.
 

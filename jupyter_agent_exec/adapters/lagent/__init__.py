@@ -11,7 +11,7 @@ from typing import Any
 
 from ..needing import needed
 
-with needed("lagent==0.2.4", "cachetools"):
+with needed("lagent>=0.2.4,<0.6", "cachetools"):
     from .awaiting import AsyncIPythonInterpreter
     from .batch import BatchIPythonInterpreter
     from .extracting import escape_ansi, extract_code, get_multiline_input

@@ -15,7 +15,7 @@ from ...errors import AgentExecError
 from ..workplace import Where
 from .asking import arguments, step
 from .kernels import Kernels
-from .naming import named_as_its_class
+from .naming import base_arguments, named_as_its_class
 from .returning import refused, told
 from .starting import folder_code, reset_source, restarted, workplace
 
@@ -55,7 +55,7 @@ class AsyncIPythonInterpreter(BaseAction):
         kernel_id: str | None = None,
         agent: str | None = None,
     ) -> None:
-        super().__init__(description, parser, enable)
+        super().__init__(**base_arguments(description, parser, enable))
         self.timeout = timeout
         self.user_data_dir = folder_code(user_data_dir)
         self.work_dir = work_dir

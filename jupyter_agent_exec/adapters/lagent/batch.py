@@ -15,7 +15,7 @@ from lagent.actions.parser import BaseParser, JsonParser
 from lagent.schema import ActionReturn
 
 from .interpreter import IPythonInterpreter
-from .naming import named_as_its_class
+from .naming import base_arguments, named_as_its_class
 
 
 @named_as_its_class
@@ -41,7 +41,7 @@ class BatchIPythonInterpreter(BaseAction):
         parser: type[BaseParser] = JsonParser,
         enable: bool = True,
     ) -> None:
-        super().__init__(description, parser, enable)
+        super().__init__(**base_arguments(description, parser, enable))
         self.python_interpreter_init_args = python_interpreter
         self.index2python_interpreter: dict[int, IPythonInterpreter] = {}
         self._lock = threading.Lock()

@@ -6,10 +6,10 @@ import base64
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from ...client import Result, Step
-from ...errors import InitFailed
+from ...client import ClientError, Result, Step
+from ...errors import AgentExecError, InitFailed
 from ..needing import needed
 from ..objects import expressions, returned
 from ..reading import (
@@ -24,7 +24,7 @@ from ..reading import (
 )
 from ..workplace import Workplace
 
-with needed("pantheon-agents>=0.6"):
+with needed("pantheon-agents~=0.6.0"):
     from pantheon.toolsets.python.python_interpreter import PythonInterpreterError
 
 __all__ = ["Interpreter", "PythonInterpreterError"]
@@ -48,6 +48,13 @@ class Interpreter:
     def serves(self, client: str | None) -> bool:
         """Whether a client may use it; None is the program itself, and may use all."""
         return client is None or self.client in (None, client)
+
+    async def status(self) -> Literal["running", "failed"]:
+        """Return, in Pantheon's words, whether its variables are there; the next run starts it."""
+        try:
+            return "failed" if await self.place.is_dead() else "running"
+        except (AgentExecError, ClientError):
+            return "failed"
 
     async def run(self, code: str, variable: str | None) -> dict[str, Any]:
         """Run code; return Pantheon's answer.

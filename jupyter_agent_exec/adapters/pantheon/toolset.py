@@ -18,7 +18,7 @@ from ..workplace import Where, Wishes, Workplace
 from .in_kernel import DEFAULT_INIT_CODE, init_source
 from .interpreters import Interpreter, PythonInterpreterError
 
-with needed("pantheon-agents>=0.6"):
+with needed("pantheon-agents~=0.6.0"):
     from pantheon.internal.package_runtime.context import build_context_env
     from pantheon.toolset import (
         ExecutionContext,
@@ -174,7 +174,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         if operation == "create":
             return await self._create()
         if operation == "list":
-            return self._list()
+            return await self._list()
         if operation != "delete":
             return _failed(f"Unknown operation: {operation}")
         if interpreter_id is None:
@@ -201,7 +201,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
     @tool(exclude=True)
     async def list_interpreters(self) -> dict[str, Any]:
         """List the Python interpreters."""
-        return self._list()
+        return await self._list()
 
     async def cleanup(self) -> None:
         """Close all interpreters, and the server if it is our own; later calls start new ones."""
@@ -232,14 +232,11 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
             raise
         return {"success": True, "interpreter_id": interpreter_id}
 
-    def _list(self) -> dict[str, Any]:
+    async def _list(self) -> dict[str, Any]:
         client = self._client()
         with _ADDING:
-            interpreters = [
-                {"id": interpreter_id, "status": "running"}
-                for interpreter_id, interpreter in self.interpreters.items()
-                if interpreter.serves(client)
-            ]
+            known = [item for item in self.interpreters.items() if item[1].serves(client)]
+        interpreters = [{"id": id, "status": await each.status()} for id, each in known]
         return {"success": True, "interpreters": interpreters}
 
     async def _delete(self, interpreter_id: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from autogen import AssistantAgent, ConversableAgent, UserProxyAgent
+from autogen.coding import CodeExecutorFactory as FrameworkFactory
 from autogen.coding import LocalCommandLineCodeExecutor
 from blocks import text
 from real_server import PROJECT, RealServer
@@ -23,6 +24,7 @@ from jupyter_agent_exec.adapters.autogen02 import (
     JupyterCodeExecutor,
     UserCapability,
     create,
+    use_in_agents,
 )
 
 
@@ -115,6 +117,24 @@ def test_an_executor_is_made_by_its_name(server: RealServer, folder: Path) -> No
         assert embedded.timeout == 5
         assert text(remote, "import os\nos.getcwd()") == repr(str(server.root_dir))
         assert create({"executor": remote}) is remote
+
+
+def test_a_name_may_be_given_to_an_agent(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(FrameworkFactory, "create", FrameworkFactory.create)
+    use_in_agents()
+    config = {"executor": "ipython-embedded", "ipython-embedded": {"timeout": 30}}
+    agent = ConversableAgent("runner", llm_config=False, code_execution_config=config)
+    assert isinstance(agent.code_executor, EmbeddedIPythonCodeExecutor)
+    with agent.code_executor as executor:
+        assert text(executor, "6 * 7") == "42"
+
+
+def test_the_names_of_the_pull_request_are_there(folder: Path) -> None:
+    default = EmbeddedIPythonCodeExecutor.DEFAULT_SYSTEM_MESSAGE_UPDATE
+    assert "```python" in default
+    agent = ConversableAgent("writer", llm_config=False)
+    EmbeddedIPythonCodeExecutor.UserCapability(default).add_to_agent(agent)
+    assert default in agent.system_message
 
 
 def test_other_names_are_the_frameworks() -> None:

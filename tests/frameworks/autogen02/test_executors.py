@@ -71,6 +71,12 @@ def test_the_first_failure_stops_and_tells_what_came_before(
     assert not (folder / "never").exists()
 
 
+def test_no_escape_sequence_reaches_the_model(executor: EmbeddedIPythonCodeExecutor) -> None:
+    shown = "type('C', (), {'__repr__': lambda self: '\\x1b[1mbold\\x1b[0m'})()"
+    told = run(executor, f"print('\\x1b[31mred\\x1b[0m')\n{shown}").output
+    assert told == "red\n\nbold"
+
+
 def test_what_was_shown_before_a_failure_is_saved_and_named(tmp_path: Path) -> None:
     with EmbeddedIPythonCodeExecutor(output_dir=tmp_path) as executor:
         result = run(executor, f"{SHOW}display(Image(base64.b64decode('{PNG}')))\n1 / 0")

@@ -118,3 +118,20 @@ def asking(client: AgentExecClient, running: Future[Any]) -> Execution:
     while not (asked := client.approvals().executions):
         assert not running.done()
     return asked[0]
+
+
+def test_an_executor_in_a_cell_runs_in_the_notebook_of_that_cell(
+    server: RealServer, desk: Desk
+) -> None:
+    where = f"url={server.url!r}, token={server.token!r}, notebook='sales.ipynb'"
+    cell = f"""
+from autogen.coding import CodeBlock
+from jupyter_agent_exec.adapters.autogen02 import EmbeddedIPythonCodeExecutor
+with EmbeddedIPythonCodeExecutor({where}, preload_modules=["math"]) as executor:
+    block = CodeBlock(code="inner = result * 2; math.floor(2.5)", language="python")
+    blocking = executor.execute_code_blocks([block])
+    awaited = await executor.a_execute_code_blocks([block])
+assert (blocking.exit_code, blocking.output, awaited.output) == (0, "2", "2")
+assert inner == "theirstheirs"
+"""
+    assert runs(desk.kernel, cell) == "ok"

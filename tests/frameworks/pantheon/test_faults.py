@@ -37,6 +37,27 @@ def test_a_crash_is_named_nothing_runs_twice_and_the_next_call_works(
     assert "interpreter_restarted" not in run("1", context_variables=client)
 
 
+def test_a_crashed_interpreter_is_listed_as_failed_until_it_runs_again(
+    toolset: PythonInterpreterToolSet,
+) -> None:
+    async def statuses() -> list[str]:
+        listed = await toolset.manage_interpreters("list")
+        return [each["status"] for each in listed["interpreters"] if each["id"] == id]
+
+    async def work() -> list[list[str]]:
+        nonlocal id
+        id = (await toolset.new_interpreter())["interpreter_id"]
+        told = [await statuses()]
+        for code in ("x = 1", "import os; os._exit(3)", "x = 2"):
+            await toolset.run_python_code(code, interpreter_id=id)
+            told.append(await statuses())
+        await toolset.delete_interpreter(id)
+        return told
+
+    id = ""
+    assert asyncio.run(work()) == [["running"], ["running"], ["failed"], ["running"]]
+
+
 def test_an_error_after_a_crash_says_that_the_variables_are_gone(
     run: Run, client: dict[str, str]
 ) -> None:
