@@ -47,13 +47,13 @@ async def until_finished(call: Call, id: ExecutionId, wait: float) -> ExecutionR
 
     Raises
     ------
-    ExecutionNotFound
+    ExecutionNotFound, SessionElsewhere
     Gone
         The client cancelled the call, or went away; the execution goes on.
     """
     found = call.doors.manager.watching(id)
     if found is None or not wait:
-        return await call.doors.manager.execution(id)
+        return await call.doors.manager.execution(id, wait)
     session, execution = found
     call.watched = id
     await call.until(_follow(call, execution, wait))

@@ -243,7 +243,7 @@ class StreamHandler(SessionsBase):
         """Follow an execution; `Last-Event-ID` resumes."""
         resumed = "Last-Event-ID" in self.request.headers
         live = self.manager.watching(execution_id)
-        record = None if live else await self.manager.execution(execution_id)
+        record = None if live else await self.manager.unwatched(execution_id)
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("Cache-Control", "no-store")
         self.set_header("X-Accel-Buffering", "no")

@@ -265,10 +265,17 @@ class AgentSessions:
         ----------
         asked_at
             Of the input that is known to be asked for: only another one ends the wait.
+
+        Raises
+        ------
+        ExecutionNotFound
+        SessionElsewhere
+            It is to be waited for, but runs on another server.
         """
         found = self.watching(id)
         if found is None:
-            return self._with_document(await self._read_execution(id))
+            record = await (self._read_execution(id) if wait == 0 else self.unwatched(id))
+            return self._with_document(record)
         session, execution = found
         await until_finished([execution], self._settings.wait(wait), asked_at)
         return session.execution_record(execution)

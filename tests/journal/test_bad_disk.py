@@ -284,3 +284,11 @@ def test_a_full_disk_is_seen_before_anything_is_refused(small_disk):
     assert history.look()
     run(session, 1, "1", [])
     history.stop()
+
+
+def test_a_reserve_that_another_server_has_freed_is_held_again(history, folder, session):
+    other = new_history(folder)
+    (folder / "reserve").unlink()  # as the other does when it has to
+    run(session, 1, "1", [])
+    assert (folder / "reserve").stat().st_size == RESERVE_BYTES
+    other.stop()

@@ -36,6 +36,9 @@ def test_a_session_of_another_server_is_said_to_be_its_and_ended_when_that_was_k
         assert theirs.api.startswith(server["address"])
         assert ours.get(f"sessions/{session}")["status"] == "open"
         assert ours.get(f"executions/{runs}")["status"] == "running"
+        for path in (f"executions/{runs}?wait=60", f"executions/{runs}/stream"):
+            refused = ours.ask("GET", path)
+            assert (refused.status_code, refused.json()["code"]) == (409, "session_elsewhere"), path
 
         theirs.kill()
         assert ours.get(f"executions/{runs}")["status"] == "lost"
