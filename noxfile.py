@@ -17,6 +17,7 @@ nox.options.default_venv_backend = "venv"
 FRAMEWORKS = {
     # It imports cachetools, and does not require it.
     "lagent": ["lagent==0.2.4", "cachetools>=5"],
+    "lagent05": ["lagent==0.5.0rc3", "cachetools>=5"],
     "autogen": [
         "autogen-agentchat==0.7.5",
         "autogen-ext[azure,docker-jupyter-executor,jupyter-executor]==0.7.5",

@@ -31,6 +31,8 @@ class AsyncIPythonInterpreter(BaseAction):
     max_kernels
         How many there are at the most; a session that would need one more waits until another is
         closed. As many as are asked for when None.
+    reuse_kernel, startup_rate, connection_dir
+        Taken, as lagent 0.5 has them, and not used: no kernel is given to the next session.
     timeout, user_data_dir, work_dir, description, parser, enable
         As for `IPythonInterpreter`.
     url, token, notebook, kernel_id, agent
@@ -45,6 +47,9 @@ class AsyncIPythonInterpreter(BaseAction):
         user_data_dir: str = "ENV",
         work_dir: str = "./work_dir/tmp_dir",
         max_kernels: int | None = None,
+        reuse_kernel: bool = True,
+        startup_rate: int = 32,
+        connection_dir: str | None = None,
         *,
         description: dict[str, Any] | None = None,
         parser: type[BaseParser] = JsonParser,
@@ -125,6 +130,10 @@ class AsyncIPythonInterpreter(BaseAction):
     async def close_session(self, session_id: str | int | None = None) -> None:
         """End a session's kernel; unknown ids are no harm."""
         await self._kernels.close(str(session_id))
+
+    async def shutdown(self, session_id: str | int | None = None) -> None:
+        """End a session's kernel, as `close_session` does."""
+        await self.close_session(session_id)
 
     async def close(self) -> None:
         """End all kernels; the next `run` starts another."""

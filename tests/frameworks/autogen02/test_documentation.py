@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
+from autogen.coding import CodeExecutorFactory
 from real_server import PROJECT, RealServer
 
 PAGE = PROJECT / "docs" / "frameworks" / "autogen02.md"
 
 
-def test_each_line_of_the_page_runs(server: RealServer) -> None:
+def test_each_line_of_the_page_runs(server: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CodeExecutorFactory, "create", CodeExecutorFactory.create)
     page = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     table = re.findall(r"^\| `(\w+CodeExecutor\([^…`]*\))` \|", page, re.MULTILINE)

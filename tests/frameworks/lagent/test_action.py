@@ -7,8 +7,9 @@ import json
 import re
 from pathlib import Path
 
+import lagent.actions
 import pytest
-from lagent.actions import ActionExecutor, get_tool
+from lagent.actions import ActionExecutor
 from lagent.actions.ipython_interpreter import IPythonInterpreter as LagentsOwn
 from lagent.agents import ReAct
 from lagent.schema import ActionReturn, ActionStatusCode, ActionValidCode
@@ -167,8 +168,8 @@ def test_it_is_described_as_lagents_own(interpreter: IPythonInterpreter) -> None
 
 
 def test_both_are_in_lagents_registry(folder: Path) -> None:
-    assert isinstance(get_tool("IPythonInterpreter"), LagentsOwn)
-    ours = get_tool("jupyter_agent_exec.IPythonInterpreter", timeout=5)
+    assert isinstance(lagent.actions.get_tool("IPythonInterpreter"), LagentsOwn)
+    ours = lagent.actions.get_tool("jupyter_agent_exec.IPythonInterpreter", timeout=5)
     assert isinstance(ours, IPythonInterpreter)
     assert (ours.name, ours.timeout) == ("IPythonInterpreter", 5)
 
