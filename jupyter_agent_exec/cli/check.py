@@ -60,13 +60,22 @@ def _checked(arguments: Namespace, head: str | None) -> Report:
     if path.suffix != ".ipynb":
         return verify_journal(path, head=head)
     journal = Path(arguments.journal) if arguments.journal else _journal_of(path, history)
+    journal = journal.resolve()
     if not journal.is_file():
         raise UsageError(f"There is no journal {journal}; name it with --journal or --history.")
     report = verify_notebook(path, journal)
-    if head is not None:
-        known = verify_journal(journal, head=head)
-        report.findings.extend(each for each in known.findings if each not in report.findings)
+    known = _of_journal(journal, head)
+    report.findings.extend(each for each in known.findings if each not in report.findings)
+    report.journals, report.entries = known.journals, known.entries
     return report
+
+
+def _of_journal(journal: Path, head: str | None) -> Report:
+    """Check a journal, with what the ledgers say if it is part of a history."""
+    sessions = journal.parent.parent
+    if sessions.name == "sessions" and any(sessions.parent.glob("ledger-*.jsonl")):
+        return verify_session(sessions.parent, journal.parent.name, head=head)
+    return verify_journal(journal, head=head)
 
 
 def _history(arguments: Namespace) -> Path:

@@ -268,6 +268,7 @@ _PAYLOAD_FIELDS = {
     "approved": ("source",),
     "input_asked": ("prompt",),
     "input_given": ("value",),
+    "kernel_inspected": ("code",),
     "finished": ("outputs", "text", "variables", "values"),
     "files_written": ("files",),
     "late_output": ("outputs",),

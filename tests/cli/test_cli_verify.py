@@ -11,6 +11,8 @@ from command import Cli
 from real_server import environment
 
 from jupyter_agent_exec.cli import main
+from jupyter_agent_exec.journal.blobs import BlobStore
+from jupyter_agent_exec.journal.notebook import journal_notebook
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +74,20 @@ def test_a_missing_journal_is_exit_code_5(cli_alone: Cli, history: Path) -> None
     journal.unlink()
     assert cli_alone("verify", str(history)).returncode == 5
     assert cli_alone("verify", session_id, "--history", str(history)).returncode == 5
+
+
+def test_an_export_of_a_journal_that_the_ledger_does_not_know_so_is_found(
+    history: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = journal_of(history)
+    cut(journal, 1)
+    export = tmp_path / "export.ipynb"
+    pieces = journal_notebook(journal, BlobStore(journal.parent / "blobs"))
+    export.write_text("".join(pieces), "utf-8")
+    assert main(["verify", str(export), "--history", str(history)]) == 3
+    assert "The ledger says that it has" in capsys.readouterr().out
+    alone = shutil.copy(journal, tmp_path / "journal.jsonl")
+    assert main(["verify", str(export), "--journal", str(alone)]) == 0
 
 
 @pytest.mark.parametrize(

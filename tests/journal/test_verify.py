@@ -4,6 +4,7 @@ import ast
 import json
 import sys
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import nbformat
 import pytest
@@ -33,7 +34,15 @@ from jupyter_agent_exec.journal.verify import (
     verify_session,
 )
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook as check_notebook
-from jupyter_agent_exec.records import DisplayUpdated, LateOutput, OutputRef, Rejected, digest_of
+from jupyter_agent_exec.records import (
+    DisplayUpdated,
+    JournalEntry,
+    LateOutput,
+    OutputRef,
+    Rejected,
+    digest_of,
+)
+from jupyter_agent_exec.types import Digest
 
 
 @pytest.fixture
@@ -83,6 +92,21 @@ def test_it_shares_nothing_with_the_writer_but_the_definition_of_a_line():
                 assert node.module.partition(".")[0] in sys.stdlib_module_names
             elif isinstance(node, ast.Import):
                 assert all(name.name in sys.stdlib_module_names for name in node.names)
+
+
+NO_PAYLOADS = {("accepted", "body_sha256"), ("file_uploaded", "sha256"), ("file_deleted", "sha256")}
+"""Digests of what is not kept."""
+
+
+def test_it_knows_the_payloads_of_each_kind_of_entry():
+    digests = {
+        (kind.__struct_config__.tag, name)
+        for kind in get_args(JournalEntry)
+        for name, type_ in get_type_hints(kind).items()
+        if Digest in (type_, *get_args(type_))
+    }
+    known = {(kind, name) for kind, names in verify._PAYLOAD_FIELDS.items() for name in names}
+    assert known == digests - NO_PAYLOADS
 
 
 def test_a_whole_history_is_whole(made, folder):
