@@ -29,7 +29,7 @@ def main() -> None:
     _limit_memory()
     try:
         pattern = re.compile(request["pattern"])
-    except (re.error, OverflowError, RecursionError, MemoryError) as error:
+    except (re.error, ValueError, OverflowError, RecursionError, MemoryError) as error:
         found: dict[str, Any] = {"error": str(error) or type(error).__name__}
     else:
         found = search(sys.stdin.buffer, pattern, request)

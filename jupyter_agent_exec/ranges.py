@@ -142,6 +142,10 @@ def _run_worker(file: BinaryIO, request: dict[str, object]) -> dict[str, Any]:
             f"The pattern takes more than {KILL_TIMEOUT:g} seconds; a simpler one may do.",
             field="grep",
         ) from None
+    except subprocess.CalledProcessError:
+        raise InvalidRequest(
+            "The text cannot be searched for this pattern; a simpler one may do.", field="grep"
+        ) from None
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

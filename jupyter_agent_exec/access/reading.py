@@ -17,6 +17,14 @@ R = TypeVar("R", bound=Request)
 
 _PATH = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>.*?)(?:\[\.\.\.\])*`$")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+MAX_DEPTH = 100
+"""How deep objects and lists of a body may be nested."""
+
+_TOKEN = re.compile(
+    rb'"[^"\\]*(?:\\.[^"\\]*)*"?(?P<names>\s*:)?|(?P<open>[\[{])|(?P<close>[\]}])', re.DOTALL
+)
+"""It always takes a text that has no end, so that the search is never begun again within it."""
+
 _MEMBER = re.compile(r"(?:unknown|required) field `(?P<member>[^`]*)`")
 
 
@@ -31,12 +39,18 @@ def read_body(body: bytes, model: type[R], *, limit_bytes: int) -> R:
             f"The body has {len(body):,} bytes; {limit_bytes:,} are allowed.",
             limit_bytes=limit_bytes,
         )
+    _check_depth(body)
     try:
-        return msgspec.json.decode(body or b"{}", type=model)
+        said = msgspec.json.decode(body or b"{}", type=model)
     except msgspec.ValidationError as error:
         raise _invalid(error) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _malformed(body, error) from None
+    try:
+        json.loads(body or b"{}", object_pairs_hook=_each_once)
+    except ValueError as error:  # such as an integer with more digits than Python reads
+        raise InvalidRequest(f"The body cannot be read: {error}.", field=None) from None
+    return said
 
 
 def read_query(arguments: Mapping[str, Sequence[bytes]], model: type[R]) -> R:
@@ -60,6 +74,40 @@ def read_arguments(arguments: Mapping[str, Any], model: type[R]) -> R:
         return msgspec.convert(arguments, type=model)
     except msgspec.ValidationError as error:
         raise _invalid(error) from None
+
+
+def _check_depth(body: bytes) -> None:
+    """Raise InvalidRequest that names the field in which a body is nested too deeply."""
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return
+    depth = 0
+    names = [""] * (MAX_DEPTH + 1)
+    for token in _TOKEN.finditer(body):
+        if token["names"] is not None:
+            names[depth] = token[0][1:].partition(b'"')[0].decode(errors="replace")
+        elif token["close"] is not None:
+            depth = max(0, depth - 1)
+        elif token["open"] is not None:
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _too_deep(names)
+            names[depth] = ""
+
+
+def _too_deep(names: list[str]) -> InvalidRequest:
+    path = names[1 : names.index("", 1)] if "" in names[1:] else names[1:]
+    field = ".".join(path[:3]) or None
+    where = f"{field}: is" if field else "The body is"
+    return InvalidRequest(f"{where} nested more than {MAX_DEPTH} deep.", field=field)
+
+
+def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    for name, value in members:
+        if name in said:
+            raise InvalidRequest(f"{name}: is there twice.", field=name)
+        said[name] = value
+    return said
 
 
 def _invalid(error: msgspec.ValidationError) -> InvalidRequest:
@@ -86,8 +134,13 @@ def _malformed(body: bytes, error: Exception) -> InvalidRequest:
     return InvalidRequest(f"{field}: {what}" if field else what, field=field or None)
 
 
-def _not_taken(value: Any, at: str) -> tuple[str, str] | None:
-    """Find the first text that holds a lone surrogate, or number that is none; say what it is."""
+def _not_taken(value: Any, at: str, depth: int = 0) -> tuple[str, str] | None:
+    """Find the first text that holds a lone surrogate, or number that is none; say what it is.
+
+    Or what is nested too deeply.
+    """
+    if depth > MAX_DEPTH:
+        return at.partition("[")[0], f"is nested more than {MAX_DEPTH} deep."
     if isinstance(value, str) and _SURROGATE.search(value):
         return at, "holds a lone surrogate, which is not text."
     if isinstance(value, float) and not math.isfinite(value):
@@ -99,4 +152,6 @@ def _not_taken(value: Any, at: str) -> tuple[str, str] | None:
         members = ((f"{at}.{name}".lstrip("."), item) for name, item in value.items())
     elif isinstance(value, list):
         members = ((f"{at}[{index}]", item) for index, item in enumerate(value))
-    return next((found for name, item in members if (found := _not_taken(item, name))), None)
+    return next(
+        (found for name, item in members if (found := _not_taken(item, name, depth + 1))), None
+    )

@@ -87,13 +87,19 @@ def packages(match: str, limit: int) -> Any:
 
 def completions(code: str, cursor_pos: int) -> Any:
     """Return what the kernel answers to a `complete_request`."""
-    return sys.modules["IPython"].get_ipython().kernel.do_complete(code, cursor_pos)
+    try:
+        return sys.modules["IPython"].get_ipython().kernel.do_complete(code, cursor_pos)
+    except Exception:  # IPython's completer does not take all text: a form feed alone, for one
+        return {"matches": [], "cursor_start": cursor_pos, "cursor_end": cursor_pos}
 
 
 def documentation(code: str, cursor_pos: int, detail_level: int) -> Any:
     """Return what the kernel answers to an `inspect_request`."""
     kernel = sys.modules["IPython"].get_ipython().kernel
-    return kernel.do_inspect(code, cursor_pos, detail_level)
+    try:
+        return kernel.do_inspect(code, cursor_pos, detail_level)
+    except Exception:  # as of an object that fails when it is looked at
+        return {"found": False}
 
 
 QUESTIONS: dict[str, Any] = {

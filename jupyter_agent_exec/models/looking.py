@@ -8,6 +8,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from .base import Answer, Request
 
+MOST_CODE = 100_000
+"""Characters: to complete more takes a kernel longer than anybody waits."""
+
 CursorPos = Annotated[int, Meta(ge=0)]
 """Code points from the start of the code."""
 
@@ -15,7 +18,7 @@ CursorPos = Annotated[int, Meta(ge=0)]
 class Complete(Request, frozen=True, kw_only=True):
     """Ask what may follow at a place in code."""
 
-    code: Annotated[str, Meta(max_length=1_000_000)]
+    code: Annotated[str, Meta(max_length=MOST_CODE)]
     cursor_pos: CursorPos | None = None
     """Null is the end of the code."""
 
@@ -23,7 +26,7 @@ class Complete(Request, frozen=True, kw_only=True):
 class Inspect(Request, frozen=True, kw_only=True):
     """Ask for the documentation of what stands at a place in code."""
 
-    code: Annotated[str, Meta(min_length=1, max_length=1_000_000)]
+    code: Annotated[str, Meta(min_length=1, max_length=MOST_CODE)]
     cursor_pos: CursorPos | None = None
     """Null is the end of the code."""
     detail_level: Literal[0, 1] = 0

@@ -43,6 +43,9 @@ ANSWER_TIMEOUT: Final = 15.0
 PACKAGES_TIMEOUT: Final = 30.0
 """Seconds; there may be many packages, on a slow disk."""
 
+MOST_LINE: Final = 5_000
+"""Characters of the line at the cursor: IPython's time grows with the square of it."""
+
 MOST_COMPLETIONS: Final = 500
 MOST_CHARACTERS: Final = 100_000
 """Of documentation."""
@@ -251,4 +254,12 @@ def _cursor(code: str, cursor_pos: int | None) -> int:
         raise InvalidRequest(
             f"cursor_pos: the code has {len(code)} characters.", field="cursor_pos"
         )
-    return len(code) if cursor_pos is None else cursor_pos
+    cursor = len(code) if cursor_pos is None else cursor_pos
+    line = code[code.rfind("\n", 0, cursor) + 1 :].partition("\n")[0]
+    if len(line) > MOST_LINE:
+        raise InvalidRequest(
+            f"code: the line at the cursor has {len(line):,} characters; {MOST_LINE:,} are "
+            "allowed, since a kernel takes too long over more.",
+            field="code",
+        )
+    return cursor

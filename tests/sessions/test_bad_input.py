@@ -41,6 +41,10 @@ BODIES: list[tuple[str | bytes, str | None]] = [
     ('{"source": "1", "timeout": Infinity}', "timeout"),
     ('{"source": "1", "timeout": 1e999}', "timeout"),
     ('{"source": ' + "[" * 100_000, "source"),
+    ('{"source": "1", "values": {"a": ' + "[" * 600 + "]" * 600 + "}}", "values.a"),
+    ('{"source": "1", "source": "2"}', "source"),
+    ('{"source": NaN, "source": ' + "[" * 600 + "]" * 600 + "}", "source"),
+    ('{"source": "' + '\\"' * 1_000 + "[" * 101, None),
 ]
 """Bodies of an execution that are no JSON, or not ours, with the field that is told."""
 
@@ -134,6 +138,7 @@ QUERIES: list[tuple[str, dict[str, str], str]] = [
     ("executions/{execution}/text", {"limit": "1000001"}, "limit"),
     ("executions/{execution}/text", {"grep": ""}, "grep"),
     ("executions/{execution}/text", {"grep": "("}, "grep"),
+    ("executions/{execution}/text", {"grep": "(?a)(?u)x"}, "grep"),
     ("search", {"q": "x" * 1001}, "q"),
     ("search", {"status": "finished"}, "status"),
     ("search", {"since": "yesterday"}, "since"),

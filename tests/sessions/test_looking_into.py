@@ -95,6 +95,18 @@ async def test_what_was_said_wrongly_is_named(agent: Agent) -> None:
     assert (closed.status, closed.json["code"]) == (409, "session_closed")
 
 
+async def test_code_that_no_kernel_can_complete_is_answered_at_once(agent: Agent) -> None:
+    path = f"sessions/{(await agent.open())['id']}"
+    for code in ("\f", "%%time\n\f", "\0"):  # IPython's completer raises an error at a form feed
+        answered = await agent.ask("POST", f"{path}/complete", {"code": code})
+        assert (answered.status, answered.json["cursor_end"]) == (200, len(code))
+    for code in ("x" * 5_001, "1\n" * 50_001, "1\n" + "x" * 5_001 + "\n"):
+        for verb in ("complete", "inspect"):
+            asked = {"code": code, "cursor_pos": min(len(code), 10)}
+            refused = await agent.ask("POST", f"{path}/{verb}", asked)
+            assert (refused.status, refused.json["detail"]["field"]) == (400, "code")
+
+
 async def test_a_session_without_a_kernel_says_so(agent: Agent) -> None:
     session = await agent.open()
     await agent.run(session, "import os; os._exit(3)")
