@@ -50,7 +50,7 @@ async def is_nested(kernel: Kernel, host_kernels: Mapping[str, str]) -> bool:
             await connection.inspector.catch_up()
     if connection.quiet is not None:
         return False
-    if kernel.owned or connection.foreign is None or not kernel.turns.admits_nested:
+    if kernel.owned or not kernel.turns.admits_nested:
         raise KernelWaitsForItself(AT_AGENTS_CODE, kernel_id=kernel.id)
     await subshell_of(kernel)
     return True

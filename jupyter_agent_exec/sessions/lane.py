@@ -466,7 +466,7 @@ class Lane:
             It cannot, and each would wait for the other.
         """
         execution.subshell = None
-        if execution.nested and kernel.connection.foreign is not None:
+        if execution.nested and kernel.connection.quiet is None:
             if not kernel.turns.admits_nested:
                 raise KernelWaitsForItself(AT_AGENTS_CODE, kernel_id=kernel.id)
             execution.subshell = await subshell_of(kernel)
