@@ -126,6 +126,7 @@ class ApprovalRequired(Forbidden):
     """The user has to approve what this session runs, and has not; nothing was done."""
 
     code = "approval_required"
+    is_denial = True
 
 
 class Paused(AgentExecError):

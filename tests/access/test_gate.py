@@ -5,14 +5,17 @@ Each row of the tables is one way; a way that gets by the gate fails here.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
 import pytest
 from asking import Agent, Answered, Send
 from living_notebook import NOTEBOOK, Desk, entries, finished, notebook_target
-from minting import TokenAgent, mint
+from minting import TokenAgent, ledger, mint
 from person_deciding import approve, asks, grant, look, set_paused
+
+from jupyter_agent_exec.records import AccessDenied
 
 
 class Way(NamedTuple):
@@ -59,6 +62,14 @@ LOOKS = [
     Way("GET", "sessions/{id}/variables", None),
     Way("GET", "sessions/{id}/packages", None),
 ]
+
+
+def route_of(way: Way) -> str:
+    """Return the template of a way's route."""
+    if "/files/" in way.path:
+        return "/sessions/{session_id}/files/{path}"
+    path = way.path.replace("{id}", "{session_id}").replace(NOTEBOOK, "{path}")
+    return f"/{path}"
 
 
 class Bench:
@@ -118,11 +129,13 @@ class Bench:
 
 
 async def test_until_the_user_approves_code_nothing_that_is_or_becomes_code_gets_through(
-    agent: Agent, ask: Send, desk: Desk
+    agent: Agent, ask: Send, desk: Desk, history_dir: Path
 ) -> None:
     bench = Bench(agent, ask, desk, approval="first")
     await bench.open()
     await bench.refused(CODE, 403, "approval_required")
+    denied = {(each.code, each.method, each.route) for each in ledger(history_dir, AccessDenied)}
+    assert denied >= {("approval_required", way.method, route_of(way)) for way in CODE}
     await bench.passed([*DATA, *LOOKS])
     execution = await asks(bench.agent, bench.session, "1", placement="none")
     await bench.refused(CODE, 403, "approval_required")
