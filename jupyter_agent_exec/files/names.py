@@ -34,7 +34,8 @@ _DATA: Final = re.compile(
 
 _CONFIGURATION: Final = re.compile(
     r"conf|requirements|constraints|packages?\b|package-|kernel|settings|overrides|options|tasks|"
-    r"launch|extension|plugin|workspace|composer|manifest|hooks|environment|cmakelists|install\.json",
+    r"launch|extension|plugin|workspace|composer|manifest|hooks|environment|cmakelists|install\.json|"
+    r"entry_points|dist-info|egg-info|nodemon|deno\b",
     re.IGNORECASE | re.ASCII,
 )
 """What stands in names of files, or of folders, that tell programs what to run, whatever their

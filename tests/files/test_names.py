@@ -119,6 +119,7 @@ def test_data_is_known_by_its_name(path: str) -> None:
         "package.json",
         "package-lock.json",
         "overrides.json",
+        "evil-1.0.dist-info/entry_points.txt",
         "page%5fconfig.json",
         "\uff43onfig.json",
     ],

@@ -179,3 +179,24 @@ async def test_a_state_that_the_client_changed_is_refused(bench: Bench) -> None:
     forged = bench.begin(f"{id} {digest_of(b'2')}")
     told = await bench.call("execute", forged, session_id=session, source="1", wait=0)
     assert told["status"] == "awaiting_approval"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("write_file", {"path": "tools.py", "text": "steal()"}),
+        ("look_up", {"code": "print"}),
+        ("look_up", {"code": "pri", "what": "completions"}),
+    ],
+)
+async def test_what_is_no_execution_passes_the_same_gate(
+    bench: Bench, name: str, arguments: dict[str, Any]
+) -> None:
+    session = await bench.open()
+    with pytest.raises(errors.ApprovalRequired, match="Approve all…"):
+        await bench.call(name, session_id=session, **arguments)
+    await bench.doors.approvals.grant(session, 5, PERSON)
+    await bench.call(name, session_id=session, **arguments)
+    await bench.doors.approvals.set_paused(True, PERSON)
+    with pytest.raises(errors.Paused):
+        await bench.call(name, session_id=session, **arguments)
