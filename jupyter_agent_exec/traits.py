@@ -160,7 +160,8 @@ class SessionTraits(HasTraits):
         True,
         config=True,
         help="""Whether agents get completion and documentation from kernels, which may run code for
-        them (an import, a property). Each counts and is recorded as code is. False: refused.""",
+        them (an import, a property). Each counts and is recorded as code is. False: documentation
+        is refused, and completion tells what is known without running code.""",
     )
     max_token_lifetime = Float(
         2_592_000,

@@ -23,6 +23,10 @@ TARGET = "jupyter_agent_exec"
 ANSWER = "agent_exec_told"
 IS_A_CLASS = 1 << 31
 """Flag of a class whose instances are classes."""
+namespace_getter = vars(type)["__dict__"]
+namespace_of = namespace_getter.__get__
+mro_of = vars(type)["__mro__"].__get__
+FUNCTIONS = (FunctionType, type(len), type(str.join), type(object.__str__))
 
 
 def is_shown(value: Any) -> bool:
@@ -85,6 +89,68 @@ def packages(match: str, limit: int) -> Any:
     return told[:limit], len(told[limit:])
 
 
+def named_in(namespace: Any) -> dict[str, Any]:
+    """Return what a namespace holds under names that are plain texts, which compare themselves."""
+    return {item[0]: item[1] for item in list(namespace.items()) if type(item[0]) is str}
+
+
+def members(value: Any) -> dict[str, Any]:
+    """Return the attributes of a value that are known without asking it, with what they hold.
+
+    Those of a class are what its instances have too; a property stays a property.
+    """
+    if type(value) is ModuleType:
+        return named_in(vars(value))
+    is_class = bool(flags_of(type(value)) & IS_A_CLASS)
+    found: dict[str, Any] = {}
+    for each in reversed(mro_of(value if is_class else type(value))):
+        found |= named_in(namespace_of(each))
+    getter: Any = found.get("__dict__")
+    if not is_class and type(getter) is type(namespace_getter):
+        own = getter.__get__(value)
+        if type(own) is dict:
+            found |= named_in(own)
+    return found
+
+
+def kind_of(value: Any) -> str:
+    """Return what a completion holds, in the words of IPython."""
+    if flags_of(type(value)) & IS_A_CLASS:
+        return "class"
+    if type(value) is ModuleType:
+        return "module"
+    is_function = any(type(value) is kind for kind in FUNCTIONS)
+    return "function" if is_function else "instance"
+
+
+def names(code: str, cursor_pos: int, limit: int) -> Any:
+    """Return which names may stand at a place in code, as far as that is known without running any.
+
+    They are what variables, modules, classes and instances hold; nothing is imported or evaluated,
+    no property is read and no `__getattr__` or `__dir__` called.
+    """
+    import builtins
+    from keyword import kwlist
+
+    start = cursor_pos
+    while start and (code[start - 1].isalnum() or code[start - 1] in "_."):
+        start -= 1
+    *chain, prefix = code[start:cursor_pos].split(".")
+    user_ns = sys.modules["IPython"].get_ipython().user_ns
+    scope = named_in(vars(builtins)) | (named_in(user_ns) if type(user_ns) is dict else {})
+    found = {**dict.fromkeys(kwlist, names), **scope} if not chain else scope
+    for name in chain:
+        if name not in found:
+            return [], cursor_pos, 0
+        found = members(found[name])
+    told = sorted(
+        (name, "keyword" if value is names else kind_of(value))
+        for name, value in found.items()
+        if name.startswith(prefix) and (prefix or name[:1] != "_")
+    )
+    return told[:limit], cursor_pos - len(prefix), len(told[limit:])
+
+
 def completions(code: str, cursor_pos: int) -> Any:
     """Return what the kernel answers to a `complete_request`."""
     try:
@@ -105,6 +171,7 @@ def documentation(code: str, cursor_pos: int, detail_level: int) -> Any:
 QUESTIONS: dict[str, Any] = {
     "variables": variables,
     "packages": packages,
+    "names": names,
     "complete": completions,
     "inspect": documentation,
 }

@@ -184,7 +184,7 @@ LOOK_UP: Final = Tool(
     description=(
         "Read the documentation or the source of a function, class or variable as the kernel "
         "knows it, or complete a line of code. The kernel may run code for it, so it counts as an "
-        "execution, is recorded, and needs the user's approval where code does."
+        "execution, is recorded, and documentation needs the user's approval where code does."
     ),
     scopes=_RUNS,
     input=LookUpArguments,

@@ -71,6 +71,9 @@ class Completions(Answer, frozen=True, kw_only=True):
     cursor_end: int
     more: int
     """How many more there are."""
+    static: bool = False
+    """Whether nothing was evaluated, since code may not run: only names and attributes are told
+    that are known without that."""
 
 
 class Inspection(Answer, frozen=True, kw_only=True):

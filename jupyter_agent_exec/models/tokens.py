@@ -26,7 +26,8 @@ class Caps(Request, frozen=True, kw_only=True):
     kernels: Annotated[int, Meta(ge=1, le=1000)] | None = None
     """How many sessions may be open at once."""
     completion: bool | None = None
-    """False: no completion and no documentation from kernels, for which these may run code."""
+    """False: no documentation from kernels, which may run code for it, and no completion but what
+    is known without running any."""
 
 
 class MintToken(Request, frozen=True, kw_only=True):

@@ -107,8 +107,19 @@ class Looking:
         return PackageList(packages=packages, more=more)
 
     async def complete(self, session_id: str, body: Complete, caller: Caller) -> Completions:
-        """Return what may follow at a place in code."""
+        """Return what may follow at a place in code.
+
+        Where code may not run, the kernel tells what it knows without running any.
+        """
         cursor_pos = _cursor(body.code, body.cursor_pos)
+        live = await self._manager.live_session(session_id)
+        kernel = live.kernel
+        try:
+            self._check_as_code(live, "Completion", caller)
+        except Forbidden:
+            if kernel is None or not kernel.connection.inspector.is_python:
+                raise
+            return await self._names(live, body.code, cursor_pos)
         given = {"code": body.code, "cursor_pos": cursor_pos}
         question = Question("complete", given, ANSWER_TIMEOUT, "complete_request")
         code = Payload.of(body.code.encode("utf-8", "replace"))
@@ -125,6 +136,19 @@ class Looking:
             cursor_start=reply.cursor_start,
             cursor_end=reply.cursor_end,
             more=len(reply.matches) - len(completions),
+        )
+
+    async def _names(self, live: LiveSession, code: str, cursor_pos: int) -> Completions:
+        """Return the names that may stand at a place in code, without running anything."""
+        given = {"code": code, "cursor_pos": cursor_pos, "limit": MOST_COMPLETIONS}
+        question = Question("names", given, ANSWER_TIMEOUT)
+        found, start, more = await self._ask(live, question, tuple[list[tuple[str, str]], int, int])
+        return Completions(
+            completions=[Completion(text=text, type=type) for text, type in found],
+            cursor_start=start,
+            cursor_end=cursor_pos,
+            more=more,
+            static=True,
         )
 
     async def inspect(self, session_id: str, body: Inspect, caller: Caller) -> Inspection:
@@ -158,6 +182,17 @@ class Looking:
     ) -> T:
         """Ask a session's kernel for what it may run code for: through the gate, and recorded."""
         live = await self._manager.live_session(session_id)
+        what = "Completion" if entry.kind == "complete" else "Documentation"
+        self._check_as_code(live, what, caller)
+
+        async def about_to() -> None:
+            self._manager.admit(live, caller, what, is_code=True, executions=1)
+            await live.write(entry, [code])
+
+        return await self._ask(live, question, kind, about_to)
+
+    def _check_as_code(self, live: LiveSession, what: str, caller: Caller) -> None:
+        """Look whether a kernel may run code for what it is asked."""
         if not self._may_run_code or caller.caps.completion is False:
             raise denied(
                 Forbidden(
@@ -166,14 +201,7 @@ class Looking:
                     session_id=live.id,
                 )
             )
-        what = "Completion" if entry.kind == "complete" else "Documentation"
         live.asking.check(what, is_code=True)
-
-        async def about_to() -> None:
-            self._manager.admit(live, caller, what, is_code=True, executions=1)
-            await live.write(entry, [code])
-
-        return await self._ask(live, question, kind, about_to)
 
     async def _ask(
         self,

@@ -32,7 +32,6 @@ CODE = [
     Way("PUT", "sessions/{id}/files/Makefile", "all:"),
     Way("PUT", "sessions/{id}/files/jupyter_server_config.json", "{}"),
     Way("DELETE", "sessions/{id}/files/sales_tools.py", None),
-    Way("POST", "sessions/{id}/complete", {"code": "pri"}),
     Way("POST", "sessions/{id}/inspect", {"code": "print"}),
     *(
         Way("PATCH", f"notebooks/{NOTEBOOK}/cells", {"session_id": "{id}", "edits": [edit]})
@@ -58,7 +57,9 @@ DATA = [
         )
     ),
 ]
+COMPLETE = Way("POST", "sessions/{id}/complete", {"code": "pri"})
 LOOKS = [
+    COMPLETE,
     Way("GET", "sessions/{id}/variables", None),
     Way("GET", "sessions/{id}/packages", None),
 ]
@@ -137,11 +138,13 @@ async def test_until_the_user_approves_code_nothing_that_is_or_becomes_code_gets
     denied = {(each.code, each.method, each.route) for each in ledger(history_dir, AccessDenied)}
     assert denied >= {("approval_required", way.method, route_of(way)) for way in CODE}
     await bench.passed([*DATA, *LOOKS])
+    assert (await bench.goes(COMPLETE)).json["static"] is True
     execution = await asks(bench.agent, bench.session, "1", placement="none")
     await bench.refused(CODE, 403, "approval_required")
     assert (await approve(agent, execution)).status == 200
     await finished(agent, execution)
     await bench.passed([*CODE, *DATA, *LOOKS])
+    assert (await bench.goes(COMPLETE)).json["static"] is False
 
 
 async def test_where_each_execution_is_approved_the_rest_passes_only_while_all_is(
@@ -242,18 +245,27 @@ async def test_an_agent_answers_input_only_where_its_code_may_run(agent: Agent, 
 @pytest.mark.parametrize("agent_exec_config", [{"allow_completion": False}])
 async def test_an_operator_can_switch_off_what_looks_run_code_for(agent: Agent) -> None:
     session = await agent.open()
-    for verb in ("complete", "inspect"):
-        refused = await agent.ask("POST", f"sessions/{session['id']}/{verb}", {"code": "print"})
-        assert (refused.status, refused.json["code"]) == (403, "forbidden")
+    path = f"sessions/{session['id']}"
+    refused = await agent.ask("POST", f"{path}/inspect", {"code": "print"})
+    assert (refused.status, refused.json["code"]) == (403, "forbidden")
+    told = (await agent.ask("POST", f"{path}/complete", {"code": "prin"})).json
+    assert told == {
+        "completions": [{"text": "print", "type": "function"}],
+        "cursor_start": 0,
+        "cursor_end": 4,
+        "more": 0,
+        "static": True,
+    }
     assert (await agent.get(f"sessions/{session['id']}/variables")).status == 200
 
 
 async def test_a_token_can_be_without_completion(agent: Agent, ask: Send) -> None:
     mine = TokenAgent(ask, (await mint(agent, caps={"completion": False}))[1])
     session = await mine.open()
-    for verb in ("complete", "inspect"):
-        refused = await mine.ask("POST", f"sessions/{session['id']}/{verb}", {"code": "print"})
-        assert (refused.status, refused.json["code"]) == (403, "forbidden")
+    path = f"sessions/{session['id']}"
+    refused = await mine.ask("POST", f"{path}/inspect", {"code": "print"})
+    assert (refused.status, refused.json["code"]) == (403, "forbidden")
+    assert (await mine.ask("POST", f"{path}/complete", {"code": "pri"})).json["static"] is True
     assert "kernel_inspected" not in [each["type"] for each in await entries(agent, session)]
 
 

@@ -333,6 +333,57 @@ trap, kind, globals()[Name("name")] = Trap(), Trap, 1
         assert await b.has_run("print(ran)") == "[]\n"
 
 
+def static(code: str) -> Question:
+    return Question("names", {"code": code, "cursor_pos": len(code), "limit": 50}, SOON)
+
+
+async def test_names_are_completed_without_running_anything() -> None:
+    source = """
+ran = []
+def trap(*args, **kwargs): ran.append(args[1:]); raise SystemExit
+class Meta(type):
+    __getattribute__ = __eq__ = __dir__ = trap
+    __hash__ = type.__hash__
+class Namespace(dict):
+    items = __iter__ = keys = trap
+class Name(str):
+    __eq__ = startswith = __lt__ = trap
+    __hash__ = str.__hash__
+class Trap(metaclass=Meta):
+    __getattribute__ = __getattr__ = __dir__ = __eq__ = trap
+    column = property(trap)
+class Plain:
+    kind = property(trap)
+    def __init__(self): self.colour = self
+    def cold(self): pass
+quiet, quokka, other = object.__new__(Trap), Plain(), Plain()
+other.__dict__ = Namespace(secret=1)
+globals()[Name("quote")] = 1
+"""
+    async with bench() as b:
+        await b.has_run(source)
+
+        async def completed(code: str) -> list[list[str]]:
+            found, start, _ = await ask(b.kernel, static(code), ASKER, about_to)
+            assert code[start:] == "" or all(text.startswith(code[start:]) for text, _ in found)
+            return list(found)
+
+        assert await completed("x = quo") == [["quokka", "instance"]]
+        assert await completed("quie") == [["quiet", "instance"]]
+        assert await completed("quiet.col") == [["column", "instance"]]
+        assert await completed("Trap.col") == [["column", "instance"]]
+        assert await completed("print(quokka.col") == [
+            ["cold", "function"],
+            ["colour", "instance"],
+        ]
+        assert await completed("quokka.colour.co") == await completed("quokka.co")
+        assert ["secret", "instance"] not in await completed("other.")
+        assert await completed("whi") == [["while", "keyword"]]
+        assert ["print", "function"] in await completed("pri")
+        assert await completed("nobody.") == await completed("f().x.") == []
+        assert await b.has_run("print(ran)") == "[]\n"
+
+
 async def test_an_answer_that_code_in_the_kernel_made_up_is_no_answer() -> None:
     source = """
 def made_up(comm, message):

@@ -186,7 +186,6 @@ async def test_a_state_that_the_client_changed_is_refused(bench: Bench) -> None:
     [
         ("write_file", {"path": "tools.py", "text": "steal()"}),
         ("look_up", {"code": "print"}),
-        ("look_up", {"code": "pri", "what": "completions"}),
     ],
 )
 async def test_what_is_no_execution_passes_the_same_gate(

@@ -50,6 +50,7 @@ async def test_all_is_answered_while_code_runs_and_what_may_run_code_is_recorded
         "cursor_start": 0,
         "cursor_end": 4,
         "more": 0,
+        "static": False,
     }
     asked = {"code": "len(quokka)", "cursor_pos": 2}
     inspected = (await agent.ask("POST", f"{path}/inspect", asked)).json
