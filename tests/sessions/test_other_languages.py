@@ -89,6 +89,7 @@ async def test_completion_and_documentation_are_the_kernels(agent: Agent) -> Non
         "cursor_start": 5,
         "cursor_end": 13,
         "more": 0,
+        "static": False,
     }
     told = await agent.ask("POST", f"sessions/{bash['id']}/inspect", {"code": "echo"})
     assert told.json == {"found": False, "text": ""}
@@ -123,7 +124,7 @@ async def test_code_waits_for_a_person(agent: Agent) -> None:
     execution = await asks(agent, session, "echo approved")
     completing = {"code": "$(touch${IFS}ran)"}
     refused = await agent.ask("POST", f"sessions/{session['id']}/complete", completing)
-    assert (refused.status, refused.json["code"]) == (403, "forbidden")
+    assert (refused.status, refused.json["code"]) == (403, "approval_required")
     assert (await approve(agent, execution)).status == 200
     assert (await finished(agent, execution))["text"] == "approved\n"
 
