@@ -14,6 +14,9 @@ from ..journal.verify_notebook import verify_notebook
 from .console import Console
 from .usage import UsageError
 
+_PATIENCE = 0.5
+"""Seconds to wait for a server that writes meanwhile."""
+
 _HEAD = re.compile(r"[0-9a-f]{64}")
 
 _SAID = {
@@ -49,12 +52,12 @@ def _checked(arguments: Namespace, head: str | None) -> Report:
     history = _history(arguments)
     word: str | None = arguments.what
     if word is None:
-        return verify_history(_folder(history), head=head)
+        return verify_history(_folder(history), head=head, patience=_PATIENCE)
     path = Path(word)
     if path.is_dir():
-        return verify_history(path, head=head)
+        return verify_history(path, head=head, patience=_PATIENCE)
     if word.startswith("s_") and not path.exists():
-        return verify_session(_folder(history), word, head=head)
+        return verify_session(_folder(history), word, head=head, patience=_PATIENCE)
     if not path.is_file():
         raise UsageError(f"There is no file or folder {word}.")
     if path.suffix != ".ipynb":
@@ -74,7 +77,7 @@ def _of_journal(journal: Path, head: str | None) -> Report:
     """Check a journal, with what the ledgers say if it is part of a history."""
     sessions = journal.parent.parent
     if sessions.name == "sessions" and any(sessions.parent.glob("ledger-*.jsonl")):
-        return verify_session(sessions.parent, journal.parent.name, head=head)
+        return verify_session(sessions.parent, journal.parent.name, head=head, patience=_PATIENCE)
     return verify_journal(journal, head=head)
 
 

@@ -17,6 +17,7 @@ import enum
 import hashlib
 import json
 import re
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,7 +118,7 @@ class Checked:
     hashes: list[str] = field(default_factory=list)
 
 
-def verify_history(folder: Path, *, head: str | None = None) -> Report:
+def verify_history(folder: Path, *, head: str | None = None, patience: float = 0.0) -> Report:
     """Check all that is in a history's folder.
 
     Parameters
@@ -126,6 +127,8 @@ def verify_history(folder: Path, *, head: str | None = None) -> Report:
         The one with the ledgers and `sessions`.
     head
         A head, of any of its chains, that was kept elsewhere.
+    patience
+        Seconds to wait for what a live server, which writes journals first, still owes its ledger.
     """
     report = Report()
     tokens = _read_json(folder / "tokens.json", report)
@@ -141,8 +144,10 @@ def verify_history(folder: Path, *, head: str | None = None) -> Report:
     found = {path.parent.name for path in on_disk}
     for session_id in listed.sessions.keys() - found:
         path = folder / "sessions" / session_id / "journal.jsonl"
-        report.add(Outcome.MISSING, path, None, "A ledger lists this session; its journal is gone.")
-    _look_again(folder, unsaid, report)
+        if not path.is_file():  # else it was opened just now
+            message = "A ledger lists this session; its journal is gone."
+            report.add(Outcome.MISSING, path, None, message)
+    _look_again(folder, unsaid, patience, report)
     _compare_tokens(folder / "tokens.json", tokens, listed, report)
     _compare_policy(folder / "approval-policy.json", policy, listed, report)
     if head is not None and head not in seen:
@@ -150,7 +155,9 @@ def verify_history(folder: Path, *, head: str | None = None) -> Report:
     return report
 
 
-def verify_session(folder: Path, session_id: str, *, head: str | None = None) -> Report:
+def verify_session(
+    folder: Path, session_id: str, *, head: str | None = None, patience: float = 0.0
+) -> Report:
     """Check one session of a history, with what the ledgers say of it.
 
     Parameters
@@ -161,6 +168,8 @@ def verify_session(folder: Path, session_id: str, *, head: str | None = None) ->
         The session.
     head
         A head of its journal that was kept elsewhere.
+    patience
+        As of `verify_history`.
     """
     report = Report()
     listed = _read_ledgers(folder, report)
@@ -170,7 +179,8 @@ def verify_session(folder: Path, session_id: str, *, head: str | None = None) ->
         report.add(Outcome.MISSING, path, None, f"{told} journal is not there.")
         return report
     checked = check_chain(path, report)
-    _look_again(folder, _compare_session(path, session_id, checked, listed, report), report)
+    unsaid = _compare_session(path, session_id, checked, listed, report)
+    _look_again(folder, unsaid, patience, report)
     _known_head(checked, path, head, report)
     return report
 
@@ -350,13 +360,22 @@ def _compare_opened(
             report.add(Outcome.MISSING, path, 0, message)
 
 
-def _look_again(folder: Path, unsaid: list[Unsaid], report: Report) -> None:
+def _look_again(folder: Path, unsaid: list[Unsaid], patience: float, report: Report) -> None:
     """Note what the ledgers do not say even now: a live server writes them after the journals."""
-    now = _read_ledgers(folder, Report()).sessions if unsaid else {}
+    until = time.monotonic() + patience
+    while unsaid:
+        now = _read_ledgers(folder, Report()).sessions
+        unsaid = [each for each in unsaid if not _is_said(each, now)]
+        if time.monotonic() >= until:
+            break
+        time.sleep(min(patience, 0.02))
     for each in unsaid:
-        end = now.get(each.session_id)
-        if each.session_id not in now or (end.length if end else 0) < each.length:
-            report.add(Outcome.MISSING, each.path, each.length or None, each.message)
+        report.add(Outcome.MISSING, each.path, each.length or None, each.message)
+
+
+def _is_said(unsaid: Unsaid, sessions: dict[str, End | None]) -> bool:
+    end = sessions.get(unsaid.session_id)
+    return unsaid.session_id in sessions and (end.length if end else 0) >= unsaid.length
 
 
 def _known_head(checked: Checked, path: Path, head: str | None, report: Report) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from recorded import (
     lose_lines,
     new_history,
     opened,
+    reviewed,
+    run,
 )
 
 from jupyter_agent_exec.journal import chain
@@ -156,3 +159,25 @@ def test_a_revocation_that_was_taken_back_is_told(folder: Path) -> None:
 def test_a_policy_that_nobody_set_is_told(folder: Path) -> None:
     (folder / "approval-policy.json").write_text('{"scratch":"first","kernel":"none"}')
     assert told(folder) == [(Outcome.MISSING, "No ledger says that somebody set kernel to none.")]
+
+
+def test_a_history_that_a_server_writes_meanwhile_is_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "agent_exec"
+    history = new_history(folder)
+
+    def write() -> None:
+        for _ in range(40):
+            session = history.open_session(opened())
+            execution_id = run(session, 1, "1", [])
+            session.close(closed())
+            history.decide(session.session_id, [reviewed(execution_id)])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    found = []
+    while writer.is_alive():
+        found += verify_history(folder, patience=30).findings
+    writer.join()
+    history.stop()
+    assert found == []
+    assert told(folder) == []
