@@ -11,7 +11,6 @@ would do that from Python 3.11 on, but programs that the kernel starts would inh
 """
 
 import os
-import runpy
 import sys
 
 
@@ -20,16 +19,23 @@ def main() -> None:
     not_first = {os.path.realpath(path) for path in (os.path.dirname(__file__), os.getcwd())}
     sys.path[:] = [path for path in sys.path if os.path.realpath(path) not in not_first]
     del sys.argv[0]
+    # From here on, what is imported is what is installed.
     if sys.argv[0] in ("ipykernel_launcher", "ipykernel"):
-        from ipykernel.kernelapp import IPKernelApp  # while nothing of the folder counts
+        from importlib.util import find_spec
 
-        application = IPKernelApp.instance()
+        from ipykernel import kernelapp
+
+        module = find_spec(sys.argv[0])
+        sys.argv[0] = (module and module.origin) or sys.argv[0]  # as `python -m` has it
+        application = kernelapp.IPKernelApp.instance()
         sys.path.append("")  # where IPython leaves it; else it would go before the environment
         application.initialize()  # type: ignore[no-untyped-call]
         if getattr(application, "ignore_cwd", False):
             sys.path.remove("")
         application.start()  # type: ignore[no-untyped-call]
     else:
+        import runpy
+
         sys.path.append("")
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
