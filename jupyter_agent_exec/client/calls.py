@@ -374,11 +374,9 @@ def _execute(session_id: str, execute: Execute, key: str | None, wait: float) ->
 
 
 def _finished(current: Execution, *, until_input: bool = False) -> Call[Execution]:
-    told = False
+    is_told = False
     while current.status not in FINAL_STATUSES:
-        if current.status == "awaiting_approval" and not told:
-            told = True
-            tell_that_it_asks(current.id)
+        is_told = is_told or tell_what_it_needs(current) is not None
         asked = current.input
         if until_input and asked is not None:
             break
@@ -391,13 +389,23 @@ def _finished(current: Execution, *, until_input: bool = False) -> Call[Executio
     return current
 
 
-def tell_that_it_asks(execution_id: str) -> None:
-    """Say on standard error that somebody has to approve code, since nothing else would show it."""
-    sys.stderr.write(
-        f"jupyter-agent-exec: waiting for your approval of code (execution {execution_id}): see "
-        f"the agents' panel in JupyterLab, or `jupyter agent-exec approve {execution_id}`.\n"
-    )
+def tell_what_it_needs(current: Execution) -> str | None:
+    """Say on standard error what a person has to do first; return that, or None for nothing.
+
+    Nothing else would show why a program stands still, perhaps for hours.
+    """
+    who = None if current.waiting_for is None else current.waiting_for.who
+    if current.status == "awaiting_approval":
+        needs = f"your approval: see JupyterLab, or `jupyter agent-exec approve {current.id}`"
+    elif who == "approval":
+        needs = "your approval of code before it: see JupyterLab, or `jupyter agent-exec pending`"
+    elif who == "pause":
+        needs = "you to let agents go on: see JupyterLab, or `jupyter agent-exec resume`"
+    else:
+        return None
+    sys.stderr.write(f"jupyter-agent-exec: execution {current.id} waits for {needs}.\n")
     sys.stderr.flush()
+    return needs
 
 
 def _open_stream(execution_id: str, last_id: str) -> Call[None]:

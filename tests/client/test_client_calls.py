@@ -33,6 +33,7 @@ from jupyter_agent_exec.models import (
     SearchResults,
     SessionList,
     StatusChange,
+    WaitingFor,
 )
 
 RUN = Execute(source="1+1")
@@ -72,16 +73,25 @@ def test_run_waits_until_the_status_is_final() -> None:
     assert {sent.path for sent in script.sent[1:]} == {"/api/agent-exec/executions/x_1?wait=30"}
 
 
-def test_who_waits_for_approval_is_told_so_on_standard_error_once(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("status", "who", "said"),
+    [
+        ("awaiting_approval", "approval", "`jupyter agent-exec approve x_1`"),
+        ("queued", "approval", "`jupyter agent-exec pending`"),
+        ("queued", "pause", "`jupyter agent-exec resume`"),
+    ],
+)
+def test_what_a_person_has_to_do_first_is_said_on_standard_error_once(
+    status: str, who: Any, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asking = reply(execution("awaiting_approval"))
-    script = Script(reply(execution("queued"), 202), asking, asking, reply(execution()))
+    behind = WaitingFor(who=who, agent=None, execution_id=None, since=None)
+    waits = reply(execution(status, waiting_for=behind))
+    script = Script(reply(execution("queued"), 202), waits, waits, reply(execution()))
     assert script.run(calls.run("s_1", RUN, None)).ok
     told = capsys.readouterr()
     assert told.out == ""
     (line,) = told.err.splitlines()
-    assert "`jupyter agent-exec approve x_1`" in line
+    assert said in line
 
 
 def test_a_broken_connection_is_answered_with_the_same_body_and_key() -> None:
