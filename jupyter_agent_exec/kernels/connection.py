@@ -278,8 +278,9 @@ class KernelConnection:
             self._loop.call_soon_threadsafe(call, *args)
 
     def _begin(self, run: Run) -> None:
+        early_bytes = self._late.forget(run.id)
         self._late.hand_on()
-        self._runs.begin(run)
+        self._runs.begin(run, early_bytes)
 
     def _abandon(self, reason: str) -> None:
         self._runs.abandon(reason)

@@ -70,6 +70,12 @@ class Displays:
             self._shown[display_id][execution_id] += indexes
         self._lengths[execution_id] = length
 
+    def forget(self, execution_id: ExecutionId) -> None:
+        """Take note that an execution has no outputs."""
+        self._lengths.pop(execution_id, None)
+        for places in self._shown.values():
+            places.pop(execution_id, None)
+
     def elsewhere(
         self, display_id: str, execution_id: ExecutionId | None = None, first: int = 0
     ) -> tuple[OutputRef, ...]:

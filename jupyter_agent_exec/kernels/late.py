@@ -50,6 +50,19 @@ class LateOutputs:
             )
         return self._outputs[id]
 
+    def forget(self, id: ExecutionId) -> int | None:
+        """Hand on nothing of a run that only begins now: other code spoke in its name.
+
+        Returns
+        -------
+        How many bytes there were that had not been handed on; None if there was no output.
+        """
+        early = self._outputs.pop(id, None)
+        if not self._displays.length(id):
+            return None
+        self._displays.forget(id)
+        return 0 if early is None else early.size
+
     def hand_on_at(self, now: float) -> float | None:
         """Return when to hand on what was gathered; None if there is nothing."""
         if not self._outputs:

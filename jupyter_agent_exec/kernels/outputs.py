@@ -104,6 +104,11 @@ class Outputs:
         return [item.output() for item in self._head] + self._capped_outputs()
 
     @property
+    def size(self) -> int:
+        """Bytes kept."""
+        return self._head_bytes + self._tail_bytes
+
+    @property
     def omitted(self) -> Omitted:
         """What was left out; outputs that the code itself cleared are not."""
         parts = [item.omitted for item in chain(self._head, self._tail)]

@@ -94,15 +94,23 @@ class Runs:
 
     # -- in the drain's thread ---------------------------------------------------------------------
 
-    def begin(self, run: Run) -> None:
-        """Send a run, after a look at the kernel's variables if one is due."""
-        with self._bringing_to_an_end(run):
-            self._begin(run)
+    def begin(self, run: Run, early_bytes: int | None = None) -> None:
+        """Send a run, after a look at the kernel's variables if one is due.
 
-    def _begin(self, run: Run) -> None:
+        Parameters
+        ----------
+        early_bytes
+            Of output that other code has sent in its name, which is left out; None for none.
+        """
+        with self._bringing_to_an_end(run):
+            self._begin(run, early_bytes)
+
+    def _begin(self, run: Run, early_bytes: int | None) -> None:
         run.outputs = Outputs(
             run.id, self._displays, max_output_bytes=run.max_output_bytes, sink=run.sink
         )
+        if early_bytes is not None:
+            run.outputs.leave_out("", early_bytes)
         run.started_at = datetime.now(UTC)
         run.is_behind = self._busy.foreign is not None and run.subshell is None
         if not run.before():
@@ -164,6 +172,11 @@ class Runs:
         run = self._run
         if run is None or message.parent.msg_id != run.id:
             return False
+        if not run.has_begun and self._busy.foreign is not None:
+            # Somebody else's code speaks in its name: its turn has not come.
+            with self._lock:
+                run.outputs.leave_out(message.header.msg_type, message.size)
+            return True
         run._half_since = None  # there may be more of it
         _is_at_code(run)
         self.feed(run.outputs, message)

@@ -119,6 +119,7 @@ class InKernel:
             reason=untold,
         )
         self.execution = execution
+        self._recorder.own.add(execution.id)
         execution.ahead = None if kernel.owned else partial(ahead_of, kernel, turn, execution)
         execution.turn = turn
         return self._sender.send(execution, kernel, told, accept=accept)

@@ -283,7 +283,6 @@ class Lane:
             **asked,
         )
         self.live[execution.id] = execution
-        self.recorder.own.add(execution.id)
         self._stirred()
         return execution
 

@@ -81,7 +81,11 @@ class Recorder:
         self._late = late
         self._person_ran = person_ran
         self.own: set[ExecutionId] = set()
-        """The session's executions: others' output comes over a shared connection too."""
+        """The session's executions that were sent to a kernel.
+
+        Others' output comes over a shared connection too; and what claims to be the output of one
+        that has not been sent comes from somebody else's code.
+        """
         self._disk = disk
         self._log = log
         self._loop = asyncio.get_running_loop()

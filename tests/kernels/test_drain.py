@@ -7,8 +7,9 @@ from typing import Any
 
 import nbformat
 import pytest
-from living import SOON, AgentRun, House, house, text
+from living import SOON, AgentRun, House, at_foreign_work, house, text
 from nbformat.v4 import new_code_cell, new_notebook
+from real_server import Gate
 
 from jupyter_agent_exec.kernels.live import LiveKernel
 from jupyter_agent_exec.models import Omitted
@@ -65,6 +66,28 @@ async def test_what_cannot_be_read_is_counted() -> None:
             ended = await AgentRun(number, f"{sent}; print('on')").in_turn(kernel)
             assert (ended.status, text(ended)) == ("ok", "on\n")
             assert (ended.outputs_complete, ended.omitted.outputs) == (False, 1), sent
+
+
+async def test_output_in_the_name_of_a_run_whose_turn_has_not_come_is_left_out(gate: Gate) -> None:
+    async with house() as h:
+        kernel = await in_new_kernel(h)
+        person = await h.person(kernel.id)
+        forged = {"msg_id": "x_2", "session": kernel.connection._drain.session}
+        speaks = f"""
+message = kernel.session.msg("stream", {{"name": "stdout", "text": "forged"}}, parent={forged!r})
+kernel.session.send(kernel.iopub_socket, message)
+"""
+        cell = person.runs(gate.source + speaks)
+        await asyncio.to_thread(gate.wait_until_it_runs)
+        await at_foreign_work(kernel)
+        run = AgentRun(2, "print('mine')")
+        running = asyncio.create_task(run.go(kernel.connection))  # it waits in the kernel's queue
+        await asyncio.wait_for(run.sent, SOON)
+        await asyncio.to_thread(gate.let_it_go_on)
+        ended = await running
+        assert (await person.reply(cell))["status"] == "ok"
+        assert (ended.status, text(ended)) == ("ok", "mine\n")
+        assert (ended.outputs_complete, ended.omitted.outputs) == (False, 1)
 
 
 async def test_an_answer_that_is_nested_too_deeply_ends_the_run() -> None:

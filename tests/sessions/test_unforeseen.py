@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +34,31 @@ async def test_an_answer_that_cannot_be_read_ends_its_execution_as_lost(agent: A
     assert (await agent.run(session, "x", wait=30))["text"].strip() == "1"
     told = [entry for entry in await entries(agent, session) if entry["type"] == "finished"]
     assert [entry["status"] for entry in told] == ["ok", "lost", "ok"]
+
+
+FORGES = """
+kernel = get_ipython().kernel
+parent = {{"msg_id": open({!r}).read(), "session": kernel.get_parent()["header"]["session"]}}
+message = kernel.session.msg("stream", {{"name": "stdout", "text": "forged"}}, parent=parent)
+kernel.session.send(kernel.iopub_socket, message)
+"""
+
+
+async def test_output_in_the_name_of_an_execution_that_was_not_sent_is_left_out(
+    agent: Agent, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "id"
+    os.mkfifo(pipe)
+    session = await agent.open()
+    forging = await agent.run(session, FORGES.format(str(pipe)), wait=0)
+    queued = await agent.run(session, "print('mine')", wait=0)
+    await asyncio.to_thread(pipe.write_text, queued["id"])
+    assert (await finished(agent, forging))["status"] == "ok"
+    done = await finished(agent, queued)
+    assert done["text"].endswith("mine\n")
+    assert (done["outputs_complete"], done["omitted"]["outputs"]) == (False, 1)
+    await agent.run(session, "1")  # what came late is recorded before the next is sent
+    assert "late_output" not in {entry["type"] for entry in await entries(agent, session)}
 
 
 class Broken:
