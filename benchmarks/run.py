@@ -20,6 +20,7 @@ import execution
 import flood
 import history
 import lines
+import load
 import notebooks
 import opening
 import report
@@ -37,6 +38,7 @@ BENCHMARKS = {
         notebooks,
         lines,
         flood,
+        load,
         history,
         timeline,
         starting,

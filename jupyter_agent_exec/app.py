@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
@@ -94,6 +95,9 @@ from .sessions.targets import Targets
 from .sessions.token_ends import TokenEnds
 from .tasks import Tasks, start_apart
 from .traits import SessionTraits
+
+SWITCH_INTERVAL = 0.0005
+"""Seconds for which a thread of the server may keep others from running Python."""
 
 
 class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
@@ -346,6 +350,9 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.history.address = serverapp.connection_url
         if serverapp.gateway_config.gateway_enabled:
             self.log.warning("Agents cannot run code: %s", GATEWAY)
+        # A thread that comes back from the disk waits this long for the loop's, several times in
+        # each write; with the default of 5 ms a submit waits longer for that than for the disk.
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL))
         self.manager.start()
         self.stop_signals.start()
 

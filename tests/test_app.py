@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from jupyter_agent_exec.app import SWITCH_INTERVAL
+
 START = [
     sys.executable,
     "-m",
@@ -42,16 +44,19 @@ def test_a_bad_value_stops_the_start_with_a_sentence(value: str, tmp_path: Path)
 
 @pytest.fixture
 def thawed() -> Iterator[None]:
+    interval = sys.getswitchinterval()
     yield
+    sys.setswitchinterval(interval)
     gc.unfreeze()
 
 
 @pytest.mark.usefixtures("thawed")
-async def test_garbage_is_not_looked_for_in_what_was_loaded_at_the_start(jp_serverapp: Any) -> None:
+async def test_garbage_is_not_looked_for_and_threads_hand_over_soon(jp_serverapp: Any) -> None:
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
     loaded = len(gc.get_objects())
     assert gc.get_freeze_count() == 0
     await jp_serverapp.extension_manager.start_extension("jupyter_agent_exec")
     assert gc.get_freeze_count() > loaded / 2
     assert len(gc.get_objects()) < loaded / 2
+    assert sys.getswitchinterval() <= SWITCH_INTERVAL * 1.001  # it is kept in microseconds
     await app.stop_extension()

@@ -100,6 +100,7 @@ class Tokens:
         self._revoked: dict[TokenId, str] = {}  # when, as long as that is not on disk
         self._used: dict[TokenId, str] = {}  # when last, as long as that is not on disk
         self._timer: asyncio.TimerHandle | None = None
+        self._queued: _Read | None = None
 
     async def stop(self) -> None:
         """Keep what is not kept yet."""
@@ -228,7 +229,11 @@ class Tokens:
         HistoryUnavailable
             The tokens cannot be read.
         """
-        self._take(await self._in_thread(self._store.read))
+        queued = self._queued
+        if queued is None or queued.begun:
+            queued = self._queued = _Read(self._store)
+            queued.found = asyncio.ensure_future(self._in_thread(queued))
+        self._take(await asyncio.shield(queued.found))
 
     def standing(self, id: TokenId) -> Standing:
         """Tell whether a token is valid; one that is not known is as good as revoked."""
@@ -338,6 +343,19 @@ class Tokens:
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+
+class _Read:
+    """A look at the file, for all who ask for one before it begins."""
+
+    def __init__(self, store: TokenStore) -> None:
+        self._store = store
+        self.begun = False
+        self.found: asyncio.Future[Stored]
+
+    def __call__(self) -> Stored:
+        self.begun = True
+        return self._store.read()
 
 
 def _note_used(tokens: dict[TokenId, StoredToken], used: dict[TokenId, str]) -> None:

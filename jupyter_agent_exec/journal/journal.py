@@ -45,6 +45,7 @@ class Journal:
     def __init__(self, path: Path, fd: int, *, size: int, head: Chain) -> None:
         self.path = path
         self._fd = fd
+        self._file = os.fstat(fd)
         self._size = size
         self._head = head
         self._lock = threading.Lock()
@@ -163,15 +164,14 @@ class Journal:
     def _put(self, data: bytes) -> None:
         """Write and sync `data` to the file that the path names, or leave all as it was."""
         try:
-            if os.fstat(self._fd).st_size != self._size:
-                os.ftruncate(self._fd, self._size)  # what an earlier failure could not cut back
             self._write(data)
-            if self._is_at_path():
+            if self._ends_after(data):
                 return
-            os.ftruncate(self._fd, self._size)
-            self._adopt()
-            self._write(data)
+            os.ftruncate(self._fd, self._size)  # and what an earlier failure could not cut back
             if not self._is_at_path():
+                self._adopt()
+            self._write(data)
+            if not self._ends_after(data):
                 raise FileNotFoundError(f"{self.path} was moved, replaced or deleted")
         except OSError as error:
             self._cut_back()
@@ -189,9 +189,21 @@ class Journal:
         except OSError:
             return  # `_put` cuts before it writes again
 
+    def _ends_after(self, data: bytes) -> bool:
+        """Tell whether the path leads to this file, and it ends with what was just written.
+
+        One look, after the write: each system call lets other threads run, and under load it is
+        milliseconds until this one runs again.
+        """
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(found, self._file) and found.st_size == self._size + len(data)
+
     def _is_at_path(self) -> bool:
         try:
-            return os.path.samestat(os.stat(self.path), os.fstat(self._fd))
+            return os.path.samestat(os.stat(self.path), self._file)
         except FileNotFoundError:
             return False
 
@@ -211,7 +223,7 @@ class Journal:
             os.close(fd)
             raise FileExistsError(f"{self.path} was replaced by another file")
         os.close(self._fd)
-        self._fd = fd
+        self._fd, self._file = fd, os.fstat(fd)
 
 
 def _find_end(fd: int, total: int) -> tuple[int, Chain]:

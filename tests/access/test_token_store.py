@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import signal
 import stat
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +18,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from jupyter_agent_exec.access.token_store import StoredToken, TokenStore
+from jupyter_agent_exec.access.token_store import Stored, StoredToken, TokenStore
+from jupyter_agent_exec.access.tokens import Tokens
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
+from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.ledger import Ledger, ledger_paths
 from jupyter_agent_exec.models import Caps
 from jupyter_agent_exec.records import By, TokenMinted, TokenRevoked, digest_of
@@ -253,3 +259,28 @@ def test_a_ledger_that_is_another_now_is_read_again(tmp_path: Path) -> None:
     ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:1]))
     put(tmp_path, token(1), token(2), token(3))
     assert labels(store) == ["Token 1"]
+
+
+class CountingStore(TokenStore):
+    reads = 0
+
+    def read(self) -> Stored:
+        self.reads += 1
+        return super().read()
+
+
+async def test_requests_that_wait_for_a_look_at_the_tokens_share_it(tmp_path: Path) -> None:
+    log, store, free = logging.getLogger("test"), CountingStore(tmp_path), threading.Event()
+    history = History(tmp_path, version="1", log=log)
+    with ThreadPoolExecutor(1) as thread:
+        tokens = Tokens(
+            store, history, changed=lambda: None, max_lifetime=60.0, thread=thread, log=log
+        )
+        thread.submit(free.wait)
+        together = [asyncio.ensure_future(tokens.refresh()) for _ in range(10)]
+        await asyncio.sleep(0)
+        free.set()
+        await asyncio.gather(*together)
+        assert store.reads == 1
+        await tokens.refresh()  # it came after that look began
+        assert store.reads == 2

@@ -235,3 +235,12 @@ def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(journal, path):
         resumed.close()
         assert acknowledged <= {line.hash for line in lines(path)}
         assert outcome(path) is Outcome.WHOLE
+
+
+def test_what_somebody_else_appends_is_cut_off_by_the_next_write(journal, path):
+    journal.append(plain_entries(1))
+    with path.open("ab") as file:
+        file.write(b"not a line of ours")
+    journal.append(plain_entries(1))
+    assert len(list(lines(path))) == 2
+    assert outcome(path) is Outcome.WHOLE
