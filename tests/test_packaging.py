@@ -174,7 +174,8 @@ DISTRIBUTIONS = {
 
 FRAMEWORKS = {
     *("agents", "autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "IPython", "json5"),
-    *("lagent", "langchain_core", "pantheon", "pydantic_ai", "smolagents", "typing_extensions"),
+    *("lagent", "langchain_core", "numpy", "pandas", "pantheon", "pydantic_ai", "smolagents"),
+    "typing_extensions",
 }
 """What adapters import of their frameworks, and say themselves what to install; IPython is only
 imported in kernels."""
