@@ -234,7 +234,7 @@ class Inspector:
             return answer
         try:
             return msgspec.json.decode(answer["told"])
-        except (KeyError, TypeError, UnicodeError, msgspec.MsgspecError) as error:
+        except (KeyError, TypeError, UnicodeError, RecursionError, msgspec.MsgspecError) as error:
             raise Unanswered from error  # what runs in the kernel can write messages too
 
     async def _new_subshell(self) -> str:

@@ -63,5 +63,5 @@ def _read(text: Any) -> dict[str, Value]:
         return {}
     try:
         return _decode(text)
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return {}

@@ -75,7 +75,7 @@ def told(reply: dict[str, Any] | None) -> Variables | None:
         if isinstance(item, dict) and item.get("source") == SOURCE:
             try:
                 total, newest = _decode(item["variables"])
-            except (KeyError, TypeError, msgspec.MsgspecError, UnicodeError):
+            except (KeyError, TypeError, msgspec.MsgspecError, UnicodeError, RecursionError):
                 continue  # what runs in the kernel can write payloads too
             return Variables(total, {variable.name: variable for variable in newest})
     return None

@@ -15,7 +15,7 @@ from real_server import Gate
 
 from jupyter_agent_exec.kernels.live import LiveKernel
 from jupyter_agent_exec.kernels.run import Ended
-from jupyter_agent_exec.kernels.values import asking, told
+from jupyter_agent_exec.kernels.values import SOURCE, asking, told
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 
@@ -354,3 +354,9 @@ def test_nothing_more_is_sent_when_no_value_is_asked_for() -> None:
 def test_what_code_in_the_kernel_makes_up_is_not_believed(payload: Any) -> None:
     values = told({"status": "ok", "payload": payload}, ["x"])
     assert [(name, value.ename) for name, value in values.items()] == [("x", "NotEvaluated")]
+
+
+def test_values_that_are_nested_too_deeply_were_not_evaluated() -> None:
+    deep = '{"a": {"status": "ok", "json": ' + "[" * 100_000 + "]" * 100_000 + "}}"
+    reply = {"status": "ok", "payload": [{"source": SOURCE, "values": deep}]}
+    assert told(reply, ["a"])["a"].status == "error"
