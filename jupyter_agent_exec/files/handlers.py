@@ -84,6 +84,8 @@ class FileHandler(OneFileBase):
     """
 
     upload: Upload | None = None
+    _closes = False
+    """Whether tornado closes the connection, as it does if the answer comes before the body."""
     refusal: AgentExecError | None = None
     """What is answered when the body has come, since whoever still sends does not listen."""
 
@@ -99,6 +101,7 @@ class FileHandler(OneFileBase):
                 await self._begin()
         except AgentExecError as refusal:
             if not self._is_body_to_come():
+                self._closes = True
                 raise
             self._refuse(refusal)
 
@@ -257,6 +260,8 @@ class FileHandler(OneFileBase):
         error = (kwargs.get("exc_info") or (None, None))[1]
         if isinstance(error, RangeNotSatisfiable):
             self.set_header("Content-Range", f"bytes */{error.detail['bytes']}")
+        if self._closes:
+            self.set_header("Connection", "close")
         super().write_error(status_code, **kwargs)
 
 

@@ -234,3 +234,10 @@ async def test_a_body_where_none_belongs_is_thrown_away(ask: Send, files_of: Fil
     deleted = await files.ask("DELETE", "a.txt", b"body")
     assert deleted.status == 204
     assert (await files.ask("DELETE", "a.txt", b"body")).status == 404
+
+
+async def test_a_connection_that_is_closed_with_a_refusal_says_so(
+    ask: Send, jp_auth_header: dict[str, str]
+) -> None:
+    refused = await ask("PUT", "sessions/s_none/files/x", headers=jp_auth_header, body="")
+    assert (refused.status, refused.headers.get("Connection")) == (404, "close")
