@@ -10,6 +10,7 @@ from recorded import new_history, reviewed
 
 from jupyter_agent_exec.journal.query import Criteria
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 
 
 @pytest.fixture
@@ -56,3 +57,11 @@ def test_people_can_decide_about_it_and_it_still_verifies(history, folder):
     assert "whole_session" in "".join(history.notebook(session.id))
     history.stop()
     assert verify_history(folder).outcome is Outcome.WHOLE
+
+
+def test_its_exports_agree_with_it(history, folder, tmp_path):
+    ((session,), _) = history.sessions()
+    for clean in (False, True):
+        path = tmp_path / "export.ipynb"
+        path.write_text("".join(history.notebook(session.id, clean=clean)), "utf-8")
+        assert verify_notebook(path, history.journal_path(session.id)).findings == []
