@@ -10,6 +10,8 @@ import re
 import unicodedata
 from typing import Final
 
+from ..lookalikes import lookalikes
+
 _SEQUENCES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC, when they end
@@ -54,11 +56,16 @@ def plain(text: str) -> str:
 
 
 def exact(text: str) -> str:
-    """Return `text` so that all of it is seen: whatever is hidden, or turns text, as its number.
+    """Return `text` so that all of it is seen: what is hidden, turns text or looks like other text.
 
-    Spaces, tabs and line feeds stay, and nothing is left out.
+    Such a character stands as its number. Spaces, tabs and line feeds stay, and nothing is left
+    out.
     """
-    return "".join(char if _is_seen(char) else f"<U+{ord(char):04X}>" for char in text)
+    alike = lookalikes(text)
+    return "".join(
+        char if _is_seen(char) and at not in alike else f"<U+{ord(char):04X}>"
+        for at, char in enumerate(text)
+    )
 
 
 def _is_seen(char: str) -> bool:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from ..errors import AlreadyDecided, ApprovalChanged, Forbidden, InvalidRequest
+from ..lookalikes import lookalikes
 from ..models import Approve
 from ..records import ExecutionRecord, digest_of
 from ..tasks import first_of
@@ -109,7 +110,11 @@ def _message(record: ExecutionRecord) -> str:
 
 
 def _is_plain(source: str) -> bool:
-    """Tell whether a person sees what a source is: nothing in it hides or turns text."""
-    return all(
-        character in "\n\t" or unicodedata.category(character)[0] != "C" for character in source
-    ) and not any(character in source for character in "\u2028\u2029")
+    """Tell whether a person sees what a source is: nothing hides, turns text or pretends."""
+    return (
+        not lookalikes(source)
+        and all(
+            character in "\n\t" or unicodedata.category(character)[0] != "C" for character in source
+        )
+        and not any(character in source for character in "\u2028\u2029")
+    )

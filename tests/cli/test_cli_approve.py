@@ -135,6 +135,7 @@ def test_the_policy_is_shown_and_set(cli: Cli) -> None:
         ("é 漢 😀", "é 漢 😀"),
         ("\r\x0b\x7f\x85", "<U+000D><U+000B><U+007F><U+0085>"),
         ("\u2066\u2028\u00a0\u3164\ufe0f\U000e0041", None),
+        ("\u0440assword; \uff45val(x)", "<U+0440>assword; <U+FF45>val(x)"),
         ("שלום", "<U+05E9><U+05DC><U+05D5><U+05DD>"),
     ],
 )

@@ -84,7 +84,15 @@ async def test_what_is_no_clear_yes_decides_nothing(bench: Bench, answer: Elicit
 
 
 @pytest.mark.parametrize(
-    "source", ["1  # \u202e hidden", "1\n" * 3000, "x = '\x1b[2J'", "a\u200bb = 1", "1\u2028"]
+    "source",
+    [
+        "1  # \u202e hidden",
+        "1\n" * 3000,
+        "x = '\x1b[2J'",
+        "a\u200bb = 1",
+        "1\u2028",
+        "\u0440assword",
+    ],
 )
 async def test_what_nobody_would_see_whole_is_not_approved_through_the_client(
     bench: Bench, source: str

@@ -1,19 +1,29 @@
 /**
  * A source as it is, so that whoever reads it sees all that would run.
  *
- * What cannot be seen, or changes how the text around it looks, is told apart;
- * so are lines that are not the kernel's language but orders to IPython.
+ * What cannot be seen, changes how the text around it looks, or looks like an
+ * ASCII letter is told apart; so are lines that are not the kernel's language but orders to IPython.
  */
 
+import { lookalikes } from './lookalikes';
+
 /** Why a character is not shown as it is. */
-export type Hidden = 'direction' | 'control' | 'space' | 'invisible';
+export type Hidden =
+  'direction' | 'control' | 'space' | 'invisible' | 'lookalike';
 
 /** A piece of a line. */
 export type Piece =
   | { kind: 'text'; text: string }
   /** Written from right to left: shown by itself, it cannot turn the rest. */
   | { kind: 'turned'; text: string }
-  | { kind: 'hidden'; text: string; code: string; why: Hidden };
+  | {
+      kind: 'hidden';
+      text: string;
+      code: string;
+      why: Hidden;
+      /** What a letter looks like and is not. */
+      like?: string;
+    };
 
 /** What a line is, if not code. */
 export type Mark = 'shell' | 'magic' | 'help';
@@ -81,11 +91,26 @@ export function readPieces(line: string): Piece[] {
     return line ? [{ kind: 'text', text: line }] : [];
   }
   const pieces: Piece[] = [];
+  const alike = lookalikes(line);
   let accents = 0;
+  let at = 0;
   for (const character of line) {
+    const like = alike.get(at);
+    at += character.length;
     accents = COMBINING.test(character) ? accents + 1 : 0;
     const why = accents > MOST_ACCENTS ? 'invisible' : whyHidden(character);
     const last = pieces[pieces.length - 1];
+    if (like !== undefined) {
+      const code = codeOf(character);
+      pieces.push({
+        kind: 'hidden',
+        text: character,
+        code,
+        why: 'lookalike',
+        like
+      });
+      continue;
+    }
     if (why) {
       const code = codeOf(character);
       pieces.push({ kind: 'hidden', text: character, code, why });

@@ -68,9 +68,9 @@ function summaryText(
 ): string {
   const count = lines.length;
   const marked = lines.filter(({ mark }) => mark !== null).length;
-  const hidden = lines
-    .flatMap(({ pieces }) => pieces)
-    .filter(({ kind }) => kind === 'hidden').length;
+  const all = lines.flatMap(({ pieces }) => pieces);
+  const alike = all.filter(each => 'like' in each).length;
+  const hidden = all.filter(({ kind }) => kind === 'hidden').length - alike;
   return [
     trans._n('%1 line', '%1 lines', count, count),
     marked > 0
@@ -88,6 +88,14 @@ function summaryText(
           hidden,
           hidden
         )
+      : '',
+    alike > 0
+      ? trans._n(
+          '%1 letter that looks like another is shown by its number',
+          '%1 letters that look like others are shown by their numbers',
+          alike,
+          alike
+        )
       : ''
   ]
     .filter(Boolean)
@@ -104,12 +112,16 @@ function markWord(mark: Mark, trans: TranslationBundle): string {
 }
 
 /** What a character does that is not shown as it is. */
-function hiddenText(why: Hidden, trans: TranslationBundle): string {
+function hiddenText(
+  { like, why }: { like?: string; why: Hidden },
+  trans: TranslationBundle
+): string {
   return {
     direction: trans.__('turns the direction of the text around it'),
     control: trans.__('a control character'),
     space: trans.__('looks like a space, and is none'),
-    invisible: trans.__('cannot be seen')
+    invisible: trans.__('cannot be seen'),
+    lookalike: trans.__('looks like “%1”, and is another letter', like)
   }[why];
 }
 
@@ -159,7 +171,7 @@ function createPiece(piece: Piece, trans: TranslationBundle): Node {
       return element('bdi', '', piece.text);
     case 'hidden': {
       const chip = element('span', 'jp-AgentExecPlain-hidden', piece.code);
-      const text = `${piece.code}: ${hiddenText(piece.why, trans)}`;
+      const text = `${piece.code}: ${hiddenText(piece, trans)}`;
       chip.title = text;
       chip.setAttribute('role', 'img');
       chip.setAttribute('aria-label', text);
