@@ -8,6 +8,7 @@ from typing import Final
 
 from ..client import AgentExecClient
 from ..client.plain import exact
+from ..client.wording import credential, quoted
 from ..models import Approvals, Execution
 from ..types import TargetKind
 from . import exit_codes
@@ -120,7 +121,9 @@ def _show(execution: Execution, source: str, console: Console, *, to_error: bool
     say = console.complain if to_error else console.line
     kernel = None if execution.approval is None else execution.approval.kernel_id
     where = "a kernel that is not started yet" if kernel is None else f"kernel {kernel}"
-    say(f"{execution.id}  {exact(execution.agent.name)}, for {execution.username}, in {where}")
+    who = credential(execution.token)
+    called = quoted(exact(execution.agent.name))
+    say(f"{execution.id}  {who}, for {execution.username}, in {where}; calls itself {called}")
     for number, line in enumerate(exact(source).split("\n"), 1):
         say(f"{number:4} | {line}")
 

@@ -13,7 +13,7 @@ import msgspec
 from .. import models
 from ..client import AgentExecClient, Result, Session
 from ..client.plain import one_line, size
-from ..client.wording import placed
+from ..client.wording import credential, placed, quoted
 from . import exit_codes
 from .connection import connected
 from .console import Console
@@ -59,14 +59,26 @@ def sessions(arguments: Namespace, console: Console) -> int:
             info.status,
             str(info.executions),
             _time(info.last_activity_at),
-            one_line(info.agent.name, 24),
+            one_line(credential(info.token), 24),
+            quoted(one_line(info.agent.name, 24)),
             one_line(_target(info), 40),
-            info.title or "",
+            quoted(one_line(info.title, 58)) if info.title else "",
         )
         for info in listed
     ]
     console.table(
-        ("SESSION", "STATUS", "RAN", "LAST ACTIVITY", "AGENT", "RUNS IN", "TITLE"), rows, 60
+        (
+            "SESSION",
+            "STATUS",
+            "RAN",
+            "LAST ACTIVITY",
+            "CREDENTIAL",
+            "CALLS ITSELF",
+            "RUNS IN",
+            "TITLE",
+        ),
+        rows,
+        60,
     )
     return exit_codes.OK
 
@@ -120,12 +132,12 @@ def search(arguments: Namespace, console: Console) -> int:
             hit.execution_id,
             hit.status,
             _time(hit.accepted_at),
-            one_line(hit.agent, 24),
+            quoted(one_line(hit.agent, 24)),
             (hit.snippet or hit.source).replace("\u2068", "«").replace("\u2069", "»"),
         )
         for hit in hits
     )
-    console.table(("EXECUTION", "STATUS", "TIME", "AGENT", "MATCH"), rows, 80)
+    console.table(("EXECUTION", "STATUS", "TIME", "CALLS ITSELF", "MATCH"), rows, 80)
     return exit_codes.OK
 
 
@@ -171,8 +183,12 @@ def _show_session(
         console.json({"session": session.info, "executions": executions})
     else:
         info = session.info
-        console.line(f"{info.id}  {info.status}  {one_line(info.title or '', 80)}".rstrip())
-        console.line(f"agent {info.agent.name}, for {info.username}, since {_time(info.opened_at)}")
+        title = quoted(one_line(info.title, 80)) if info.title else ""
+        console.line(f"{info.id}  {info.status}  {title}".rstrip())
+        who = credential(info.token)
+        called = quoted(one_line(info.agent.name, 200))
+        since = _time(info.opened_at)
+        console.line(f"{who}, for {info.username}, since {since}; calls itself {called}")
         console.line(f"runs in {_target(info)}{_opened_as(info)}")
         for result in results:
             console.line()

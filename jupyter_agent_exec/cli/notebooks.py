@@ -7,7 +7,8 @@ from typing import Final
 
 from ..client import AgentExecClient
 from ..client.plain import one_line
-from ..models import NotebookCell, OpenNotebook
+from ..client.wording import quoted
+from ..models import NotebookCell, OpenNotebook, Session
 from . import exit_codes
 from .connection import connected
 from .console import Console
@@ -65,7 +66,12 @@ def _where(notebook: OpenNotebook) -> str:
 
 def _agents(client: AgentExecClient, notebook: OpenNotebook) -> str:
     sessions = [client.session(session_id).info for session_id in notebook.session_ids]
-    return ", ".join(f"{one_line(info.agent.name, 24)} ({info.id})" for info in sessions)
+    return ", ".join(f"{_who(info)} ({info.id})" for info in sessions)
+
+
+def _who(info: Session) -> str:
+    called = quoted(one_line(info.agent.name, 24))
+    return called if info.token is None else f"{one_line(info.token.label, 24)} {called}"
 
 
 def _head(cell: NotebookCell) -> str:
@@ -73,7 +79,7 @@ def _head(cell: NotebookCell) -> str:
     if cell.execution_count is not None:
         head += f" [{cell.execution_count}]"
     if cell.agent is not None:
-        head += f"  by {one_line(cell.agent, 24)}"
+        head += f"  by an agent that calls itself {quoted(one_line(cell.agent, 24))}"
     return head if cell.execution_id is None else f"{head}, {cell.execution_id}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..models import Document, WaitingFor
+from ..models import Document, TokenRef, WaitingFor
 from ..types import Via
 
 _THROUGH: Final[dict[Via, str]] = {
@@ -12,6 +12,18 @@ _THROUGH: Final[dict[Via, str]] = {
     "tab": "through a JupyterLab tab",
     "contents": "through the file",
 }
+
+_QUOTES: Final = str.maketrans(dict.fromkeys("“”„‟", "'"))
+
+
+def quoted(words: str) -> str:
+    """Return what a program says of itself, in quotation marks that it cannot close."""
+    return f"“{words.translate(_QUOTES)}”"
+
+
+def credential(token: TokenRef | None) -> str:
+    """Return with what an agent came: the label that a person gave its token, or their own."""
+    return "full access" if token is None else token.label
 
 
 def waiting(behind: WaitingFor) -> str:
@@ -24,7 +36,8 @@ def waiting(behind: WaitingFor) -> str:
         return "waits, since a person has paused all agents"
     since = "" if behind.since is None else f", which began at {behind.since[11:19]} UTC"
     if behind.who == "agent":
-        return f"waits behind an execution of {behind.agent or 'another agent'}{since}"
+        called = "" if behind.agent is None else f" that calls itself {quoted(behind.agent)}"
+        return f"waits behind an execution of an agent{called}{since}"
     return f"waits behind a cell that somebody runs{since}"
 
 

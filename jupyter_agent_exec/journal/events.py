@@ -136,9 +136,10 @@ def _type_of(entry: JournalEntry) -> str:
 
 
 def _name_of(by: By) -> str | None:
-    if by.kind == "agent" and by.agent is not None:
-        return by.agent
-    return by.display_name or by.username
+    name = by.display_name or by.username
+    if by.kind == "agent" and name is not None:
+        return f"an agent with a token of {name}"  # who did nothing themselves
+    return name
 
 
 def _one_line(text: str) -> str:

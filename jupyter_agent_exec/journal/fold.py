@@ -221,6 +221,7 @@ def execution_record(
         source=folded.text(asking.source or accepted.source),
         agent=state.session.agent,
         username=state.session.username,
+        token=state.session.token,
         timeout=accepted.timeout,
         kernel=dispatched.kernel if dispatched else None,
         execution_count=done.execution_count,

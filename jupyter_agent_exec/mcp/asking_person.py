@@ -104,7 +104,7 @@ async def _decide(call: Call, id: ExecutionId, sha256: Digest, answer: Elicited)
 def _message(record: ExecutionRecord) -> str:
     kernel = "" if record.approval is None else f" in life {record.approval.incarnation} of"
     return (
-        f"The agent {record.agent.name!r} wants to run this{kernel} its kernel "
+        f"An agent that calls itself {record.agent.name!r} wants to run this{kernel} its kernel "
         f"(session {record.session_id}):\n\n{record.source}"
     )
 

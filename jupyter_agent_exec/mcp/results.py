@@ -250,7 +250,7 @@ def _behind(waiting_for: WaitingFor | None) -> str:
     if waiting_for is None:
         return ""
     return {
-        "agent": f" behind another agent ({waiting_for.agent})",
+        "agent": f" behind another agent, which calls itself {waiting_for.agent!r}",
         "person": " while a person runs code",
         "kernel": " for its kernel to be ready",
         "approval": " for a person's approval",

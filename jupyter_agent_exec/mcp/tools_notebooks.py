@@ -172,7 +172,7 @@ def _cell(cell: NotebookCell, limit: int) -> CellAnswer:
 def _cells_text(told: CellsAnswer) -> str:
     parts = [f"{told.path!r}: {told.total} cells, hash {told.hash}"]
     for cell in told.cells:
-        by = "" if cell.agent is None else f", by the agent {cell.agent!r}"
+        by = "" if cell.agent is None else f", by an agent that calls itself {cell.agent!r}"
         parts.append(f"--- cell {cell.index}, {cell.cell_type}, id {cell.id}{by}\n{cell.source}")
         if cell.source_left_out:
             parts.append(f"[… {cell.source_left_out:,} characters left out]")

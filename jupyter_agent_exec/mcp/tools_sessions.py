@@ -91,8 +91,8 @@ def _line(told: SessionAnswer) -> str:
     title = "" if told.title is None else f", {told.title!r}"
     state = "no kernel" if told.kernel is None else f"kernel {told.kernel.execution_state}"
     return (
-        f"{told.session_id}: {told.status}, {told.agent!r}{title}, in {where}, {state}, "
-        f"{told.executions} executions"
+        f"{told.session_id}: {told.status}, calls itself {told.agent!r}{title}, in {where}, "
+        f"{state}, {told.executions} executions"
     )
 
 

@@ -19,6 +19,7 @@ from ..types import (
 )
 from .base import Agent, Answer, Chain, Name, Request, Seconds, Sha256
 from .looking import Value
+from .tokens import TokenRef
 
 
 class Placement(Request, frozen=True, kw_only=True):
@@ -295,7 +296,10 @@ class Execution(Answer, frozen=True, kw_only=True):
     """By the names under which expressions were asked for; null if none were."""
     kernel: ExecutionKernel | None
     agent: Agent
+    """What the program says of itself."""
     username: str
+    token: TokenRef | None
+    """The agent token with which its session was opened; null with a person's own credential."""
     timeout: float | None
     """Seconds it may run."""
     accepted_at: str

@@ -17,6 +17,7 @@ from ..models import (
     Omitted,
     Review,
     StepOf,
+    TokenRef,
     Value,
     WaitingFor,
 )
@@ -77,6 +78,8 @@ class ExecutionRecord(Struct, frozen=True, kw_only=True):
     omitted_text_bytes: int
     entry_hash: Digest | None
     """Hash of the journal line with its `finished` entry."""
+    token: TokenRef | None = None
+    """The agent token with which its session was opened; None with a person's own credential."""
     document: Document | None = None
     waiting_for: WaitingFor | None = None
     input: Input | None = None

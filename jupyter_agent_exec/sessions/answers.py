@@ -74,6 +74,7 @@ def execution(record: ExecutionRecord, base_url: str) -> Execution:
         kernel=record.kernel,
         agent=record.agent,
         username=record.username,
+        token=record.token,
         timeout=record.timeout,
         accepted_at=record.accepted_at,
         started_at=record.started_at,

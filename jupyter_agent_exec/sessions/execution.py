@@ -25,6 +25,7 @@ from ..models import (
     OutputChange,
     Placement,
     StepOf,
+    TokenRef,
     WaitingFor,
 )
 from ..records import Accepted, By, ExecutionRecord, Payload, Rejected
@@ -76,6 +77,8 @@ class LiveExecution:
     """Tells whether all agents wait."""
     expressions: Mapping[str, str] = field(default_factory=dict)
     """To evaluate after it, by the names under which their values are told."""
+    token: TokenRef | None = None
+    """With which its session was opened."""
     step: StepOf | None = None
     """Which one it is of those that were asked for at once."""
     revises: ExecutionId | None = None
@@ -306,6 +309,7 @@ class LiveExecution:
             source=self.source,
             agent=self.agent,
             username=self.username,
+            token=self.token,
             timeout=self.timeout,
             kernel=self.kernel,
             execution_count=None,

@@ -274,6 +274,7 @@ class Lane:
             init=init,
             agent=self._session.agent,
             username=self._session.username,
+            token=self._session.token,
             by=by,
             accepted_at=timestamp(),
             head=lambda: self._journal.head,

@@ -244,13 +244,14 @@ class Looking:
         if behind.who == "person":
             who = "A person's code runs"
         elif behind.who == "agent":
-            who = f"Code of {behind.agent or 'another agent'} runs"
+            called = "" if behind.agent is None else f" that calls itself {behind.agent!r}"
+            who = f"Code of an agent{called} runs"
             found = None
             if behind.execution_id is not None:
                 found = self._manager.watching(behind.execution_id)
             if found is not None:
                 detail["seq"] = found[1].seq
-                who = f"Execution {found[1].seq} of {behind.agent} ({found[1].id}) runs"
+                who = f"Execution {found[1].seq} ({found[1].id}) of an agent{called} runs"
         return KernelBusy(
             f"The kernel cannot be looked into now. {who}; ask again when it has ended.", **detail
         )

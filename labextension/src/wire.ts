@@ -251,8 +251,11 @@ export interface IExecution {
   execution_count: number | null;
   cell: { outputs: nbformat.IOutput[]; metadata?: PartialJSONObject };
   kernel: IExecutionKernel | null;
+  /** What the program says of itself. */
   agent: IAgent;
   username: string;
+  /** Null with a person's own credential. */
+  token: ITokenRef | null;
   accepted_at: string;
   started_at: string | null;
   finished_at: string | null;

@@ -39,7 +39,8 @@ def running(cli: Cli, source: str) -> tuple[subprocess.Popen[str], str]:
 def test_a_run_waits_until_somebody_approves_it(cli: Cli) -> None:
     process, id = running(cli, "print('hello')")
     shown = cli("pending").stdout
-    assert f"{id}  command-line, for " in shown
+    assert f"{id}  full access, for " in shown
+    assert "; calls itself “command-line”\n" in shown
     assert "   1 | print('hello')\n" in shown
     done = cli("approve", id, "--yes")
     assert done.returncode == 0

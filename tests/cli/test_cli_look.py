@@ -58,7 +58,7 @@ def test_sessions_are_listed_newest_first(cli: Cli, worked: Session) -> None:
     head, first = cli(*newest).stdout.splitlines()
     assert head.split()[0] == "SESSION"
     assert first.startswith(f"{worked.id}  closed  3")
-    assert first.endswith("surveyor  scratch  Quokkas of Rottnest")
+    assert first.endswith("full access  “surveyor”    scratch  “Quokkas of Rottnest”")
 
 
 def test_sessions_and_executions_are_narrowed(cli: Cli, worked: Session) -> None:
@@ -103,7 +103,7 @@ def test_search_finds_and_filters(cli: Cli, worked: Session) -> None:
     assert answer(cli, "search", "quokkas", "--agent", "nobody") == []
     assert len(answer(cli, "search", "--session", worked.id, "-n", "2")) == 2
     listed = cli("search", "quokkas", "--session", worked.id, "--until", "2000-01-01T00:00:00Z")
-    assert listed.stdout.splitlines() == ["EXECUTION  STATUS  TIME  AGENT  MATCH"]
+    assert listed.stdout.splitlines() == ["EXECUTION  STATUS  TIME  CALLS ITSELF  MATCH"]
 
 
 def test_a_session_is_exported_with_its_journal(cli: Cli, worked: Session) -> None:

@@ -99,14 +99,14 @@ def test_what_is_open_is_listed_and_shown(cli: Cli, person: Person) -> None:
     (listed,) = (each for each in answer(cli, "notebooks") if each["path"] == "listed.ipynb")
     assert (listed["kernel"]["id"], listed["session_ids"]) == (kernel_id, [session_id])
     (row,) = (row for row in cli("notebooks").stdout.splitlines() if row.startswith("listed.ipynb"))
-    assert row.split()[-4:] == ["python3", kernel_id, "me", f"({session_id})"]
+    assert row.split()[-4:] == ["python3", kernel_id, "“me”", f"({session_id})"]
 
     first, second = answer(cli, "cells", "listed.ipynb")["cells"]
     assert (second["agent"], second["execution_id"]) == ("me", execution["id"])
     shown = cli("cells", "listed.ipynb")
     assert f"{first['id']}  code\n  | line_0 = 0\n" in shown.stdout
     assert "  | … 2 more lines" in shown.stdout
-    assert f"code [1]  by me, {execution['id']}\n" in shown.stdout
+    assert f"code [1]  by an agent that calls itself “me”, {execution['id']}\n" in shown.stdout
     assert "\n  seen\n" in shown.stdout
     assert "listed.ipynb: 2 cells, hash " in shown.stderr
 

@@ -43,6 +43,7 @@ def execution(status: str = "ok", **changes: Any) -> models.Execution:
         kernel=None,
         agent=models.Agent(name="tester"),
         username="ada",
+        token=None,
         timeout=60.0,
         accepted_at="2026-01-01T00:00:00.000Z",
         started_at=None,

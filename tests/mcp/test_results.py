@@ -60,7 +60,7 @@ async def told(**changed: Any) -> tuple[str, ExecutionAnswer]:
     ("waiting_for", "said"),
     [
         (None, "It waits; do not send it again."),
-        (("agent", "other"), "behind another agent (other)"),
+        (("agent", "other"), "behind another agent, which calls itself 'other'"),
         (("person", None), "while a person runs code"),
         (("kernel", None), "for its kernel to be ready"),
         (("pause", None), "since a person has paused all agents"),

@@ -185,7 +185,7 @@ async def test_a_notebook_is_read_edited_and_run_in(bench: Bench, desk: Desk) ->
     text = await bench.text("read_notebook", path=NOTEBOOK)
     assert "# Title" in text
     assert "x = 2" in text
-    assert "by the agent 'MCP agent'" in text
+    assert "by an agent that calls itself 'MCP agent'" in text
     listed = await bench.call("list_notebooks")
     assert [each["path"] for each in listed["notebooks"]] == [NOTEBOOK]
     assert session in (await bench.text("list_notebooks"))

@@ -106,7 +106,7 @@ test('sessions, cells, reviews, a search, and images', async ({
   const running = await agent.ask(ENDLESS);
   await panel.open();
   await panel.session('All kinds: seen').click();
-  await expect(panel.cell(4)).toContainText('Stop analyst');
+  await expect(panel.cell(4)).toContainText('Stop “analyst”');
   await expectAccessible(page);
 
   await panel.cell(4).focus();
@@ -324,7 +324,7 @@ test('nothing is cut or stands out where one reads from the right', async ({
   await panel.open();
   await page.sidebar.setWidth(280, 'right');
   await panel.session('From the right').click();
-  await expect(panel.cell(2)).toContainText('Stop analyst');
+  await expect(panel.cell(2)).toContainText('Stop “analyst”');
   await panel.button('Filters').click();
   const outside = await panel.region.evaluate(region => {
     const { left, right } = region.getBoundingClientRect();
@@ -359,7 +359,7 @@ test('nothing moves for those who asked for that', async ({
   const running = await agent.ask(ENDLESS);
   await panel.open();
   await panel.session('At rest').click();
-  await expect(panel.cell(1)).toContainText('Stop analyst');
+  await expect(panel.cell(1)).toContainText('Stop “analyst”');
   const moving = await page.evaluate(() =>
     document
       .getAnimations()

@@ -43,7 +43,7 @@ test('a notebook shows what asks at its cell, and its toolbar leads there', asyn
   const question = Question.in(person.cell(1));
   await expect(question.node).toContainText(desk.path);
   await page
-    .getByRole('button', { name: 'Agent analyst: Asks for approval' })
+    .getByRole('button', { name: 'Agent “analyst”: Asks for approval' })
     .click();
   await expect(person.cell(1)).toHaveClass(/jp-mod-active/);
   await question.button('Approve').click();

@@ -172,14 +172,14 @@ it('a badge tells whose a cell is, when it ran and how it ended', async ({
   ]);
   await expect(opened.badge(1)).toContainText('Done');
   await expect(opened.badge(1)).toContainText('1.5 s');
-  await expect(opened.badge(1)).toContainText('analyst for ada');
+  await expect(opened.badge(1)).toContainText('“analyst” for ada');
   await expect(opened.badge(1).locator('time')).toHaveAttribute(
     'datetime',
     '2026-01-02T03:04:05.000Z'
   );
   await expect(opened.badge(2)).toContainText('Error');
   await expect(opened.badge(3)).toContainText('Not finished when saved');
-  await expect(opened.badge(5)).toContainText('an\ufffdalyst for ada');
+  await expect(opened.badge(5)).toContainText('“an\ufffdalyst” for ada');
   await expect(opened.badges).toHaveCount(4);
   const hidden = opened.badge(1).getByText('Edited since it ran');
   await expect(hidden).toBeHidden();
@@ -274,7 +274,7 @@ for (const windowingMode of WINDOWING) {
         return content.scrollToItem(0, 'start');
       });
       await expect(opened.badge(1)).toBeVisible();
-      await expect(opened.badge(1)).toContainText('analyst for ada');
+      await expect(opened.badge(1)).toContainText('“analyst” for ada');
     });
   });
 }
@@ -461,7 +461,7 @@ it('the toolbar tells what an agent does, and stops it', async ({
     )
   ]);
   const toolbar = page.locator('.jp-NotebookPanel-toolbar:visible');
-  const status = toolbar.getByRole('button', { name: /^Agent analyst/ });
+  const status = toolbar.getByRole('button', { name: /^Agent “analyst/ });
   const stop = toolbar.getByRole('button', { name: /^Stop .*: cell \d+$/ });
   await expect(status).toHaveCount(0);
   const agent = await attach(path);

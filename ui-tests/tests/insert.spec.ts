@@ -83,7 +83,7 @@ test('cells go where the cursor is, are undone in one step, and say where they c
   // The lines that say so are there after the file was read again.
   const lines = page.locator('.jp-AgentExecOrigin');
   await expect(lines).toHaveCount(2);
-  await expect(lines.first()).toContainText('Copied from agent analyst');
+  await expect(lines.first()).toContainText('Copied from agent “analyst');
   await notebook.save();
   notebook = await desk.reopen();
   await expect(lines).toHaveCount(2);

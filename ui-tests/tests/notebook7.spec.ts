@@ -51,7 +51,7 @@ test('in Jupyter Notebook an agent’s cell comes through the page, with badge a
   const agent = await NotebookAgent.open(request, baseURL!, path);
   try {
     expect(await agent.run('print(6 * 7)')).toBe('tab');
-    const badge = page.getByRole('group', { name: /^Agent analyst/ });
+    const badge = page.getByRole('group', { name: /^Agent “analyst/ });
     await expect(badge).toContainText('Done');
     await expect(page.getByText('42', { exact: true })).toBeVisible();
     await expect(page.getByText('x = 100  # not saved')).toBeVisible();

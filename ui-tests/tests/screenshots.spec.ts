@@ -103,7 +103,7 @@ test('an agent’s cells can be told in a notebook', async ({
     await agent.run(SCRIPT);
     await agent.begin(FORECAST);
     await page.getByText('month 2').waitFor();
-    const badges = page.getByRole('group', { name: /^Agent analyst/ });
+    const badges = page.getByRole('group', { name: /^Agent “analyst/ });
     await expect(badges).toHaveCount(3);
     await expect(badges.nth(1)).toContainText('Held back: JavaScript');
     await expect(badges.nth(2)).toContainText(/Running\s*\d+ s/);

@@ -33,7 +33,7 @@ test('the status bar counts agents at work, and leads to what they run', async (
   await expect(item(page)).toHaveCount(0);
   const running = await first.ask(ENDLESS);
   await expect(item(page)).toHaveText('1 agent at work');
-  await expect(item(page)).toHaveAttribute('title', 'analyst: runs cell 1');
+  await expect(item(page)).toHaveAttribute('title', '“analyst”: runs cell 1');
   await second.ask('1 + 1').then(asked => second.read(asked, 30));
   const other = await second.ask(ENDLESS);
   await expect(item(page)).toHaveText('2 agents at work');
@@ -78,15 +78,15 @@ test('the button names agent and cell, and says that the kernel is free', async 
   await agent.ask('1 + 1').then(asked => agent.read(asked, 30));
   const running = await agent.ask(ENDLESS);
   await expect(panel.button(INTERRUPT)).toHaveAccessibleName(
-    /^Stop analyst: cell 2, in the chosen agent session/
+    /^Stop “analyst”: cell 2, in the chosen agent session/
   );
   const stop = panel.cell(2).getByRole('button', {
-    name: 'Stop analyst: cell 2'
+    name: 'Stop “analyst”: cell 2'
   });
   await stop.focus();
   await page.keyboard.press('Enter');
   await expect(
-    toasts(page, /Stopped analyst; the kernel is free\./)
+    toasts(page, /Stopped “analyst”; the kernel is free\./)
   ).toHaveCount(1);
   await expect(stop).toBeHidden();
   await expect(panel.cell(2)).toBeFocused();
@@ -105,9 +105,9 @@ test('code that ignores the interrupt is told of', async ({
   await agent.ask(STUBBORN);
   await expect(item(page)).toHaveText('1 agent at work');
   await page.keyboard.press('ControlOrMeta+Alt+Shift+Period');
-  await expect(toasts(page, /^Stop analyst: cell 1…$/)).toHaveCount(1);
+  await expect(toasts(page, /^Stop “analyst”: cell 1…$/)).toHaveCount(1);
   await expect(
-    toasts(page, /analyst: cell 1 ignores the interrupt and goes on\./)
+    toasts(page, /“analyst”: cell 1 ignores the interrupt and goes on\./)
   ).toHaveCount(1);
 });
 
@@ -121,7 +121,7 @@ test('the menu and the keyboard open the panel, and stop', async ({
   await expect(panel.region).toBeVisible();
   const running = await agent.ask(ENDLESS);
   await expect(item(page)).toHaveText('1 agent at work');
-  await page.menu.clickMenuItem('Kernel>Agents>Stop analyst: cell 1');
+  await page.menu.clickMenuItem('Kernel>Agents>Stop “analyst”: cell 1');
   await expect
     .poll(() => agent.read(running))
     .toMatchObject({
@@ -141,7 +141,7 @@ test('somebody else’s stop and a dead kernel are notified, once', async ({
   await expect(item(page)).toHaveText('1 agent at work');
   await server.send('post', `sessions/${agent.sessionId}/interrupt`, {});
   await expect(
-    toasts(page, /Agent analyst was stopped in cell 1 by /)
+    toasts(page, /Agent “analyst” was stopped in cell 1 by /)
   ).toHaveCount(1);
   const died = await agent.ask('import os\nos._exit(1)');
   const dead = toasts(page, /The kernel died while agent analyst ran cell 2/);

@@ -33,7 +33,7 @@ test('the panel lists, streams, finds, and shows images', async ({
   await expect(status).toBeVisible();
   await panel
     .cell(1)
-    .getByRole('button', { name: /^Stop analyst/ })
+    .getByRole('button', { name: /^Stop “analyst”/ })
     .click();
   await expect.poll(() => agent.status(running.id)).toBe('interrupted');
   await expect(status).toBeHidden();
@@ -86,7 +86,7 @@ test('a person decides in the panel and in the notebook', async ({
   const agent = new AskingAgent(server, id);
   const first = await agent.ask('print("first", 6 * 7)');
   await page
-    .getByRole('button', { name: 'Agent analyst: Asks for approval' })
+    .getByRole('button', { name: 'Agent “analyst”: Asks for approval' })
     .click();
   const person = new Person(page);
   const question = Question.in(person.cell(1));

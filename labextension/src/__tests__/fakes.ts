@@ -44,6 +44,7 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     kernel: null,
     agent: { name: 'analyst', version: null, model: null },
     username: 'ada',
+    token: null,
     accepted_at: '2026-01-02T03:04:05.000Z',
     started_at: '2026-01-02T03:04:05.000Z',
     finished_at: '2026-01-02T03:04:06.000Z',

@@ -99,8 +99,8 @@ export class ApprovalActions extends Widget {
         trans.__('What the agent asked for and what you approve are recorded.'),
         hidden > 0
           ? trans._n(
-              'This has %1 character that cannot be seen here.',
-              'This has %1 characters that cannot be seen here.',
+              'This has %1 character that cannot be seen or looks like another.',
+              'This has %1 characters that cannot be seen or look like others.',
               hidden,
               hidden
             )

@@ -1,20 +1,24 @@
 /** How what asks for approval is said to a person. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IAgentSession, IApprovalList, IExecution } from '../tokens';
-import { personName, plainName } from './notebookwording';
-import { agentText, momentText } from './wording';
+import { personName, plainName, shortText } from './notebookwording';
+import { agentText, credentialWord, momentText } from './wording';
 
 /** Milliseconds of a minute. */
 const MINUTE = 60_000;
 
 /** Who asks. */
 export function askerText(
-  { agent, username }: Pick<IExecution, 'agent' | 'username'>,
+  { agent, token, username }: Pick<IExecution, 'agent' | 'token' | 'username'>,
   trans: TranslationBundle
 ): string {
-  const name = plainName(agentText(agent));
+  const who = trans.__(
+    '%1 (%2)',
+    agentText(agent),
+    shortText(credentialWord(token, trans))
+  );
   const person = personName(username);
-  return person ? trans.__('%1, on behalf of %2', name, person) : name;
+  return person ? trans.__('%1, on behalf of %2,', who, person) : who;
 }
 
 /** In which life of which kernel it would run. */

@@ -11,7 +11,8 @@ import { CommandIDs } from '../tokens';
 import type { Execute, IApprovalsModel, IExecution } from '../tokens';
 import { pausedText } from './approvalwording';
 import { pauseIcon, statusIcons } from './icons';
-import { firstLine, plainName, shortText } from './notebookwording';
+import { firstLine, shortText } from './notebookwording';
+import { credentialWord, quoted, whoText } from './wording';
 
 /** A list of all that asks; it takes no room while nothing does. */
 export class AskingList extends ReactWidget {
@@ -121,7 +122,11 @@ function Asking({ approvals, execute, trans }: IProps): JSX.Element {
                   title={trans.__('Show this cell')}
                   onClick={() => show(each)}
                 >
-                  <bdi>{shortText(plainName(each.agent.name))}</bdi>
+                  <bdi title={whoText(each, trans)}>
+                    {shortText(credentialWord(each.token, trans))}
+                    {' · '}
+                    {quoted(shortText(each.agent.name))}
+                  </bdi>
                   <code dir="ltr">{firstLine(each.source)}</code>
                 </button>
               </li>

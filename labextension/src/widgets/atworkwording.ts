@@ -8,10 +8,11 @@ import type {
   IStopped
 } from '../tokens';
 import { firstLine, plainName, shortText } from './notebookwording';
+import { credentialWord, quoted } from './wording';
 
-/** An agent's name as it can stand in a sentence. */
+/** An agent's name as it can stand in a sentence: its own words. */
 export function nameOf(agent: IAgent): string {
-  return shortText(plainName(agent.name));
+  return quoted(shortText(agent.name));
 }
 
 /** How many agents ask for approval. */
@@ -116,20 +117,23 @@ export function stoppedText(
 
 /** That an agent asks for approval. */
 export function askedText(
-  { agent, document, seq, source }: IExecution,
+  { agent, document, seq, source, token }: IExecution,
   trans: TranslationBundle
 ): string {
   const name = nameOf(agent);
+  const credential = shortText(credentialWord(token, trans));
   return document
     ? trans.__(
-        'Agent %1 asks for approval of cell %2 in %3',
+        'Agent %1 (%2) asks for approval of cell %3 in %4',
         name,
+        credential,
         seq,
         shortText(plainName(document.path))
       )
     : trans.__(
-        'Agent %1 asks for approval of cell %2: %3',
+        'Agent %1 (%2) asks for approval of cell %3: %4',
         name,
+        credential,
         seq,
         firstLine(source)
       );

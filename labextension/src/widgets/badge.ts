@@ -92,7 +92,7 @@ export class Badge extends Widget {
     const { accepted_at, agent, outputs, username } = this._record;
     this.node.dataset.outputs = outputs ?? '';
     this._renderStatus();
-    const name = plainName(agentText(agent));
+    const name = agentText(agent);
     this._agent.textContent = ownerText(this._record, trans);
     this._agent.title = username
       ? trans.__('%1, on behalf of %2', name, plainName(username))

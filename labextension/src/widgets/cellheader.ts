@@ -7,12 +7,14 @@ import { element } from './elements';
 import { statusIcons } from './icons';
 import { documentText, waitingText } from './notebookwording';
 import {
-  agentText,
+  credentialWord,
   durationText,
   executionNotes,
   momentText,
   plainName,
-  statusWord
+  quoted,
+  statusWord,
+  whoText
 } from './wording';
 
 /** A line with number, status, duration, agent and time, and notes below. */
@@ -60,8 +62,9 @@ export class CellHeader extends Panel {
       this._icon.replaceChildren();
       statusIcons[status]?.element({ container: this._icon });
     }
-    this._agent.textContent = plainName(execution.agent.name);
-    this._agent.title = agentText(execution.agent);
+    const credential = credentialWord(execution.token, trans);
+    this._agent.textContent = `${credential} · ${quoted(execution.agent.name)}`;
+    this._agent.title = whoText(execution, trans);
     this._time.dateTime = accepted_at;
     this._time.textContent = momentText(accepted_at, now);
     this._time.title = new Date(accepted_at).toLocaleString();

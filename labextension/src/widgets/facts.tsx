@@ -116,7 +116,7 @@ function Description(props: IProps): JSX.Element | null {
   }
   const kernel = session.kernel?.name ?? session.target.kernel_name;
   const facts = [
-    agentText(session.agent),
+    trans.__('calls itself %1', agentText(session.agent)),
     kernel && plainName(kernel),
     sessionWord(session, trans),
     trans.__('since %1', momentText(session.opened_at, Date.now()))

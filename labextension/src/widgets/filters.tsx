@@ -7,7 +7,7 @@ import type { ICriteria } from '../model/criteria';
 import type { SearchModel } from '../model/search';
 import type { IActivityModel, IAgentSession, ITarget } from '../tokens';
 import { inOneLine, targetWord } from './findwording';
-import { statusWord } from './wording';
+import { quoted, statusWord } from './wording';
 
 /** The element that offers the names of agents. */
 const AGENTS_ID = 'jp-agent-exec-agents';
@@ -77,7 +77,7 @@ function AgentField(
   const names = new Set(props.sessions.map(({ agent }) => agent.name));
   return (
     <label className="jp-AgentExecFilters-field">
-      <span>{trans.__('Agent')}</span>
+      <span>{trans.__('Agent calls itself')}</span>
       <input
         type="text"
         className="jp-mod-styled"
@@ -89,7 +89,7 @@ function AgentField(
       />
       <datalist id={AGENTS_ID}>
         {Array.from(names).map(name => (
-          <option key={name} value={name} label={inOneLine(name)} />
+          <option key={name} value={name} label={quoted(inOneLine(name))} />
         ))}
       </datalist>
     </label>

@@ -2,7 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ApiError } from '../api/errors';
 import { plainName } from './notebookwording';
-import { describeError } from './wording';
+import { describeError, quoted } from './wording';
 import type { IAdvice } from './wording';
 import type {
   IAgentSession,
@@ -47,7 +47,9 @@ export function titleText(
   { agent, title }: { agent: string; title: string | null },
   trans: TranslationBundle
 ): string {
-  return title ? inOneLine(title) : trans.__('Session of %1', inOneLine(agent));
+  return title
+    ? quoted(inOneLine(title))
+    : trans.__('Session of %1', quoted(inOneLine(agent)));
 }
 
 /** Where code runs, in general. */

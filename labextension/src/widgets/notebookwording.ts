@@ -8,7 +8,13 @@ import type {
   IWaitingFor,
   RecordPeople
 } from '../tokens';
-import { durationText, momentText, plainName, statusWord } from './wording';
+import {
+  durationText,
+  momentText,
+  plainName,
+  quoted,
+  statusWord
+} from './wording';
 
 export { plainName };
 
@@ -38,7 +44,7 @@ export function waitingText(
   const since = waiting.since && momentText(waiting.since, now);
   switch (waiting.who) {
     case 'agent': {
-      const agent = shortText(plainName(waiting.agent ?? ''));
+      const agent = quoted(shortText(waiting.agent ?? ''));
       return since
         ? trans.__('Waits behind agent %1, since %2', agent, since)
         : trans.__('Waits behind agent %1', agent);
@@ -150,7 +156,7 @@ export function ownerText(
   { agent, username }: ICellRecord,
   trans: TranslationBundle
 ): string {
-  const name = shortText(plainName(agent.name));
+  const name = quoted(shortText(agent.name));
   const person = shortText(personName(username));
   return person ? trans.__('%1 for %2', name, person) : name;
 }
@@ -179,7 +185,7 @@ export function doingText(
       return trans.__('Waits behind a cell');
     case 'agent': {
       const agent = current.waiting_for.agent ?? '';
-      return trans.__('Waits behind %1', shortText(plainName(agent)));
+      return trans.__('Waits behind %1', quoted(shortText(agent)));
     }
     case 'kernel':
       return trans.__('Waits for the kernel');

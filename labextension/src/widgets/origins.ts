@@ -11,7 +11,7 @@ import { CommandIDs } from '../tokens';
 import type { Execute } from '../tokens';
 import { activityIcon } from './icons';
 import { plainName, shortText } from './notebookwording';
-import { agentText } from './wording';
+import { agentWords, quoted } from './wording';
 
 /** Gives each copy a line above its input; it goes where the cell goes. */
 export class Origins implements IDisposable {
@@ -70,7 +70,7 @@ export class Origins implements IDisposable {
     const text = document.createElement('span');
     text.textContent = trans.__(
       'Copied from agent %1, %2',
-      shortText(plainName(agentText(agent))),
+      quoted(shortText(agentWords(agent))),
       new Date(accepted_at).toLocaleString()
     );
     text.title =

@@ -15,7 +15,7 @@ import { statusIcons, unknownIcon } from './icons';
 import { optionFor } from './listkeys';
 import { ErrorMessage, Message } from './message';
 import { MoreButton } from './more';
-import { momentText, statusWord } from './wording';
+import { momentText, quoted, statusWord } from './wording';
 
 /** Leads to an execution. */
 export type ShowCell = (sessionId: string, executionId: string) => void;
@@ -180,7 +180,9 @@ function Hit(props: {
           )}
         </span>
       )}
-      <span className="jp-AgentExecHit-agent">{inOneLine(hit.agent)}</span>
+      <span className="jp-AgentExecHit-agent">
+        {quoted(inOneLine(hit.agent))}
+      </span>
       <span className="jp-AgentExecHit-detail">
         {hit.images > 0 && (
           <>

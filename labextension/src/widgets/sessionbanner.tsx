@@ -6,8 +6,8 @@ import * as React from 'react';
 import type { LiveNotebook } from '../model/livenotebook';
 import type { IAgentSession } from '../tokens';
 import { activityIcon } from './icons';
-import { plainName, shortText } from './notebookwording';
-import { agentText, describeError } from './wording';
+import { shortText } from './notebookwording';
+import { describeError, quoted, whoText } from './wording';
 
 /** What a session is called in a tab. */
 export function sessionTitle(
@@ -15,8 +15,8 @@ export function sessionTitle(
   trans: TranslationBundle
 ): string {
   return session.title
-    ? shortText(plainName(session.title))
-    : trans.__('Session of %1', shortText(plainName(session.agent.name)));
+    ? quoted(shortText(session.title))
+    : trans.__('Session of %1', quoted(shortText(session.agent.name)));
 }
 
 /**
@@ -86,10 +86,10 @@ function Facts(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { session, trans } = props;
-  const { agent, executions, status } = session;
+  const { executions, status } = session;
   return (
     <>
-      <bdi>{plainName(agentText(agent))}</bdi>
+      <bdi>{whoText(session, trans)}</bdi>
       <span>{status === 'open' ? trans.__('open') : trans.__('closed')}</span>
       <span>{trans._n('%1 cell', '%1 cells', executions, executions)}</span>
     </>

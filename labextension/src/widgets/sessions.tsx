@@ -20,7 +20,13 @@ import { MoreButton } from './more';
 import { ClearButton, SearchResults } from './searchresults';
 import type { ShowCell } from './searchresults';
 import { accessText, accessWord } from './tokenwording';
-import { agentText, describeError, momentText, sessionWord } from './wording';
+import {
+  describeError,
+  momentText,
+  quoted,
+  sessionWord,
+  whoText
+} from './wording';
 
 /** What a person types to see the panel at work. */
 const EXAMPLE = 'jupyter agent-exec run "1 + 1"';
@@ -251,7 +257,7 @@ function SessionItem(props: {
       data-state={stateOf(session)}
       title={[
         title,
-        inOneLine(agentText(session.agent)),
+        whoText(session, trans),
         target,
         accessText(session, trans)
       ].join('\n')}
@@ -263,7 +269,7 @@ function SessionItem(props: {
         {sessionWord(session, trans)}
       </span>
       <span className="jp-AgentExecSession-agent">
-        {inOneLine(session.agent.name)}
+        {quoted(inOneLine(session.agent.name))}
         <span className="jp-AgentExecSession-target">
           <TargetIcon.react tag="span" className="jp-AgentExec-icon" />
           {target}

@@ -18,7 +18,7 @@ import {
   recordPeopleText,
   shortText
 } from './notebookwording';
-import { agentText } from './wording';
+import { quoted, whoText } from './wording';
 
 /** An item for a notebook's toolbar; it takes no room while there is no agent. */
 export class AgentStatus extends ReactWidget {
@@ -52,7 +52,7 @@ export class AgentStatus extends ReactWidget {
     }
     const text =
       asking || this._here.length === 1 || working.length === 1
-        ? shortText(plainName(shown.session.agent.name))
+        ? quoted(shortText(shown.session.agent.name))
         : trans.__('%1 agents', this._here.length);
     return (
       <StatusView
@@ -117,7 +117,7 @@ export class AgentStatus extends ReactWidget {
     const agents = this._here.map(each =>
       trans.__(
         'Agent %1, on behalf of %2: %3',
-        plainName(agentText(each.session.agent)),
+        whoText(each.session, trans),
         plainName(each.session.username),
         attachedText(each, clock.now(), trans)
       )
@@ -167,7 +167,7 @@ export class AgentStatus extends ReactWidget {
     const { openMenu, trans } = this._options;
     const items: MenuItem[] = [];
     for (const each of this._here) {
-      const name = shortText(plainName(each.session.agent.name));
+      const name = quoted(shortText(each.session.agent.name));
       const args = argsOf(each);
       items.push({
         command: CommandIDs.openPanel,

@@ -1,7 +1,13 @@
 /** How values are said to a person. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ApiError } from '../api/errors';
-import type { IAgent, IAgentSession, IExecution, Status } from '../tokens';
+import type {
+  IAgent,
+  IAgentSession,
+  IExecution,
+  ITokenRef,
+  Status
+} from '../tokens';
 
 /** What went wrong, and what to do about it. */
 export interface IAdvice {
@@ -162,15 +168,50 @@ export function sessionTitle(
   session: IAgentSession,
   trans: TranslationBundle
 ): string {
-  return plainName(
-    session.title || trans.__('Session of %1', session.agent.name)
-  );
+  return session.title
+    ? quoted(session.title)
+    : trans.__('Session of %1', quoted(session.agent.name));
+}
+
+/**
+ * What an agent says, in quotation marks that it cannot close.
+ *
+ * Its name, its titles and the like are its own words: they must not be read
+ * as a statement of this page.
+ */
+export function quoted(words: string): string {
+  return `“${plainName(words).replace(/[“”„‟]/g, "'")}”`;
 }
 
 /** An agent's name and what else it says of itself. */
-export function agentText(agent: IAgent): string {
+export function agentWords(agent: IAgent): string {
   const name = agent.version ? `${agent.name} ${agent.version}` : agent.name;
-  return plainName(agent.model ? `${name} (${agent.model})` : name);
+  return agent.model ? `${name} (${agent.model})` : name;
+}
+
+/** The same, as its own words. */
+export function agentText(agent: IAgent): string {
+  return quoted(agentWords(agent));
+}
+
+/** With what an agent came, as people call it; agents have no say in it. */
+export function credentialWord(
+  token: ITokenRef | null | undefined,
+  trans: TranslationBundle
+): string {
+  return token ? plainName(token.label) : trans.__('Full access');
+}
+
+/** With what an agent came, and what it says of itself. */
+export function whoText(
+  { agent, token }: { agent: IAgent; token?: ITokenRef | null },
+  trans: TranslationBundle
+): string {
+  return trans.__(
+    '%1 · calls itself %2',
+    credentialWord(token, trans),
+    agentText(agent)
+  );
 }
 
 /** A size as people read it. */

@@ -134,7 +134,7 @@ describe('ApprovalSlot', () => {
     });
     const group = page.find('[role=group]');
     expect(group.getAttribute('aria-label')).toBe(
-      'Agent an\ufffdalyst 1, on behalf of Ada asks for approval'
+      'Agent “an\ufffdalyst 1” (Full access), on behalf of Ada, asks for approval'
     );
     expect(page.text).toContain('expires in 10 minutes');
     expect(page.find('dl').textContent).toBe('Kernelpython3Notebooka.ipynb');

@@ -32,11 +32,14 @@ function approval(given: Partial<IApproval> = {}): IApproval {
 describe('askerText', () => {
   it('names the agent and the person, in plain text', () => {
     const agent = { name: 'an\u202ealyst', version: '1', model: 'm\u200b' };
-    const given = { agent, username: 'a\u2066da' };
+    const token = { id: 't_1', label: 'Sales\u2066' };
+    const given = { agent, token, username: 'a\u2066da' };
     expect(askerText(given, trans)).toBe(
-      'an\ufffdalyst 1 (m\ufffd), on behalf of a\ufffdda'
+      '“an\ufffdalyst 1 (m\ufffd)” (Sales\ufffd), on behalf of a\ufffdda,'
     );
-    expect(askerText({ agent, username: NAMELESS }, trans)).not.toMatch(/on/);
+    expect(askerText({ agent, token: null, username: NAMELESS }, trans)).toBe(
+      '“an\ufffdalyst 1 (m\ufffd)” (Full access)'
+    );
   });
 });
 

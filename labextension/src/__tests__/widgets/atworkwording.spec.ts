@@ -49,9 +49,9 @@ describe('atWorkTitle', () => {
       agent('queued', null, EVIL.name)
     ];
     expect(atWorkTitle(agents, trans).split('\n')).toEqual([
-      'analyst: asks for approval of cell 3',
-      'coder: runs cell 12',
-      `${PLAIN}: waits with a cell`
+      '“analyst”: asks for approval of cell 3',
+      '“coder”: runs cell 12',
+      `“${PLAIN}”: waits with a cell`
     ]);
   });
 });
@@ -59,9 +59,9 @@ describe('atWorkTitle', () => {
 describe('stopText', () => {
   it('names the agent and the cell', () => {
     const { agent: analyst } = session();
-    expect(stopText(analyst, 12, trans)).toBe('Stop analyst: cell 12');
-    expect(stopText(analyst, null, trans)).toBe('Stop analyst');
-    expect(stopText(EVIL, 1, trans)).toBe(`Stop ${PLAIN}: cell 1`);
+    expect(stopText(analyst, 12, trans)).toBe('Stop “analyst”: cell 12');
+    expect(stopText(analyst, null, trans)).toBe('Stop “analyst”');
+    expect(stopText(EVIL, 1, trans)).toBe(`Stop “${PLAIN}”: cell 1`);
   });
 });
 
@@ -71,7 +71,10 @@ describe('stoppedText', () => {
   const goesOn = execution({ seq: 4, status: 'running', finished_at: null });
 
   it('says that the kernel is free', () => {
-    const free = { isFree: true, text: 'Stopped analyst; the kernel is free.' };
+    const free = {
+      isFree: true,
+      text: 'Stopped “analyst”; the kernel is free.'
+    };
     expect(stoppedText({ execution: ended, session: idle }, trans)).toEqual(
       free
     );
@@ -85,7 +88,7 @@ describe('stoppedText', () => {
     const busy = { execution: ended, session: session({ kernel }) };
     expect(stoppedText(busy, trans)).toEqual({
       isFree: false,
-      text: 'Stopped analyst; the kernel is busy with other code.'
+      text: 'Stopped “analyst”; the kernel is busy with other code.'
     });
   });
 
@@ -93,11 +96,11 @@ describe('stoppedText', () => {
     const ignored = { ...goesOn, interrupt_ignored: true };
     expect(stoppedText({ execution: ignored, session: idle }, trans)).toEqual({
       isFree: false,
-      text: 'analyst: cell 4 ignores the interrupt and goes on. Restart or shut down its kernel to end it.'
+      text: '“analyst”: cell 4 ignores the interrupt and goes on. Restart or shut down its kernel to end it.'
     });
     expect(stoppedText({ execution: goesOn, session: idle }, trans)).toEqual({
       isFree: false,
-      text: 'analyst: cell 4 has not ended yet.'
+      text: '“analyst”: cell 4 has not ended yet.'
     });
   });
 
@@ -105,7 +108,7 @@ describe('stoppedText', () => {
     const ignored = { ...ended, interrupt_ignored: true };
     expect(stoppedText({ execution: ignored, session: idle }, trans)).toEqual({
       isFree: true,
-      text: 'Stopped analyst. The code ignored the interrupt, so its kernel was ended.'
+      text: 'Stopped “analyst”. The code ignored the interrupt, so its kernel was ended.'
     });
   });
 });
@@ -118,23 +121,23 @@ describe('what is notified', () => {
       agent: EVIL
     });
     expect(askedText(asks, trans)).toBe(
-      `Agent ${PLAIN} asks for approval of cell 2: <b>x</b> = 1`
+      `Agent “${PLAIN}” (Full access) asks for approval of cell 2: <b>x</b> = 1`
     );
     const document = { path: 'a\u202e.ipynb' } as IDocument;
     expect(askedText({ ...asks, document }, trans)).toBe(
-      `Agent ${PLAIN} asks for approval of cell 2 in a\ufffd.ipynb`
+      `Agent “${PLAIN}” (Full access) asks for approval of cell 2 in a\ufffd.ipynb`
     );
   });
 
   it('says under whom a kernel died, and who stopped whom', () => {
     expect(diedText(execution(), trans)).toBe(
-      'The kernel died while agent analyst ran cell 1'
+      'The kernel died while agent “analyst” ran cell 1'
     );
     expect(stoppedElsewhereText(execution(), 'ada\u0000', trans)).toBe(
-      'Agent analyst was stopped in cell 1 by ada\ufffd'
+      'Agent “analyst” was stopped in cell 1 by ada\ufffd'
     );
     expect(stoppedElsewhereText(execution(), null, trans)).toBe(
-      'Agent analyst was stopped in cell 1'
+      'Agent “analyst” was stopped in cell 1'
     );
   });
 });

@@ -49,11 +49,11 @@ describe('sourceLine', () => {
 
 describe('names of what is found', () => {
   it('name a session by its title, or its agent', () => {
-    expect(titleText({ agent: 'a', title: 'Sales' }, trans)).toBe('Sales');
+    expect(titleText({ agent: 'a', title: 'Sales' }, trans)).toBe('“Sales”');
     expect(titleText({ agent: 'a\u202e', title: null }, trans)).toBe(
-      'Session of a\ufffd'
+      'Session of “a\ufffd”'
     );
-    expect(imageText(image({ seq: 3 }), trans)).toBe('Cell 3 of Sales');
+    expect(imageText(image({ seq: 3 }), trans)).toBe('Cell 3 of “Sales”');
   });
 
   it('name the notebook, where it is now', () => {

@@ -95,10 +95,10 @@ describe('waitingText', () => {
   it.each([
     [waiting(), /behind a cell that somebody runs$/],
     [waiting({ since: '2026-01-02T03:04:05Z' }), /somebody runs since .*04/],
-    [waiting({ who: 'agent', agent: 'b\u202e' }), /behind agent b\ufffd$/],
+    [waiting({ who: 'agent', agent: 'b\u202e' }), /behind agent “b\ufffd”$/],
     [
       waiting({ who: 'agent', agent: 'b', since: '2026-01-02T03:04:05Z' }),
-      /behind agent b, since .*04/
+      /behind agent “b”, since .*04/
     ],
     [waiting({ who: 'kernel' }), /for the kernel/],
     [waiting({ who: 'approval' }), /for a person’s approval$/],
@@ -156,13 +156,13 @@ describe('heldText', () => {
 
 describe('ownerText', () => {
   it('names the agent and the person', () => {
-    expect(ownerText(record(), trans)).toBe('analyst for ada');
+    expect(ownerText(record(), trans)).toBe('“analyst” for ada');
   });
 
   it.each(['', '0123456789abcdef0123456789abcdef'])(
     'does not name a person whose name is not known (%p)',
     username => {
-      expect(ownerText(record({ username }), trans)).toBe('analyst');
+      expect(ownerText(record({ username }), trans)).toBe('“analyst”');
     }
   );
 });
@@ -186,8 +186,8 @@ describe('doingText and attachedText', () => {
         started_at: null,
         waiting_for: waiting({ who: 'agent', agent: 'b' })
       },
-      'Waits behind b',
-      'Waits behind agent b'
+      'Waits behind “b”',
+      'Waits behind agent “b”'
     ],
     [
       {

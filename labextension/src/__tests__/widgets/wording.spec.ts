@@ -6,6 +6,8 @@ import { announcement } from '../../widgets/announcer';
 import { statusIcons } from '../../widgets/icons';
 import {
   agentText,
+  quoted,
+  whoText,
   closeReason,
   describeError,
   durationText,
@@ -119,14 +121,27 @@ describe('executionNotes', () => {
 
 describe('names', () => {
   it('calls a session by its title, or by its agent', () => {
-    expect(sessionTitle(session(), trans)).toBe('Sales');
+    expect(sessionTitle(session(), trans)).toBe('“Sales”');
     expect(sessionTitle(session({ title: null }), trans)).toMatch(/analyst/);
+  });
+
+  it('leaves no agent its say outside of quotation marks', () => {
+    const name = 'Bot” · Approved by “Ada';
+    expect(quoted(name)).toBe("“Bot' · Approved by 'Ada”");
+    const agent = { name: 'Ada (you)', version: null, model: null };
+    const token = { id: 't_1', label: 'Sales analyst' };
+    expect(whoText({ agent, token }, trans)).toBe(
+      'Sales analyst · calls itself “Ada (you)”'
+    );
+    expect(whoText({ agent, token: null }, trans)).toBe(
+      'Full access · calls itself “Ada (you)”'
+    );
   });
 
   it('says what an agent says of itself', () => {
     const agent = { name: 'a', version: '1.2', model: 'm' };
-    expect(agentText(agent)).toBe('a 1.2 (m)');
-    expect(agentText({ ...agent, version: null, model: null })).toBe('a');
+    expect(agentText(agent)).toBe('“a 1.2 (m)”');
+    expect(agentText({ ...agent, version: null, model: null })).toBe('“a”');
   });
 
   it('lets no name hide or turn what stands beside it', () => {
