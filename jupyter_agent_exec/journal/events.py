@@ -138,7 +138,7 @@ def _type_of(entry: JournalEntry) -> str:
 def _name_of(by: By) -> str | None:
     name = by.display_name or by.username
     if by.kind == "agent" and name is not None:
-        return f"an agent with a token of {name}"  # who did nothing themselves
+        return f"an agent on behalf of {name}"  # who did nothing themselves
     return name
 
 

@@ -115,7 +115,7 @@ def test_what_is_open_is_listed_and_shown(cli: Cli, person: Person) -> None:
     assert f"  cell {execution['id']} in listed.ipynb through the file\n" in shown.stdout
     rows = cli("sessions", "--open").stdout.splitlines()
     (row,) = (row for row in rows if row.startswith(session_id))
-    assert row.split()[-2:] == ["me", "listed.ipynb"]
+    assert row.split()[-2:] == ["“me”", "listed.ipynb"]
 
 
 def test_a_notebook_that_is_not_there_has_no_cells(cli: Cli) -> None:

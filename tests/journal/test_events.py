@@ -52,11 +52,11 @@ def test_what_is_between_executions_is_listed_in_order(history, session):
     assert after is None
     told = [(e.n, e.type, e.after_seq, e.execution_id, e.by, e.text) for e in events]
     assert told == [
-        (1, "kernel_started", 0, None, "analyst", None),
+        (1, "kernel_started", 0, None, "an agent on behalf of ada", None),
         (5, "interrupted", 1, first, "Grace", "asked"),
         (9, "reviewed", 7, first, "Grace", "flagged: wrong units"),
         (10, "reviewed", 7, None, "Grace", "approved"),
-        (11, "closed", 7, None, "analyst", "closed"),
+        (11, "closed", 7, None, "an agent on behalf of ada", "closed"),
     ]
     assert {event.at for event in events} == {AT}
 
@@ -124,7 +124,8 @@ def test_what_a_person_ran_can_be_read(history, session, source):
         (SERVER, None),
         (By(kind="person"), None),
         (By(kind="person", username="ada"), "ada"),
-        (By(kind="agent", username="ada", agent="analyst"), "analyst"),
+        (By(kind="agent", username="ada", agent="analyst"), "an agent on behalf of ada"),
+        (By(kind="agent", username="ada", display_name="Ada"), "an agent on behalf of Ada"),
     ],
 )
 def test_who_did_it_is_named(history, session, by, name):

@@ -207,7 +207,7 @@ describe('ApprovalSlot', () => {
     expect(page.text).toMatch(/are recorded/);
     editor.value = 'a\nc\u200b';
     editor.dispatchEvent(new Event('input'));
-    expect(page.text).toMatch(/1 character that cannot be seen here/);
+    expect(page.text).toMatch(/1 character that cannot be seen or looks/);
     await settle(GUARD);
     page.press(editor, 'Enter');
     expect(page.decisions).toEqual([]);
