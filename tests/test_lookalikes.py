@@ -33,7 +33,7 @@ def test_what_python_reads_as_an_ascii_name_is_found() -> None:
 
 def test_the_page_has_the_same_table() -> None:
     source = (HERE.parent / "labextension/src/model/lookalikes.ts").read_text()
-    pairs = re.findall(r"\['((?:\\u[0-9a-f]{4})+)',\s*'(\w+)'\]", source)
+    pairs = re.findall(r"\[\s*'((?:\\u[0-9a-f]{4})+)',\s*'(\w+)'\s*\]", source)
     table = {
         letter: like
         for letters, likes in pairs

@@ -144,7 +144,7 @@ test('somebody else’s stop and a dead kernel are notified, once', async ({
     toasts(page, /Agent “analyst” was stopped in cell 1 by /)
   ).toHaveCount(1);
   const died = await agent.ask('import os\nos._exit(1)');
-  const dead = toasts(page, /The kernel died while agent analyst ran cell 2/);
+  const dead = toasts(page, /The kernel died while agent “analyst” ran cell 2/);
   await expect(dead).toHaveCount(1);
   await server.send('put', `executions/${died.id}/review`, {
     verdict: 'flagged',
@@ -172,7 +172,7 @@ test.describe('with an agent that has to ask', () => {
     const agent = await newAsking('Asks');
     const asked = await agent.ask('print("<b>bold</b>")');
     await expect(item(page)).toHaveText('1 asks for approval');
-    const toast = toasts(page, /Agent analyst asks for approval of cell 1/);
+    const toast = toasts(page, /Agent “analyst” \(Full access\) asks for approval of cell 1/);
     await expect(toast).toContainText('print("<b>bold</b>")');
     await page.reload();
     await expect(toast).toHaveCount(1);
