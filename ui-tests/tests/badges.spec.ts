@@ -499,9 +499,9 @@ it('several agents in a notebook are named in a menu', async ({
   const toolbar = page.locator('.jp-NotebookPanel-toolbar:visible');
   await toolbar.getByRole('button', { name: /2 agents/ }).click();
   await expect(
-    page.getByRole('menuitem', { name: 'Show what first does' })
+    page.getByRole('menuitem', { name: 'Show what “first” does' })
   ).toBeVisible();
-  await page.getByRole('menuitem', { name: 'Show what second does' }).click();
+  await page.getByRole('menuitem', { name: 'Show what “second” does' }).click();
   const panel = page.getByRole('region', { name: 'Agent activity' });
   await expect(panel.getByRole('option', { selected: true })).toContainText(
     'second'

@@ -205,7 +205,7 @@ test('the gallery leads through images, copies and saves them', async ({
   await page.keyboard.press('Enter');
   const dialog = page.getByRole('dialog');
   await expect(dialog.getByRole('img')).toHaveAccessibleName(
-    'Cell 1 of Gallery: a/b'
+    'Cell 1 of “Gallery: a/b”'
   );
   await page.keyboard.press('ArrowLeft');
   await expect(dialog).toContainText('64 × 64');

@@ -172,7 +172,10 @@ test.describe('with an agent that has to ask', () => {
     const agent = await newAsking('Asks');
     const asked = await agent.ask('print("<b>bold</b>")');
     await expect(item(page)).toHaveText('1 asks for approval');
-    const toast = toasts(page, /Agent “analyst” \(Full access\) asks for approval of cell 1/);
+    const toast = toasts(
+      page,
+      /Agent “analyst” \(Full access\) asks for approval of cell 1/
+    );
     await expect(toast).toContainText('print("<b>bold</b>")');
     await page.reload();
     await expect(toast).toHaveCount(1);
