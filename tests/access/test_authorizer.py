@@ -99,6 +99,7 @@ ASKED_FOR = {
     "PUT executions/{execution_id}/review": [EXECUTE],
     "GET approvals": [READ],
     "PUT approvals/policy": [EXECUTE],
+    "POST unlock": [EXECUTE],
     "PUT approvals/pause": [EXECUTE],
     "POST executions/{execution_id}/approve": [EXECUTE],
     "POST executions/{execution_id}/reject": [EXECUTE],
