@@ -231,6 +231,7 @@ def execution_record(
         accepted_at=accepted.at,
         started_at=done.started_at or (dispatched.at if dispatched else None),
         finished_at=finished.at if finished else None,
+        duration=done.duration,
         outputs_complete=done.outputs_complete and not folded.missing,
         omitted=folded.omitted,
         interrupt_ignored=done.interrupt_ignored,

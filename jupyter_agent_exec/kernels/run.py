@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,6 +33,8 @@ class Ended:
     display_updates: list[DisplayUpdate]
     started_at: datetime
     finished_at: datetime
+    duration: float
+    """Seconds between the two by a clock that nobody sets."""
     exits: bool
     """Whether the code asked the kernel to exit."""
     aborted: bool
@@ -85,6 +88,9 @@ class Run:
     ended_at: datetime | None = None
     variables: VariableChanges | None = None
     """How it changed the kernel's variables, once that is known."""
+    _clock: float = 0.0
+    """When it started, as `time.monotonic` tells it."""
+    _duration: float | None = None
     _reply: dict[str, Any] | None = None
     _idle: bool = False
     _is_at_code: bool = False
@@ -92,6 +98,14 @@ class Run:
     _half_since: float | None = None
     _told: int = 0
     _telling: bool = False
+
+    def starts(self) -> None:
+        """Take note of the time at which it starts."""
+        self.started_at, self._clock = datetime.now(UTC), time.monotonic()
+
+    def ends(self) -> None:
+        """Take note of the time at which it ends."""
+        self.ended_at, self._duration = datetime.now(UTC), time.monotonic() - self._clock
 
     def answer(self) -> tuple[Literal["ok", "error"], str | None, int | None]:
         """Return status, reason and execution count, once the kernel answered or went idle."""
@@ -117,6 +131,10 @@ class Run:
         """Take no more outputs, and return how it ended."""
         assert self.started_at is not None
         self.outputs.finish()
+        if self.ended_at is None or self._duration is None:
+            self.ends()
+        assert self.ended_at is not None
+        assert self._duration is not None
         return Ended(
             status=status,
             reason=reason,
@@ -127,7 +145,8 @@ class Run:
             omitted=self.outputs.omitted,
             display_updates=self.outputs.take_display_updates(),
             started_at=self.started_at,
-            finished_at=self.ended_at or datetime.now(UTC),
+            finished_at=self.ended_at,
+            duration=self._duration,
             exits=exits(self._reply),
             aborted=(self._reply or {}).get("status") == "aborted",
             variables=self.variables,

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
 from ..models import OutputChange
@@ -111,7 +110,7 @@ class Runs:
         )
         if early_bytes is not None:
             run.outputs.leave_out("", early_bytes)
-        run.started_at = datetime.now(UTC)
+        run.starts()
         run.is_behind = self._busy.foreign is not None and run.subshell is None
         if not run.before():
             return
@@ -301,7 +300,7 @@ class Runs:
                 self._finish_answered(run, reply)
             else:
                 self._looking.before(reply)
-                run.started_at = datetime.now(UTC)
+                run.starts()
                 self._dispatch(run)
 
     def _looks(self, run: Run) -> bool:
@@ -335,7 +334,7 @@ class Runs:
         """Take note that the kernel has begun with a run."""
         run.has_begun = True
         if run.is_behind:
-            run.started_at = datetime.now(UTC)
+            run.starts()
         if run.begun is not None:
             self._owner.on_loop(run.begun)
 
@@ -353,7 +352,7 @@ class Runs:
         """End a run that the kernel answered, wholly or at least in half."""
         if self._look_until is not None:
             return
-        run.ended_at = datetime.now(UTC)
+        run.ends()
         if not run._idle and self._busy.done(run.id):
             self._owner.tell_state()
         with self._bringing_to_an_end(run):

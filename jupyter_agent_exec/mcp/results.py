@@ -160,7 +160,7 @@ def _execution(record: ExecutionRecord, told: list[ImageAnswer]) -> ExecutionAns
         values=values,
         images=told[: budget.IMAGE_LINKS],
         execution_count=record.execution_count,
-        duration=answers.duration(record.started_at, record.finished_at),
+        duration=answers.duration(record),
         outputs_complete=record.outputs_complete,
         omitted=record.omitted,
         interrupt_ignored=record.interrupt_ignored,

@@ -90,6 +90,8 @@ class ExecutionRecord(Struct, frozen=True, kw_only=True):
     changes: Changes | None = None
     values: dict[str, Value] | None = None
     """Of the expressions that were asked for; null if none were, or before it has finished."""
+    duration: float | None = None
+    """Seconds that it ran, by a clock that nobody sets; null if that is not known."""
     brief: Brief | None = None
     """Null if nothing was to be left out of the outputs."""
     chain: Chain

@@ -53,6 +53,8 @@ class Finished(Entry, frozen=True, kw_only=True, tag="finished"):
     """JSON array of nbformat outputs, with null where `blobs` has the value; null for none."""
     blobs: tuple[BlobRef, ...] = ()
     started_at: str | None = None
+    duration: float | None = None
+    """Seconds that it ran, by a clock that nobody sets; null if it did not run to its end."""
     outputs_complete: bool = True
     omitted: Omitted = Omitted()
     interrupt_ignored: bool = False

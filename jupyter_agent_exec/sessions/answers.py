@@ -79,7 +79,7 @@ def execution(record: ExecutionRecord, base_url: str) -> Execution:
         accepted_at=record.accepted_at,
         started_at=record.started_at,
         finished_at=record.finished_at,
-        duration=duration(record.started_at, record.finished_at),
+        duration=duration(record),
         outputs_complete=record.outputs_complete,
         omitted=record.omitted,
         interrupt_ignored=record.interrupt_ignored,
@@ -138,12 +138,16 @@ def _asks_for(input: Input) -> str:
     return f"The code waits for {what}: {input.prompt!r}. Answer it, or interrupt it."
 
 
-def duration(started_at: str | None, finished_at: str | None) -> float | None:
-    """Return the seconds between two times."""
-    if started_at is None or finished_at is None:
-        return None
+def duration(record: ExecutionRecord) -> float | None:
+    """Return the seconds that an execution ran; None if that is not known.
+
+    Earlier records have only wall times, which tell nothing if the clock was set back between.
+    """
+    started_at, finished_at = record.started_at, record.finished_at
+    if record.duration is not None or started_at is None or finished_at is None:
+        return record.duration
     between = datetime.fromisoformat(finished_at[:-1]) - datetime.fromisoformat(started_at[:-1])
-    return between.total_seconds()
+    return between.total_seconds() if between.total_seconds() >= 0 else None
 
 
 def _changes(record: ExecutionRecord, base_url: str) -> Changes | None:

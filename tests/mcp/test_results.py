@@ -56,6 +56,16 @@ async def told(**changed: Any) -> tuple[str, ExecutionAnswer]:
     return first.text, answered.structured
 
 
+@pytest.mark.parametrize(("recorded", "duration"), [(1.5, 1.5), (None, None)])
+async def test_a_clock_that_was_set_back_does_not_count(
+    recorded: float | None, duration: float | None
+) -> None:
+    set_back = "2026-11-21T07:00:01.500Z"
+    text, structured = await told(duration=recorded, finished_at=set_back)
+    assert structured.duration == duration
+    assert "-" not in text.splitlines()[0]
+
+
 @pytest.mark.parametrize(
     ("waiting_for", "said"),
     [
