@@ -14,7 +14,7 @@ from kernelspecs import install_ending_kernel
 from living import LOG, SOON, AgentRun, House, Person, at_foreign_work, granted, house, text
 from real_server import Gate
 
-from jupyter_agent_exec.errors import KernelNotFound, KernelUnavailable
+from jupyter_agent_exec.errors import GatewayNotSupported, KernelNotFound, KernelUnavailable
 from jupyter_agent_exec.kernels.kernel import Death
 from jupyter_agent_exec.kernels.late import Late
 from jupyter_agent_exec.kernels.live import LiveKernel, LiveKernels
@@ -138,7 +138,7 @@ class GatewayKernels:
 
 async def test_a_kernel_behind_a_gateway_is_refused_at_once() -> None:
     live = LiveKernels(GatewayKernels(), log=LOG, start_timeout=SOON)
-    with pytest.raises(KernelUnavailable, match="gateway"):
+    with pytest.raises(GatewayNotSupported, match="gateway"):
         await live.adopt("far-away")
 
 
