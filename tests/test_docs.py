@@ -43,6 +43,15 @@ def test_the_readme_lists_every_trait_with_its_default() -> None:
             assert all(f"`{value}`" in rows("README.md")[name] for value in trait.values), name
 
 
+def test_every_guard_names_tests_that_there_are() -> None:
+    guards = [row for row in (ROOT / "SECURITY.md").read_text().splitlines() if row[:2] == "| "][2:]
+    assert guards
+    for row in guards:
+        named = re.findall(r"`((?:ui-)?tests/[^`]+)`", row.split(" | ")[-1])
+        assert named, row
+        assert [name for name in named if not (ROOT / name).is_file()] == [], row
+
+
 def test_every_route_is_described_with_what_its_query_may_hold() -> None:
     told = {first: row for first, row in rows("docs/api.md").items() if "/" in first}
     described = {
