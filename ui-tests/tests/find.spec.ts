@@ -113,7 +113,7 @@ test('a search finds what an old session printed, and leads to its cell', async 
   await box(panel).pressSequentially('wombat', { delay: 10 });
   await expect(hits(panel)).toHaveCount(1);
   await expect(hits(panel).locator('mark')).toHaveText(['wombat']);
-  await expect(hits(panel)).toContainText('Search: old · cell 4');
+  await expect(hits(panel)).toContainText('“Search: old” · cell 4');
   await expect(hits(panel)).toContainText('analyst');
   await expect(hits(panel)).toContainText('Done');
   await expect(panel.region.getByRole('status').first()).toHaveText(
