@@ -340,6 +340,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             "unlocks": self.unlocks,
             "allow_full_access": self.allow_full_access,
             "body_limit": self.max_body_bytes,
+            "send_timeout": self.send_timeout,
             "route": path,
         }
         self.handlers.append((_pattern(path), handler, common | given))

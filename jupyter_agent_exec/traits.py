@@ -111,6 +111,13 @@ class SessionTraits(HasTraits):
         config=True,
         help="The longest time to hold an answer, in seconds; below the timeout of any proxy.",
     )
+    send_timeout = Float(
+        60,
+        min=0.1,
+        config=True,
+        help="""Seconds within which a client has to take the next piece of a long answer, at most
+        about 130 kB; then its connection is closed.""",
+    )
     allowed_env = List(
         Unicode(),
         config=True,

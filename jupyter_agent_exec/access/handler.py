@@ -6,6 +6,7 @@ Authentication happens in `prepare()`, before any verb. A verb that does not nam
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import re
@@ -20,6 +21,7 @@ from jupyter_core.utils import ensure_async
 from jupyter_server import CallContext
 from jupyter_server.auth.decorator import allow_unauthenticated
 from tornado import iostream, web
+from tornado.http1connection import HTTP1Connection
 
 from .. import errors
 from ..host_kernel import HEADER
@@ -184,6 +186,7 @@ class AgentExecHandler(AgentHandler):
 
     allow_full_access: bool
     body_limit: int
+    send_timeout: float
     unlocks: Unlocks
 
     def initialize(self, **given: Any) -> None:
@@ -312,6 +315,24 @@ class AgentExecHandler(AgentHandler):
             self.set_header("Location", location)
         self.set_header("Content-Type", "application/json")
         self.finish(msgspec.json.encode(model))
+
+    async def send(self, piece: bytes) -> None:
+        """Send a piece of an answer, and return when the connection has taken all of it.
+
+        Raises
+        ------
+        tornado.iostream.StreamClosedError
+            The client went away, or has taken too long; its connection is then closed.
+        """
+        self.write(piece)
+        taken = self.flush()
+        if not taken.done():
+            await asyncio.wait({taken}, timeout=self.send_timeout)
+        if not taken.done():
+            self.log.info("%s is not read any more; its connection is closed", self.request.path)
+            assert isinstance(self.request.connection, HTTP1Connection)
+            self.request.connection.stream.close()
+        await taken
 
     @property
     def content_security_policy(self) -> str:

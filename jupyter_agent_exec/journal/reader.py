@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
 from ..errors import BlobNotFound, ExecutionNotFound, HistoryUnavailable, SessionNotFound
 from ..models import JournalEvent, SearchResults, Session
 from ..records import ExecutionRecord
-from ..types import Digest, ExecutionId, SessionId, SessionStatus, TargetKind
+from ..types import Digest, ExecutionId, Output, SessionId, SessionStatus, TargetKind
 from . import listing, query
 from .blobs import BlobStore
 from .discarded import DiscardedCells, discarded_cells
@@ -24,6 +25,20 @@ from .reading import Range, lines_at
 from .tables import parse_ranges
 
 Place = tuple[SessionState, list[Range]]
+
+
+class HeldOutputs(list[Output]):
+    """Outputs that several clients may be sent, which may be slow."""
+
+    def in_one_copy(
+        self, id: ExecutionId, held: WeakValueDictionary[ExecutionId, HeldOutputs]
+    ) -> HeldOutputs:
+        """Return what is held of an execution if it is the same; else hold this."""
+        known = held.get(id)
+        if known == self:
+            return known
+        held[id] = self
+        return self
 
 
 class HistoryReader:
@@ -43,6 +58,7 @@ class HistoryReader:
     def __init__(self, folder: Path, index: Index) -> None:
         self.folder = folder
         self._index = index
+        self._held: WeakValueDictionary[ExecutionId, HeldOutputs] = WeakValueDictionary()
 
     @property
     def ready(self) -> bool:
@@ -136,7 +152,8 @@ class HistoryReader:
         records = self._records(state, [ranges])
         if not records:
             raise ExecutionNotFound("There is no such execution.", execution_id=checked)
-        return records[0]
+        outputs = HeldOutputs(records[0].outputs).in_one_copy(checked, self._held)
+        return replace(records[0], outputs=outputs)
 
     def session_of(self, execution_id: str) -> SessionId:
         """Return the session of an execution.

@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
-from tornado import web
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 
+from ..access.handler import AgentExecHandler
+from ..models import PIECE_BYTES
 from .call import Asker
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -41,7 +42,7 @@ class Exchange:
         Of the request. It calls `leave` when its connection is closed.
     """
 
-    def __init__(self, handler: web.RequestHandler) -> None:
+    def __init__(self, handler: AgentExecHandler) -> None:
         self._handler = handler
         self._request = handler.request
         self.scope = _scope(handler.request)
@@ -94,10 +95,9 @@ class Exchange:
             self._begin(self._start, plain=answer is not None)
             if answer is not None:
                 body, more = answer, False
-        self._handler.write(body)
-        if more:
-            await self._handler.flush()
-        else:
+        for start in range(0, len(body), PIECE_BYTES):
+            await self._handler.send(body[start : start + PIECE_BYTES])
+        if not more:
             await self._handler.finish()
             self.leave()
 

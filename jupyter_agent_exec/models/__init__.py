@@ -16,7 +16,19 @@ from .aca import (
     DynamicFileProperties,
     ExecuteCode,
 )
-from .base import Agent, Answer, Chain, ContentsPath, Name, Problem, Request, Seconds, Sha256
+from .base import (
+    PIECE_BYTES,
+    Agent,
+    Answer,
+    Chain,
+    ContentsPath,
+    Name,
+    Problem,
+    Request,
+    Seconds,
+    Sha256,
+    json_pieces,
+)
 from .deciding import (
     AcceptOutputs,
     ApprovalPolicy,
@@ -131,6 +143,7 @@ from .tokens import (
 )
 
 __all__ = [
+    "PIECE_BYTES",
     "AcceptOutputs",
     "Agent",
     "Answer",
@@ -248,4 +261,5 @@ __all__ = [
     "VariableChange",
     "VariableList",
     "WaitingFor",
+    "json_pieces",
 ]

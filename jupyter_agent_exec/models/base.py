@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta, Struct
 
 from ..types import Digest
@@ -12,6 +14,51 @@ Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 ContentsPath = Annotated[str, Meta(min_length=1, max_length=4096)]
 Sha256 = Annotated[Digest, Meta(pattern=r"^[0-9a-f]{64}$")]
+
+
+PIECE_BYTES: Final = 1 << 17
+"""About how much of a long answer is made, and sent, at once."""
+
+_LEVELS: Final = 10
+"""Of a model, down to the text of an output; what is deeper is encoded as a whole."""
+
+
+def json_pieces(model: Any) -> Iterator[bytes]:
+    """Yield the JSON of a model piece by piece, so that nobody has to hold a copy of a long text.
+
+    All pieces but the last have at least `PIECE_BYTES`.
+    """
+    piece = bytearray()
+    for part in _json_parts(msgspec.to_builtins(model, str_keys=True), _LEVELS):
+        piece += part
+        if len(piece) >= PIECE_BYTES:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece)
+
+
+def _json_parts(value: Any, levels: int) -> Iterator[bytes]:
+    if isinstance(value, str) and len(value) > PIECE_BYTES:
+        yield b'"'
+        for start in range(0, len(value), PIECE_BYTES):
+            yield msgspec.json.encode(value[start : start + PIECE_BYTES])[1:-1]
+        yield b'"'
+    elif isinstance(value, dict) and levels:
+        before = b"{"
+        for key, item in value.items():
+            yield before + msgspec.json.encode(key) + b":"
+            yield from _json_parts(item, levels - 1)
+            before = b","
+        yield b"}" if value else b"{}"
+    elif isinstance(value, list) and levels:
+        before = b"["
+        for item in value:
+            yield before
+            yield from _json_parts(item, levels - 1)
+            before = b","
+        yield b"]" if value else b"[]"
+    else:
+        yield msgspec.json.encode(value)
 
 
 class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import replace
 
+from ..journal.reader import HeldOutputs
 from ..journal.spill import TextSpill
 from ..kernels.run import Ended, Run
 from ..kernels.stdin import InputRequest
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
 
 INTERRUPTED_BY_SOMEBODY = "Somebody interrupted the kernel, most likely a person in JupyterLab."
 NOT_RUN = "The kernel ran nothing of it, since a cell that somebody had queued before it failed."
+
+
+class OutputChanges(list[OutputChange]):
+    """Changes of outputs that several followers may be sent."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -139,6 +145,12 @@ class LiveExecution:
     shown_by: Callable[[], None] | None = None
     """Shows it in a notebook."""
     watchers: set[asyncio.Event] = field(default_factory=set)
+    _held: WeakValueDictionary[ExecutionId, HeldOutputs] = field(
+        init=False, default_factory=WeakValueDictionary
+    )
+    _changes: WeakValueDictionary[tuple[int, int], OutputChanges] = field(
+        init=False, default_factory=WeakValueDictionary
+    )
 
     def __post_init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -208,17 +220,22 @@ class LiveExecution:
             raise self.failed.result()
         done.result()
 
-    def changes(self, version: int) -> tuple[int, list[OutputChange]]:
-        """Return the version of its outputs, and how they changed since `version`."""
+    def changes(self, version: int) -> tuple[int, OutputChanges]:
+        """Return the version of its outputs, and how they changed since `version`.
+
+        Who asks the same while another still holds the answer gets that, not a copy of its texts.
+        """
         if self.started_at is None or self.run is None or self.held_by is None:
-            return version, []
-        return self.held_by.connection.changes(self.run, version)
+            return version, OutputChanges()
+        now, changes = self.held_by.connection.changes(self.run, version)
+        return now, self._changes.setdefault((version, now), OutputChanges(changes))
 
     def outputs(self) -> list[Output]:
         """Return its outputs so far."""
         if self.started_at is None or self.run is None or self.held_by is None:
             return []
-        return self.held_by.connection.outputs(self.run)
+        outputs = HeldOutputs(self.held_by.connection.outputs(self.run))
+        return outputs.in_one_copy(self.id, self._held)
 
     @contextmanager
     def watching(self) -> Iterator[asyncio.Event]:

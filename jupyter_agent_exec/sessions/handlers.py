@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import Any, Literal
 
 import msgspec
-from tornado import iostream, web
+from tornado import web
 
 from ..access.handler import AgentExecHandler, requires
 from ..errors import InvalidRequest
 from ..models import (
+    PIECE_BYTES,
     Cancel,
     CloseSession,
     Execute,
@@ -31,6 +31,7 @@ from ..models import (
     StatusChange,
     Text,
     TextMatches,
+    json_pieces,
 )
 from ..records import ExecutionRecord
 from ..text import output_size
@@ -40,9 +41,8 @@ from .manager import AgentSessions
 from .queries import ExecutionsQuery, ExportQuery, SearchQuery, SessionsQuery, TextQuery, WaitQuery
 from .stream import Event, follow, replay
 
-CHUNK_BYTES = 1 << 20
 LARGE_BYTES = 1 << 18
-"""Of outputs, from which on an answer is made in a thread and sent in pieces."""
+"""Of outputs, from which on an answer is prepared in a thread and sent in pieces."""
 
 MAX_KEY_LENGTH = 200
 
@@ -86,26 +86,21 @@ class SessionsBase(AgentExecHandler):
     ) -> None:
         """Answer with what `whole` makes of executions, without holding up the loop."""
 
-        def encode() -> bytes:
-            told = [answers.execution(record, self.base_url) for record in records]
-            return msgspec.json.encode(whole(told))
+        def model() -> Any:
+            return whole([answers.execution(record, self.base_url) for record in records])
 
         outputs = (output for record in records for output in record.outputs)
         if output_size(outputs, most=LARGE_BYTES) < LARGE_BYTES:
-            self.write(encode())
+            self.write(msgspec.json.encode(model()))
             return
-        body = await self.manager.in_thread(encode)
-        self.set_header("Content-Length", len(body))
-        for start in range(0, len(body), CHUNK_BYTES):
-            self.write(body[start : start + CHUNK_BYTES])
-            await self.flush()
+        for piece in json_pieces(await self.manager.in_thread(model)):
+            await self.send(piece)
 
     async def send_pieces(self, pieces: Iterable[bytes]) -> None:
         """Send what comes piece by piece from something that blocks."""
         iterator = iter(pieces)
         while (piece := await self.manager.in_thread(lambda: next(iterator, None))) is not None:
-            self.write(piece)
-            await self.flush()
+            await self.send(piece)
 
 
 class SessionsHandler(SessionsBase):
@@ -247,23 +242,25 @@ class StreamHandler(SessionsBase):
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("Cache-Control", "no-store")
         self.set_header("X-Accel-Buffering", "no")
-        with suppress(iostream.StreamClosedError):
-            if live is not None:
-                async for event in follow(*live, self.base_url, resumed=resumed):
-                    await self.send_event(event)
-            elif record is not None:
-                for event in replay(record, self.base_url, resumed=resumed):
-                    await self.send_event(event)
+        if live is not None:
+            async for event in follow(*live, self.base_url, resumed=resumed):
+                await self.send_event(event)
+                del event  # nothing is held while the next is waited for
+        elif record is not None:
+            for event in replay(record, self.base_url, resumed=resumed):
+                await self.send_event(event)
 
     async def send_event(self, event: Event | None) -> None:
         """Send an event, or a comment that says that the stream goes on."""
         self.check_still()
         if event is None:
-            self.write(b": nothing new\n\n")
-        else:
-            data = msgspec.json.encode(event.data)
-            self.write(f"event: {event.kind}\nid: {event.id}\ndata: ".encode() + data + b"\n\n")
-        await self.flush()
+            await self.send(b": nothing new\n\n")
+            return
+        before = f"event: {event.kind}\nid: {event.id}\ndata: ".encode()
+        for piece in json_pieces(event.data):
+            await self.send(before + piece)
+            before = b""
+        await self.send(b"\n\n")
 
 
 class TextHandler(SessionsBase):
@@ -309,7 +306,7 @@ class JournalHandler(SessionsBase):
         self.set_header("Content-Type", "application/jsonl")
         self.set_header("Content-Disposition", f'attachment; filename="{session_id}.jsonl"')
         with path.open("rb") as file:
-            await self.send_pieces(iter(lambda: file.read(CHUNK_BYTES), b""))
+            await self.send_pieces(iter(lambda: file.read(PIECE_BYTES), b""))
 
 
 class BlobHandler(SessionsBase):
@@ -326,7 +323,7 @@ class BlobHandler(SessionsBase):
         self.set_header("Content-Security-Policy", "sandbox; default-src 'none'")
         self.set_header("Cache-Control", "private, max-age=31536000, immutable")
         with path.open("rb") as file:
-            await self.send_pieces(iter(lambda: file.read(CHUNK_BYTES), b""))
+            await self.send_pieces(iter(lambda: file.read(PIECE_BYTES), b""))
 
 
 class SearchHandler(SessionsBase):

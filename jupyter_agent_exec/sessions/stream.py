@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -32,22 +32,16 @@ class Event(NamedTuple):
     data: Execution | StatusChange | OutputChange
 
 
-def replay(record: ExecutionRecord, base_url: str, *, resumed: bool) -> list[Event]:
-    """Return the events of an execution that has finished.
+def replay(record: ExecutionRecord, base_url: str, *, resumed: bool) -> Iterator[Event]:
+    """Yield the events of an execution that has finished.
 
     Whoever resumes is given the end alone: it holds the outputs whole.
     """
-    told = answers.execution(record, base_url)
-    if resumed:
-        return [Event("finished", END, told)]
-    return [
-        Event("accepted", "0", _without_outputs(record, base_url)),
-        *(
-            Event("output", str(index + 1), OutputChange(index=index, output=output))
-            for index, output in enumerate(record.outputs)
-        ),
-        Event("finished", END, told),
-    ]
+    if not resumed:
+        yield Event("accepted", "0", _without_outputs(record, base_url))
+        for index, output in enumerate(record.outputs):
+            yield Event("output", str(index + 1), OutputChange(index=index, output=output))
+    yield Event("finished", END, answers.execution(record, base_url))
 
 
 async def follow(
@@ -62,8 +56,8 @@ async def follow(
     if resumed:
         yield Event("output", "0", OutputChange(index=0, truncate=True))
     else:
-        record = session.execution_record(execution)
-        yield Event("accepted", "0", _without_outputs(record, base_url))
+        accepted = _without_outputs(session.execution_record(execution), base_url)
+        yield Event("accepted", "0", accepted)
     told: StatusChange | None = None
     with execution.watching() as changed:
         while not execution.refused:
@@ -79,8 +73,9 @@ async def follow(
                 told = status
                 yield Event("status", str(version), status)
             version, changes = execution.changes(version)
-            for change in changes:
-                yield Event("output", str(version), change)
+            for index in range(len(changes)):
+                yield Event("output", str(version), changes[index])
+            del changes  # while it waits it holds no texts
             if finished:
                 record = session.execution_record(execution)
                 whole = await asyncio.to_thread(answers.execution, record, base_url)
