@@ -22,6 +22,7 @@ from ..errors import AgentExecError, DocumentUnwritable, NotebookNotFound
 from ..tasks import Tasks
 from ..types import Via
 from .applying import apply, joined
+from .atomic_contents import atomic
 from .changes import Change, Expected, Moved, Notebook, Way
 
 MAX_TRIES: Final = 5
@@ -73,7 +74,7 @@ class StoredWays:
         saved: Callable[[str, str | None], None] | None = None,
     ) -> None:
         self._saved = saved
-        self._files = _Files(contents)
+        self._files = _Files(atomic(contents))
         self._tasks = Tasks(log)
         self._ways: WeakValueDictionary[str, _StoredWay] = WeakValueDictionary()
 

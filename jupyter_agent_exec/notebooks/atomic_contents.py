@@ -1,0 +1,96 @@
+"""A contents manager whose saves replace a file: a crash leaves the old notebook or the new one.
+
+Jupyter empties the file and writes into it; a copy of the old content lies in a hidden file beside
+it meanwhile. A server that is killed then leaves an empty or half-written notebook, which Jupyter
+restores only when it reads it again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from jupyter_server.services.contents.fileio import FileManagerMixin
+
+T = TypeVar("T")
+
+
+def atomic(contents: T) -> T:
+    """Return the same contents manager with saves that replace the file.
+
+    What is returned shares all state with the contents manager, whose own saves stay as they are.
+    One that does not write files as Jupyter does, or for which `use_atomic_writing` is switched
+    off, saves as ever.
+    """
+    made = type(contents)
+    if getattr(made, "atomic_writing", None) is not FileManagerMixin.atomic_writing:
+        return contents
+    replacing = type(f"Atomic{made.__name__}", (_Replacing, made), {})
+    shared: T = object.__new__(replacing)
+    shared.__dict__ = contents.__dict__
+    return shared
+
+
+class _Replacing(FileManagerMixin):
+    """Overrides what Jupyter's contents managers write files with."""
+
+    @contextmanager
+    def atomic_writing(
+        self, os_path: str, text: bool = True, encoding: str = "utf-8", **options: Any
+    ) -> Iterator[IO[Any]]:
+        """Write to a new file beside a file, and replace it when that is on the disk."""
+        path = Path(os.path.realpath(os_path))
+        beside = _file_beside(path) if self.use_atomic_writing else None
+        if beside is None:
+            with super().atomic_writing(os_path, text, encoding, **options) as file:
+                yield file
+            return
+        if text:
+            options = {"newline": "\n", "encoding": encoding, **options}
+        try:
+            with (
+                self.perm_to_403(os_path),
+                beside.open("w+" if text else "wb+", **options) as file,
+            ):
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                try:
+                    beside.replace(path)
+                except OSError:  # such as a file that is a mount of its own
+                    file.seek(0)
+                    with super().atomic_writing(os_path, text, encoding) as in_place:
+                        shutil.copyfileobj(file, in_place)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _file_beside(path: Path) -> Path | None:
+    """Make an empty file with the owner and the permissions of another, in the same folder.
+
+    Returns None if that cannot be, or replacing the file would do more than change its content:
+    it has other hard links, is no regular file, or may not be written.
+    """
+    beside: Path | None = None
+    try:
+        old = path.stat()
+        if not stat.S_ISREG(old.st_mode) or old.st_nlink > 1 or not os.access(path, os.W_OK):
+            return None
+        fd, name = tempfile.mkstemp(prefix=f".~{path.name}.", dir=path.parent)
+        os.close(fd)
+        beside = Path(name)
+        os.chown(beside, old.st_uid, old.st_gid)
+        shutil.copystat(path, beside)
+        if hasattr(os, "listxattr") and set(os.listxattr(beside)) - set(os.listxattr(path)):
+            raise PermissionError("The folder gives new files more access than the file has.")
+    except OSError:
+        if beside is not None:
+            beside.unlink(missing_ok=True)
+        return None
+    return beside
