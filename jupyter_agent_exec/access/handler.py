@@ -6,7 +6,6 @@ Authentication happens in `prepare()`, before any verb. A verb that does not nam
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import re
@@ -21,12 +20,12 @@ from jupyter_core.utils import ensure_async
 from jupyter_server import CallContext
 from jupyter_server.auth.decorator import allow_unauthenticated
 from tornado import iostream, web
-from tornado.http1connection import HTTP1Connection
 
 from .. import errors
 from ..host_kernel import HEADER
 from ..models import Problem, Request
 from .agents import AgentHandler
+from .delivery import deliver
 from .reading import Nothing, read_body, read_query
 from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope
 from .tokens import TokenRefused
@@ -324,15 +323,7 @@ class AgentExecHandler(AgentHandler):
         tornado.iostream.StreamClosedError
             The client went away, or has taken too long; its connection is then closed.
         """
-        self.write(piece)
-        taken = self.flush()
-        if not taken.done():
-            await asyncio.wait({taken}, timeout=self.send_timeout)
-        if not taken.done():
-            self.log.info("%s is not read any more; its connection is closed", self.request.path)
-            assert isinstance(self.request.connection, HTTP1Connection)
-            self.request.connection.stream.close()
-        await taken
+        await deliver(self, piece, self.send_timeout)
 
     @property
     def content_security_policy(self) -> str:

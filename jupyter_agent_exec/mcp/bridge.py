@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
+from tornado import web
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 
-from ..access.handler import AgentExecHandler
+from ..access.delivery import deliver
 from ..models import PIECE_BYTES
 from .call import Asker
 
@@ -40,10 +41,13 @@ class Exchange:
     ----------
     handler
         Of the request. It calls `leave` when its connection is closed.
+    send_timeout
+        Seconds within which the client has to take each piece.
     """
 
-    def __init__(self, handler: AgentExecHandler) -> None:
+    def __init__(self, handler: web.RequestHandler, send_timeout: float) -> None:
         self._handler = handler
+        self._send_timeout = send_timeout
         self._request = handler.request
         self.scope = _scope(handler.request)
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -96,7 +100,8 @@ class Exchange:
             if answer is not None:
                 body, more = answer, False
         for start in range(0, len(body), PIECE_BYTES):
-            await self._handler.send(body[start : start + PIECE_BYTES])
+            piece = body[start : start + PIECE_BYTES]
+            await deliver(self._handler, piece, self._send_timeout)
         if not more:
             await self._handler.finish()
             self.leave()

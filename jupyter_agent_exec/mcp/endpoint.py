@@ -130,7 +130,7 @@ class McpHandler(AgentExecHandler):
                 f"The body has {len(self.request.body):,} bytes; {limit:,} are allowed.",
                 limit_bytes=limit,
             )
-        self._exchange = Exchange(self)
+        self._exchange = Exchange(self, self.send_timeout)
         asker = Asker(
             caller=self.caller,
             owner=self._owner(),

@@ -58,7 +58,7 @@ def test_what_is_kept_for_clients_that_never_read_is_bounded(
     execution = server.run(session, source, wait=60 if is_finished else 0).json()["id"]
     if not is_finished:
         with server.ask_stream(f"executions/{execution}/stream") as events:
-            followed(events, '"append":"out')
+            followed(events, r"out\n")  # as JSON
     server.ask("GET", f"executions/{execution}")  # what one answer takes is not counted
     memory = psutil.Process(server.process.pid).memory_info
     before = memory().rss
