@@ -73,6 +73,7 @@ from .sessions.accepting import OutputDecisions
 from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
 from .sessions.answers import NAMESPACE
 from .sessions.attached import NotebookKernels
+from .sessions.catch_up import CatchUp
 from .sessions.discarding import CellDecisions
 from .sessions.finding_handlers import ROUTES as FINDING_ROUTES
 from .sessions.finding_handlers import GuideHandler
@@ -228,6 +229,14 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.manager = AgentSessions(
             history, kernels, live, opener, settings, version=__version__, disk=disk, log=self.log
         )
+        self.catch_up = CatchUp(
+            history,
+            placing,
+            self.stored,
+            root_dir=self.serverapp.root_dir,
+            disk=disk,
+            log=self.log,
+        )
         self.programs = Programs(self.manager, self.log)
         self.kernel_events = KernelEvents(self.serverapp.event_logger, self.programs.started)
         if self.record_people != "off":
@@ -354,7 +363,9 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         # A thread that comes back from the disk waits this long for the loop's, several times in
         # each write; with the default of 5 ms a submit waits longer for that than for the disk.
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL))
+        self.history.root_dir = serverapp.root_dir
         self.manager.start()
+        self.catch_up.start()
         self.stop_signals.start()
 
     async def stop_extension(self) -> None:
@@ -374,6 +385,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         await self.denials.stop()
         await self.files.stop()
         await self.dynamic_sessions.stop()
+        await self.catch_up.stop()
         await self.manager.stop()
         await self.programs.stop()
         await self.token_ends.stop()  # it may be waiting for what has been interrupted now

@@ -53,6 +53,8 @@ class History(HistoryReader):
         self._log = log
         self.address: str | None = None
         """Where this server answers: others on the same history name it."""
+        self.root_dir: str | None = None
+        """The folder that this server serves."""
         self._reserve = Reserve(folder / "reserve")
         self._recovery = Recovery(folder, self._reserve, log)
         self._ledger: Ledger | None = None
@@ -259,7 +261,7 @@ class History(HistoryReader):
             ledger = Ledger.make(self.folder)
         try:
             self._settle(ledger)
-            ledger.opened(self._version, self.address)
+            ledger.opened(self._version, self.address, self.root_dir)
             self._reserve.hold()
         except (OSError, HistoryUnavailable):
             ledger.close()

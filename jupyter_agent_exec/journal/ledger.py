@@ -118,7 +118,7 @@ class Ledger:
         """Sessions that were opened here and not closed, when this server took it."""
         return [session_id for session_id, closed in self._sessions.items() if not closed]
 
-    def opened(self, version: str, address: str | None) -> None:
+    def opened(self, version: str, address: str | None, root_dir: str | None) -> None:
         """Say that this server, of this version and at this address, writes here from now on.
 
         Raises
@@ -134,6 +134,7 @@ class Ledger:
             address=address,
             host=platform.node(),
             pid=os.getpid(),
+            root_dir=root_dir,
         )
         self._append([entry])
 
@@ -297,6 +298,19 @@ def sessions_in(path: Path) -> dict[SessionId, bool]:
             sessions[entry.session_id] = False
         elif isinstance(entry, SessionClosed):
             sessions[entry.session_id] = True
+    return sessions
+
+
+def sessions_below(folder: Path, root_dir: str) -> set[SessionId]:
+    """Return the sessions of servers that served a folder."""
+    sessions: set[SessionId] = set()
+    for path in ledger_paths(folder):
+        served: str | None = None
+        for entry in ledger_entries(path):
+            if isinstance(entry, LedgerOpened):
+                served = entry.root_dir
+            elif isinstance(entry, SessionOpened) and served == root_dir:
+                sessions.add(entry.session_id)
     return sessions
 
 

@@ -19,10 +19,12 @@ from .discarded import DiscardedCells, discarded_cells
 from .fold import SessionState, execution_record
 from .ids import check_digest, check_execution_id, check_session_id
 from .index import Index
+from .ledger import sessions_below
 from .notebook import journal_notebook
 from .query import Criteria, Pictured
 from .reading import Range, lines_at
 from .tables import parse_ranges
+from .unwritten import UnwrittenCells, unwritten_cells
 
 Place = tuple[SessionState, list[Range]]
 
@@ -414,6 +416,32 @@ class HistoryReader:
             return discarded_cells(path, self._blobs(session_id), wanted)
         except OSError as error:
             raise _unreadable(session_id, error) from error
+
+    def unwritten_cells(self, root_dir: str) -> dict[SessionId, UnwrittenCells]:
+        """Return, of killed servers that served a folder, which cells may not be in notebooks.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If it cannot be read now.
+        """
+        found: dict[SessionId, UnwrittenCells] = {}
+        after: str | None = None
+        try:
+            below = sessions_below(self.folder, root_dir)
+            while True:
+                page, after = self.sessions(
+                    status="closed", target="notebook", after=after, limit=query.MAX_LIMIT
+                )
+                for session in page:
+                    if session.close_reason == "server_died" and session.id in below:
+                        cells = unwritten_cells(self.journal_path(session.id))
+                        if cells is not None:
+                            found[session.id] = cells
+                if after is None:
+                    return found
+        except OSError as error:
+            raise HistoryUnavailable(f"The history cannot be read ({error}).") from error
 
     def _records(
         self, state: SessionState, places: Sequence[Sequence[Range]], *, brief: bool = False

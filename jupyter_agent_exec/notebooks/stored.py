@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeAlias
 from weakref import WeakValueDictionary
@@ -85,6 +86,10 @@ class StoredWays:
         if way is None:
             way = self._ways[path] = _StoredWay(path, self._files, self._tasks, self._saved)
         return way
+
+    async def last_modified(self, path: str) -> datetime | None:
+        """Return when a notebook was saved last; None if that cannot be known."""
+        return await self._files.last_modified(path)
 
     async def stop(self) -> None:
         """Return when all that was begun is saved."""
@@ -296,6 +301,15 @@ class _Files:
             raise await self._refusal(path, error) from error
         key = "hash" if self._hashes and model.get("hash") else "last_modified"
         return bool(now.get(key) == model.get(key))
+
+    async def last_modified(self, path: str) -> datetime | None:
+        """Return when a notebook's file was saved last; None if that cannot be known."""
+        try:
+            got = self._contents.get(path, type="notebook", content=False)
+            found = (await ensure_async(got)).get("last_modified")
+        except (HTTPError, OSError):
+            return None
+        return found if isinstance(found, datetime) and found.tzinfo is not None else None
 
     async def hash(self, path: str) -> str | None:
         """Return the hash of a notebook's file now; None if there is none to be had."""

@@ -18,6 +18,8 @@ class LedgerOpened(Entry, frozen=True, kw_only=True, tag="ledger_opened"):
     """Name of the machine on which it runs."""
     pid: int | None = None
     """Its process there."""
+    root_dir: str | None = None
+    """The folder that it serves, to which contents paths are relative; null in older ledgers."""
 
 
 class SessionOpened(Entry, frozen=True, kw_only=True, tag="session_opened"):

@@ -65,6 +65,8 @@ class Placing:
         self.log = log
         self.merge_delay = merge_delay
         self.gatherings = Gatherings(gather_delay)
+        self.caught_up: asyncio.Future[Any] | None = None
+        """Done when cells that a dead server did not write are in notebooks, or cannot be."""
         # By path: who keeps the last cell that went to the end, and each cell. Gone when they end.
         self._last: WeakValueDictionary[str, CellWriter] = WeakValueDictionary()
         self._kept: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
@@ -100,6 +102,8 @@ class Placing:
             if cells.owner.path == path
             for future in cells.pending()
         }
+        if self.caught_up is not None and not self.caught_up.done():
+            pending.add(self.caught_up)
         if pending:
             with self.gatherings.hurrying(path):
                 await asyncio.wait(pending, timeout=FLUSH_TIMEOUT)
@@ -136,7 +140,7 @@ class Placing:
             standing=standing(execution.standing()),
             changes=execution.changes,
             gather=self.gatherings.join,
-            turn=turn,
+            turn=turn or self.caught_up,
             merge_delay=self.merge_delay,
         )
         if found.is_at_end:

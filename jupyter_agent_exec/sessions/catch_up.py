@@ -1,0 +1,254 @@
+"""Cells that a killed server did not write into notebooks, written from the record.
+
+A cell is put into the notebook only if nobody can have deleted it: nobody else has saved the file
+since the server died. All others are left as they are, and the execution's `document` says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from ..errors import AgentExecError, DocumentUnwritable, NotebookNotFound
+from ..journal.history import History
+from ..journal.unwritten import UnwrittenCells
+from ..models import Document, Placement
+from ..notebooks.applying import find_cell, id_of, joined, order_of
+from ..notebooks.changes import Change, Expected, Moved, Notebook, Position, PutCell
+from ..notebooks.kept_cell import NewCell
+from ..notebooks.stored import StoredWays
+from ..notebooks.writer import GONE
+from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
+from ..tasks import Tasks
+from ..types import CellId, SessionId, Via
+from .placing import CLOSE_TIMEOUT, Placing
+from .refusing import LEFT_ALONE, left_alone, taken_out, was_refused
+from .rewriting import Rewritten, rewritten
+
+SAVE_TIME: Final = timedelta(seconds=10)
+"""How long after its last entry a server that died may have saved a file itself."""
+
+TRIES: Final = 3
+"""How often to look again at a notebook that changes at this very moment."""
+
+SAVED_SINCE: Final = (
+    "The server died before it was known whether the cell is in the notebook, which was saved "
+    "since, so the cell may have been deleted. You can copy it from the session."
+)
+IN_A_TAB: Final = (
+    "The server died before it was known whether the cell is in the notebook, which was open in "
+    "JupyterLab. You can copy it from the session."
+)
+CHANGED: Final = "The server died before the cell was written, and the cell shows something else."
+MOVES: Final = "The server died before the cell was written, and the notebook keeps changing."
+
+What: TypeAlias = Literal["inert", "held", "accepted", "discarded"]
+
+
+class _Cell(NamedTuple):
+    """A cell that may have to be written."""
+
+    record: ExecutionRecord
+    placement: Placement | Literal["end"]
+    was_in_a_tab: bool
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the agent put it there."""
+        return self.placement == "end" or self.placement.cell is None
+
+    @property
+    def id(self) -> CellId:
+        """Its id in the notebook."""
+        ran = None if self.placement == "end" else self.placement.cell
+        return ran or CellId(self.record.id)
+
+    def changes(self, shown: Rewritten) -> list[Change]:
+        """Return what makes the cell, there or not, show its execution.
+
+        Of an execution that was lost, the notebook may have outputs that the record has not.
+        """
+        changes = shown.changes(self.id)
+        if self.record.status == "lost":
+            changes = changes[:1]
+        return [self._put(), *changes] if self.is_new else changes
+
+    def _put(self) -> PutCell:
+        at = Position()
+        if self.placement != "end":
+            at = Position(after=self.placement.after, before=self.placement.before)
+        return PutCell(cell=NewCell(self.record.source, at).made(self.id), at=at)
+
+
+class CatchUp:
+    """Brings into notebooks, once after the start, what killed servers did not.
+
+    Parameters
+    ----------
+    root_dir
+        Of this server: paths of servers with another one name other files.
+    stored
+        Knows when a notebook's file was saved.
+    disk
+        Where what blocks goes.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        placing: Placing,
+        stored: StoredWays,
+        *,
+        root_dir: str,
+        disk: Executor,
+        log: logging.Logger,
+    ) -> None:
+        self._history = history
+        self._placing = placing
+        self._stored = stored
+        self._root_dir = root_dir
+        self._disk = disk
+        self._log = log
+        self._tasks = Tasks(log)
+
+    def start(self) -> None:
+        """Begin; cells of new executions are put after those of dead servers."""
+        self._placing.caught_up = self._tasks.start(self._all(), "write what dead servers did not")
+
+    async def stop(self) -> None:
+        """Return when it is done, within bounds; the rest is for the next start."""
+        await self._tasks.end(timeout=CLOSE_TIMEOUT)
+
+    async def _all(self) -> None:
+        loop = asyncio.get_running_loop()
+        find = partial(self._history.unwritten_cells, self._root_dir)
+        try:
+            found = await loop.run_in_executor(self._disk, find)
+            for path in {each.path for each in found.values()}:
+                there = {id: each for id, each in found.items() if each.path == path}
+                await self._notebook(path, there)
+        except AgentExecError as error:
+            self._log.warning("Cells of a server that died are not written: %s", error.message)
+
+    async def _notebook(self, path: str, found: Mapping[SessionId, UnwrittenCells]) -> None:
+        """Write the cells of one notebook, and record what became of each."""
+        loop = asyncio.get_running_loop()
+        cells = await loop.run_in_executor(self._disk, self._cells, found)
+        died = max(datetime.fromisoformat(each.died_after) for each in found.values())
+        saved = await self._stored.last_modified(path)
+        may_put = saved is not None and saved <= died + SAVE_TIME
+        refused = [cell for cell in cells if was_refused(cell.record)]
+        documents = await self._write(
+            path, [each for each in cells if each not in refused], may_put
+        )
+        for cell in refused:
+            documents.append((cell, await self._take_out(path, cell)))
+        for session_id in found:
+            entries = [
+                CellWritten(at=timestamp(), by=SERVER, execution_id=cell.record.id, document=each)
+                for cell, each in documents
+                if cell.record.session_id == session_id
+            ]
+            record = partial(self._history.decide, session_id, entries)
+            await loop.run_in_executor(self._disk, record)
+        written = sum(each.status == "written" for _, each in documents)
+        self._log.info("%s: %d of %d cells written from the record", path, written, len(documents))
+
+    def _cells(self, found: Mapping[SessionId, UnwrittenCells]) -> list[_Cell]:
+        """Read the executions, in the order in which they were accepted."""
+        cells = [
+            _Cell(self._history.execution(id), placement, each.via not in (None, "contents"))
+            for each in found.values()
+            for id, placement in each.placements.items()
+        ]
+        return sorted(cells, key=lambda cell: cell.record.accepted_at)
+
+    async def _write(
+        self, path: str, cells: Sequence[_Cell], may_put: bool
+    ) -> list[tuple[_Cell, Document]]:
+        """Write cells in one save; return what became of each."""
+        shown = [await rewritten(cell.record, "restored") for cell in cells]
+        why = MOVES
+        try:
+            for _ in range(TRIES):
+                way, notebook = await self._placing.documents.read(path)
+                reasons = [_reason(cell, notebook, way.via, may_put) for cell in cells]
+                changes: list[Change] = []
+                for cell, each, reason in zip(cells, shown, reasons, strict=True):
+                    if reason is None:
+                        changes += cell.changes(each)
+                via = way.via
+                try:
+                    if changes:
+                        via = await self._placing.documents.apply(path, changes, _as_is(notebook))
+                except Moved:
+                    continue
+                return [
+                    (cell, _document(path, cell, via, each.what, reason))
+                    for cell, each, reason in zip(cells, shown, reasons, strict=True)
+                ]
+        except (NotebookNotFound, DocumentUnwritable) as error:
+            why = error.message
+        return [(cell, _document(path, cell, None, "inert", why)) for cell in cells]
+
+    async def _take_out(self, path: str, cell: _Cell) -> Document:
+        """Take out the cell of an execution that was not let run."""
+        if not cell.is_new:
+            return left_alone(path, None)
+        try:
+            way = await self._placing.documents.reach(path)
+        except NotebookNotFound as error:
+            return _document(path, cell, None, "inert", error.message)
+        if cell.was_in_a_tab and way.via == "contents":
+            return _document(path, cell, None, "inert", IN_A_TAB)
+        document = _document(path, cell, way.via, "inert", None)
+        return await taken_out(self._placing.documents, document, cell.id, {cell.record.source})
+
+
+def _reason(cell: _Cell, notebook: Notebook, via: Via, may_put: bool) -> str | None:
+    """Return why a cell cannot be written; None if it can."""
+    if cell.was_in_a_tab and via == "contents":
+        return IN_A_TAB
+    there = find_cell(notebook.cells, cell.id)
+    if there is None and not cell.is_new:
+        return GONE
+    ours = {} if there is None else there["metadata"].get("agent_exec")
+    is_shown = isinstance(ours, dict) and ours.get("execution_id") == cell.record.id
+    if there is not None and (
+        (cell.is_new and not is_shown)
+        or there["cell_type"] != "code"
+        or joined(there["source"]) != cell.record.source
+        or (is_shown and there.get("execution_count") not in (None, cell.record.execution_count))
+    ):
+        return CHANGED
+    if not is_shown and not cell.is_new and cell.record.started_at is None:
+        return LEFT_ALONE
+    return None if is_shown or may_put else SAVED_SINCE
+
+
+def _as_is(notebook: Notebook) -> Expected:
+    """Expect that nobody has changed the notebook's cells."""
+    return Expected(
+        order=order_of(notebook.cells),
+        cells={
+            id: (cell["cell_type"], joined(cell["source"]))
+            for cell in notebook.cells
+            if (id := id_of(cell)) is not None
+        },
+    )
+
+
+def _document(path: str, cell: _Cell, via: Via | None, what: What, reason: str | None) -> Document:
+    return Document(
+        path=path,
+        cell_id=cell.id if reason is None else None,
+        via=via,
+        status="written" if reason is None else "not_written",
+        outputs=what,
+        reason=reason,
+    )

@@ -1,0 +1,107 @@
+"""Servers that are killed while agents' cells go to a notebook's file: the next one writes them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import psutil
+from server_process import ServerProcess, server_process, with_its_own_pid
+
+from jupyter_agent_exec.journal.history import History
+from jupyter_agent_exec.journal.verify import Outcome, verify_history
+
+BURST = 200
+TARGET = {"kind": "notebook", "path": "a.ipynb", "create": True}
+
+
+@contextmanager
+def killed(folder: Path, when: str, last: str) -> Iterator[ServerProcess]:
+    """Start a server that is killed before or after the save of the last cell."""
+    with serving(folder, f"--KillingContents.{when}={last}") as server:
+        yield server
+        kernels = psutil.Process(server.process.pid).children(recursive=True)
+        session = server.open(target=TARGET)
+        server.run(session, "0", wait=0)
+        server.run(session, last, wait=0)
+        server.gone()
+        for kernel in kernels:
+            with_its_own_pid(kernel)
+
+
+def serving(folder: Path, *options: str) -> Any:
+    manager = "--ServerApp.contents_manager_class=killing_contents.KillingContents"
+    return server_process(folder, manager, *options)
+
+
+def burst(server: ServerProcess, session: str, count: int) -> list[str]:
+    """Have the numbers from 1 run, and return the executions' ids."""
+    ids: list[str] = []
+    for start in range(1, count + 1, 100):
+        steps = [{"source": str(n)} for n in range(start, min(start + 100, count + 1))]
+        asked = {"steps": steps, "wait": 60}
+        answered = server.ask("POST", f"sessions/{session}/steps", asked)
+        ids += [execution["id"] for execution in answered.json()["executions"]]
+    return ids
+
+
+def read(folder: Path) -> Any:
+    notebook = nbformat.read(folder / "root" / "a.ipynb", nbformat.NO_CONVERT)
+    nbformat.validate(notebook)
+    return notebook
+
+
+def sources(folder: Path) -> list[str]:
+    return [cell["source"] for cell in read(folder).cells]
+
+
+def test_the_next_server_writes_the_cells_that_a_killed_one_did_not_but_none_that_was_deleted(
+    tmp_path: Path,
+) -> None:
+    wanted = [*map(str, range(1, BURST + 1)), "0", "0  # first"]
+    with killed(tmp_path, "before", "0  # first") as server:
+        ids = burst(server, server.open(target=TARGET), BURST)
+    assert len(sources(tmp_path)) < len(wanted)
+
+    with killed(tmp_path, "after", "0  # second") as server:
+        assert server.get("notebooks/a.ipynb/cells")["cells"]  # waits for the cells
+        assert sources(tmp_path) == wanted
+        cells = {cell["id"]: cell for cell in read(tmp_path).cells}
+        for n, id in enumerate(ids, 1):
+            execution = server.get(f"executions/{id}")
+            assert execution["document"]["status"] == "written"
+            assert execution["status"] == cells[id]["metadata"]["agent_exec"]["status"] == "ok"
+            assert [output["data"]["text/plain"] for output in cells[id]["outputs"]] == [str(n)]
+
+    # Two more are in the file, though that may not be recorded, and a person deletes the last.
+    path = tmp_path / "root" / "a.ipynb"
+    notebook = read(tmp_path)
+    assert sources(tmp_path) == [*wanted, "0", "0  # second"]
+    kept, deleted = notebook.cells[-2], notebook.cells.pop()
+    nbformat.write(notebook, path)
+    os.utime(path, (time.time() + 60, time.time() + 60))
+
+    # A server that was killed before it had written them does not keep the next one from it.
+    history = History(tmp_path / "history", version="0", log=logging.getLogger())
+    history.start()
+    [unwritten] = history.unwritten_cells(str(path.parent)).values()
+    assert deleted["id"] in unwritten.placements
+    assert history.unwritten_cells(str(tmp_path / "elsewhere")) == {}
+    history.stop()
+
+    with serving(tmp_path) as server:
+        assert server.get("notebooks/a.ipynb/cells")["cells"]
+        assert sources(tmp_path) == [*wanted, "0"]
+        status = read(tmp_path).cells[-1]["metadata"]["agent_exec"]["status"]
+        told = server.get(f"executions/{kept['id']}")
+        assert (told["document"]["status"], told["status"]) == ("written", status)
+        document = server.get(f"executions/{deleted['id']}")["document"]
+        assert document["status"] == "not_written"
+        assert "was saved since" in document["reason"]
+    assert verify_history(tmp_path / "history").outcome is Outcome.WHOLE
