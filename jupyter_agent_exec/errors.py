@@ -41,7 +41,7 @@
     ├── PreconditionFailed      precondition_failed   not what If-Match or If-None-Match asks for
     ├── RangeNotSatisfiable     range_not_satisfiable the file ends before the range begins
     ├── PayloadTooLarge         payload_too_large
-    ├── TooManyRequests         too_many_requests     a limit on sessions, kernels or the queue
+    ├── TooManyRequests         too_many_requests     a limit on sessions, waits, the queue
     ├── InitFailed              init_failed           its preload or init_source did not run
     ├── KernelUnavailable       kernel_unavailable    no kernel could be started or reached
     ├── HistoryUnavailable      history_unavailable   the record cannot be written; nothing was run

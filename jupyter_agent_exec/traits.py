@@ -111,6 +111,14 @@ class SessionTraits(HasTraits):
         config=True,
         help="The longest time to hold an answer, in seconds; below the timeout of any proxy.",
     )
+    max_held_answers = Int(
+        400,
+        min=1,
+        config=True,
+        help="""How many answers may be held, and streams be open, at once with all agent tokens;
+        half of them with one. Requests with a person's own credential are counted apart, up to as
+        many.""",
+    )
     send_timeout = Float(
         60,
         min=0.1,
@@ -266,4 +274,5 @@ class SessionTraits(HasTraits):
             record_people=cast(RecordPeople, self.record_people),
             default_wait=self.default_wait,
             max_wait=self.max_wait,
+            max_held=self.max_held_answers,
         )

@@ -117,8 +117,9 @@ class DynamicSessions:
             return None
         source = as_run_here(asked.code, None if session.folder is None else session.folder.path)
         said = Execute(source=source, timeout=timeout, wait=0)
-        record = await self._sessions.execute(session.id, said, caller, None)
-        record = await self._finished(record, caller, gone)
+        with self._sessions.streaming(caller):
+            record = await self._sessions.execute(session.id, said, caller, None)
+            record = await self._finished(record, caller, gone)
         self._use(session)
         if gone.done():
             return None

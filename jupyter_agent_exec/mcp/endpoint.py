@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager
 from functools import partial
 from hashlib import sha256
 from importlib import import_module
@@ -12,6 +13,7 @@ from typing import Final
 from tornado import web
 
 from ..access.handler import AgentExecHandler, requires
+from ..access.scopes import Caller
 from ..errors import AgentExecError, NotInstalled, PayloadTooLarge, ServerStopping
 from ..tasks import start_apart
 from .bridge import Application, Exchange
@@ -38,6 +40,10 @@ class Endpoint:
         self._serving: asyncio.Task[None] | None = None
         self._application: asyncio.Future[Application] | None = None
         self._stopping = asyncio.Event()
+
+    def streaming(self, caller: Caller) -> AbstractContextManager[None]:
+        """Count a stream for as long as it is open; TooManyRequests if no further one may be."""
+        return self._doors.manager.streaming(caller)
 
     async def serve(self, exchange: Exchange, asker: Asker) -> None:
         """Answer a request.
@@ -115,7 +121,8 @@ class McpHandler(AgentExecHandler):
     @requires("history:read", answers={200: "text/event-stream"}, agents=TOOLS)
     async def get(self) -> None:
         """Listen to what the server says of itself, in the revisions that have that."""
-        await self._serve()
+        with self.endpoint.streaming(self.caller):
+            await self._serve()
 
     @web.authenticated
     @requires("history:read", answers={200: "application/json"}, agents=TOOLS)

@@ -84,17 +84,16 @@ async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
     in_notebook = live is not None and live.path is not None and asked.placement != "none"
     if in_notebook and call.caller.grants is None:
         await call.authorize("edit:notebook")
-    if call.state is None:
-        record = await manager.execute(
-            asked.session_id, _as_execute(asked), call.caller, asked.idempotency_key
-        )
-    else:
-        record = await _asked_before(call, asked)
-    await ask_person(call, record)
-    wait = settings.default_wait if asked.wait is None else asked.wait
-    return await execution_answer(
-        await until_finished(call, record.id, min(wait, settings.max_wait))
-    )
+    with manager.holding(call.caller, asked.wait):
+        if call.state is None:
+            record = await manager.execute(
+                asked.session_id, _as_execute(asked), call.caller, asked.idempotency_key
+            )
+        else:
+            record = await _asked_before(call, asked)
+        await ask_person(call, record)
+        record = await until_finished(call, record.id, settings.wait(asked.wait))
+    return await execution_answer(record)
 
 
 def _as_execute(asked: ExecuteArguments) -> Execute:
@@ -196,8 +195,9 @@ class GetExecutionAnswer(Answer, frozen=True, kw_only=True):
 
 async def _get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
     await reach_execution(call, "history:read", asked.execution_id)
-    wait = min(asked.wait, call.doors.settings.max_wait)
-    record = await until_finished(call, asked.execution_id, wait)
+    with call.doors.manager.holding(call.caller, asked.wait):
+        wait = call.doors.settings.wait(asked.wait)
+        record = await until_finished(call, asked.execution_id, wait)
     if asked.offset is None and asked.grep is None:
         answered = await execution_answer(record)
         told = GetExecutionAnswer(
@@ -319,13 +319,12 @@ class InputArguments(Request, frozen=True, kw_only=True):
 async def _give_input(call: Call, asked: InputArguments) -> Answered:
     await reach_execution(call, "exec", asked.execution_id)
     manager, settings = call.doors.manager, call.doors.settings
-    record = await give_input(
-        manager, asked.execution_id, GiveInput(value=asked.value), call.caller
-    )
-    wait = settings.default_wait if asked.wait is None else asked.wait
-    return await execution_answer(
-        await until_finished(call, record.id, min(wait, settings.max_wait))
-    )
+    with manager.holding(call.caller, asked.wait):
+        record = await give_input(
+            manager, asked.execution_id, GiveInput(value=asked.value), call.caller
+        )
+        record = await until_finished(call, record.id, settings.wait(asked.wait))
+    return await execution_answer(record)
 
 
 GIVE_INPUT: Final = Tool(

@@ -44,6 +44,8 @@ class Settings:
     """Of what people run in kernels that are not an agent's own."""
     default_wait: float
     max_wait: float
+    max_held: int
+    """Answers that are held, and streams, of all agent tokens."""
 
     def within(self, caps: Caps) -> Settings:
         """Return what holds for an agent whose token has caps."""

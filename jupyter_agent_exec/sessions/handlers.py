@@ -204,7 +204,8 @@ class ExecutionsHandler(SessionsBase):
     async def post(self, session_id: str, body: Execute) -> None:
         """Run a source once; 201 when it has finished, 202 when it goes on."""
         await self.authorize_cells(session_id, body.placement)
-        record = await self.manager.execute(session_id, body, self.caller, self.idempotency_key)
+        with self.manager.holding(self.caller, body.wait):
+            record = await self.manager.execute(session_id, body, self.caller, self.idempotency_key)
         await self.answer_execution(record, asked=True)
 
 
@@ -215,7 +216,8 @@ class ExecutionHandler(SessionsBase):
     @requires("history:read", query=WaitQuery, answers={200: Execution})
     async def get(self, execution_id: str, query: WaitQuery) -> None:
         """Look at an execution, any number of times."""
-        record = await self.manager.execution(execution_id, query.wait, query.asked_at)
+        with self.manager.holding(self.caller, query.wait):
+            record = await self.manager.execution(execution_id, query.wait, query.asked_at)
         await self.answer_execution(record)
 
 
@@ -236,6 +238,10 @@ class StreamHandler(SessionsBase):
     @requires("history:read", answers={200: "text/event-stream"}, headers=("Last-Event-ID",))
     async def get(self, execution_id: str) -> None:
         """Follow an execution; `Last-Event-ID` resumes."""
+        with self.manager.streaming(self.caller):
+            await self._follow(execution_id)
+
+    async def _follow(self, execution_id: str) -> None:
         resumed = "Last-Event-ID" in self.request.headers
         live = self.manager.watching(execution_id)
         record = None if live else await self.manager.unwatched(execution_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -76,7 +77,7 @@ class AgentSessions:
         self._disk = disk
         self._open: dict[SessionId, LiveSession] = {}
         self._clients = Clients()
-        self._usage = Usage(settings.max_sessions, settings.session_idle_timeout)
+        self._usage = Usage(settings.max_sessions, settings.session_idle_timeout, settings.max_held)
         self._long_reads = LongReads()
         self.finding = Finding(history, self._read, self._long_reads, self.execution)
         self._keys = Keys(partial(self._read, history.find_by_key))
@@ -319,6 +320,23 @@ class AgentSessions:
         if live is None or record.document is not None:
             return record
         return live.showing.with_document(record)
+
+    def holding(
+        self, caller: Caller, wait: float | None = None
+    ) -> contextlib.AbstractContextManager[None]:
+        """Count an answer as held for as long as it is; one that waits for nothing is not.
+
+        Raises
+        ------
+        TooManyRequests
+            The caller, or all agents, have as many as the operator allows.
+        """
+        held = self._settings.wait(wait) > 0
+        return self._usage.holding(caller) if held else contextlib.nullcontext()
+
+    def streaming(self, caller: Caller) -> contextlib.AbstractContextManager[None]:
+        """Count a stream for as long as it is open; TooManyRequests as for `holding`."""
+        return self._usage.holding(caller)
 
     async def cancel(self, id: str, caller: Caller) -> ExecutionRecord:
         """Take back an execution that waits, or interrupt it if it runs.

@@ -19,9 +19,10 @@ class StepsHandler(SessionsBase):
     async def post(self, session_id: str, body: RunSteps) -> None:
         """Run several sources; 201 when all have finished, 202 when they go on."""
         await self.authorize_cells(session_id, *(step.placement for step in body.steps))
-        records = await self.manager.running.run_steps(
-            session_id, body, self.caller, self.idempotency_key
-        )
+        with self.manager.holding(self.caller, body.wait):
+            records = await self.manager.running.run_steps(
+                session_id, body, self.caller, self.idempotency_key
+            )
         self.check_still()
         finished = all(record.status in FINAL_STATUSES for record in records)
         self.set_status(201 if finished else 202)
@@ -35,7 +36,9 @@ class InputHandler(SessionsBase):
     @requires("exec", body=GiveInput, answers={200: Execution})
     async def post(self, execution_id: str, body: GiveInput) -> None:
         """Answer what an execution's code asks for; of several answers the first counts."""
-        await self.answer_execution(await give_input(self.manager, execution_id, body, self.caller))
+        with self.manager.holding(self.caller, body.wait):
+            record = await give_input(self.manager, execution_id, body, self.caller)
+        await self.answer_execution(record)
 
 
 ROUTES: list[tuple[str, type[SessionsBase]]] = [

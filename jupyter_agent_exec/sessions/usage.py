@@ -18,6 +18,9 @@ from .targets import denied
 WINDOW: Final = 60.0
 """Seconds over which executions are counted."""
 
+RETRY_AFTER: Final = 5
+"""Seconds after which to ask again whoever had too many answers held."""
+
 NAMED_SESSIONS: Final = 10
 """How many open sessions are named to whoever may open no further one."""
 
@@ -32,9 +35,14 @@ class Usage:
         room for others.
     idle_timeout
         Seconds after which a session that nobody uses is closed; 0 for never.
+    max_held
+        How many answers may be held, or streams open, for all agent tokens: of these one token gets
+        half. Who has no token has as many for themselves, so that agents never lock out people.
     """
 
-    def __init__(self, max_sessions: int, idle_timeout: float) -> None:
+    def __init__(self, max_sessions: int, idle_timeout: float, max_held: int) -> None:
+        self._max_held = max_held
+        self._held: Counter[TokenId | None] = Counter()
         self._max_sessions = max_sessions
         self._most_sessions = max(1, max_sessions // 2)
         self._idle_timeout = idle_timeout
@@ -82,6 +90,39 @@ class Usage:
         return TooManyRequests(
             f"{what}; {advice}", limit=most, sessions=[each.id for each in unused[:NAMED_SESSIONS]]
         )
+
+    @contextmanager
+    def holding(self, caller: Caller) -> Iterator[None]:
+        """Count an answer that is held, or a stream, for as long as it is.
+
+        Raises
+        ------
+        TooManyRequests
+            No further one may be held.
+        """
+        id = None if caller.token is None else caller.token.id
+        if id is None:
+            held, most, whose = self._held[None], self._max_held, "for people and their programs"
+        else:
+            held, most, whose = self._held[id], max(1, self._max_held // 2), "for this token"
+            of_all = self._held.total() - self._held[None]
+            if held < most and of_all >= self._max_held:
+                held, most, whose = of_all, self._max_held, "for all agents"
+        if held >= most:
+            refusal = TooManyRequests(
+                f"{most} answers are held or streamed {whose}, the most that this server allows; "
+                f"let one end, ask with a wait of 0, or try again in {RETRY_AFTER} seconds.",
+                limit=most,
+                retry_after=RETRY_AFTER,
+            )
+            raise refusal if id is None else denied(refusal)
+        self._held[id] += 1
+        try:
+            yield
+        finally:
+            self._held[id] -= 1
+            if not self._held[id]:
+                del self._held[id]
 
     def check_execute(
         self, caller: Caller, sessions: Collection[LiveSession], count: int = 1

@@ -44,7 +44,7 @@ def refused_for(usage: Usage, asking: Caller, count: int = 1) -> int | None:
 
 
 def test_the_minute_slides() -> None:
-    clock, usage, agent = Clock(), Usage(100, 0), caller("t_1", 3)
+    clock, usage, agent = Clock(), Usage(100, 0, 100), caller("t_1", 3)
 
     async def ask() -> None:
         assert refused_for(usage, agent, 3) is None
@@ -70,7 +70,7 @@ def test_the_minute_slides() -> None:
 )
 def test_who_has_no_cap_may_ask_as_often_as_they_like(asking: Caller) -> None:
     async def ask() -> None:
-        usage = Usage(100, 0)
+        usage = Usage(100, 0, 100)
         for _ in range(1000):
             assert refused_for(usage, asking) is None
             usage.executed(asking)

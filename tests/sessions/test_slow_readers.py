@@ -18,8 +18,8 @@ from server_process import ServerProcess, server_process
 READERS = 20
 OUTPUT_BYTES = 9_000_000
 PRINTS = f"print('x' * {OUTPUT_BYTES - 1}, flush=True)"
-ROOM_BYTES = 60_000_000
-"""By which the server may grow: a third of what one copy of the output for each would take."""
+ROOM_BYTES = 120_000_000
+"""By which the server may grow: less than one copy of the output for each takes."""
 
 
 @pytest.fixture(scope="module")
