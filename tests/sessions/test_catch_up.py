@@ -105,3 +105,16 @@ def test_the_next_server_writes_the_cells_that_a_killed_one_did_not_but_none_tha
         assert document["status"] == "not_written"
         assert "was saved since" in document["reason"]
     assert verify_history(tmp_path / "history").outcome is Outcome.WHOLE
+
+
+def test_a_cell_that_asked_when_the_server_was_killed_is_taken_out(tmp_path: Path) -> None:
+    asks = {"notebook": "always", "kernel": "always"}
+    with server_process(tmp_path, approval=asks) as server:
+        asked = server.run(server.open(target=TARGET), "0", wait=0).json()
+        assert server.get("notebooks/a.ipynb/cells")["cells"]
+        assert sources(tmp_path) == ["0"]
+        server.kill()
+    with server_process(tmp_path, approval=asks) as server:
+        assert server.get("notebooks/a.ipynb/cells")["cells"] == []
+        assert server.get(f"executions/{asked['id']}")["document"]["status"] == "discarded"
+    assert sources(tmp_path) == []
