@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -107,7 +108,10 @@ class KernelStarter:
         self._makes_managers = False
 
     async def start(self, start: Callable[[], Awaitable[T]], make: MakeProvisioner) -> T:
-        """Start a kernel.
+        """Start a kernel; one that is cancelled meanwhile ends when the kernel has started.
+
+        The server's kernel manager loses a kernel whose start is broken off: its process goes on,
+        and the server cannot stop. Source: jupyter_client 8.10, *multikernelmanager.py*.
 
         Parameters
         ----------
@@ -122,6 +126,14 @@ class KernelStarter:
             self._makes_managers = True
             factory = self._kernels.kernel_manager_factory
             self._kernels.kernel_manager_factory = partial(self._manager, factory)
+        starting = asyncio.ensure_future(self._start(start, make))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.wait({starting})
+            raise
+
+    async def _start(self, start: Callable[[], Awaitable[T]], make: MakeProvisioner) -> T:
         token = _make.set(make)
         try:
             return await start()

@@ -404,20 +404,23 @@ class ScratchKernels:
     async def _start_once(self, spec: Spec, *, isolated: bool) -> ScratchKernel:
         kernel_id = ""
         connection: KernelConnection | None = None
-        start = partial(
-            self._kernels.start_kernel,
-            kernel_name=spec.kernel_name,
-            path=None,
-            cwd=str(spec.folder.path),
-            env={**os.environ, **dict(spec.env)},
-            extra_arguments=self._arguments(spec.kernel_name),
-        )
+
+        async def start() -> str:
+            nonlocal kernel_id
+            kernel_id = await self._kernels.start_kernel(
+                kernel_name=spec.kernel_name,
+                path=None,
+                cwd=str(spec.folder.path),
+                env={**os.environ, **dict(spec.env)},
+                extra_arguments=self._arguments(spec.kernel_name),
+            )
+            return kernel_id
+
         try:
             if isolated:
-                kernel_id = await self._isolation.start(start, spec.folder, dict(spec.env))
+                await self._isolation.start(start, spec.folder, dict(spec.env))
             else:
-                in_folder = partial(FolderProvisioner, spec.folder)
-                kernel_id = await self._starter.start(start, in_folder)
+                await self._starter.start(start, partial(FolderProvisioner, spec.folder))
             manager = self._kernels.get_kernel(kernel_id)
             self._managers.add(manager)
             # Its state is told from our own drain: one reader of IOPub on the loop less. And its

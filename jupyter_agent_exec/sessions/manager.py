@@ -412,21 +412,22 @@ class AgentSessions:
             await session.close("init_failed", SERVER)
             self._forget(session)
             raise
-        self._look_again(session, self._settings.session_idle_timeout)
+        self._look_again(session.id, self._settings.session_idle_timeout)
         return session
 
-    def _look_again(self, session: LiveSession, delay: float) -> None:
+    def _look_again(self, id: SessionId, delay: float) -> None:
         """Look whether a session is used, after a delay; 0 is never."""
-        if delay:
-            call_later_apart(delay, self._look_whether_used, session)
+        if delay:  # by its id: nothing is to be kept of sessions that were closed since
+            call_later_apart(delay, self._look_whether_used, id)
 
-    def _look_whether_used(self, session: LiveSession) -> None:
-        if self._stopping or not session.is_open:
+    def _look_whether_used(self, id: SessionId) -> None:
+        session = self._open.get(id)
+        if self._stopping or session is None or not session.is_open:
             return
         timeout = self._settings.session_idle_timeout
         left = timeout - session.idle_for()
         if left > 0:
-            self._look_again(session, left)
+            self._look_again(id, left)
         else:
             self._tasks.start(self.end(session, "idle", SERVER), f"close {session.id}")
 

@@ -242,7 +242,7 @@ def test_a_stream_tells_behind_whom_an_execution_waits() -> None:
         ({}, "waits behind a cell that somebody runs"),
         (
             {"who": "agent", "agent": "analyst", "execution_id": ExecutionId("x_1")},
-            "waits behind an execution of analyst",
+            "waits behind an execution of an agent that calls itself “analyst”",
         ),
         ({"who": "kernel"}, "waits for the kernel"),
     ],

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 
-from jupyter_agent_exec.kernels.provisioner import LAUNCHER, with_folder_last
+from jupyter_agent_exec.kernels.provisioner import (
+    LAUNCHER,
+    FolderProvisioner,
+    KernelStarter,
+    with_folder_last,
+)
 
 FILE = ("-f", "{connection_file}")
 
@@ -48,3 +56,18 @@ def test_the_launcher_runs_any_module_with_its_arguments(tmp_path: Path) -> None
         check=True,
     )
     assert ran.stdout == '["__main__", ["-f", "file"], ""]\n'
+
+
+async def test_a_kernel_whose_start_is_given_up_can_be_shut_down() -> None:
+    kernels = AsyncMappingKernelManager()
+    starter = KernelStarter(kernels)
+    make = partial(FolderProvisioner, None)
+    start = asyncio.create_task(starter.start(kernels.start_kernel, make))
+    for _ in range(5):
+        await asyncio.sleep(0)  # until it is under way
+    start.cancel()
+    await asyncio.wait({start})
+    assert start.cancelled()
+    assert len(kernels) == 1
+    await kernels.shutdown_all()
+    assert len(kernels) == 0
