@@ -91,9 +91,13 @@ def real_server(
         yield RealServer(json.loads(line)["url"], TOKEN, environ, root_dir, history_dir)
     finally:
         process.terminate()
-        process.wait(30)
-        if process.stdout is not None:
-            process.stdout.close()
+        try:
+            process.wait(30)
+        finally:
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
 
 
 class Gate:

@@ -115,10 +115,14 @@ class ServerProcess:
 
     def gone(self) -> None:
         """Wait until the server has ended."""
-        self.process.wait(30)
-        self._http.close()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        try:
+            self.process.wait(30)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self._http.close()
+            if self.process.stdout is not None:
+                self.process.stdout.close()
 
 
 def with_its_own_pid(kernel: psutil.Process) -> None:

@@ -29,7 +29,7 @@ from .endings import Life
 from .isolation.isolation import Isolation
 from .kernel import Death, WorkingFolder
 from .provisioner import FolderProvisioner, KernelStarter
-from .server import ServerKernels, kernel_spec
+from .server import ServerKernels, forget_failed_starts, kernel_spec
 from .turns import Turns
 
 IPYKERNEL_ARGUMENTS = [
@@ -347,6 +347,7 @@ class ScratchKernels:
             await asyncio.gather(self._filling, return_exceptions=True)
         self._discard_warm()
         await self._ending.end()
+        forget_failed_starts(self._kernels)
 
     def _keep_warm(self, spec: Spec) -> None:
         """Have warm kernels for whoever asks for the same next."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 from datetime import datetime
 from typing import Any, Protocol
@@ -63,3 +64,16 @@ def kernel_spec(kernels: ServerKernels, name: str) -> Any:
             field="target.kernel_name",
             allowed=allowed,
         ) from None
+
+
+def forget_failed_starts(kernels: ServerKernels) -> None:
+    """Forget kernels that did not start, whoever wanted them, so that the server can stop.
+
+    jupyter_client 8.10 keeps such a kernel among those that are starting, and has no public way to
+    remove it; when jupyter_server 2.21 shuts all kernels down, it answers that there is no such
+    kernel, and stays.
+    """
+    starting: dict[str, asyncio.Future[None]] = getattr(kernels, "_pending_kernels", {})
+    for kernel_id, start in list(starting.items()):
+        if start.done() and kernel_id not in kernels:
+            del starting[kernel_id]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import signal
 from pathlib import Path
@@ -72,6 +73,23 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
         server.process.send_signal(HUP)
         session = server.open()
         assert server.run(session, "6 * 7").json()["text"] == "42"
+
+
+def test_a_server_stops_though_a_kernel_did_not_start(tmp_path: Path) -> None:
+    spec = tmp_path / "data" / "kernels" / "broken" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    spec.write_text(
+        json.dumps({"argv": ["/nowhere/python"], "display_name": "Broken", "language": "python"})
+    )
+    with server_process(tmp_path) as server:
+        target = {"kind": "scratch", "kernel_name": "broken"}
+        opened = server.ask("POST", "sessions", {"agent": {"name": "tester"}, "target": target})
+        assert opened.json()["code"] == "kernel_unavailable"
+        started = server.ask("POST", "../kernels", {"name": "broken"})
+        assert started.status_code == 500
+        assert server.ask("POST", "../kernels", {"name": "python3"}).status_code == 201
+        server.stop()
+        assert server.process.returncode == 0
 
 
 def test_a_server_that_is_killed_while_it_stops_leaves_what_it_had_recorded(
