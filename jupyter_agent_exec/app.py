@@ -24,13 +24,20 @@ from .aca.failed_calls import FailedCalls
 from .aca.handlers import ROUTES as DYNAMIC_ROUTES
 from .aca.handlers import DynamicSessionsBase
 from .aca.manager import DynamicSessions
-from .access.denials import Denials
-from .access.handler import AgentExecHandler, NotFoundHandler, check_verbs
-from .access.token_handlers import ROUTES as TOKEN_ROUTES
-from .access.token_handlers import TokensBase
-from .access.token_store import TokenStore
-from .access.tokens import Tokens
-from .access.unlocks import Unlocks
+from .approvals.approval_handlers import ROUTES as APPROVAL_ROUTES
+from .approvals.approval_handlers import ApprovalsBase
+from .approvals.approvals import Approvals
+from .approvals.policy import Modes, Policy
+from .approvals.review_handlers import ROUTES as REVIEW_ROUTES
+from .approvals.review_handlers import ReviewsBase
+from .approvals.reviews import Reviews
+from .auth.denials import Denials
+from .auth.handler import AgentExecHandler, NotFoundHandler, check_verbs
+from .auth.token_handlers import ROUTES as TOKEN_ROUTES
+from .auth.token_handlers import TokensBase
+from .auth.token_store import TokenStore
+from .auth.tokens import Tokens
+from .auth.unlocks import Unlocks
 from .errors import GATEWAY
 from .files.handlers import ROUTES as FILE_ROUTES
 from .files.handlers import FilesBase
@@ -53,13 +60,6 @@ from .notebooks.opened import OpenedWays
 from .notebooks.shared import SharedWays
 from .notebooks.stored import StoredWays
 from .openapi import OpenAPIHandler, Route, document
-from .review.approval_handlers import ROUTES as APPROVAL_ROUTES
-from .review.approval_handlers import ApprovalsBase
-from .review.approvals import Approvals
-from .review.policy import Modes, Policy
-from .review.review_handlers import ROUTES as REVIEW_ROUTES
-from .review.review_handlers import ReviewsBase
-from .review.reviews import Reviews
 from .server import (
     ContentsEvents,
     KernelEvents,

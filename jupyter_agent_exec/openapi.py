@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from tornado import web
 
-from .access.handler import STATUSES, AgentExecHandler, Operation, operations, requires
-from .access.scopes import FOR_PEOPLE
+from .auth.handler import STATUSES, AgentExecHandler, Operation, operations, requires
+from .auth.scopes import FOR_PEOPLE
 from .models import Problem
 
 Route = tuple[str, type[AgentExecHandler]]

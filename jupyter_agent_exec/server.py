@@ -20,7 +20,7 @@ from jupyter_server.utils import ApiPath, to_os_path
 from tornado import web
 
 from .errors import FolderUnknown, KernelUnavailable, NotebookNotFound
-from .files.folder import Folder
+from .kernels.folder import Folder
 from .kernels.provisioner import FolderProvisioner, KernelStarter
 from .kernels.server import kernel_spec
 from .models import KernelTarget, NotebookKernel

@@ -21,9 +21,9 @@ from traitlets import (
     validate,
 )
 
-from .access.unlocks import is_slow_hash
+from .approvals.policy import checked_modes
+from .auth.unlocks import is_slow_hash
 from .kernels.people import KeptOfPeople
-from .review.policy import checked_modes
 from .sessions.bounds import Bounds, Settings
 from .types import ApprovalMode, RecordChanges, RecordPeople, TargetKind
 

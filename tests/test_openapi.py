@@ -15,10 +15,10 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from jupyter_agent_exec._version import __version__
-from jupyter_agent_exec.access.handler import STATUSES, operations, status_of
-from jupyter_agent_exec.access.scopes import FOR_PEOPLE, PERMISSIONS
-from jupyter_agent_exec.access.unlocks import UNLOCK_HEADER
 from jupyter_agent_exec.app import AgentExecApp
+from jupyter_agent_exec.auth.handler import STATUSES, operations, status_of
+from jupyter_agent_exec.auth.scopes import FOR_PEOPLE, PERMISSIONS
+from jupyter_agent_exec.auth.unlocks import UNLOCK_HEADER
 from jupyter_agent_exec.client.sse import EventParser
 from jupyter_agent_exec.errors import AgentExecError
 from jupyter_agent_exec.models import Problem

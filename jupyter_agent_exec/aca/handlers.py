@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from tornado import web
 from tornado.httputil import HTTPFile
 
-from ..access.handler import AgentExecHandler, requires
+from ..auth.handler import AgentExecHandler, requires
 from ..errors import InvalidRequest
 from ..files.handlers import OneFileBase
 from ..models import CodeExecuted, DynamicFileList, ExecuteCode

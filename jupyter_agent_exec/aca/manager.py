@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import AgentExecError, AlreadyFinished, FileMissing, InvalidRequest
 from ..files.conditions import Conditions
 from ..files.file import OpenFile

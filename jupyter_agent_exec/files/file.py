@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from ..kernels.folder import etag_of
 from ..models import SessionFile
 from ..records import timestamp
 from ..types import Digest, ExecutionId
 from .conditions import Span
-from .folder import etag_of
 from .names import mimetype_of
 
 PIECE_BYTES: Final = 1 << 20

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from tornado import web
 
-from ..access.handler import requires
+from ..auth.handler import requires
 from ..errors import AgentExecError, InvalidRequest, PayloadTooLarge, RangeNotSatisfiable
 from ..models import SessionFile, SessionFileList
 from ..sessions.answers import NAMESPACE

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from .folder import Barred, Identity, identity, look, open_child
+from ..kernels.folder import Barred, Identity, identity, look, open_child
 from .names import MOST_PARTS, is_reached
 
 

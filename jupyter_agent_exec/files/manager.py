@@ -11,8 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import Forbidden, InvalidRequest, PayloadTooLarge
+from ..kernels.folder import Folder, Place, etag_of, kept_folders, open_file, opened
 from ..models import SessionFile, SessionFileList
 from ..records import By, Entry, FileDeleted, FileUnchanged, FileUploaded, timestamp
 from ..sessions.publishing import Publish
@@ -20,7 +21,6 @@ from ..sessions.session import LiveSession
 from ..tasks import Tasks
 from .conditions import Conditions
 from .file import OpenFile, session_file
-from .folder import Folder, Place, etag_of, kept_folders, open_file, opened
 from .listing import Found, found_in
 from .names import check_new, is_data, is_hidden, is_notebook, parts_of
 from .owning import AllLeft, Left

@@ -7,11 +7,11 @@ import os
 from weakref import WeakKeyDictionary
 
 from ..errors import FileNotOwned, FileUnwritable, PreconditionFailed
+from ..kernels.folder import etag_of
 from ..sessions.session import LiveSession
 from ..types import ExecutionId
 from .conditions import Conditions, matches
 from .file import modified_at
-from .folder import etag_of
 
 _WRITE_BITS = 0o222
 

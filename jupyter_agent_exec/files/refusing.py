@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from ..errors import FileMissing, FileNotOwned, FileUnwritable, FolderUnknown, Forbidden
-from .folder import Barred, FolderGone
+from ..kernels.folder import Barred, FolderGone
 from .upload import Otherwise
 
 _NOT_THERE: Final = frozenset(

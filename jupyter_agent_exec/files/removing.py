@@ -8,9 +8,9 @@ import stat
 from collections.abc import Sequence
 from typing import Final
 
+from ..kernels.folder import Place, etag_of, look, open_child, open_file, opened
 from ..types import Digest
 from .file import OpenFile
-from .folder import Place, etag_of, look, open_child, open_file, opened
 from .upload import Otherwise
 
 MOST_HASHED_BYTES: Final = 1_000_000_000

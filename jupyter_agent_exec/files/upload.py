@@ -15,8 +15,8 @@ from typing import Final
 
 from ulid import ULID
 
+from ..kernels.folder import Barred, Place, etag_of, look, open_child, open_top
 from ..types import Digest
-from .folder import Barred, Place, etag_of, look, open_child, open_top
 
 _PART: Final = re.compile(r"\.agent-exec-[0-9A-Z]{26}\.part")
 _OLD: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC

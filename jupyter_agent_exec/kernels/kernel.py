@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ..files.folder import Folder
+from ..kernels.folder import Folder
 from ..types import RestartReason
 from .connection import KernelConnection
 from .turns import Turns

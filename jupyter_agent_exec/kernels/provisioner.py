@@ -15,7 +15,7 @@ from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-from ..files.folder import Folder
+from ..kernels.folder import Folder
 from .server import ServerKernels
 
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")

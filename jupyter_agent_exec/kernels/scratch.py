@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from ..errors import AgentExecError, InvalidRequest, KernelUnavailable
-from ..files.folder import Folder, FolderGone
+from ..kernels.folder import Folder, FolderGone
 from ..tasks import Tasks, call_later_apart, first_of, start_apart
 from ..types import ExecutionState
 from .connection import KernelConnection

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-from ..access.scopes import Caller, Scope
+from ..auth.scopes import Caller, Scope
 from ..errors import AgentExecError
 from ..tasks import first_of
 from ..types import ExecutionId

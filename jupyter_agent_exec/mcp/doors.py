@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..approvals.approvals import Approvals
 from ..files.manager import SessionFiles
 from ..notebooks.manager import NotebookManager
-from ..review.approvals import Approvals
 from ..sessions.bounds import Settings
 from ..sessions.looking import Looking
 from ..sessions.manager import AgentSessions

@@ -12,8 +12,8 @@ from typing import Final
 
 from tornado import web
 
-from ..access.handler import AgentExecHandler, requires
-from ..access.scopes import Caller
+from ..auth.handler import AgentExecHandler, requires
+from ..auth.scopes import Caller
 from ..errors import AgentExecError, NotInstalled, PayloadTooLarge, ServerStopping
 from ..tasks import start_apart
 from .bridge import Application, Exchange

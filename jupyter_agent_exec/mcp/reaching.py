@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..access.scopes import Scope
+from ..auth.scopes import Scope
 from .call import Call
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..access.scopes import Scope
+from ..auth.scopes import Scope
 from ..models import Request
 from .call import Call
 

@@ -8,8 +8,8 @@ import msgspec
 from tornado import iostream, web
 from tornado.websocket import WebSocketClosedError
 
-from ..access.handler import requires
-from ..access.websocket import AgentExecWebSocket
+from ..auth.handler import requires
+from ..auth.websocket import AgentExecWebSocket
 from .opened import OpenedWays
 from .pages import Page
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tornado import web
 
-from ..access.handler import AgentExecHandler, requires
+from ..auth.handler import AgentExecHandler, requires
 from ..models import EditNotebook, NotebookCells, NotebookEdited, OpenNotebookList
 from ..types import ExecutionId
 from .manager import NotebookManager

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Protocol
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import AgentExecError, CellBusy, InvalidRequest
 from ..models import (
     EditNotebook,

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from msgspec.structs import replace
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import CellNotFound, DocumentChanged, NotFinished
 from ..models import Document
 from ..notebooks.applying import id_of, joined

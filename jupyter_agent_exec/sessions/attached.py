@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
 from ..errors import InvalidRequest, KernelNotFound, KernelUnavailable, NotebookNotFound
-from ..files.folder import Folder
+from ..kernels.folder import Folder
 from ..kernels.kernel import Death, Kernel, WorkingFolder
 from ..models import NotebookTarget
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import AgentExecError, CellNotFound, DocumentChanged, HistoryUnavailable
 from ..journal.notebook import dump
 from ..models import Document

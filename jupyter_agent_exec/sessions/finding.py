@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..journal.history import History
 from ..journal.query import Criteria, Pictured
 from ..models import JournalEventList, SearchResults, Text, TextMatches

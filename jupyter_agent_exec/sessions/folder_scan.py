@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ..files.folder import Barred, FolderGone, Identity, Place, kept_folders, opened
+from ..kernels.folder import Barred, FolderGone, Identity, Place, kept_folders, opened
 from ..kernels.kernel import WorkingFolder
 from ..models import FileChange
 from ..records import timestamp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import InputNotAsked
 from ..models import GiveInput
 from ..records import ExecutionRecord

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 from tornado import web
 
-from ..access.handler import AgentExecHandler, requires
+from ..auth.handler import AgentExecHandler, requires
 from ..errors import InvalidRequest
 from ..models import (
     PIECE_BYTES,

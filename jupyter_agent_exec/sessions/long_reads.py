@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import ServerStopping
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import Forbidden, InvalidRequest, KernelBusy, KernelUnavailable
 from ..kernels.inspect import Question, Taken, Unanswered, ask
 from ..kernels.turns import Asker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tornado import web
 
-from ..access.handler import AgentExecHandler, requires
+from ..auth.handler import AgentExecHandler, requires
 from ..models import Complete, Completions, Inspect, Inspection, PackageList, VariableList
 from .looking import Looking
 from .queries import PackagesQuery, VariablesQuery

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import (
     AgentExecError,
     AlreadyFinished,

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import msgspec
 from ulid import ULID
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import GatewayNotSupported, InvalidRequest
 from ..journal.fold import opened
 from ..journal.history import History

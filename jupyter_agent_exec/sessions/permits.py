@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import AgentExecError
 from ..models import KernelTarget, NotebookTarget, Target
 from ..types import ApprovalMode, TokenId

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Final, Protocol
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import AgentExecError
 from ..models import Agent, KernelTarget, OpenSession, Session
 from ..records import SERVER, By

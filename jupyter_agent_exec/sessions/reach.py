@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from ..access.scopes import FOR_PEOPLE, Caller, Scope
+from ..auth.scopes import FOR_PEOPLE, Caller, Scope
 from ..errors import BlobNotFound, ExecutionNotFound, Forbidden, SessionNotFound
 from ..models import Session
 from ..types import SessionId, TokenId

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tornado import web
 
-from ..access.handler import requires
+from ..auth.handler import requires
 from ..models import (
     AcceptOutputs,
     DiscardCell,

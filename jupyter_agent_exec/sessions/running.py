@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..models import Execute, Placement, RunSteps
 from ..records import ExecutionRecord, digest_of
 from ..types import Digest, ExecutionId, SessionId

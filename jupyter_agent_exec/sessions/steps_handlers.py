@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tornado import web
 
-from ..access.handler import requires
+from ..auth.handler import requires
 from ..models import Execution, GiveInput, RunSteps, Steps
 from ..types import FINAL_STATUSES
 from .giving import give_input

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, Protocol, TypeVar, cast
 
-from ..access.grants import Grants, NotebookScope
-from ..access.patterns import plain
-from ..access.scopes import FOR_PEOPLE, Caller, Scope
+from ..auth.grants import Grants, NotebookScope
+from ..auth.patterns import plain
+from ..auth.scopes import FOR_PEOPLE, Caller, Scope
 from ..errors import AgentExecError, Forbidden, KernelNotFound, NotebookNotFound
 from ..models import KernelTarget, NotebookTarget, ScratchTarget, Target
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import TooManyRequests
 from ..types import TokenId
 from .session import LiveSession

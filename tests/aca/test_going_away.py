@@ -13,7 +13,7 @@ from files_asking import Wire
 from real_server import Gate
 
 from jupyter_agent_exec.aca.client import Client
-from jupyter_agent_exec.access.scopes import Caller
+from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.models import CodeToExecute
 
 SessionOf = Callable[..., DynamicSession]

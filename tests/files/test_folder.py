@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_agent_exec.files.folder import (
+from jupyter_agent_exec.files.listing import found_in
+from jupyter_agent_exec.files.upload import Otherwise, Upload
+from jupyter_agent_exec.kernels.folder import (
     Barred,
     Folder,
     Place,
@@ -24,8 +26,6 @@ from jupyter_agent_exec.files.folder import (
     open_top,
     opened,
 )
-from jupyter_agent_exec.files.listing import found_in
-from jupyter_agent_exec.files.upload import Otherwise, Upload
 
 
 @pytest.fixture
@@ -314,7 +314,7 @@ def test_a_folder_by_its_name_is_a_folder(place: Place) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from jupyter_agent_exec.files.folder import Folder, Place
+from jupyter_agent_exec.kernels.folder import Folder, Place
 from jupyter_agent_exec.files.upload import Upload
 Upload(Place(Folder(Path(sys.argv[1]), ()), frozenset()), ("big.bin",)).write(b"half of it")
 os.kill(os.getpid(), signal.SIGKILL)

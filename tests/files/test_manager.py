@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.access.scopes import Caller
+from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import FileNotOwned
 from jupyter_agent_exec.files.conditions import Conditions
-from jupyter_agent_exec.files.folder import Folder
 from jupyter_agent_exec.files.manager import SessionFiles
+from jupyter_agent_exec.kernels.folder import Folder
 from jupyter_agent_exec.records import Entry, FileDeleted, FileUnchanged, FileUploaded
 from jupyter_agent_exec.tasks import Tasks
 

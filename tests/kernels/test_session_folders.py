@@ -20,7 +20,7 @@ from real_server import TOKEN
 
 from jupyter_agent_exec.client import Session
 from jupyter_agent_exec.errors import AgentExecError
-from jupyter_agent_exec.files.folder import Folder, identity
+from jupyter_agent_exec.kernels.folder import Folder, identity
 from jupyter_agent_exec.kernels.isolation.provisioner import Asked, Room
 from jupyter_agent_exec.kernels.isolation.view import View
 from jupyter_agent_exec.kernels.isolation.ways import IsolationLimits, Way, argv

@@ -17,7 +17,7 @@ from mcp_types import (
     TextContent,
 )
 
-from jupyter_agent_exec.access.scopes import Caller, Scope
+from jupyter_agent_exec.auth.scopes import Caller, Scope
 from jupyter_agent_exec.errors import AgentExecError, SessionNotFound, Unauthenticated
 from jupyter_agent_exec.mcp.answering import ERROR_META, MAX_ANSWER_BYTES
 from jupyter_agent_exec.mcp.call import Asker, Call, Elicited, LogLevel

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tools_bench import PERSON, Bench
 
 from jupyter_agent_exec import errors
-from jupyter_agent_exec.access.scopes import Caller
+from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.mcp.call import Elicited
 from jupyter_agent_exec.models import Approve, TokenRef
 from jupyter_agent_exec.records import digest_of

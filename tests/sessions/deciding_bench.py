@@ -17,7 +17,7 @@ from recorded import (
 )
 from ways import DictWay, Switch, code
 
-from jupyter_agent_exec.access.scopes import Caller
+from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.session import SessionJournal

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from jupyter_agent_exec.access.scopes import Caller
+from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import ServerStopping
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.sessions.finding import Finding

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidRequest, IsolationUnavailable
-from ...files.folder import Folder
+from ...kernels.folder import Folder
 from ...types import IsolationMode
 from ..provisioner import KernelStarter
 from ..server import ServerKernels

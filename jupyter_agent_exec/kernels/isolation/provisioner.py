@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from jupyter_client.connect import KernelConnectionInfo
 
-from ...files.folder import Folder
+from ...kernels.folder import Folder
 from ..provisioner import LAUNCHER, FolderProvisioner, with_folder_last
 from .view import HOME, View, environment
 from .ways import CWD, ENTER, ENTER_INSIDE, HOSTNAME, IsolationLimits, Plan, Way, argv

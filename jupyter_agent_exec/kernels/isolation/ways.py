@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ...files.folder import Identity
+from ...kernels.folder import Identity
 from .view import Mount
 
 Way = Literal["bubblewrap", "unshare"]

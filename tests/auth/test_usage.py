@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from jupyter_agent_exec.access.grants import Grants
-from jupyter_agent_exec.access.scopes import Caller
+from jupyter_agent_exec.auth.grants import Grants
+from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import TooManyRequests
 from jupyter_agent_exec.models import Caps, TokenRef
 from jupyter_agent_exec.sessions.usage import Usage

@@ -9,7 +9,7 @@ from asking import Agent, Send
 from minting import TokenAgent, bearer, mint
 from tornado import web
 
-from jupyter_agent_exec.access.handler import AgentExecHandler, requires
+from jupyter_agent_exec.auth.handler import AgentExecHandler, requires
 
 
 class NewHandler(AgentExecHandler):

@@ -13,10 +13,10 @@ from asking import Agent, Send
 from minting import MINTED, kept_bytes, ledger
 from traitlets import TraitError
 
-from jupyter_agent_exec.access.handler import operations
-from jupyter_agent_exec.access.scopes import FOR_PEOPLE
-from jupyter_agent_exec.access.unlocks import MAX_TRIES, UNLOCK_HEADER
 from jupyter_agent_exec.app import AgentExecApp
+from jupyter_agent_exec.auth.handler import operations
+from jupyter_agent_exec.auth.scopes import FOR_PEOPLE
+from jupyter_agent_exec.auth.unlocks import MAX_TRIES, UNLOCK_HEADER
 from jupyter_agent_exec.records import DecisionsUnlocked, PassphraseRefused
 
 DECISIONS = sorted(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol, TypeVar
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..models import ApprovalPolicy, Approve, Pause, Session, SetPolicy
 from ..records import AgentsPaused, AgentsResumed, Entry, ExecutionRecord, PolicySet, timestamp
 from ..sessions.asking import already_decided

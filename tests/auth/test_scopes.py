@@ -9,8 +9,8 @@ import pytest
 from tornado import web
 from unscoped_extension import UnscopedHandler
 
-from jupyter_agent_exec.access.handler import AgentExecHandler, check_verbs, requires
 from jupyter_agent_exec.app import AgentExecApp
+from jupyter_agent_exec.auth.handler import AgentExecHandler, check_verbs, requires
 
 
 class ScopedHandler(AgentExecHandler):

@@ -11,8 +11,8 @@ from asking import NAMESPACE, Send
 from tornado import web
 from tornado.simple_httpclient import HTTPStreamClosedError
 
-from jupyter_agent_exec.access.handler import AgentExecHandler, operations, requires
 from jupyter_agent_exec.app import AgentExecApp
+from jupyter_agent_exec.auth.handler import AgentExecHandler, operations, requires
 
 LAB = "https://lab.example"
 PREFLIGHT = {"Origin": LAB, "Access-Control-Request-Method": "POST"}

@@ -18,8 +18,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from jupyter_agent_exec.access.token_store import Stored, StoredToken, TokenStore
-from jupyter_agent_exec.access.tokens import Tokens
+from jupyter_agent_exec.auth.token_store import Stored, StoredToken, TokenStore
+from jupyter_agent_exec.auth.tokens import Tokens
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.history import History

@@ -6,8 +6,8 @@ from typing import Any
 
 from tornado import web
 
-from jupyter_agent_exec.access.handler import AgentExecHandler
 from jupyter_agent_exec.app import AgentExecApp
+from jupyter_agent_exec.auth.handler import AgentExecHandler
 
 
 class UnscopedHandler(AgentExecHandler):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
-from ..access.scopes import Caller
+from ..auth.scopes import Caller
 from ..errors import NotFinished
 from ..models import Session, SetReview
 from ..records import Entry, ExecutionRecord, Reviewed, timestamp

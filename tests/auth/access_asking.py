@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from jupyter_server.auth import passwd
 
-from jupyter_agent_exec.access.handler import operations
 from jupyter_agent_exec.app import AgentExecApp
+from jupyter_agent_exec.auth.handler import operations
 
 PASSWORD = "a-password-of-the-tests"
 HASHED = passwd(PASSWORD)

@@ -1,0 +1,1 @@
+"""How one source is run, once: its queue, its states, its record."""
