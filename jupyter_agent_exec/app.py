@@ -39,6 +39,7 @@ from .auth.token_store import TokenStore
 from .auth.tokens import Tokens
 from .auth.unlocks import Unlocks
 from .errors import GATEWAY
+from .executions.permission import Rules
 from .files.handlers import ROUTES as FILE_ROUTES
 from .files.handlers import FilesBase
 from .files.manager import SessionFiles
@@ -90,7 +91,6 @@ from .sessions.publishing import Action
 from .sessions.reach import Reach
 from .sessions.reviewing_handlers import ROUTES as REVIEWING_ROUTES
 from .sessions.reviewing_handlers import DecisionsBase
-from .sessions.rules import Rules
 from .sessions.steps_handlers import ROUTES as STEPS_ROUTES
 from .sessions.targets import Targets
 from .sessions.token_ends import TokenEnds

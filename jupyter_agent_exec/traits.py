@@ -23,8 +23,8 @@ from traitlets import (
 
 from .approvals.policy import checked_modes
 from .auth.unlocks import is_slow_hash
+from .executions.limits import Bounds, Settings
 from .kernels.people import KeptOfPeople
-from .sessions.bounds import Bounds, Settings
 from .types import ApprovalMode, RecordChanges, RecordPeople, TargetKind
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from ..auth.scopes import Caller
 from ..errors import AgentExecError, AlreadyFinished, FileMissing, InvalidRequest
+from ..executions.limits import Settings
 from ..files.conditions import Conditions
 from ..files.file import OpenFile
 from ..files.manager import SessionFiles
@@ -33,7 +34,6 @@ from ..models import (
 )
 from ..records import SERVER, ExecutionRecord
 from ..sessions.answers import blob_url
-from ..sessions.bounds import Settings
 from ..sessions.manager import AgentSessions
 from ..sessions.reach import Reach
 from ..sessions.session import LiveSession

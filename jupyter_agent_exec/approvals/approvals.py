@@ -8,12 +8,12 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from ..auth.scopes import Caller
+from ..executions.approval_gate import already_decided
+from ..executions.execution import LiveExecution
+from ..executions.permission import Rules
 from ..models import ApprovalPolicy, Approve, Pause, Session, SetPolicy
 from ..records import AgentsPaused, AgentsResumed, Entry, ExecutionRecord, PolicySet, timestamp
-from ..sessions.asking import already_decided
-from ..sessions.execution import LiveExecution
 from ..sessions.publishing import Publish
-from ..sessions.rules import Rules
 from ..sessions.session import LiveSession
 from ..types import TokenId
 from .policy import Policy

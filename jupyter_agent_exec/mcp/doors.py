@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..approvals.approvals import Approvals
+from ..executions.limits import Settings
 from ..files.manager import SessionFiles
 from ..notebooks.manager import NotebookManager
-from ..sessions.bounds import Settings
 from ..sessions.looking import Looking
 from ..sessions.manager import AgentSessions
 from ..sessions.reach import Reach

@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
+from ..executions.execution import LiveExecution
 from ..models import OutputChange, WaitingFor
 from ..records import ExecutionRecord
-from ..sessions.execution import LiveExecution
 from ..tasks import first_of
 from ..terminal import clean
 from ..types import ExecutionId

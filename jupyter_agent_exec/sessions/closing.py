@@ -9,13 +9,13 @@ from concurrent.futures import Executor
 from typing import Final
 
 from ..errors import HistoryUnavailable
+from ..executions.execution_queue import Lane
+from ..executions.limits import Bounds
+from ..executions.shown_cells import Showing
 from ..journal.session import SessionJournal
 from ..records import By, Closed, timestamp
 from ..tasks import Tasks
 from ..types import CloseReason, SessionId
-from .bounds import Bounds
-from .lane import Lane
-from .showing import Showing
 
 END_TIMEOUT: Final = 5.0
 """Seconds beyond the interrupt's grace time to wait for the record of what ran."""

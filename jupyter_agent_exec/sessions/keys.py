@@ -8,8 +8,8 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from ..errors import IdempotencyConflict
+from ..executions.execution import LiveExecution
 from ..types import Digest, ExecutionId, SessionId
-from .execution import LiveExecution
 
 
 class _Known(NamedTuple):

@@ -14,6 +14,7 @@ import msgspec
 
 from ..auth.scopes import Caller
 from ..errors import Forbidden, InvalidRequest, KernelBusy, KernelUnavailable
+from ..executions.language import check_python
 from ..kernels.inspect import Question, Taken, Unanswered, ask
 from ..kernels.turns import Asker
 from ..models import (
@@ -30,7 +31,6 @@ from ..models import (
 )
 from ..records import KernelInspected, Payload, timestamp
 from ..text import transcript
-from .languages import check_python
 from .manager import AgentSessions
 from .queries import PackagesQuery, VariablesQuery
 from .session import LiveSession

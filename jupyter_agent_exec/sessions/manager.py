@@ -22,6 +22,9 @@ from ..errors import (
     SessionElsewhere,
     SessionNotFound,
 )
+from ..executions.completion import until_finished
+from ..executions.execution import LiveExecution
+from ..executions.limits import Bounds, Settings
 from ..journal.brief import brief
 from ..journal.history import History
 from ..kernels.kernel import KernelSource
@@ -31,19 +34,16 @@ from ..models import Execute, OpenSession, ServerStatus, Session
 from ..records import SERVER, By, ExecutionRecord
 from ..tasks import Tasks, call_later_apart, start_apart
 from ..types import FINAL_STATUSES, CloseReason, ExecutionId, SessionId, TokenId
-from .bounds import Bounds, Settings
 from .clients import Clients
 from .closing import CLOSED_BECAUSE
-from .execution import LiveExecution
 from .finding import Finding
 from .keys import Keys
 from .long_reads import LongReads
 from .opening import Opener
 from .queries import SessionsQuery
-from .running import Running
 from .session import LiveSession
+from .submission import Running
 from .usage import Usage
-from .waiting_for_end import until_finished
 
 T = TypeVar("T")
 

@@ -14,6 +14,10 @@ from ulid import ULID
 
 from ..auth.scopes import Caller
 from ..errors import GatewayNotSupported, InvalidRequest
+from ..executions.language import check_python
+from ..executions.limits import Bounds, Settings
+from ..executions.observer import MakeCells
+from ..executions.permission import Rules
 from ..journal.fold import opened
 from ..journal.history import History
 from ..kernels.kernel import Kernel, KernelSource
@@ -24,13 +28,9 @@ from ..records import Opened, Payload, timestamp
 from ..tasks import Tasks
 from ..types import SessionId
 from .attached import AttachedNotebook, LiveKernel, NotebookKernels
-from .bounds import Bounds, Settings
-from .cells import MakeCells
-from .languages import check_python
 from .permits import Permits
 from .preload import Preloaded, preloaded
 from .publishing import Publish
-from .rules import Rules
 from .session import LiveSession
 
 T = TypeVar("T")

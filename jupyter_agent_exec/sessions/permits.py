@@ -6,9 +6,9 @@ from typing import Protocol
 
 from ..auth.scopes import Caller
 from ..errors import AgentExecError
+from ..executions.permission import Permit, Unlimited
 from ..models import KernelTarget, NotebookTarget, Target
 from ..types import ApprovalMode, TokenId
-from .rules import Permit, Unlimited
 from .targets import Targets
 
 

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from ..errors import DocumentUnwritable, NotebookNotFound
+from ..executions.observer import CellsOwner, Place, Shown
 from ..journal.notebook import cell as exported
 from ..models import Document, Placement
 from ..notebooks.changes import Position
@@ -24,7 +25,6 @@ from ..notebooks.writer import MERGE_DELAY, CellWriter, Documents
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..tasks import Tasks
 from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Status
-from .cells import CellsOwner, Place, Shown
 from .places import Found, at_end, check, named
 from .refusing import left_alone, taken_out, was_refused
 from .rewriting import rewrite_late

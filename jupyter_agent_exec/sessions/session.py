@@ -16,6 +16,16 @@ from ..errors import (
     KernelWaitsForItself,
     SessionClosed,
 )
+from ..executions.approval_gate import Asking
+from ..executions.execution import LiveExecution
+from ..executions.execution_queue import Lane
+from ..executions.init_sources import Beginning
+from ..executions.intake import Taking
+from ..executions.limits import Bounds
+from ..executions.observer import Cells, MakeCells
+from ..executions.permission import Permit, Rules
+from ..executions.shown_cells import Showing
+from ..executions.written_files import WrittenFiles
 from ..journal.session import SessionJournal
 from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
 from ..kernels.nesting import AT_AGENTS_CODE, is_nested
@@ -32,19 +42,9 @@ from ..records import (
 )
 from ..tasks import Tasks, call_later_apart
 from ..types import CloseReason, ExecutionId, SessionId, TokenId
-from .asking import Asking
 from .attached import AttachedNotebook
-from .beginning import Beginning
-from .bounds import Bounds
-from .cells import Cells, MakeCells
 from .closing import Closing
-from .execution import LiveExecution
-from .lane import Lane
 from .publishing import Publish
-from .rules import Permit, Rules
-from .showing import Showing
-from .taking import Taking
-from .written_files import WrittenFiles
 
 NOT_OWNED = (
     "The kernel is a person's, and only a person may restart it: ask them to, or open a session "
@@ -94,6 +94,7 @@ class LiveSession:
             record,
             journal,
             kernels,
+            notebook=self._notebook,
             bounds=bounds,
             rules=rules,
             permit=permit,

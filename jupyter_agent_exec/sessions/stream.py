@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from ..executions.execution import LiveExecution
 from ..models import Execution, OutputChange, StatusChange
 from ..records import ExecutionRecord
 from . import answers
-from .execution import LiveExecution
 from .session import LiveSession
 
 MERGE_DELAY = 0.05

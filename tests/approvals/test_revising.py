@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from jupyter_agent_exec.executions.revision import revised
 from jupyter_agent_exec.models import Execute
-from jupyter_agent_exec.sessions.revising import revised
 from jupyter_agent_exec.types import ExecutionId
 
 

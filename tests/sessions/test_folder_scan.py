@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from jupyter_agent_exec.executions.folder_scan import MOST_ENTRIES, Seen, Span, span, written
 from jupyter_agent_exec.kernels.folder import Folder
 from jupyter_agent_exec.kernels.kernel import WorkingFolder
-from jupyter_agent_exec.sessions.folder_scan import MOST_ENTRIES, Seen, Span, span, written
 from jupyter_agent_exec.types import ExecutionId
 
 SECOND = 1_000_000_000

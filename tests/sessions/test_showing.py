@@ -8,10 +8,10 @@ import pytest
 from placing_bench import KERNEL, Session, record, rest
 from ways import DictWay, notebook
 
+from jupyter_agent_exec.executions.execution import LiveExecution
+from jupyter_agent_exec.executions.shown_cells import Showing
 from jupyter_agent_exec.models import Agent, Chain, Execute
 from jupyter_agent_exec.records import By
-from jupyter_agent_exec.sessions.execution import LiveExecution
-from jupyter_agent_exec.sessions.showing import Showing
 
 
 def taken(source: str, place: Any) -> LiveExecution:

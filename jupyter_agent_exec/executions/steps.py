@@ -10,7 +10,7 @@ from functools import partial
 from ..errors import AgentExecError
 from ..models import Execute, Step, StepOf
 from ..records import ExecutionRecord
-from .asking import GiveUp
+from .approval_gate import GiveUp
 from .execution import LiveExecution
 
 

@@ -8,10 +8,10 @@ from functools import partial
 from ..records import SERVER
 from ..tasks import Tasks
 from ..types import ExecutionId
-from .asking import Asking, GiveUp
+from .approval_gate import Asking, GiveUp
 from .execution import LiveExecution
-from .in_kernel import Ending, InKernel
-from .rules import QueueTime
+from .permission import QueueTime
+from .runner import Ending, InKernel
 
 
 class Waiting:

@@ -31,7 +31,7 @@ from ..tasks import Tasks, first_of, settle
 from ..types import ApprovalMode, ExecutionId, Status
 from .execution import LiveExecution
 from .incarnations import Incarnations
-from .rules import Permit, Rules
+from .permission import Permit, Rules
 
 _HOW_TO_GET_IT: Final[Mapping[ApprovalMode, str]] = {
     "none": "",

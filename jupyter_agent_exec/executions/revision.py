@@ -9,8 +9,8 @@ from ..errors import ExecutionNotFound, InvalidRequest
 from ..models import Execute
 from ..records import ExecutionRecord
 from ..types import ExecutionId, SessionId
-from .cells import Place
 from .execution import LiveExecution
+from .observer import Place
 
 
 class Revised(NamedTuple):

@@ -25,16 +25,15 @@ from ..models import Session, WaitingFor
 from ..records import By, ExecutionRecord, timestamp
 from ..tasks import Tasks, first_of, settle
 from ..types import Digest, ExecutionId, Status
-from .asking import Asking
-from .attached import AttachedNotebook
-from .bounds import Bounds
+from .approval_gate import Asking
 from .execution import LiveExecution
-from .in_kernel import Ending, InKernel, Told, ahead_of
-from .incarnations import Incarnations
+from .incarnations import Incarnations, KernelChanges
+from .limits import Bounds
+from .permission import Permit, Rules
+from .queue_waits import Waiting
 from .recorder import Recorder
-from .rules import Permit, Rules
+from .runner import Ending, InKernel, Told, ahead_of
 from .steps import number
-from .waiting import Waiting
 
 KERNEL = WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
 """What is waited for while there is no kernel, or nobody knows what it does."""
@@ -56,6 +55,8 @@ class Lane:
 
     Parameters
     ----------
+    notebook
+        Of the session's notebook; None if its target is none.
     path
         Returns the contents path of the session's notebook now; None if its target is none.
     born
@@ -88,6 +89,7 @@ class Lane:
         journal: SessionJournal,
         kernels: KernelSource,
         *,
+        notebook: KernelChanges | None,
         bounds: Bounds,
         rules: Rules,
         permit: Permit,
@@ -126,7 +128,7 @@ class Lane:
         )
         self.incarnations = Incarnations(
             kernels,
-            notebook=kernels if isinstance(kernels, AttachedNotebook) else None,
+            notebook=notebook,
             write=self.recorder.write,
             note=self.recorder.record,
             born=born,

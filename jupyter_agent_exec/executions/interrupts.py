@@ -9,8 +9,8 @@ from ..kernels.kernel import Death, Kernel
 from ..records import SERVER, By, Entry, Interrupted, timestamp
 from ..tasks import Tasks, first_of
 from ..types import Status
-from .bounds import Bounds
 from .execution import LiveExecution
+from .limits import Bounds
 
 Reason = Literal["asked", "cancelled", "timed_out", "closing"]
 

@@ -33,8 +33,8 @@ from ..models import (
 from ..records import Accepted, By, ExecutionRecord, Payload, Rejected
 from ..tasks import first_of, settle
 from ..types import ApprovalMode, Digest, ExecutionId, Output, SessionId, Status
-from .cells import Place
-from .rules import QueueTime
+from .observer import Place
+from .permission import QueueTime
 
 if TYPE_CHECKING:
     from ..kernels.kernel import Kernel

@@ -11,8 +11,8 @@ from ..errors import InvalidRequest
 from ..models import Document, Execute, Placement
 from ..records import CellWritten, Entry, ExecutionRecord
 from ..types import ExecutionId
-from .cells import Cells, Place
 from .execution import LiveExecution
+from .observer import Cells, Place
 
 
 class Showing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Protocol
 
 from ..errors import AgentExecError
 from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
@@ -12,7 +13,16 @@ from ..models import SessionKernel
 from ..records import SERVER, By, Entry, KernelEnded, KernelStarted, timestamp
 from ..tasks import Tasks, first_of, start_apart
 from ..types import RestartReason
-from .attached import AttachedNotebook
+
+
+class KernelChanges(Protocol):
+    """Follows which kernel a notebook has, for a session whose target is one."""
+
+    async def parted(self, kernel: Kernel) -> Death | None:
+        """Return why the notebook does not have this kernel any more; None if it still does."""
+
+    async def explain(self, kernel: Kernel, death: Death) -> Death:
+        """Return how a kernel ended, in more detail if Jupyter knows more."""
 
 
 class Incarnations:
@@ -36,7 +46,7 @@ class Incarnations:
         self,
         kernels: KernelSource,
         *,
-        notebook: AttachedNotebook | None,
+        notebook: KernelChanges | None,
         write: Callable[[Entry], Awaitable[None]],
         note: Callable[[Entry], Awaitable[None]],
         born: Callable[[Kernel], Awaitable[None]],

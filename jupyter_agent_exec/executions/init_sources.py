@@ -13,7 +13,7 @@ from ..records import SERVER
 from ..tasks import Tasks, first_of
 from ..terminal import clean
 from ..types import SessionId
-from .lane import Lane
+from .execution_queue import Lane
 
 INIT_WAIT: Final = 30.0
 """Seconds for which opening waits for the init source in a kernel that others use too."""

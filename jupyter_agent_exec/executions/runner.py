@@ -21,13 +21,13 @@ from ..models import ExecutionKernel, WaitingFor
 from ..records import SERVER, By
 from ..tasks import Tasks, first_of, settle
 from ..types import RecordPeople, Status
-from .bounds import Bounds
+from .dispatch import Sender
 from .execution import LiveExecution
 from .incarnations import Incarnations
 from .inputs import Inputs
 from .interrupts import Interrupts, Reason
+from .limits import Bounds
 from .recorder import Recorder
-from .sending import Sender
 from .written_files import WrittenFiles
 
 Ending = tuple[Status, str]

@@ -10,16 +10,16 @@ import msgspec
 from msgspec.structs import replace
 
 from ..auth.scopes import Caller
+from ..executions.completion import until_finished
+from ..executions.execution import LiveExecution
+from ..executions.limits import Settings
+from ..executions.steps import naming, step_as_execution
 from ..models import Execute, Placement, RunSteps
 from ..records import ExecutionRecord, digest_of
 from ..types import Digest, ExecutionId, SessionId
-from .bounds import Settings
-from .execution import LiveExecution
 from .keys import Keys
 from .session import LiveSession
-from .steps import naming, step_as_execution
 from .usage import Usage
-from .waiting_for_end import until_finished
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ from ..kernels.stdin import InputRequest
 from ..models import ExecutionKernel
 from ..records import SERVER, Dispatched, Entry, Payload, timestamp
 from ..tasks import settle
-from .bounds import Bounds
 from .execution import LiveExecution
+from .limits import Bounds
 
 
 class Sender:

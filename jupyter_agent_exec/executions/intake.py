@@ -9,13 +9,13 @@ from ..errors import TooManyRequests
 from ..models import Execute
 from ..records import By, ExecutionRecord
 from ..types import Digest, ExecutionId, SessionId
-from .bounds import Bounds
-from .cells import Place
 from .execution import LiveExecution
-from .lane import Lane
-from .languages import check_python
-from .revising import revised, source_of
-from .showing import Showing
+from .execution_queue import Lane
+from .language import check_python
+from .limits import Bounds
+from .observer import Place
+from .revision import revised, source_of
+from .shown_cells import Showing
 
 
 class Taking:
