@@ -52,14 +52,20 @@ from .kernels.server import ServerKernels
 from .mcp.doors import Doors
 from .mcp.endpoint import Endpoint, McpHandler
 from .mcp.options import McpTraits
+from .notebooks.backends.collaboration import SharedWays
+from .notebooks.backends.contents import StoredWays
+from .notebooks.backends.tab import OpenedWays
 from .notebooks.channel import ChannelHandler
-from .notebooks.document import Notebooks
+from .notebooks.decision_handlers import ROUTES as REVIEWING_ROUTES
+from .notebooks.decision_handlers import DecisionsBase
+from .notebooks.discarded_cells import CellDecisions
+from .notebooks.documents import Notebooks
+from .notebooks.execution_cells import Placing
 from .notebooks.handlers import ROUTES as NOTEBOOK_ROUTES
 from .notebooks.handlers import NotebooksBase
 from .notebooks.manager import NotebookManager
-from .notebooks.opened import OpenedWays
-from .notebooks.shared import SharedWays
-from .notebooks.stored import StoredWays
+from .notebooks.output_decisions import OutputDecisions
+from .notebooks.recovery import CatchUp
 from .openapi import OpenAPIHandler, Route, document
 from .server import (
     ContentsEvents,
@@ -70,12 +76,9 @@ from .server import (
     ServerSessions,
     StopSignals,
 )
-from .sessions.accepting import OutputDecisions
 from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
 from .sessions.answers import NAMESPACE
 from .sessions.attached import NotebookKernels
-from .sessions.catch_up import CatchUp
-from .sessions.discarding import CellDecisions
 from .sessions.finding_handlers import ROUTES as FINDING_ROUTES
 from .sessions.finding_handlers import GuideHandler
 from .sessions.handlers import ROUTES, STREAMED
@@ -85,12 +88,9 @@ from .sessions.looking_handlers import LookingBase
 from .sessions.manager import AgentSessions
 from .sessions.opening import Opener
 from .sessions.permits import Permits
-from .sessions.placing import Placing
 from .sessions.programs import Programs
 from .sessions.publishing import Action
 from .sessions.reach import Reach
-from .sessions.reviewing_handlers import ROUTES as REVIEWING_ROUTES
-from .sessions.reviewing_handlers import DecisionsBase
 from .sessions.steps_handlers import ROUTES as STEPS_ROUTES
 from .sessions.targets import Targets
 from .sessions.token_ends import TokenEnds

@@ -10,8 +10,8 @@ from tornado.websocket import WebSocketClosedError
 
 from ..auth.handler import requires
 from ..auth.websocket import AgentExecWebSocket
-from .opened import OpenedWays
-from .pages import Page
+from .backends.pages import Page
+from .backends.tab import OpenedWays
 
 MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
 """A notebook that a page tells as a whole may be this large, with all its outputs."""

@@ -24,7 +24,7 @@ from ..records import NotebookEdited as NotebookEditedEntry
 from ..sessions.session import LiveSession
 from ..types import CellId, ExecutionId, SessionId, Via
 from .changes import Notebook
-from .document import Notebooks
+from .documents import Notebooks
 from .edits import Planned, as_json, as_told_edits
 from .queries import CellsQuery
 from .reading import ReadExecutionOn, size, told

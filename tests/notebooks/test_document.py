@@ -28,7 +28,7 @@ from jupyter_agent_exec.notebooks.changes import (
     Unreachable,
     Way,
 )
-from jupyter_agent_exec.notebooks.document import MAX_PLANS, Notebooks
+from jupyter_agent_exec.notebooks.documents import MAX_PLANS, Notebooks
 from jupyter_agent_exec.notebooks.edits import Planned, new_cell, notebook_hash
 from jupyter_agent_exec.types import CellId, Via
 

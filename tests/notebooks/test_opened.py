@@ -12,6 +12,7 @@ from page import Answering, Page, shown
 
 from jupyter_agent_exec.errors import DocumentUnwritable
 from jupyter_agent_exec.models import OutputChange
+from jupyter_agent_exec.notebooks.backends.tab import OpenedWays
 from jupyter_agent_exec.notebooks.changes import (
     DeleteCell,
     Expected,
@@ -23,7 +24,6 @@ from jupyter_agent_exec.notebooks.changes import (
     Unreachable,
     Way,
 )
-from jupyter_agent_exec.notebooks.opened import OpenedWays
 
 OpenPage = Callable[..., Awaitable[Page]]
 

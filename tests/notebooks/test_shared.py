@@ -18,6 +18,8 @@ import pytest
 from collaborating import Page, opened, until
 
 from jupyter_agent_exec.models import OutputChange
+from jupyter_agent_exec.notebooks.backends.collaboration import EXTENSION, SharedWay, SharedWays
+from jupyter_agent_exec.notebooks.backends.contents import StoredWays
 from jupyter_agent_exec.notebooks.changes import (
     Expected,
     Moved,
@@ -28,9 +30,7 @@ from jupyter_agent_exec.notebooks.changes import (
     SetSource,
     Unreachable,
 )
-from jupyter_agent_exec.notebooks.document import Notebooks
-from jupyter_agent_exec.notebooks.shared import EXTENSION, SharedWay, SharedWays
-from jupyter_agent_exec.notebooks.stored import StoredWays
+from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.types import CellId
 
 # Rooms leave streams behind that nobody closes; what finds them must not be another test.

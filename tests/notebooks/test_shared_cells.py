@@ -12,6 +12,7 @@ from pycrdt import Doc
 
 from jupyter_agent_exec.models import OutputChange
 from jupyter_agent_exec.notebooks import applying
+from jupyter_agent_exec.notebooks.backends.ydoc_cells import LiveCells, read
 from jupyter_agent_exec.notebooks.changes import (
     Change,
     DeleteCell,
@@ -24,7 +25,6 @@ from jupyter_agent_exec.notebooks.changes import (
     SetOutputs,
     SetSource,
 )
-from jupyter_agent_exec.notebooks.live_cells import LiveCells, read
 from jupyter_agent_exec.notebooks.stream_text import carried_out
 from jupyter_agent_exec.types import CellId
 

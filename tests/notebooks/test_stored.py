@@ -27,6 +27,7 @@ from tornado.web import HTTPError
 
 from jupyter_agent_exec.errors import AgentExecError, DocumentUnwritable, NotebookNotFound
 from jupyter_agent_exec.models import OutputChange
+from jupyter_agent_exec.notebooks.backends.contents import MAX_TRIES, StoredWays
 from jupyter_agent_exec.notebooks.changes import (
     Change,
     DeleteCell,
@@ -39,7 +40,6 @@ from jupyter_agent_exec.notebooks.changes import (
     SetSource,
 )
 from jupyter_agent_exec.notebooks.edits import new_cell
-from jupyter_agent_exec.notebooks.stored import MAX_TRIES, StoredWays
 from jupyter_agent_exec.types import CellId
 
 ANY = Expected()

@@ -23,11 +23,11 @@ from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.session import SessionJournal
 from jupyter_agent_exec.models import Agent, Document, Limits, NotebookTarget
 from jupyter_agent_exec.notebooks.changes import Reach
-from jupyter_agent_exec.notebooks.document import Notebooks
+from jupyter_agent_exec.notebooks.discarded_cells import CellDecisions
+from jupyter_agent_exec.notebooks.documents import Notebooks
+from jupyter_agent_exec.notebooks.execution_cells import Placing
+from jupyter_agent_exec.notebooks.output_decisions import OutputDecisions
 from jupyter_agent_exec.records import CellWritten, Opened
-from jupyter_agent_exec.sessions.accepting import OutputDecisions
-from jupyter_agent_exec.sessions.discarding import CellDecisions
-from jupyter_agent_exec.sessions.placing import Placing
 from jupyter_agent_exec.types import SessionId
 
 ADA = Caller(username="ada", display_name="Ada", access="full")

@@ -15,9 +15,9 @@ from jupyter_agent_exec.models import (
     Omitted,
     OutputChange,
 )
-from jupyter_agent_exec.notebooks.document import Notebooks
+from jupyter_agent_exec.notebooks.documents import Notebooks
+from jupyter_agent_exec.notebooks.execution_cells import NotebookCells, Placing
 from jupyter_agent_exec.records import By, CellWritten, ExecutionRecord
-from jupyter_agent_exec.sessions.placing import NotebookCells, Placing
 
 AT = "2026-11-21T09:00:00.000Z"
 KERNEL = ExecutionKernel(id="k", name="python3", incarnation=1, restarted=False, reason=None)

@@ -29,9 +29,9 @@ from jupyter_agent_exec.errors import (
 )
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.notebooks.backends.contents import StoredWays
+from jupyter_agent_exec.notebooks.backends.ydoc_cells import LiveCells, read
 from jupyter_agent_exec.notebooks.changes import Change, Expected, Notebook, Reach
-from jupyter_agent_exec.notebooks.live_cells import LiveCells, read
-from jupyter_agent_exec.notebooks.stored import StoredWays
 from jupyter_agent_exec.types import Via
 
 

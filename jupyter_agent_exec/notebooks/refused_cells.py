@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from ..errors import DocumentUnwritable, NotebookNotFound
 from ..models import Document
-from ..notebooks.applying import find_cell, joined
-from ..notebooks.changes import DeleteCell, Expected, Moved
-from ..notebooks.writer import Documents, theirs
 from ..records import ExecutionRecord
 from ..types import CellId
+from .applying import find_cell, joined
+from .cell_writer import Documents, theirs
+from .changes import DeleteCell, Expected, Moved
 
 TRIES: Final = 3
 """How often to look again at a notebook that changes at this very moment."""

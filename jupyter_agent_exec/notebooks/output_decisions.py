@@ -12,8 +12,6 @@ from msgspec.structs import replace
 from ..auth.scopes import Caller
 from ..errors import CellNotFound, DocumentChanged, NotFinished
 from ..models import Document
-from ..notebooks.applying import id_of, joined
-from ..notebooks.changes import Expected, Moved, Notebook
 from ..records import (
     ExecutionRecord,
     OutputsAccepted,
@@ -22,8 +20,10 @@ from ..records import (
     timestamp,
 )
 from ..types import CellId
-from .deciding import TRIES, DecisionsBase, no_cell
-from .rewriting import Decision, Rewritten, decidable, rewritten
+from .applying import id_of, joined
+from .changes import Expected, Moved, Notebook
+from .decisions import TRIES, DecisionsBase, no_cell
+from .rewritten_cells import Decision, Rewritten, decidable, rewritten
 
 _ENTRIES: dict[Decision, type[OutputsAccepted | OutputsDiscarded | OutputsRestored]] = {
     "accepted": OutputsAccepted,

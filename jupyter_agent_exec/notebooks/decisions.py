@@ -11,9 +11,9 @@ from ..errors import CellNotFound, HistoryUnavailable, NotFinished
 from ..journal.discarded import DiscardedCells
 from ..models import Document, Session
 from ..records import SERVER, CellWritten, Entry, ExecutionRecord, Payload, timestamp
+from ..sessions.publishing import Publish, Told
 from ..types import FINAL_STATUSES, ExecutionId, SessionId
-from .placing import Placing
-from .publishing import Publish, Told
+from .execution_cells import Placing
 
 T = TypeVar("T")
 

@@ -19,12 +19,12 @@ import nbformat
 from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
-from ..errors import AgentExecError, DocumentUnwritable, NotebookNotFound
-from ..tasks import Tasks
-from ..types import Via
-from .applying import apply, joined
+from ...errors import AgentExecError, DocumentUnwritable, NotebookNotFound
+from ...tasks import Tasks
+from ...types import Via
+from ..applying import apply, joined
+from ..changes import Change, Expected, Moved, Notebook, Way
 from .atomic_contents import atomic
-from .changes import Change, Expected, Moved, Notebook, Way
 
 MAX_TRIES: Final = 5
 """How often a save begins anew because somebody else has saved in between."""

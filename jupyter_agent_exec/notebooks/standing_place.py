@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..journal.ids import is_execution_id
-from ..notebooks.changes import Position
 from ..records import CellDiscarded
 from ..types import CellId
+from .changes import Position
 
 
 def place_of(

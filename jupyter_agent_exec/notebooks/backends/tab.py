@@ -16,9 +16,9 @@ from typing import Final
 
 import msgspec
 
-from ..tasks import Tasks
+from ...tasks import Tasks
+from ..changes import Unreachable, Way
 from . import tab_messages as wire
-from .changes import Unreachable, Way
 from .pages import Page, Tab, Transport
 
 ANSWER_TIMEOUT: Final = 5.0

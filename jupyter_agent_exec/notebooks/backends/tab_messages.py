@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from .changes import Change, Expected, Notebook
+from ..changes import Change, Expected, Notebook
 
 # -- a page says -----------------------------------------------------------------------------------
 

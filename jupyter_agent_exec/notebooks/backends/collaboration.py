@@ -13,11 +13,11 @@ from importlib.metadata import version
 from logging import Logger
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from ..types import Via
-from .changes import Change, Expected, Notebook, Unreachable
+from ...types import Via
+from ..changes import Change, Expected, Notebook, Unreachable
 
 if TYPE_CHECKING:
-    from .live_cells import LiveCells
+    from .ydoc_cells import LiveCells
 
 EXTENSION: Final = "jupyter_server_ydoc"
 
@@ -166,7 +166,7 @@ class SharedWay:
     via: Via = "collaboration"
 
     def __init__(self, extension: _Extension, room_id: str, room: Room, document: Any) -> None:
-        from .live_cells import LiveCells
+        from .ydoc_cells import LiveCells
 
         self._extension = extension
         self._room_id = room_id
@@ -202,7 +202,7 @@ class SharedWay:
 
     async def read(self) -> Notebook:
         """Return the document."""
-        from .live_cells import read
+        from .ydoc_cells import read
 
         await self._settled()
         return await asyncio.to_thread(read(self._document))

@@ -18,17 +18,17 @@ from ..errors import AgentExecError, DocumentUnwritable, NotebookNotFound
 from ..journal.history import History
 from ..journal.unwritten import UnwrittenCells
 from ..models import Document, Placement
-from ..notebooks.applying import find_cell, id_of, joined, order_of
-from ..notebooks.changes import Change, Expected, Moved, Notebook, Position, PutCell
-from ..notebooks.kept_cell import NewCell
-from ..notebooks.stored import StoredWays
-from ..notebooks.writer import GONE
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..tasks import Tasks
 from ..types import CellId, SessionId, Via
-from .placing import CLOSE_TIMEOUT, Placing
-from .refusing import LEFT_ALONE, left_alone, taken_out, was_refused
-from .rewriting import Rewritten, rewritten
+from .applying import find_cell, id_of, joined, order_of
+from .backends.contents import StoredWays
+from .cell_writer import GONE
+from .changes import Change, Expected, Moved, Notebook, Position, PutCell
+from .execution_cells import CLOSE_TIMEOUT, Placing
+from .kept_cell import NewCell
+from .refused_cells import LEFT_ALONE, left_alone, taken_out, was_refused
+from .rewritten_cells import Rewritten, rewritten
 
 SAVE_TIME: Final = timedelta(seconds=10)
 """How long after its last entry a server that died may have saved a file itself."""

@@ -12,14 +12,14 @@ from ..errors import CellNotFound, DocumentChanged, DocumentUnwritable, Notebook
 from ..journal.ids import is_execution_id
 from ..journal.notebook import cell as exported
 from ..models import Document
-from ..notebooks.applying import find_cell, id_of, joined
-from ..notebooks.changes import Change, Expected, Moved, Notebook, SetCell, SetOutputs
-from ..notebooks.inert import inert
-from ..notebooks.inert_copy import set_outputs
-from ..notebooks.kept_cell import shown
-from ..notebooks.writer import Documents
 from ..records import ExecutionRecord
 from ..types import CellId, Output
+from .applying import find_cell, id_of, joined
+from .cell_writer import Documents
+from .changes import Change, Expected, Moved, Notebook, SetCell, SetOutputs
+from .inert import inert
+from .inert_copy import set_outputs
+from .kept_cell import shown
 
 Decision: TypeAlias = Literal["accepted", "discarded", "restored"]
 

@@ -20,9 +20,9 @@ from ..models import (
     RestoreOutputs,
 )
 from ..records import ExecutionRecord
-from .accepting import OutputDecisions
-from .discarding import CellDecisions
-from .handlers import SessionsBase
+from ..sessions.handlers import SessionsBase
+from .discarded_cells import CellDecisions
+from .output_decisions import OutputDecisions
 
 
 class DecisionsBase(SessionsBase):

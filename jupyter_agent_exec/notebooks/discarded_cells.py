@@ -18,19 +18,6 @@ from ..auth.scopes import Caller
 from ..errors import AgentExecError, CellNotFound, DocumentChanged, HistoryUnavailable
 from ..journal.notebook import dump
 from ..models import Document
-from ..notebooks.applying import Cell, id_of, joined, order_of
-from ..notebooks.changes import (
-    Change,
-    DeleteCell,
-    Expected,
-    Moved,
-    Notebook,
-    PutCell,
-    SetCell,
-    SetOutputs,
-)
-from ..notebooks.inert import inert
-from ..notebooks.inert_copy import set_outputs
 from ..records import (
     SERVER,
     By,
@@ -41,8 +28,21 @@ from ..records import (
     timestamp,
 )
 from ..types import CellId, Output, Via
-from .deciding import PAGE, TRIES, DecisionsBase, no_cell
-from .rewriting import check_left
+from .applying import Cell, id_of, joined, order_of
+from .changes import (
+    Change,
+    DeleteCell,
+    Expected,
+    Moved,
+    Notebook,
+    PutCell,
+    SetCell,
+    SetOutputs,
+)
+from .decisions import PAGE, TRIES, DecisionsBase, no_cell
+from .inert import inert
+from .inert_copy import set_outputs
+from .rewritten_cells import check_left
 from .standing_place import place_of
 
 

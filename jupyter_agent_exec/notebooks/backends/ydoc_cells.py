@@ -14,9 +14,9 @@ from typing import Any
 from jupyter_ydoc import YNotebook
 from pycrdt import Array, Doc, Map, Text
 
-from ..types import CellId
-from .applying import CELL_IDS_SINCE, id_of
-from .changes import (
+from ...types import CellId
+from ..applying import CELL_IDS_SINCE, id_of
+from ..changes import (
     Change,
     DeleteCell,
     Expected,
@@ -29,8 +29,8 @@ from .changes import (
     SetOutputs,
     SetSource,
 )
-from .live_outputs import End, LiveOutputs, Shape, shareable, with_integers
-from .stream_text import alike
+from ..stream_text import alike
+from .ydoc_outputs import End, LiveOutputs, Shape, shareable, with_integers
 
 ORIGIN = "jupyter_agent_exec"
 """Of our transactions: what has an origin is not taken into the document's undo history, and those

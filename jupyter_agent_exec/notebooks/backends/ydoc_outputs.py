@@ -18,11 +18,11 @@ from msgspec import UNSET
 from msgspec.structs import replace
 from pycrdt import Array, Map, Text
 
-from ..models import OutputChange
-from ..types import Output
-from .applying import apply_output_changes, joined
-from .changes import Moved, SetOutputs
-from .stream_text import Line, alike, carried_out, last_line, write
+from ...models import OutputChange
+from ...types import Output
+from ..applying import apply_output_changes, joined
+from ..changes import Moved, SetOutputs
+from ..stream_text import Line, alike, carried_out, last_line, write
 
 SAFE_INTEGER = 2**53 - 1
 """Above this, JavaScript has no exact numbers, and is sent none of its big integers: they have no

@@ -18,16 +18,16 @@ from ..errors import DocumentUnwritable, NotebookNotFound
 from ..executions.observer import CellsOwner, Place, Shown
 from ..journal.notebook import cell as exported
 from ..models import Document, Placement
-from ..notebooks.changes import Position
-from ..notebooks.gathering import GATHER_DELAY, Gatherings
-from ..notebooks.kept_cell import Standing
-from ..notebooks.writer import MERGE_DELAY, CellWriter, Documents
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..tasks import Tasks
 from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Status
+from .cell_writer import MERGE_DELAY, CellWriter, Documents
+from .changes import Position
+from .gathering import GATHER_DELAY, Gatherings
+from .kept_cell import Standing
 from .places import Found, at_end, check, named
-from .refusing import left_alone, taken_out, was_refused
-from .rewriting import rewrite_late
+from .refused_cells import left_alone, taken_out, was_refused
+from .rewritten_cells import rewrite_late
 
 FLUSH_TIMEOUT = 2.0
 """Seconds for which whoever reads a notebook waits for cells that are being written."""

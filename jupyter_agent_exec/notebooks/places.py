@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from ..errors import CellNotFound, DocumentChanged, InvalidRequest
 from ..models import Placement
-from ..notebooks.applying import find_cell, id_of, joined
-from ..notebooks.changes import Notebook, Position
-from ..notebooks.edits import source_hash
-from ..notebooks.kept_cell import NewCell, OldCell
 from ..types import CellId
+from .applying import find_cell, id_of, joined
+from .changes import Notebook, Position
+from .edits import source_hash
+from .kept_cell import NewCell, OldCell
 
 
 class Found(NamedTuple):

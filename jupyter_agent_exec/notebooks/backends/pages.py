@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Final, Protocol
 
-from ..errors import DocumentUnwritable
-from ..types import Via
+from ...errors import DocumentUnwritable
+from ...types import Via
+from ..changes import Change, Expected, Moved, Notebook, Unreachable
 from . import tab_messages as wire
-from .changes import Change, Expected, Moved, Notebook, Unreachable
 
 BYTES_PER_SECOND: Final = 4_000_000
 """What a slow page on a slow line still takes; large changes are given more time accordingly."""
