@@ -31,6 +31,7 @@ from .approvals.policy import Modes, Policy
 from .approvals.review_handlers import ROUTES as REVIEW_ROUTES
 from .approvals.review_handlers import ReviewsBase
 from .approvals.reviews import Reviews
+from .auth.access import Targets
 from .auth.denials import Denials
 from .auth.handler import AgentExecHandler, NotFoundHandler, check_verbs
 from .auth.token_handlers import ROUTES as TOKEN_ROUTES
@@ -92,7 +93,6 @@ from .sessions.programs import Programs
 from .sessions.publishing import Action
 from .sessions.reach import Reach
 from .sessions.steps_handlers import ROUTES as STEPS_ROUTES
-from .sessions.targets import Targets
 from .sessions.token_ends import TokenEnds
 from .tasks import Tasks, start_apart
 from .traits import SessionTraits

@@ -15,8 +15,8 @@ from jupyter_server.base.handlers import JupyterHandler
 
 from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..sessions.reach import Reach
-from ..sessions.targets import denied
 from ..types import TokenId
+from .access import denied
 from .credentials import is_misplaced, shown_token, tokens_in, without_tokens
 from .denials import Denials
 from .scopes import FOR_PEOPLE, Caller, Scope

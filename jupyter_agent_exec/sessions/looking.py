@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from ..auth.access import denied
 from ..auth.scopes import Caller
 from ..errors import Forbidden, InvalidRequest, KernelBusy, KernelUnavailable
 from ..executions.language import check_python
@@ -34,7 +35,6 @@ from ..text import transcript
 from .manager import AgentSessions
 from .queries import PackagesQuery, VariablesQuery
 from .session import LiveSession
-from .targets import denied
 
 T = TypeVar("T")
 

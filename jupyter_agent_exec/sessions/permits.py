@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ..auth.access import Targets
 from ..auth.scopes import Caller
 from ..errors import AgentExecError
 from ..executions.permission import Permit, Unlimited
 from ..models import KernelTarget, NotebookTarget, Target
 from ..types import ApprovalMode, TokenId
-from .targets import Targets
 
 
 class Tokens(Protocol):

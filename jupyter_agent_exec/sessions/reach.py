@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from ..auth.access import NOTEBOOK, Kernels, Targets, denied
 from ..auth.scopes import FOR_PEOPLE, Caller, Scope
 from ..errors import BlobNotFound, ExecutionNotFound, Forbidden, SessionNotFound
 from ..models import Session
 from ..types import SessionId, TokenId
-from .targets import NOTEBOOK, Kernels, Targets, denied
 
 _EXEC: Final[frozenset[Scope]] = frozenset({"exec", "exec:scratch", "exec:notebook"})
 

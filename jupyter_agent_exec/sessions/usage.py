@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from ..auth.access import denied
 from ..auth.scopes import Caller
 from ..errors import TooManyRequests
 from ..types import TokenId
 from .session import LiveSession
-from .targets import denied
 
 WINDOW: Final = 60.0
 """Seconds over which executions are counted."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, Protocol, TypeVar, cast
 
-from ..auth.grants import Grants, NotebookScope
-from ..auth.patterns import plain
-from ..auth.scopes import FOR_PEOPLE, Caller, Scope
 from ..errors import AgentExecError, Forbidden, KernelNotFound, NotebookNotFound
 from ..models import KernelTarget, NotebookTarget, ScratchTarget, Target
+from .grants import Grants, NotebookScope
+from .patterns import plain
+from .scopes import FOR_PEOPLE, Caller, Scope
 
 E = TypeVar("E", bound=AgentExecError)
 
