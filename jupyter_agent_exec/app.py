@@ -31,7 +31,7 @@ from .approvals.policy import Modes, Policy
 from .approvals.review_handlers import ROUTES as REVIEW_ROUTES
 from .approvals.review_handlers import ReviewsBase
 from .approvals.reviews import Reviews
-from .auth.access import Targets
+from .auth.access import AccessControl, TargetAccess
 from .auth.denials import Denials
 from .auth.handler import AgentExecHandler, NotFoundHandler, check_verbs
 from .auth.token_handlers import ROUTES as TOKEN_ROUTES
@@ -91,7 +91,6 @@ from .sessions.opening import Opener
 from .sessions.permits import Permits
 from .sessions.programs import Programs
 from .sessions.publishing import Action
-from .sessions.reach import Reach
 from .sessions.steps_handlers import ROUTES as STEPS_ROUTES
 from .sessions.token_ends import TokenEnds
 from .tasks import Tasks, start_apart
@@ -219,7 +218,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             attaching,
             settings,
             rules=rules,
-            permits=Permits(Targets(jupyter_sessions), self.tokens),
+            permits=Permits(TargetAccess(jupyter_sessions), self.tokens),
             make_cells=placing.cells,
             publish=self._publish,
             has_gateway=self.serverapp.gateway_config.gateway_enabled,
@@ -241,7 +240,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.kernel_events = KernelEvents(self.serverapp.event_logger, self.programs.started)
         if self.record_people != "off":
             self.kernel_events.start()
-        self.reach = Reach(self.manager, jupyter_sessions)
+        self.access = AccessControl(self.manager, jupyter_sessions)
         self.token_ends = TokenEnds(self.manager, self.tokens, self.log)
         self.approvals = Approvals(self.manager, history, policy, rules, self.activity.publish)
         self.reviews = Reviews(self.manager, history, self.activity.publish)
@@ -256,7 +255,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.dynamic_sessions = DynamicSessions(
             self.manager,
             self.files,
-            self.reach,
+            self.access,
             settings,
             base_url=self.serverapp.base_url,
             idle_timeout=self.aca_idle_timeout,
@@ -289,7 +288,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
                 approvals=self.approvals,
                 looking=self.looking,
                 files=self.files,
-                reach=self.reach,
+                access=self.access,
                 base_url=f"{self.serverapp.base_url}{NAMESPACE}",
                 settings=settings,
             ),
@@ -343,7 +342,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
 
     def _add_route(self, path: str, handler: type[AgentExecHandler], given: dict[str, Any]) -> None:
         common = {
-            "reach": self.reach,
+            "access": self.access,
             "tokens": self.tokens,
             "denials": self.denials,
             "unlocks": self.unlocks,

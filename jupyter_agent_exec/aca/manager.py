@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from ..auth.access import AccessControl
 from ..auth.scopes import Caller
 from ..errors import AgentExecError, AlreadyFinished, FileMissing, InvalidRequest
 from ..executions.limits import Settings
@@ -35,7 +36,6 @@ from ..models import (
 from ..records import SERVER, ExecutionRecord
 from ..sessions.answers import blob_url
 from ..sessions.manager import AgentSessions
-from ..sessions.reach import Reach
 from ..sessions.session import LiveSession
 from ..tasks import Tasks, call_later_apart, first_of
 from ..text import images
@@ -69,7 +69,7 @@ class DynamicSessions:
         self,
         sessions: AgentSessions,
         files: SessionFiles,
-        reach: Reach,
+        access: AccessControl,
         settings: Settings,
         *,
         base_url: str,
@@ -78,7 +78,7 @@ class DynamicSessions:
     ) -> None:
         self._sessions = sessions
         self._files = files
-        self._reach = reach
+        self._access = access
         self._settings = settings
         self._base_url = base_url
         self._idle_timeout = idle_timeout
@@ -264,7 +264,7 @@ class DynamicSessions:
                 places[image.output] = blob_url(digest, self._base_url)
             name = f"{record.id}-{number}.{image.kind}"
             try:
-                self._reach.check(caller, "files")
+                self._access.check(caller, "files")
                 unless = Conditions(if_none_match="*")
                 await self._files.put(record.session_id, name, image.data, unless, caller)
             except AgentExecError:

@@ -26,7 +26,7 @@ class ApprovalsBase(SessionsBase):
 
     async def answer_approvals(self) -> None:
         """Answer with what asks of the sessions that the caller may read, the policy and pause."""
-        only = self.reach.only(self.caller)
+        only = self.access.only(self.caller)
         policy, paused = self.approvals.policy, self.approvals.paused
         await self.answer_large(
             self.approvals.asking(only=only),

@@ -1,7 +1,8 @@
-"""Where an agent token lets code run, and which notebooks it reaches.
+"""What a caller may do: where code may run, and which notebooks, sessions and files are visible.
 
-A person's own credential reaches all that Jupyter's Authorizer allows, so nothing is looked at
-here then. What is raised here is a denial.
+A person's own credential may do all that Jupyter's Authorizer allows, so nothing is checked here
+for it. An agent token may do what its scopes grant. Each error raised here is a denial. What a
+token may not know of is "not found", in the same words as if it did not exist.
 """
 
 from __future__ import annotations
@@ -9,8 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, Protocol, TypeVar, cast
 
-from ..errors import AgentExecError, Forbidden, KernelNotFound, NotebookNotFound
-from ..models import KernelTarget, NotebookTarget, ScratchTarget, Target
+from ..errors import (
+    AgentExecError,
+    BlobNotFound,
+    ExecutionNotFound,
+    Forbidden,
+    KernelNotFound,
+    NotebookNotFound,
+    SessionNotFound,
+)
+from ..models import KernelTarget, NotebookTarget, ScratchTarget, Session, Target
+from ..types import SessionId, TokenId
 from .grants import Grants, NotebookScope
 from .patterns import plain
 from .scopes import FOR_PEOPLE, Caller, Scope
@@ -19,15 +29,30 @@ E = TypeVar("E", bound=AgentExecError)
 
 NOTEBOOK: Final[frozenset[Scope]] = frozenset({"exec:notebook", "read:notebook", "edit:notebook"})
 
+_EXEC: Final[frozenset[Scope]] = frozenset({"exec", "exec:scratch", "exec:notebook"})
 
-class Kernels(Protocol):
-    """What is asked of the server's Jupyter sessions."""
+
+class KernelNotebooks(Protocol):
+    """Tells which notebooks have a kernel; the server's Jupyter sessions do."""
 
     async def notebooks_of(self, kernel_id: str) -> Collection[str]:
         """Return the contents paths of the notebooks that have a kernel."""
 
 
-class Targets:
+class SessionLookup(Protocol):
+    """Finds agent sessions, open or closed."""
+
+    async def outline(self, id: str) -> Session:
+        """Return a session, if need be without what people said; SessionNotFound if none."""
+
+    async def session_of(self, execution_id: str) -> SessionId:
+        """Return the session of an execution; ExecutionNotFound if there is none."""
+
+    async def has_blob(self, digest: str, token_id: TokenId) -> bool:
+        """Tell whether a token's sessions have a payload; BlobNotFound if no session has."""
+
+
+class TargetAccess:
     """Looks at what a caller may do where. All of it raises, or returns nothing.
 
     Parameters
@@ -36,7 +61,7 @@ class Targets:
         Tells which notebook has which kernel.
     """
 
-    def __init__(self, kernels: Kernels) -> None:
+    def __init__(self, kernels: KernelNotebooks) -> None:
         self._kernels = kernels
 
     def check(self, caller: Caller, scope: Scope) -> None:
@@ -129,6 +154,105 @@ class Targets:
             )
 
 
+class AccessControl(TargetAccess):
+    """Looks at what a caller may reach. All of it raises, or returns nothing.
+
+    Parameters
+    ----------
+    sessions
+        The agent sessions, open or closed.
+    kernels
+        Which notebook has which kernel.
+    """
+
+    def __init__(self, sessions: SessionLookup, kernels: KernelNotebooks) -> None:
+        super().__init__(kernels)
+        self._sessions = sessions
+
+    def only(self, caller: Caller) -> TokenId | None:
+        """Return the token of which lists show the sessions; None for all sessions."""
+        if caller.token is None or caller.grants is None or caller.grants.all_history:
+            return None
+        return caller.token.id
+
+    def sees(self, caller: Caller, session: Session) -> bool:
+        """Tell whether a caller may know of a session."""
+        return caller.grants is None or caller.grants.all_history or _is_own(caller, session)
+
+    async def session(self, caller: Caller, scope: Scope, session_id: str) -> None:
+        """Look whether a caller may do something to a session.
+
+        Raises
+        ------
+        SessionNotFound
+            There is none that the caller may know of.
+        Forbidden
+            It may be read, or it is the caller's own, but this may not be done to it.
+        """
+        if caller.grants is not None:
+            session = await self._sessions.outline(session_id)
+            if not self.sees(caller, session):
+                raise denied(SessionNotFound("There is no such session.", session_id=session_id))
+            await self._to(caller, scope, session)
+
+    async def execution(self, caller: Caller, scope: Scope, execution_id: str) -> None:
+        """Look whether a caller may do something to an execution.
+
+        Raises
+        ------
+        ExecutionNotFound
+            There is none that the caller may know of.
+        Forbidden
+            As for its session.
+        """
+        if caller.grants is not None:
+            id = await self._sessions.session_of(execution_id)
+            session = await self._sessions.outline(id)
+            if not self.sees(caller, session):
+                raise denied(
+                    ExecutionNotFound("There is no such execution.", execution_id=execution_id)
+                )
+            await self._to(caller, scope, session)
+
+    async def blob(self, caller: Caller, scope: Scope, digest: str) -> None:
+        """Look whether a caller may read a payload.
+
+        Raises
+        ------
+        BlobNotFound
+            No session that the caller may know of has such a one.
+        """
+        self.check(caller, scope)
+        only = self.only(caller)
+        if only is not None and not await self._sessions.has_blob(digest, only):
+            raise denied(BlobNotFound("There is no such payload.", digest=digest))
+
+    # -- helpers -----------------------------------------------------------------------------------
+
+    async def _to(self, caller: Caller, scope: Scope, session: Session) -> None:
+        """Look whether this may be done to a session that may be read."""
+        if scope in FOR_PEOPLE:
+            self.check(caller, scope)
+        if scope == "history:read":
+            return
+        if not _is_own(caller, session):
+            raise denied(
+                Forbidden(
+                    "This session was not opened with this token, which may read it and no more: "
+                    "open a session of your own.",
+                    session_id=session.id,
+                )
+            )
+        if scope == "files":
+            self.check(caller, scope)
+        if scope in _EXEC or scope == "files":  # its folder is where its notebook is now
+            await self.target(caller, session.target, session.path)
+        elif scope in NOTEBOOK and session.path is not None:
+            self.notebook(caller, scope, session.path)
+        else:
+            self.check(caller, scope)
+
+
 def denied(error: E) -> E:
     """Mark an error as one that tells of what is there, and that a token does not reach."""
     error.is_denial = True
@@ -155,4 +279,13 @@ def _lacks(scope: Scope, needed: str | None = None, where: str = "") -> Forbidde
             "a token that has it.",
             scope=needed,
         )
+    )
+
+
+def _is_own(caller: Caller, session: Session) -> bool:
+    """Tell whether a session was opened with the token that was shown."""
+    return (
+        caller.token is not None
+        and session.token is not None
+        and session.token.id == caller.token.id
     )

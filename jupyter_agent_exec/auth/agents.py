@@ -14,9 +14,8 @@ from jupyter_server.auth import User
 from jupyter_server.base.handlers import JupyterHandler
 
 from ..errors import AgentExecError, Forbidden, InvalidRequest
-from ..sessions.reach import Reach
 from ..types import TokenId
-from .access import denied
+from .access import AccessControl, denied
 from .credentials import is_misplaced, shown_token, tokens_in, without_tokens
 from .denials import Denials
 from .scopes import FOR_PEOPLE, Caller, Scope
@@ -27,7 +26,7 @@ class AgentHandler(JupyterHandler):
     """Base of the base of all handlers of this extension."""
 
     caller: Caller
-    reach: Reach
+    access: AccessControl
     tokens: Tokens
     denials: Denials
     route: str
@@ -89,23 +88,23 @@ class AgentHandler(JupyterHandler):
         if operation is None:
             return  # the route has no such verb
         for scope in FOR_PEOPLE.intersection(operation.scopes):
-            self.reach.check(self.caller, scope)
+            self.access.check(self.caller, scope)
         for scope in operation.scopes:
             await self._look_at(scope, self.path_kwargs, narrows=operation.agents is not None)
 
     async def _look_at(self, scope: Scope, path: Mapping[str, str], *, narrows: bool) -> None:
         if "session_id" in path:
-            await self.reach.session(self.caller, scope, path["session_id"])
+            await self.access.session(self.caller, scope, path["session_id"])
         elif "execution_id" in path:
-            await self.reach.execution(self.caller, scope, path["execution_id"])
+            await self.access.execution(self.caller, scope, path["execution_id"])
         elif "digest" in path:
-            await self.reach.blob(self.caller, scope, path["digest"])
+            await self.access.blob(self.caller, scope, path["digest"])
         elif "path" in path:
-            self.reach.notebook(self.caller, scope, path["path"])
+            self.access.notebook(self.caller, scope, path["path"])
         elif not narrows:
             raise denied(Forbidden("This route is not for agent tokens."))
         else:
-            self.reach.check(self.caller, scope)
+            self.access.check(self.caller, scope)
 
     def note_if_denied(self, error: AgentExecError) -> None:
         """Have it recorded if an error is what an agent token was refused."""

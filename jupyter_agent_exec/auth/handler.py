@@ -122,7 +122,7 @@ def requires(
     ----------
     agents
         Of a route whose path names nothing: what of it an agent token gets, in words. The verb has
-        to see to that, with `self.reach`.
+        to see to that, with `self.access`.
     without_passphrase
         Of a change that is for people, and that only stops agents: it must not have to wait for
         the server's passphrase. Where it depends on the body, the verb calls `check_unlocked`.
@@ -139,7 +139,7 @@ def requires(
                 said["body"] = read_body(self.request.body, body, limit_bytes=self.body_limit)
                 if "session_id" in body.__struct_fields__:
                     for each in (scope, *more):
-                        await self.reach.session(self.caller, each, said["body"].session_id)
+                        await self.access.session(self.caller, each, said["body"].session_id)
             asked = read_query(self.request.query_arguments, query or Nothing)
             if query is not None:
                 said["query"] = asked
@@ -263,7 +263,7 @@ class AgentExecHandler(AgentHandler):
             A person decides, and has not shown the server's passphrase.
         """
         if self.caller.grants is not None:
-            self.reach.check(self.caller, scope)
+            self.access.check(self.caller, scope)
             return
         needs_token = scope in RUNS_CODE and not self.allow_full_access
         if needs_token and self.token_authenticated and not await self._is_in_page():

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..approvals.approvals import Approvals
+from ..auth.access import AccessControl
 from ..executions.limits import Settings
 from ..files.manager import SessionFiles
 from ..notebooks.manager import NotebookManager
 from ..sessions.looking import Looking
 from ..sessions.manager import AgentSessions
-from ..sessions.reach import Reach
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,7 +23,7 @@ class Doors:
     looking: Looking
     files: SessionFiles
     """The files in a session's folder."""
-    reach: Reach
+    access: AccessControl
     base_url: str
     """Path of the namespace on this server, such as `/api/agent-exec`, for links in answers."""
     settings: Settings

@@ -14,7 +14,7 @@ async def reach_session(call: Call, scope: Scope, session_id: str) -> None:
     Forbidden, SessionNotFound
     """
     await call.authorize(scope)
-    await call.doors.reach.session(call.caller, scope, session_id)
+    await call.doors.access.session(call.caller, scope, session_id)
 
 
 async def reach_execution(call: Call, scope: Scope, execution_id: str) -> None:
@@ -25,7 +25,7 @@ async def reach_execution(call: Call, scope: Scope, execution_id: str) -> None:
     Forbidden, ExecutionNotFound
     """
     await call.authorize(scope)
-    await call.doors.reach.execution(call.caller, scope, execution_id)
+    await call.doors.access.execution(call.caller, scope, execution_id)
 
 
 async def reach_notebook(call: Call, scope: Scope, path: str) -> None:
@@ -36,4 +36,4 @@ async def reach_notebook(call: Call, scope: Scope, path: str) -> None:
     Forbidden, NotebookNotFound
     """
     await call.authorize(scope)
-    call.doors.reach.notebook(call.caller, scope, path)
+    call.doors.access.notebook(call.caller, scope, path)

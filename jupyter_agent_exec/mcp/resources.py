@@ -57,7 +57,7 @@ async def listed(call: Call) -> list[types.Resource]:
     """Return the notebooks of the open sessions that the caller may read."""
     await call.authorize("history:read")
     found, _ = await call.doors.manager.sessions(
-        SessionsQuery(status="open"), only=call.doors.reach.only(call.caller)
+        SessionsQuery(status="open"), only=call.doors.access.only(call.caller)
     )
     return [
         types.Resource(

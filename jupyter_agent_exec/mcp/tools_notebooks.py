@@ -43,7 +43,7 @@ class NotebooksAnswer(Answer, frozen=True, kw_only=True):
 
 async def _list(call: Call, asked: NoArguments) -> Answered:
     await call.authorize("read:notebook")
-    found = (await call.doors.notebooks.list(call.caller, call.doors.reach)).notebooks
+    found = (await call.doors.notebooks.list(call.caller, call.doors.access)).notebooks
     shown = fitting(found)
     lines = [_notebook_line(notebook) for notebook in shown] or ["No notebook is in use."]
     if len(shown) < len(found):

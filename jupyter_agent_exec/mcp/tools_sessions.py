@@ -228,7 +228,7 @@ async def _list(call: Call, asked: ListArguments) -> Answered:
     await call.authorize("history:read")
     query = SessionsQuery(status=asked.status, target=asked.target, after=asked.after)
     found, next_after = await call.doors.manager.sessions(
-        query, only=call.doors.reach.only(call.caller)
+        query, only=call.doors.access.only(call.caller)
     )
     sessions = [session_answer(session) for session in found]
     shown = fitting(sessions)

@@ -29,7 +29,7 @@ class NotebooksHandler(NotebooksBase):
     )
     async def get(self) -> None:
         """List the notebooks that have a kernel or are open, by path."""
-        self.answer(await self.notebooks.list(self.caller, self.reach))
+        self.answer(await self.notebooks.list(self.caller, self.access))
 
 
 class CellsHandler(NotebooksBase):

@@ -115,7 +115,9 @@ class SessionsHandler(SessionsBase):
     )
     async def get(self, query: SessionsQuery) -> None:
         """List sessions: the open ones first, then the closed, each the newest first."""
-        sessions, next_after = await self.manager.sessions(query, only=self.reach.only(self.caller))
+        sessions, next_after = await self.manager.sessions(
+            query, only=self.access.only(self.caller)
+        )
         self.answer(SessionList(sessions=sessions, next_after=next_after))
 
     @web.authenticated
@@ -344,7 +346,7 @@ class SearchHandler(SessionsBase):
     )
     async def get(self, query: SearchQuery) -> None:
         """Search sources, text outputs and errors of all executions."""
-        only = self.reach.only(self.caller)
+        only = self.access.only(self.caller)
         self.answer(await self.manager.finding.search(query, only=only))
 
 
@@ -359,7 +361,7 @@ class StatusHandler(SessionsBase):
     )
     async def get(self) -> None:
         """Tell how things stand."""
-        self.answer(await self.manager.status(only=self.reach.only(self.caller)))
+        self.answer(await self.manager.status(only=self.access.only(self.caller)))
 
 
 def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..auth.access import Targets
+from ..auth.access import TargetAccess
 from ..auth.scopes import Caller
 from ..errors import AgentExecError
 from ..executions.permission import Permit, Unlimited
@@ -25,7 +25,7 @@ class Tokens(Protocol):
 class Permits:
     """Gives sessions what lets them run code."""
 
-    def __init__(self, targets: Targets, tokens: Tokens) -> None:
+    def __init__(self, targets: TargetAccess, tokens: Tokens) -> None:
         self.targets = targets
         self._tokens = tokens
 
@@ -40,7 +40,12 @@ class TokenPermit:
     """Of a session that was opened with an agent token."""
 
     def __init__(
-        self, caller: Caller, token_id: TokenId, target: Target, targets: Targets, tokens: Tokens
+        self,
+        caller: Caller,
+        token_id: TokenId,
+        target: Target,
+        targets: TargetAccess,
+        tokens: Tokens,
     ) -> None:
         self.approval: ApprovalMode | None = caller.approval
         self._caller = caller

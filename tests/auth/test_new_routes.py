@@ -28,7 +28,7 @@ def add_route(jp_serverapp: Any, jp_web_app: Any, jp_base_url: str) -> Any:
 
     def add_route(pattern: str) -> None:
         given = {
-            "reach": app.reach,
+            "access": app.access,
             "tokens": app.tokens,
             "denials": app.denials,
             "allow_full_access": True,

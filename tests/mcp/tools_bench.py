@@ -74,7 +74,7 @@ class Bench:
         self.scopes.append(scope)
         if scope in self.refused:
             raise Forbidden(f"No {scope}.")
-        self.doors.reach.check(self.caller, scope)
+        self.doors.access.check(self.caller, scope)
 
     def begin(self, state: str | None = None) -> Call:
         asker = Asker(
