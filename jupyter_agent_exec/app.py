@@ -46,10 +46,10 @@ from .files.handlers import FilesBase
 from .files.manager import SessionFiles
 from .journal.history import History
 from .kernels.isolation.options import IsolationTraits
-from .kernels.live import LiveKernels
+from .kernels.live_kernels import LiveKernels
 from .kernels.provisioner import KernelStarter
-from .kernels.scratch import ScratchKernels
-from .kernels.server import ServerKernels
+from .kernels.scratch_kernels import ScratchKernels
+from .kernels.server_kernels import ServerKernels
 from .mcp.doors import Doors
 from .mcp.endpoint import Endpoint, McpHandler
 from .mcp.options import McpTraits

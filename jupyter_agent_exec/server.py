@@ -22,7 +22,7 @@ from tornado import web
 from .errors import FolderUnknown, KernelUnavailable, NotebookNotFound
 from .kernels.folder import Folder
 from .kernels.provisioner import FolderProvisioner, KernelStarter
-from .kernels.server import kernel_spec
+from .kernels.server_kernels import kernel_spec
 from .models import KernelTarget, NotebookKernel
 from .sessions.attached import JupyterSession, contents_path
 from .sessions.session import LiveSession

@@ -24,7 +24,7 @@ from traitlets import (
 from .approvals.policy import checked_modes
 from .auth.unlocks import is_slow_hash
 from .executions.limits import Bounds, Settings
-from .kernels.people import KeptOfPeople
+from .kernels.person_executions import KeptOfPeople
 from .types import ApprovalMode, RecordChanges, RecordPeople, TargetKind
 
 

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from ..journal.reader import HeldOutputs
 from ..journal.spill import TextSpill
-from ..kernels.run import Ended, Run
+from ..kernels.execute_request import Ended, Run
+from ..kernels.kernel_queue import Turn
 from ..kernels.stdin import InputRequest
-from ..kernels.turns import Turn
 from ..models import (
     Agent,
     Approval,

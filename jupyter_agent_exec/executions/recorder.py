@@ -20,9 +20,9 @@ from ..journal.blobs import pack_outputs
 from ..journal.fold import executions_of
 from ..journal.session import SessionJournal
 from ..kernels.displays import DisplayUpdate
+from ..kernels.execute_request import Ended
 from ..kernels.late import Late
-from ..kernels.people import PersonExecution
-from ..kernels.run import Ended
+from ..kernels.person_executions import PersonExecution
 from ..models import Value
 from ..records import (
     SERVER,

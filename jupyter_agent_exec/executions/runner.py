@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..journal.session import SessionJournal
+from ..kernels.execute_request import Ended
 from ..kernels.kernel import Death, Kernel
-from ..kernels.people import PersonExecution
-from ..kernels.run import Ended
-from ..kernels.turns import Turn
+from ..kernels.kernel_queue import Turn
+from ..kernels.person_executions import PersonExecution
 from ..models import ExecutionKernel, WaitingFor
 from ..records import SERVER, By
 from ..tasks import Tasks, first_of, settle

@@ -23,20 +23,20 @@ from ..errors import AgentExecError, KernelUnavailable
 from ..models import OutputChange
 from ..tasks import first_of, settle
 from ..types import ExecutionState, Output
-from . import mimebundles
-from .busy import Busy, Quiet, Work
+from . import nbformat_outputs
 from .displays import Displays
-from .drain import Drain
+from .execute_request import Run
+from .execution_state import Busy, Quiet, Work
 from .greeting import HELLO, Greeting
-from .inspect import ASIDE, Inspector, Unanswered
+from .inspection import ASIDE, Inspector, Unanswered
 from .late import Late, LateOutputs
 from .listeners import Listeners
 from .looking import execution_of
 from .messages import Message
-from .people import NOTHING, KeptOfPeople, People, PersonExecution
-from .run import Run
+from .person_executions import NOTHING, KeptOfPeople, People, PersonExecution
 from .runs import Runs
 from .stdin import InputRequest
+from .zmq_channels import Drain
 
 WAKE = f"{ASIDE}wake"
 """The id of a request that only wakes a kernel up."""
@@ -354,7 +354,7 @@ class KernelConnection:
 
     def _feed_foreign_update(self, message: Message) -> None:
         """Take somebody else's update as late output of the first of our executions it is for."""
-        display_id = mimebundles.display_id(message.content)
+        display_id = nbformat_outputs.display_id(message.content)
         shown = () if display_id is None else self._displays.elsewhere(display_id)
         if shown:
             self._runs.feed(self._late.outputs(shown[0].execution_id), message)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from .connection import KernelConnection
 from .isolation.provisioner import IsolatedProvisioner
 from .kernel import Death
-from .server import ServerKernels
+from .server_kernels import ServerKernels
 
 EXIT_DELAYS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 """Seconds between looks for the exit code of a kernel whose connection is gone: sockets close a

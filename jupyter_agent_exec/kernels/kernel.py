@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from ..kernels.folder import Folder
 from ..types import RestartReason
 from .connection import KernelConnection
-from .turns import Turns
+from .kernel_queue import Turns
 
 
 class Death(NamedTuple):

@@ -11,8 +11,8 @@ import ast
 from typing import Any, Final
 
 from ..types import ExecutionId
+from .in_kernel.expression import expression, is_ipython
 from .messages import Header
-from .sent_code import expression, is_ipython
 from .variables import NONE, SOURCE, VariableChanges, Variables, differences, told
 
 BEFORE_TIMEOUT: Final = 0.2
@@ -127,4 +127,4 @@ def expressions(kernel_info: dict[str, Any]) -> dict[str, str]:
         return {}
     # Cleared, what it defines is gone at once, and no work for the kernel's garbage collector.
     call = "look()\nglobals().clear()"
-    return {SOURCE: expression(kernel_info, ("variables_in_kernel",), call)}
+    return {SOURCE: expression(kernel_info, ("variable_listing",), call)}

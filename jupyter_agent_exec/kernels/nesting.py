@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from ..errors import KernelUnavailable, KernelWaitsForItself
-from .inspect import Unanswered
+from .inspection import Unanswered
 from .kernel import Kernel
 
 ADVICE: Final = (

@@ -21,7 +21,7 @@ from typing import Any, Final
 from ..models import ExecutionError, Omitted, OutputChange
 from ..text import TextSink, Transcript
 from ..types import ExecutionId, Output
-from . import mimebundles
+from . import nbformat_outputs
 from .displays import Displays, DisplayUpdate, DisplayUpdates
 from .rich import Rich, left_out
 from .streams import Stream, encode
@@ -32,7 +32,7 @@ __all__ = ["DisplayUpdate", "Displays", "Outputs", "TextSink"]
 MAX_OUTPUTS: Final = 10_000
 """How many outputs to keep; of more, the middle is left out."""
 
-_LEAVE_OUTPUT: Final = frozenset({"stream", "error", *mimebundles.DISPLAYS})
+_LEAVE_OUTPUT: Final = frozenset({"stream", "error", *nbformat_outputs.DISPLAYS})
 
 ERROR_BYTES: Final = 1_000_000
 """A traceback above this, or above a quarter of the cap, loses its middle."""
@@ -167,7 +167,7 @@ class Outputs:
         """Take the content of one message; types that leave no output are passed over."""
         if msg_type == "stream":
             self._feed_stream(content)
-        elif msg_type in mimebundles.DISPLAYS:
+        elif msg_type in nbformat_outputs.DISPLAYS:
             self._feed_display(msg_type, content)
         elif msg_type == "error":
             self._feed_error(content)
@@ -227,8 +227,8 @@ class Outputs:
         self._charge(len(data))
 
     def _feed_display(self, msg_type: str, content: dict[str, Any]) -> None:
-        output, size = mimebundles.display(msg_type, content)
-        display_id = mimebundles.display_id(content)
+        output, size = nbformat_outputs.display(msg_type, content)
+        display_id = nbformat_outputs.display_id(content)
         if display_id is not None:
             self._update(display_id, output, size)
         if msg_type != "update_display_data":
@@ -240,8 +240,8 @@ class Outputs:
 
     def _feed_error(self, content: dict[str, Any]) -> None:
         self._clear_if_due()
-        whole, size = mimebundles.error(content)
-        output, omitted = mimebundles.cut_error(whole, self._max_error_bytes)
+        whole, size = nbformat_outputs.error(content)
+        output, omitted = nbformat_outputs.cut_error(whole, self._max_error_bytes)
         transcript = self._transcript_with(size, cut=omitted > 0)
         if transcript is not None:
             transcript.output(whole)

@@ -16,9 +16,9 @@ from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from ..kernels.folder import Folder
-from .server import ServerKernels
+from .server_kernels import ServerKernels
 
-LAUNCHER: Final = Path(__file__).with_name("launcher.py")
+LAUNCHER: Final = Path(__file__).with_name("in_kernel") / "launcher.py"
 
 _PYTHON: Final = re.compile(r"(python|pypy)[\d.]*(\.exe)?", re.IGNORECASE)
 _LOCAL: Final = "local-provisioner"

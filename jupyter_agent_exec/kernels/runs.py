@@ -13,10 +13,10 @@ from typing import Any, Literal, Protocol
 
 from ..models import OutputChange
 from ..types import ExecutionId, Output
-from .busy import Busy
 from .displays import Displays
-from .drain import Drain
-from .inspect import Inspector
+from .execute_request import Run
+from .execution_state import Busy
+from .inspection import Inspector
 from .looking import (
     AFTER_TIMEOUT,
     BEFORE_TIMEOUT,
@@ -27,10 +27,10 @@ from .looking import (
 )
 from .messages import Header, Message
 from .outputs import Outputs
-from .run import Run
 from .stdin import InputRequest, input_request
 from .values import asking
 from .variables import UNCHANGED
+from .zmq_channels import Drain
 
 REPLY_IDLE_GRACE = 2.0
 """Seconds of silence to wait for idle after the reply, or for the reply after idle."""

@@ -1,6 +1,6 @@
 """Expressions that are evaluated after a run, in the same request: asked for and read. Pure.
 
-What evaluates them in the kernel is `values_in_kernel`.
+What evaluates them in the kernel is `evaluation`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ..models import Value
-from .sent_code import expression, is_ipython
+from .in_kernel.expression import expression, is_ipython
 
 SOURCE: Final = "agent_exec_values"
 """Of the payload by which the kernel tells."""
@@ -20,7 +20,7 @@ SOURCE: Final = "agent_exec_values"
 MOST_BYTES: Final = 4_000_000
 """Of what the kernel tells; our code there tells less than half of that."""
 
-_MODULES = ("variables_in_kernel", "values_in_kernel")
+_MODULES = ("variable_listing", "evaluation")
 _decode = msgspec.json.Decoder(dict[str, Value]).decode
 
 

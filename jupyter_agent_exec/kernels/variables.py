@@ -1,6 +1,6 @@
 """A kernel's variables as they were looked at, and how they differ from one look to the next. Pure.
 
-What looks at them in the kernel is `variables_in_kernel`.
+What looks at them in the kernel is `variable_listing`.
 """
 
 from __future__ import annotations

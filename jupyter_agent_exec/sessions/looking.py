@@ -16,8 +16,8 @@ from ..auth.access import denied
 from ..auth.scopes import Caller
 from ..errors import Forbidden, InvalidRequest, KernelBusy, KernelUnavailable
 from ..executions.language import check_python
-from ..kernels.inspect import Question, Taken, Unanswered, ask
-from ..kernels.turns import Asker
+from ..kernels.inspection import Question, Taken, Unanswered, ask
+from ..kernels.kernel_queue import Asker
 from ..models import (
     Complete,
     Completion,

@@ -28,8 +28,8 @@ from ..executions.limits import Bounds, Settings
 from ..journal.brief import brief
 from ..journal.history import History
 from ..kernels.kernel import KernelSource
-from ..kernels.live import LiveKernels
-from ..kernels.scratch import ScratchKernels
+from ..kernels.live_kernels import LiveKernels
+from ..kernels.scratch_kernels import ScratchKernels
 from ..models import Execute, OpenSession, ServerStatus, Session
 from ..records import SERVER, By, ExecutionRecord
 from ..tasks import Tasks, call_later_apart, start_apart

@@ -21,8 +21,8 @@ from ..executions.permission import Rules
 from ..journal.fold import opened
 from ..journal.history import History
 from ..kernels.kernel import Kernel, KernelSource
-from ..kernels.live import not_running
-from ..kernels.scratch import ScratchKernels, ScratchSource
+from ..kernels.live_kernels import not_running
+from ..kernels.scratch_kernels import ScratchKernels, ScratchSource
 from ..models import KernelTarget, Limits, NotebookTarget, OpenSession, ScratchTarget
 from ..records import Opened, Payload, timestamp
 from ..tasks import Tasks

@@ -149,5 +149,9 @@ def _wrong(field: str, what: str) -> InvalidRequest:
 @cache
 def _check() -> str:
     """Return the definition of what looks whether all is there."""
-    text = files("jupyter_agent_exec.kernels").joinpath("preload_in_kernel.py").read_text("utf-8")
+    text = (
+        files("jupyter_agent_exec.kernels.in_kernel")
+        .joinpath("preload_check.py")
+        .read_text("utf-8")
+    )
     return text[text.index("def ") :]

@@ -13,10 +13,10 @@ from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelMana
 from traitlets.config import Config
 
 from jupyter_agent_exec.kernels.connection import KernelConnection
-from jupyter_agent_exec.kernels.live import LiveKernel, LiveKernels
-from jupyter_agent_exec.kernels.people import NOTHING, KeptOfPeople
-from jupyter_agent_exec.kernels.run import Ended, Run
-from jupyter_agent_exec.kernels.turns import Turn, Turns
+from jupyter_agent_exec.kernels.execute_request import Ended, Run
+from jupyter_agent_exec.kernels.kernel_queue import Turn, Turns
+from jupyter_agent_exec.kernels.live_kernels import LiveKernel, LiveKernels
+from jupyter_agent_exec.kernels.person_executions import NOTHING, KeptOfPeople
 from jupyter_agent_exec.text import TextSink
 from jupyter_agent_exec.types import ExecutionId
 

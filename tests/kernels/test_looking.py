@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from living import SOON, AgentRun, House, house, text
 
-from jupyter_agent_exec.kernels.live import LiveKernel
+from jupyter_agent_exec.kernels.execute_request import Ended
+from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.looking import expressions
-from jupyter_agent_exec.kernels.run import Ended
 from jupyter_agent_exec.models import VariableChange
 
 pytestmark = pytest.mark.usefixtures("jp_environ")

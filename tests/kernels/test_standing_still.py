@@ -13,7 +13,7 @@ import zmq
 from living import AgentRun, house, text
 from server_process import Gate, server_process
 
-from jupyter_agent_exec.kernels.inspect import PATIENCE
+from jupyter_agent_exec.kernels.inspection import PATIENCE
 
 LINES = 4_000
 LINE_BYTES = 10_000

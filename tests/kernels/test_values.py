@@ -13,8 +13,8 @@ import pytest
 from living import AgentRun, house, text
 from real_server import Gate
 
-from jupyter_agent_exec.kernels.live import LiveKernel
-from jupyter_agent_exec.kernels.run import Ended
+from jupyter_agent_exec.kernels.execute_request import Ended
+from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.values import SOURCE, asking, told
 
 pytestmark = pytest.mark.usefixtures("jp_environ")

@@ -21,7 +21,7 @@ from living_notebook import (
 )
 from real_server import Gate
 
-from jupyter_agent_exec.kernels.turns import PATIENCE
+from jupyter_agent_exec.kernels.kernel_queue import PATIENCE
 
 
 async def together(agent: Agent, desk: Desk, **asked: Any) -> tuple[Person, dict[str, Any]]:

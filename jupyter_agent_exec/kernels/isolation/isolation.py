@@ -13,7 +13,7 @@ from ...errors import InvalidRequest, IsolationUnavailable
 from ...kernels.folder import Folder
 from ...types import IsolationMode
 from ..provisioner import KernelStarter
-from ..server import ServerKernels
+from ..server_kernels import ServerKernels
 from .provisioner import Asked, IsolatedProvisioner, Room
 from .view import View
 from .ways import IsolationLimits, Way, fault

@@ -10,7 +10,7 @@ from traitlets import Bunch, Enum, HasTraits, Int, List, TraitError, Unicode, va
 
 from ...types import IsolationMode
 from ..provisioner import KernelStarter
-from ..server import ServerKernels
+from ..server_kernels import ServerKernels
 from .isolation import WAYS, Isolation
 from .ways import IsolationLimits, Way
 

@@ -22,8 +22,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from jupyter_agent_exec.journal.blobs import pack_outputs
 from jupyter_agent_exec.kernels.connection import KernelConnection
-from jupyter_agent_exec.kernels.people import KeptOfPeople
-from jupyter_agent_exec.kernels.run import Ended
+from jupyter_agent_exec.kernels.execute_request import Ended
+from jupyter_agent_exec.kernels.person_executions import KeptOfPeople
 from jupyter_agent_exec.records import Payload
 
 BUNDLE = {"text/plain": "x", "application/json": {"a": 1}, "image/png": "iVBORw0KGgo="}

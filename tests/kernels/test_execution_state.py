@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_agent_exec.kernels.busy import Busy, Quiet
+from jupyter_agent_exec.kernels.execution_state import Busy, Quiet
 from jupyter_agent_exec.kernels.messages import Header
 
 OURS, THEIRS = "our session", "a tab"

@@ -12,10 +12,10 @@ import pytest
 from living import SOON, AgentRun, House, at_foreign_work, house, text
 from real_server import Gate
 
-from jupyter_agent_exec.kernels.inspect import Question, Taken, Unanswered, ask
-from jupyter_agent_exec.kernels.live import LiveKernel
-from jupyter_agent_exec.kernels.people import KeptOfPeople, PersonExecution
-from jupyter_agent_exec.kernels.turns import Asker
+from jupyter_agent_exec.kernels.inspection import Question, Taken, Unanswered, ask
+from jupyter_agent_exec.kernels.kernel_queue import Asker
+from jupyter_agent_exec.kernels.live_kernels import LiveKernel
+from jupyter_agent_exec.kernels.person_executions import KeptOfPeople, PersonExecution
 from jupyter_agent_exec.types import ExecutionState
 
 pytestmark = pytest.mark.usefixtures("jp_environ")

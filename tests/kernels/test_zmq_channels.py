@@ -11,7 +11,7 @@ from living import SOON, AgentRun, House, at_foreign_work, house, text
 from nbformat.v4 import new_code_cell, new_notebook
 from real_server import Gate
 
-from jupyter_agent_exec.kernels.live import LiveKernel
+from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.models import Omitted
 
 pytestmark = pytest.mark.usefixtures("jp_environ")

@@ -15,11 +15,11 @@ from ..tasks import start_apart
 from ..types import ExecutionState
 from .connection import KernelConnection
 from .endings import Life, settled
-from .inspect import REQUESTS
+from .inspection import REQUESTS
 from .kernel import Death
-from .people import NOTHING, KeptOfPeople
-from .server import ServerKernels
-from .turns import Turns
+from .kernel_queue import Turns
+from .person_executions import NOTHING, KeptOfPeople
+from .server_kernels import ServerKernels
 
 ANSWER_TIMEOUT: Final = 1.0
 """Seconds for which an idle kernel's answer is waited for. It may have become busy meanwhile, and

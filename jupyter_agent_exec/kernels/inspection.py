@@ -19,12 +19,12 @@ import msgspec
 from ..errors import KernelUnavailable
 from ..tasks import first_of
 from ..types import ExecutionState
-from .busy import Work
-from .drain import Drain
-from .inspect_in_kernel import ANSWER, TARGET
+from .execution_state import Work
+from .in_kernel.comm_target import ANSWER, TARGET
+from .in_kernel.expression import expression, is_ipython
+from .kernel_queue import Asker
 from .messages import Header, Message
-from .sent_code import expression, is_ipython
-from .turns import Asker
+from .zmq_channels import Drain
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -55,14 +55,14 @@ REQUESTS: Final = ("comm_open", "create_subshell_request", "delete_subshell_requ
 
 _KEPT_OF_OWN: Final = "keep_all(None)\nflush_what_is_there()\nsend_all_text()"
 
-_MODULES = ("variables_in_kernel", "inspect_in_kernel")
+_MODULES = ("variable_listing", "comm_target")
 
 
 class Question(NamedTuple):
     """What is asked of a kernel."""
 
     name: str
-    """Of one of the questions that `inspect_in_kernel` answers."""
+    """Of one of the questions that `comm_target` answers."""
     given: dict[str, Any]
     timeout: float
     """Seconds for the answer."""

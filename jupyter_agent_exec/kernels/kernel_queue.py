@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ..models import WaitingFor
 from ..records import timestamp
 from ..types import ExecutionId, ExecutionState
-from .busy import Quiet, Work
+from .execution_state import Quiet, Work
 from .listeners import Listeners
 
 SETTLE: Final = 0.02

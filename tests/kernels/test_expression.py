@@ -7,7 +7,7 @@ import traceback
 
 import pytest
 
-from jupyter_agent_exec.kernels.sent_code import expression
+from jupyter_agent_exec.kernels.in_kernel.expression import expression
 
 KERNEL_INFO = {
     "implementation": "ipython",
@@ -16,7 +16,7 @@ KERNEL_INFO = {
 
 
 def test_a_traceback_through_it_can_be_formatted() -> None:
-    asked = expression(KERNEL_INFO, ("inspect_in_kernel",), "take_text(lambda: 1 / 0, [])")
+    asked = expression(KERNEL_INFO, ("comm_target",), "take_text(lambda: 1 / 0, [])")
     assert "marshal" in asked
     with pytest.raises(ZeroDivisionError) as caught:
         eval(asked)  # as IPython does

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from jupyter_agent_exec.kernels.busy import Quiet, Work
-from jupyter_agent_exec.kernels.turns import (
+from jupyter_agent_exec.kernels.execution_state import Quiet, Work
+from jupyter_agent_exec.kernels.kernel_queue import (
     PATIENCE,
     SETTLE,
     SETTLE_AFTER_OURS,

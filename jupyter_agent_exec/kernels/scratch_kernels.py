@@ -28,9 +28,9 @@ from .connection import KernelConnection
 from .endings import Life
 from .isolation.isolation import Isolation
 from .kernel import Death, WorkingFolder
+from .kernel_queue import Turns
 from .provisioner import FolderProvisioner, KernelStarter
-from .server import ServerKernels, forget_failed_starts, kernel_spec
-from .turns import Turns
+from .server_kernels import ServerKernels, forget_failed_starts, kernel_spec
 
 IPYKERNEL_ARGUMENTS = [
     # What agents run stays out of the person's own IPython history, as with nbclient.

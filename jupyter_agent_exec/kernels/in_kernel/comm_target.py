@@ -1,6 +1,6 @@
 """What is left with an IPython kernel so that it can be looked into while it runs code.
 
-Like `variables_in_kernel`, with which it is sent, it is never imported there and runs none of the
+Like `variable_listing`, with which it is sent, it is never imported there and runs none of the
 user's code. It answers whoever opens a comm with a question. A comm, since that is all that a
 subshell does without side effects: an `execute_request` there would show and close the figures that
 the running cell has begun, take away its `input()`, and swallow what it has to tell at its end.
@@ -17,7 +17,7 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .variables_in_kernel import described, flags_of, module_of, user_variables
+    from .variable_listing import described, flags_of, module_of, user_variables
 
 TARGET = "jupyter_agent_exec"
 ANSWER = "agent_exec_told"

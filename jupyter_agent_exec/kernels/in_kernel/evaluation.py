@@ -1,6 +1,6 @@
 """What is sent to an IPython kernel to evaluate expressions; it is never imported there.
 
-It is sent together with `variables_in_kernel`, and gone when it has told. Whoever asks for a value
+It is sent together with `variable_listing`, and gone when it has told. Whoever asks for a value
 asks for code of the user's to run: the expression itself, and then the `repr` of what is neither
 JSON nor of a well-known library. Whatever that does, it is told as this one expression's error. An
 interrupt ends the evaluation of all that are left.
@@ -16,7 +16,7 @@ from reprlib import Repr
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .variables_in_kernel import (
+    from .variable_listing import (
         BRACKETS,
         DEPTH,
         NUMBERS,
