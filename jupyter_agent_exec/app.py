@@ -24,9 +24,9 @@ from .aca.failed_calls import FailedCalls
 from .aca.handlers import ROUTES as DYNAMIC_ROUTES
 from .aca.handlers import DynamicSessionsBase
 from .aca.manager import DynamicSessions
-from .approvals.approval_handlers import ROUTES as APPROVAL_ROUTES
-from .approvals.approval_handlers import ApprovalsBase
-from .approvals.approvals import Approvals
+from .approvals.handlers import ROUTES as APPROVAL_ROUTES
+from .approvals.handlers import ApprovalsBase
+from .approvals.manager import Approvals
 from .approvals.policy import Modes, Policy
 from .approvals.review_handlers import ROUTES as REVIEW_ROUTES
 from .approvals.review_handlers import ReviewsBase
@@ -79,20 +79,20 @@ from .server import (
 )
 from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
 from .sessions.answers import NAMESPACE
-from .sessions.attached import NotebookKernels
+from .sessions.factory import Opener
 from .sessions.finding_handlers import ROUTES as FINDING_ROUTES
 from .sessions.finding_handlers import GuideHandler
 from .sessions.handlers import ROUTES, STREAMED
-from .sessions.looking import Looking
+from .sessions.inspection import Looking
+from .sessions.lifetimes import TokenEnds
 from .sessions.looking_handlers import ROUTES as LOOKING_ROUTES
 from .sessions.looking_handlers import LookingBase
 from .sessions.manager import AgentSessions
-from .sessions.opening import Opener
+from .sessions.notebook_kernels import NotebookKernels
 from .sessions.permits import Permits
 from .sessions.programs import Programs
 from .sessions.publishing import Action
 from .sessions.steps_handlers import ROUTES as STEPS_ROUTES
-from .sessions.token_ends import TokenEnds
 from .tasks import Tasks, start_apart
 from .traits import SessionTraits
 

@@ -24,7 +24,7 @@ from .kernels.folder import Folder
 from .kernels.provisioner import FolderProvisioner, KernelStarter
 from .kernels.server_kernels import kernel_spec
 from .models import KernelTarget, NotebookKernel
-from .sessions.attached import JupyterSession, contents_path
+from .sessions.notebook_kernels import JupyterSession, contents_path
 from .sessions.session import LiveSession
 
 KERNEL_EVENTS: Final = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"

@@ -16,7 +16,7 @@ from ..models import (
     SetPolicy,
 )
 from ..sessions.handlers import SessionsBase
-from .approvals import Approvals as ApprovalDecisions
+from .manager import Approvals as ApprovalDecisions
 
 
 class ApprovalsBase(SessionsBase):

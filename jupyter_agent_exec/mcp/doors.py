@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..approvals.approvals import Approvals
+from ..approvals.manager import Approvals
 from ..auth.access import AccessControl
 from ..executions.limits import Settings
 from ..files.manager import SessionFiles
 from ..notebooks.manager import NotebookManager
-from ..sessions.looking import Looking
+from ..sessions.inspection import Looking
 from ..sessions.manager import AgentSessions
 
 

@@ -10,7 +10,7 @@ from ..errors import InvalidRequest
 from ..kernels.kernel import KernelSource
 from ..models import NotebookTarget, OpenSession, Session
 from ..types import TokenId
-from .attached import AttachedNotebook
+from .notebook_kernels import AttachedNotebook
 from .session import LiveSession
 
 _Client = tuple[TokenId | None, str]

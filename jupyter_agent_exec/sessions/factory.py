@@ -27,7 +27,7 @@ from ..models import KernelTarget, Limits, NotebookTarget, OpenSession, ScratchT
 from ..records import Opened, Payload, timestamp
 from ..tasks import Tasks
 from ..types import SessionId
-from .attached import AttachedNotebook, LiveKernel, NotebookKernels
+from .notebook_kernels import AttachedNotebook, LiveKernel, NotebookKernels
 from .permits import Permits
 from .preload import Preloaded, preloaded
 from .publishing import Publish

@@ -6,7 +6,7 @@ from tornado import web
 
 from ..auth.handler import AgentExecHandler, requires
 from ..models import Complete, Completions, Inspect, Inspection, PackageList, VariableList
-from .looking import Looking
+from .inspection import Looking
 from .queries import PackagesQuery, VariablesQuery
 
 

@@ -36,14 +36,14 @@ from ..tasks import Tasks, call_later_apart, start_apart
 from ..types import FINAL_STATUSES, CloseReason, ExecutionId, SessionId, TokenId
 from .clients import Clients
 from .closing import CLOSED_BECAUSE
-from .finding import Finding
-from .keys import Keys
+from .factory import Opener
+from .history import Finding
+from .idempotency import Keys
 from .long_reads import LongReads
-from .opening import Opener
 from .queries import SessionsQuery
+from .quotas import Usage
 from .session import LiveSession
 from .submission import Running
-from .usage import Usage
 
 T = TypeVar("T")
 

@@ -42,8 +42,8 @@ from ..records import (
 )
 from ..tasks import Tasks, call_later_apart
 from ..types import CloseReason, ExecutionId, SessionId, TokenId
-from .attached import AttachedNotebook
 from .closing import Closing
+from .notebook_kernels import AttachedNotebook
 from .publishing import Publish
 
 NOT_OWNED = (

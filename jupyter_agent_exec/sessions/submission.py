@@ -17,9 +17,9 @@ from ..executions.steps import naming, step_as_execution
 from ..models import Execute, Placement, RunSteps
 from ..records import ExecutionRecord, digest_of
 from ..types import Digest, ExecutionId, SessionId
-from .keys import Keys
+from .idempotency import Keys
+from .quotas import Usage
 from .session import LiveSession
-from .usage import Usage
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from jupyter_agent_exec.auth.grants import Grants
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import TooManyRequests
 from jupyter_agent_exec.models import Caps, TokenRef
-from jupyter_agent_exec.sessions.usage import Usage
+from jupyter_agent_exec.sessions.quotas import Usage
 from jupyter_agent_exec.types import TokenId
 
 

@@ -9,7 +9,11 @@ import pytest
 
 from jupyter_agent_exec.kernels.kernel import Death
 from jupyter_agent_exec.models import NotebookTarget
-from jupyter_agent_exec.sessions.attached import AttachedNotebook, JupyterSession, NotebookKernels
+from jupyter_agent_exec.sessions.notebook_kernels import (
+    AttachedNotebook,
+    JupyterSession,
+    NotebookKernels,
+)
 
 
 class Server:
