@@ -16,10 +16,10 @@ from ..executions.limits import Settings
 from ..files.conditions import Conditions
 from ..files.file import OpenFile
 from ..files.manager import SessionFiles
-from ..files.names import check_new, parts_of
 from ..files.queries import FilesQuery
 from ..files.refusing import missing
 from ..journal.brief import is_image
+from ..kernels.folder_paths import check_new, parts_of
 from ..models import (
     Agent,
     CodeToExecute,

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from ..kernels.folder import etag_of
+from ..kernels.folder_paths import mimetype_of
 from ..models import SessionFile
 from ..records import timestamp
 from ..types import Digest, ExecutionId
 from .conditions import Span
-from .names import mimetype_of
 
 PIECE_BYTES: Final = 1 << 20
 """Read at once."""

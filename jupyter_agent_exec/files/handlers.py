@@ -10,13 +10,13 @@ from tornado import web
 
 from ..auth.handler import requires
 from ..errors import AgentExecError, InvalidRequest, PayloadTooLarge, RangeNotSatisfiable
+from ..kernels.folder_paths import decoded
 from ..models import SessionFile, SessionFileList
 from ..sessions.answers import NAMESPACE
 from ..sessions.handlers import SessionsBase
 from .conditions import Conditions, matches, span_of
 from .file import OpenFile
 from .manager import SessionFiles
-from .names import decoded
 from .queries import FilesQuery
 from .refusing import missing
 from .upload import Upload

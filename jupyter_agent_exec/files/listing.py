@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from ..kernels.folder import Barred, Identity, identity, look, open_child
-from .names import MOST_PARTS, is_reached
+from ..kernels.folder_paths import MOST_PARTS, is_reached
 
 
 class Found(NamedTuple):

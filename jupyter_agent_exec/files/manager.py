@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from ..auth.scopes import Caller
 from ..errors import Forbidden, InvalidRequest, PayloadTooLarge
 from ..kernels.folder import Folder, Place, etag_of, kept_folders, open_file, opened
+from ..kernels.folder_paths import check_new, is_data, is_hidden, is_notebook, parts_of
 from ..models import SessionFile, SessionFileList
 from ..records import By, Entry, FileDeleted, FileUnchanged, FileUploaded, timestamp
 from ..sessions.publishing import Publish
@@ -22,7 +23,6 @@ from ..tasks import Tasks
 from .conditions import Conditions
 from .file import OpenFile, session_file
 from .listing import Found, found_in
-from .names import check_new, is_data, is_hidden, is_notebook, parts_of
 from .owning import AllLeft, Left
 from .queries import FilesQuery
 from .refusing import missing, reading, writing

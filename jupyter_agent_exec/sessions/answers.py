@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from ..files.names import is_path, mimetype_of
 from ..journal.brief import kept_images
 from ..journal.notebook import cell
 from ..journal.query import Pictured
+from ..kernels.folder_paths import is_path, mimetype_of
 from ..models import Changes, Execution, FileChange, Image, Input, RecordedImage
 from ..records import ExecutionRecord, KeptImage, digest_of
 from ..text import ReadOn, model_text, size_in_words, transcript

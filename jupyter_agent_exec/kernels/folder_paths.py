@@ -1,8 +1,8 @@
-"""Which paths of a session's folder there are for an agent, and which are hidden. Pure.
+"""Which paths in a kernel's folder agents may use, and which are hidden. Pure.
 
-A path is written in one way only: names divided by slashes. What somebody behind us might take for
-another path is none: a proxy that decodes once more, a file system that normalises, one that leaves
-off what stands at the end of a name.
+A path has one spelling: names, separated by slashes. A name is refused if a program behind the
+server could read another path in it: a proxy that decodes it again, a file system that normalises
+it, or one that drops characters at its end.
 """
 
 from __future__ import annotations
