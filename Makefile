@@ -35,7 +35,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo lab test test-python test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors build lock clean
+.PHONY: help demo lab wire test test-python test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors build lock clean
 
 help: ## list what there is to do
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
@@ -86,6 +86,10 @@ comparison: .make/tools ## run the same probes on frameworks' executors and on o
 	nox --reuse-existing-virtualenvs --install-only --session $(COMPARED)
 	python tests/frameworks/comparing.py
 
+wire: .make/node_modules ## generate the TypeScript types of requests and answers from the OpenAPI document
+	python scripts/openapi_document.py .make/openapi.json
+	cd labextension && node scripts/wire.mjs ../.make/openapi.json
+
 fuzz: .make/lab ## feed kernels' messages and all routes with new examples, for long; FUZZ_EXAMPLES says how many
 	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 --show-capture=no $(shell grep -l '^from fuzzing' tests/*/test_*.py tests/test_*.py)
 
@@ -98,7 +102,9 @@ check-python: .make/tools ## ruff, mypy, import-linter, codespell
 	lint-imports --no-logo
 	codespell
 
-check-lab: .make/node_modules .make/ui-tests ## stylelint, prettier, eslint, types of the UI tests
+check-lab: .make/node_modules .make/ui-tests ## stylelint, prettier, eslint, types of the UI tests, of requests and answers
+	python scripts/openapi_document.py .make/openapi.json
+	cd labextension && node scripts/wire.mjs --check ../.make/openapi.json
 	cd labextension && jlpm lint:check
 	cd ui-tests && jlpm check
 

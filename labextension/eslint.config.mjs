@@ -113,6 +113,7 @@ export default tseslint.config(
             '../widgets/atworkwording',
             '../widgets/badges',
             '../widgets/clock',
+            '../widgets/copying',
             '../widgets/download',
             '../widgets/grant',
             '../widgets/highlight',

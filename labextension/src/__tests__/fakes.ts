@@ -22,6 +22,7 @@ import type {
   ISearchResults,
   ISessionFilter,
   ISessionList,
+  ITarget,
   ITextRange,
   ITokenList,
   StreamEvent,
@@ -41,6 +42,9 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     source: '1 + 1',
     execution_count: seq,
     cell: { outputs: [] },
+    text: '',
+    error: null,
+    values: null,
     kernel: null,
     agent: { name: 'analyst', version: null, model: null },
     username: 'ada',
@@ -49,6 +53,10 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     started_at: '2026-01-02T03:04:05.000Z',
     finished_at: '2026-01-02T03:04:06.000Z',
     duration: 1,
+    timeout: null,
+    chain: { head: 'h', length: 1 },
+    input: null,
+    step: null,
     outputs_complete: true,
     omitted: { bytes: 0, lines: 0, outputs: 0 },
     interrupt_ignored: false,
@@ -65,13 +73,39 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
   };
 }
 
+/** A target of a kind. */
+export function target(kind: 'scratch' | 'notebook' | 'kernel'): ITarget {
+  switch (kind) {
+    case 'scratch':
+      return {
+        kind,
+        kernel_name: 'python3',
+        cwd: null,
+        env: {},
+        isolated: false,
+        own_folder: false
+      };
+    case 'notebook':
+      return { kind, path: 'a.ipynb', kernel_name: null, create: false };
+    case 'kernel':
+      return { kind, kernel_id: 'k' };
+  }
+}
+
 /** A session that is open and idle, but for what is given. */
 export function session(given: Partial<IAgentSession> = {}): IAgentSession {
   return {
     id: 's_1',
     agent: { name: 'analyst', version: null, model: null },
-    target: { kind: 'scratch', kernel_name: 'python3' },
+    target: target('scratch'),
     title: 'Sales',
+    client_id: null,
+    limits: {
+      timeout: null,
+      queue_timeout: null,
+      max_output_bytes: null,
+      restart_if_interrupt_ignored: null
+    },
     status: 'open',
     close_reason: null,
     username: 'ada',
@@ -95,6 +129,8 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     asking: 0,
     unreviewed: 0,
     review: null,
+    allow_stdin: false,
+    preloaded: [],
     ...given
   };
 }
@@ -111,7 +147,8 @@ export function token(given: Partial<IAgentToken> = {}): IAgentToken {
       concurrent_executions: null,
       wall_seconds: null,
       output_bytes: null,
-      kernels: null
+      kernels: null,
+      completion: null
     },
     username: 'ada',
     status: 'active',

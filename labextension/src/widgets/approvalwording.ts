@@ -1,5 +1,6 @@
 /** How what asks for approval is said to a person. */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { kernelName } from '../tokens';
 import type { IAgentSession, IApprovalList, IExecution } from '../tokens';
 import { personName, plainName, shortText } from './notebookwording';
 import { agentText, credentialWord, momentText } from './wording';
@@ -27,8 +28,7 @@ export function kernelText(
   session: IAgentSession | null,
   trans: TranslationBundle
 ): string {
-  const name =
-    kernel?.name ?? session?.kernel?.name ?? session?.target.kernel_name;
+  const name = kernel?.name ?? (session && kernelName(session));
   const life = approval?.incarnation ?? 0;
   if (!approval?.kernel_id || life < 1) {
     return name

@@ -3,7 +3,7 @@ import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import { ApiError } from '../api/errors';
-import { CommandIDs } from '../tokens';
+import { CommandIDs, kernelName } from '../tokens';
 import type { Execute, ISessionModel } from '../tokens';
 import { ErrorMessage, Message } from './message';
 import { plainName, recordPeopleText } from './notebookwording';
@@ -114,7 +114,7 @@ function Description(props: IProps): JSX.Element | null {
   if (!session) {
     return null;
   }
-  const kernel = session.kernel?.name ?? session.target.kernel_name;
+  const kernel = kernelName(session);
   const facts = [
     trans.__('calls itself %1', agentText(session.agent)),
     kernel && plainName(kernel),

@@ -72,9 +72,8 @@ export function targetText(
   { path, target }: IAgentSession,
   trans: TranslationBundle
 ): string {
-  const notebook = path ?? target.path;
-  return target.kind === 'notebook' && notebook
-    ? inOneLine(notebook)
+  return target.kind === 'notebook'
+    ? inOneLine(path ?? target.path)
     : targetWord(target.kind, trans);
 }
 

@@ -2,7 +2,7 @@
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { Panel } from '@lumino/widgets';
-import { isFinal } from '../tokens';
+import { isFinal, kernelName } from '../tokens';
 import type { IExecutionModel, ISessionModel } from '../tokens';
 import { CellWidget } from './cell';
 import { EventLines } from './eventlines';
@@ -99,7 +99,7 @@ export class SessionView extends Panel {
       ...this._options,
       model,
       api,
-      kernelName: session?.kernel?.name ?? session?.target.kernel_name ?? null,
+      kernelName: session && kernelName(session),
       now: () => Date.now() + api.clockOffset
     });
   }

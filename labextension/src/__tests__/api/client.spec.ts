@@ -270,7 +270,8 @@ describe('AgentExecApi', () => {
         concurrent_executions: null,
         wall_seconds: null,
         output_bytes: null,
-        kernels: null
+        kernels: null,
+        completion: null
       }
     });
     expect(minted.secret).toBe('jaex');

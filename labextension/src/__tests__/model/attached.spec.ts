@@ -1,12 +1,12 @@
 import { AttachedSessions } from '../../model/attached';
 import type { IAgentSession, IExecution } from '../../tokens';
-import { execution, FakeServer, session, settle } from '../fakes';
+import { execution, FakeServer, session, settle, target } from '../fakes';
 
 const LIST = 'open sessions after null';
 
 function inNotebook(given: Partial<IAgentSession> = {}) {
   return session({
-    target: { kind: 'notebook', path: 'a.ipynb' },
+    target: target('notebook'),
     path: 'a.ipynb',
     executions: 1,
     ...given

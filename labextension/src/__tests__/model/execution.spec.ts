@@ -33,14 +33,22 @@ describe('ExecutionModel', () => {
     it.applyStatus({
       status: 'running',
       execution_count: null,
-      started_at: at
+      started_at: at,
+      waiting_for: null,
+      input: null
     });
     expect(it.execution).toMatchObject({
       status: 'running',
       execution_count: 1,
       started_at: at
     });
-    it.applyStatus({ status: 'running', execution_count: 5, started_at: null });
+    it.applyStatus({
+      status: 'running',
+      execution_count: 5,
+      started_at: null,
+      waiting_for: null,
+      input: null
+    });
     expect(it.execution).toMatchObject({ execution_count: 5, started_at: at });
   });
 

@@ -557,7 +557,13 @@ describe('SessionModel', () => {
     ]);
     server.streams.get('x_1')?.tell({
       kind: 'status',
-      change: { status: 'running', execution_count: 7, started_at: null }
+      change: {
+        status: 'running',
+        execution_count: 7,
+        started_at: null,
+        waiting_for: null,
+        input: null
+      }
     });
     server.streams.get('x_1')?.fail(new Error('refused'));
     await settle();

@@ -11,7 +11,7 @@ import {
   titleText
 } from '../../widgets/findwording';
 import { optionFor } from '../../widgets/listkeys';
-import { hit, image, session } from '../fakes';
+import { hit, image, session, target } from '../fakes';
 
 const trans = nullTranslator.load('jupyter_agent_exec');
 
@@ -57,16 +57,12 @@ describe('names of what is found', () => {
   });
 
   it('name the notebook, where it is now', () => {
-    const target = { kind: 'notebook' as const, path: 'old.ipynb' };
-    expect(targetText(session({ target, path: 'new.ipynb' }), trans)).toBe(
-      'new.ipynb'
-    );
-    expect(targetText(session({ target }), trans)).toBe('old.ipynb');
-    expect(targetText(session({ target: { kind: 'notebook' } }), trans)).toBe(
-      'Notebook'
-    );
+    const notebook = target('notebook');
+    const moved = session({ target: notebook, path: 'new.ipynb' });
+    expect(targetText(moved, trans)).toBe('new.ipynb');
+    expect(targetText(session({ target: notebook }), trans)).toBe('a.ipynb');
     expect(targetText(session(), trans)).toBe('Scratch kernel');
-    expect(targetText(session({ target: { kind: 'kernel' } }), trans)).toBe(
+    expect(targetText(session({ target: target('kernel') }), trans)).toBe(
       'Running kernel'
     );
   });

@@ -1,7 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { ApiError } from '../../api/errors';
 import type { Failure } from '../../api/errors';
-import type { IAgentSession, Status } from '../../tokens';
+import type { IAgentSession, IExecution, Status } from '../../tokens';
 import { announcement } from '../../widgets/announcer';
 import { statusIcons } from '../../widgets/icons';
 import {
@@ -83,7 +83,7 @@ describe('executionNotes', () => {
       name: 'python3',
       incarnation: 2,
       restarted: true,
-      reason: 'died'
+      reason: 'died' as const
     };
     const notes = executionNotes(
       execution({
@@ -99,13 +99,13 @@ describe('executionNotes', () => {
     expect(notes[2]).toBe('It took too long.');
   });
 
-  it.each([
+  it.each<[NonNullable<IExecution['kernel']>['reason'], RegExp]>([
     ['restarted', /restarted/],
     ['interrupt_ignored', /ignored/],
     ['culled', /idle/],
     ['shut_down', /shut the one before down/],
     ['changed', /gave the notebook a different one/],
-    ['unheard_of', /variables/],
+    ['unheard_of' as never, /variables/],
     [null, /variables/]
   ])('explains a kernel that is fresh: %s', (reason, sentence) => {
     const kernel = {

@@ -1,0 +1,130 @@
+/**
+ * The JSON that crosses the wire, with the server's own names; docs/api.md says
+ * what they mean. Answers and requests are generated from the OpenAPI document.
+ */
+import type { Schemas } from './schemas';
+
+/** Where the server's routes live, below the base URL. */
+export const API_NAMESPACE = 'api/agent-exec';
+
+/** The events that say what changed. */
+export const ACTIVITY_SCHEMA_ID =
+  'https://schema.jupyter.org/jupyter_agent_exec/activity/v1';
+
+export type IAgent = Schemas['Agent'];
+export type ITarget = Schemas['Session']['target'];
+export type IAgentSession = Schemas['Session'];
+export type ISessionList = Schemas['SessionList'];
+export type IExecution = Schemas['Execution'];
+export type IExecutionList = Schemas['ExecutionList'];
+export type IDocument = Schemas['Document'];
+export type IInput = Schemas['Input'];
+export type IWaitingFor = Schemas['WaitingFor'];
+export type IApproval = Schemas['Approval'];
+export type IChanges = Schemas['Changes'];
+export type IVariableChange = Schemas['VariableChange'];
+export type IFileChange = Schemas['FileChange'];
+export type ILeftOut = Schemas['LeftOut'];
+export type IReview = Schemas['Review'];
+export type IImage = Schemas['Image'];
+export type ITextRange = Schemas['Text'];
+export type IStatusChange = Schemas['StatusChange'];
+export type IOutputChange = Schemas['OutputChange'];
+export type IJournalEvent = Schemas['JournalEvent'];
+export type IJournalEventList = Schemas['JournalEventList'];
+export type IRecordedImage = Schemas['RecordedImage'];
+export type IImageList = Schemas['ImageList'];
+export type ISearchHit = Schemas['SearchHit'];
+export type ISearchResults = Schemas['SearchResults'];
+export type IApprovalPolicy = Schemas['ApprovalPolicy'];
+export type IApprovalList = Schemas['Approvals'];
+export type ITokenRef = Schemas['TokenRef'];
+export type ITokenCaps = Schemas['Caps'];
+export type IMintToken = Schemas['MintToken'];
+export type IAgentToken = Schemas['Token'];
+export type ITokenConfiguration = Schemas['Configuration'];
+export type IMintedToken = Schemas['MintedToken'];
+export type IUnlocked = Schemas['Unlocked'];
+export type ITokenList = Schemas['TokenList'];
+export type Status = Schemas['Execution']['status'];
+export type ApprovalMode = Schemas['Session']['approval'];
+export type RecordPeople = Schemas['Session']['record_people'];
+export type Verdict = NonNullable<Schemas['Review']['verdict']>;
+export type PlacedOutputs = Schemas['Document']['outputs'];
+export type Access = Schemas['Session']['access'];
+
+/** Which kernel a session asked for; null if it is one that runs. */
+export function kernelName({ kernel, target }: IAgentSession): string | null {
+  return kernel?.name ?? ('kernel_name' in target ? target.kernel_name : null);
+}
+
+/** A limit of a token that is a number. */
+export type TokenBound = Exclude<keyof ITokenCaps, 'completion'>;
+
+/** The statuses from which an execution still moves on. */
+const PENDING: ReadonlySet<Status> = new Set([
+  'awaiting_approval',
+  'queued',
+  'running',
+  'awaiting_input'
+]);
+
+/** Whether an execution with this status will change no more. */
+export function isFinal(status: Status): boolean {
+  return !PENDING.has(status);
+}
+
+/** Whether the code of an execution with this status is in the kernel. */
+export function isRunning(status: Status): boolean {
+  return status === 'running' || status === 'awaiting_input';
+}
+
+/** What an execution's stream tells. */
+export type StreamEvent =
+  | { kind: 'execution'; execution: IExecution; finished: boolean }
+  | { kind: 'status'; change: IStatusChange }
+  | { kind: 'output'; change: IOutputChange };
+
+/** What a notebook's cell says of the execution that it shows. */
+export interface ICellRecord {
+  session_id: string;
+  execution_id: string;
+  /** Its number in the session; null if the cell does not say. */
+  seq: number | null;
+  agent: IAgent;
+  username: string;
+  status: Status;
+  reason: string | null;
+  accepted_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  source_sha256: string;
+  /** Of the agent's execution; a cell with another was run again since. */
+  execution_count: number | null;
+  outputs: PlacedOutputs;
+  /** Mime types of what is held back. */
+  held: readonly string[];
+  /** The cell's id, if the notebook's format has none of its own. */
+  cell_id: string | null;
+}
+
+/** Something changed in an agent session: ids and statuses only. */
+export interface IActivityEvent {
+  serial: number;
+  action:
+    | 'opened'
+    | 'closed'
+    | 'kernel'
+    | 'execution'
+    | 'notebook'
+    | 'person'
+    | 'session'
+    | 'approvals'
+    | 'tokens';
+  /** Empty with `approvals` and `tokens`, which are about no session. */
+  session_id: string;
+  length: number;
+  execution_id?: string;
+  seq?: number;
+  status?: string;
+}
