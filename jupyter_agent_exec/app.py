@@ -56,16 +56,13 @@ from .mcp.options import McpTraits
 from .notebooks.backends.collaboration import SharedWays
 from .notebooks.backends.contents import StoredWays
 from .notebooks.backends.tab import OpenedWays
-from .notebooks.channel import ChannelHandler
-from .notebooks.decision_handlers import ROUTES as REVIEWING_ROUTES
-from .notebooks.decision_handlers import DecisionsBase
+from .notebooks.decisions import OutputDecisions
 from .notebooks.discarded_cells import CellDecisions
 from .notebooks.documents import Notebooks
 from .notebooks.execution_cells import Placing
 from .notebooks.handlers import ROUTES as NOTEBOOK_ROUTES
-from .notebooks.handlers import NotebooksBase
+from .notebooks.handlers import ChannelHandler, DecisionsBase, NotebooksBase
 from .notebooks.manager import NotebookManager
-from .notebooks.output_decisions import OutputDecisions
 from .notebooks.recovery import CatchUp
 from .openapi import OpenAPIHandler, Route, document
 from .server import (
@@ -113,7 +110,6 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         *STEPS_ROUTES,
         *FILE_ROUTES,
         *NOTEBOOK_ROUTES,
-        *REVIEWING_ROUTES,
         *REVIEW_ROUTES,
         *APPROVAL_ROUTES,
         *TOKEN_ROUTES,

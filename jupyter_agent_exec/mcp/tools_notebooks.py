@@ -20,7 +20,7 @@ from ..models import (
     Request,
     Sha256,
 )
-from ..notebooks.queries import CellsQuery
+from ..notebooks.manager import CellsQuery
 from ..types import CellId, Digest, ExecutionId, SessionId, Via
 from . import budget
 from .call import Call

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from ..errors import DocumentChanged, DocumentUnwritable, NotebookNotFound
 from ..models import Document, OutputChange
 from ..tasks import settle
 from ..types import CellId, Via
-from .applying import find_cell, joined
 from .changes import (
     Change,
     Expected,
@@ -29,9 +30,74 @@ from .changes import (
     SetSource,
     Unreachable,
     Way,
+    find_cell,
+    joined,
 )
-from .inert_copy import InertCopy, html_length
-from .kept_cell import Changes, NewCell, OldCell, Standing, shown
+from .inert import InertCopy, html_length
+
+Changes = Callable[[int], tuple[int, list[OutputChange]]]
+"""Returns the version of the outputs, and how they changed since another; 0 is none."""
+
+
+class NewCell(NamedTuple):
+    """A cell that is not in the notebook yet."""
+
+    source: str
+    at: Position
+
+    def made(self, id: CellId) -> dict[str, Any]:
+        """Return the cell as it is put."""
+        return {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": id,
+            "metadata": {},
+            "outputs": [],
+            "source": self.source,
+        }
+
+
+class OldCell(NamedTuple):
+    """A cell of the notebook, which is run."""
+
+    before: str
+    """Its source when that was looked at, or as it was replaced since."""
+    source: str | None
+    """What its source becomes; None if it stays."""
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """How an execution stands."""
+
+    agent_exec: dict[str, Any]
+    """The cell's `metadata.agent_exec`, but for what became of its outputs."""
+    execution_count: int | None
+    ended: bool
+    """Whether this is how it stays."""
+    has_begun: bool
+    """Whether the kernel has got it, or had."""
+    goes_on: bool
+    """Whether it runs, or will when it is its turn."""
+
+
+def shown(
+    agent_exec: dict[str, Any],
+    execution_count: int | None,
+    what: Literal["inert", "held", "accepted", "discarded"],
+    held: Sequence[str],
+) -> dict[str, Any]:
+    """Return the metadata of a cell in a notebook: the record's, and what became of its outputs.
+
+    Parameters
+    ----------
+    execution_count
+        Of the execution; the cell has another once a person has run it again.
+    held
+        What of the outputs is held back: MIME types.
+    """
+    told = {**agent_exec, "execution_count": execution_count, "outputs": what}
+    return {**told, "held": list(held)} if held else told
+
 
 MERGE_DELAY = 0.1
 """Seconds for which changes are gathered before they are sent."""

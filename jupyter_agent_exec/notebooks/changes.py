@@ -6,13 +6,13 @@ cell id, never by index: a person may be typing meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from ..models import OutputChange
-from ..types import CellId, Via
+from ..types import CellId, Output, Via
 
 
 class Position(Struct, frozen=True, kw_only=True):
@@ -141,3 +141,175 @@ class Reach(Protocol):
         It is the same object as long as what it leads to is: whoever used it before may go on with
         what has changed since.
         """
+
+
+Cell: TypeAlias = dict[str, Any]
+
+CELL_IDS_SINCE = 5
+"""The nbformat 4 minor version from which on cells have ids."""
+
+
+def apply(notebook: dict[str, Any], changes: Sequence[Change], expected: Expected) -> Cell:
+    """Return the notebook with changes made; cells that they do not touch are shared with it.
+
+    In a notebook older than nbformat 4.5, cells get no ids: those that are put bear theirs in their
+    metadata, and only those can be found. The notebook is not upgraded.
+
+    Raises
+    ------
+    Moved
+        What is expected does not hold, or a cell that is to be changed is gone.
+    """
+    cells: list[Cell] = list(notebook["cells"])
+    check(cells, expected)
+    with_ids = notebook.get("nbformat_minor", 0) >= CELL_IDS_SINCE
+    for change in changes:
+        _apply_one(cells, change, with_ids)
+    return {**notebook, "cells": cells}
+
+
+def check(cells: Sequence[Cell], expected: Expected) -> None:
+    """Raise Moved if what is expected of the cells does not hold."""
+    if expected.order is not None and expected.order != order_of(cells):
+        raise Moved("Cells were added, removed or moved.")
+    for id, (cell_type, source) in expected.cells.items():
+        cell = cells[_index(cells, id)]
+        if cell["cell_type"] != cell_type or joined(cell["source"]) != source:
+            raise Moved(f"Cell {id} has changed.")
+    for id, count in expected.counts.items():
+        if cells[_index(cells, id)].get("execution_count") != count:
+            raise Moved(f"Cell {id} was run.")
+
+
+def id_of(cell: Cell) -> CellId | None:
+    """Return a cell's id; before nbformat 4.5 the one under which an agent put it, if one did."""
+    if "id" in cell:
+        return CellId(cell["id"])
+    ours = cell.get("metadata", {}).get("agent_exec")
+    if not isinstance(ours, dict):
+        return None
+    found = ours.get("cell_id") or ours.get("execution_id")
+    return CellId(found) if isinstance(found, str) else None
+
+
+def find_cell(cells: Sequence[Cell], id: CellId) -> Cell | None:
+    """Return the cell with an id; None if there is none."""
+    return next((cell for cell in cells if id_of(cell) == id), None)
+
+
+def order_of(cells: Sequence[Cell]) -> list[CellId]:
+    """Return the ids of cells in their order; an empty one for a cell without."""
+    return [id_of(cell) or CellId("") for cell in cells]
+
+
+def joined(text: str | Sequence[str]) -> str:
+    """Return a multi-line string, which nbformat also allows as a list of lines, as one."""
+    return text if isinstance(text, str) else "".join(text)
+
+
+def apply_output_changes(
+    outputs: Sequence[Output], changes: Sequence[OutputChange]
+) -> list[Output]:
+    """Return outputs after changes to them.
+
+    Raises
+    ------
+    Moved
+        A change is for an output that is not there.
+    """
+    changed = list(outputs)
+    for change in changes:
+        if change.truncate is not UNSET:
+            del changed[change.index :]
+        elif change.output is not UNSET:
+            if change.index > len(changed):
+                raise Moved(f"There is no output {change.index - 1}.")
+            changed[change.index : change.index + 1] = [change.output]
+        elif change.append is not UNSET:
+            if change.index >= len(changed) or changed[change.index]["output_type"] != "stream":
+                raise Moved(f"Output {change.index} is not a stream.")
+            stream = changed[change.index]
+            changed[change.index] = {**stream, "text": joined(stream["text"]) + change.append}
+    return changed
+
+
+def _apply_one(cells: list[Cell], change: Change, with_ids: bool) -> None:
+    match change:
+        case PutCell():
+            if change.cell["id"] not in order_of(cells):
+                cells.insert(_place(cells, change.at), _as_stored(change.cell, with_ids))
+        case DeleteCell():
+            cells[:] = [cell for cell in cells if id_of(cell) != change.cell_id]
+        case MoveCell():
+            _move(cells, change)
+        case SetSource():
+            _update(cells, change.cell_id, lambda cell: {**cell, "source": change.source})
+        case SetCell():
+            _update(cells, change.cell_id, lambda cell: _stands(cell, change, with_ids))
+        case SetOutputs():
+            _update(cells, change.cell_id, lambda cell: _with_outputs(cell, change))
+
+
+def _as_stored(cell: Cell, with_ids: bool) -> Cell:
+    """Return a cell that is put; it is never trusted by itself, whoever sends it."""
+    metadata = {key: value for key, value in cell.get("metadata", {}).items() if key != "trusted"}
+    stored = {**cell, "metadata": metadata}
+    if not with_ids:
+        metadata["agent_exec"] = {**metadata.get("agent_exec", {}), "cell_id": stored.pop("id")}
+    return stored
+
+
+def _move(cells: list[Cell], change: MoveCell) -> None:
+    if change.cell_id in (change.at.after, change.at.before):
+        return
+    cell = cells.pop(_index(cells, change.cell_id))
+    cells.insert(_place(cells, change.at), cell)
+
+
+def _stands(cell: Cell, change: SetCell, with_ids: bool) -> Cell:
+    """Return a cell with what a `SetCell` says; `execution_state` is not kept in notebooks."""
+    metadata = {
+        key: value
+        for key, value in cell["metadata"].items()
+        if key not in ("agent_exec", "trusted")
+    }
+    ours = change.agent_exec
+    if not with_ids:  # by this it is found again
+        ours = {**(ours or {}), "cell_id": change.cell_id}
+    if ours is not None:
+        metadata["agent_exec"] = ours
+    if change.trusted:
+        metadata["trusted"] = True
+    stands = {**cell, "metadata": metadata}
+    if cell["cell_type"] == "code":
+        stands["execution_count"] = change.execution_count
+    return stands
+
+
+def _with_outputs(cell: Cell, change: SetOutputs) -> Cell:
+    if cell["cell_type"] != "code":
+        raise Moved(f"Cell {change.cell_id} is not a code cell.")
+    return {**cell, "outputs": apply_output_changes(cell["outputs"], change.changes)}
+
+
+def _update(cells: list[Cell], id: CellId, updated: Callable[[Cell], Cell]) -> None:
+    index = _index(cells, id)
+    cells[index] = updated(cells[index])
+
+
+def _index(cells: Sequence[Cell], id: CellId) -> int:
+    for index, cell in enumerate(cells):
+        if id_of(cell) == id:
+            return index
+    raise Moved(f"Cell {id} is gone.")
+
+
+def _place(cells: Sequence[Cell], at: Position) -> int:
+    """Return the index at which a cell goes in."""
+    for index, cell in enumerate(cells):
+        id = id_of(cell)
+        if id is not None and id == at.after:
+            return index + 1
+        if id is not None and id == at.before:
+            return index
+    return len(cells)

@@ -11,8 +11,7 @@ from weakref import WeakValueDictionary
 from ..errors import DocumentChanged, NotebookNotFound
 from ..models import Edit
 from ..types import CellId, Digest, Via
-from .applying import order_of
-from .changes import Change, Expected, Moved, Notebook, Reach, Unreachable, Way
+from .changes import Change, Expected, Moved, Notebook, Reach, Unreachable, Way, order_of
 from .edits import Planned, as_told, notebook_hash, plan, state_of
 
 MAX_PLANS: Final = 10

@@ -25,8 +25,7 @@ from ..models import (
 from ..records import digest_of
 from ..types import CellId, CellType, Digest
 from . import changes
-from .applying import apply, id_of, joined, order_of
-from .changes import Change, Expected, Notebook, Position
+from .changes import Change, Expected, Notebook, Position, apply, id_of, joined, order_of
 
 MAX_TOLD_SOURCE = 2_000
 """Characters of each cell's source that a refusal tells."""

@@ -1,14 +1,36 @@
-"""The routes of the person's notebooks."""
+"""The routes of notebooks, of people's decisions about them, and the channel of open tabs."""
 
 from __future__ import annotations
 
-from tornado import web
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from tornado import iostream, web
+from tornado.websocket import WebSocketClosedError
 
 from ..auth.handler import AgentExecHandler, requires
-from ..models import EditNotebook, NotebookCells, NotebookEdited, OpenNotebookList
+from ..auth.websocket import AgentExecWebSocket
+from ..models import (
+    AcceptOutputs,
+    DiscardCell,
+    DiscardOutputs,
+    EditNotebook,
+    Execution,
+    ExecutionList,
+    NotebookCells,
+    NotebookEdited,
+    OpenNotebookList,
+    RestoreCell,
+    RestoreOutputs,
+)
+from ..records import ExecutionRecord
+from ..sessions.handlers import SessionsBase
 from ..types import ExecutionId
-from .manager import NotebookManager
-from .queries import CellsQuery
+from .backends.tab import OpenedWays, Page
+from .decisions import OutputDecisions
+from .discarded_cells import CellDecisions
+from .manager import CellsQuery, NotebookManager
 
 
 class NotebooksBase(AgentExecHandler):
@@ -51,8 +73,166 @@ class CellsHandler(NotebooksBase):
         return f"GET {self.executions_url}/{id}/text?offset={offset}"
 
 
+MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
+"""A notebook that a page tells as a whole may be this large, with all its outputs."""
+
+
+class ChannelHandler(AgentExecWebSocket):
+    """A page's channel; for people's pages, never for agents."""
+
+    ways: OpenedWays
+    max_message_bytes = MAX_MESSAGE_BYTES
+    _page: Page | None = None
+
+    @web.authenticated
+    @requires("edit:notebook", answers={})
+    async def get(self) -> None:  # type: ignore[override]
+        """Open a JupyterLab page's channel, a WebSocket: which notebooks it has open."""
+        await self.accept()
+
+    def open(self) -> None:
+        """Take the page."""
+        self._page = self.ways.join(_Socket(self))
+
+    def on_message(self, message: str | bytes) -> None:
+        """Take what the page says; hang up on whoever speaks something else."""
+        assert self._page is not None
+        try:
+            self.ways.receive(self._page, message)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            self.log.warning("A JupyterLab page sent what is no message: %s", error)
+            self.close(1007, "This is no message of a JupyterLab page.")
+
+    def on_close(self) -> None:
+        """Forget the page."""
+        if self._page is not None:
+            self.ways.leave(self._page)
+
+
+class _Socket:
+    """Sends to the page of a handler."""
+
+    def __init__(self, handler: ChannelHandler) -> None:
+        self._handler = handler
+
+    async def send(self, message: bytes) -> None:
+        """Send a text message."""
+        try:
+            await self._handler.write_message(message)
+        except (WebSocketClosedError, iostream.StreamClosedError) as error:
+            raise ConnectionError(str(error)) from error
+
+    def close(self) -> None:
+        """Close the socket; the page may open another."""
+        self._handler.close(1001)
+
+
+class DecisionsBase(SessionsBase):
+    """Base of the handlers below."""
+
+    output_decisions: OutputDecisions
+    cell_decisions: CellDecisions
+
+    async def answer_executions(self, records: Sequence[ExecutionRecord]) -> None:
+        """Answer with all executions that were decided on."""
+        await self.answer_large(
+            records, lambda told: ExecutionList(executions=told, next_after=None)
+        )
+
+
+class AcceptHandler(DecisionsBase):
+    """An execution's outputs, accepted."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=AcceptOutputs, answers={200: Execution})
+    async def post(self, execution_id: str, body: AcceptOutputs) -> None:
+        """Bring an execution's original outputs into the notebook, and trust its cell."""
+        await self.answer_execution(await self.output_decisions.accept(execution_id, self.caller))
+
+
+class DiscardHandler(DecisionsBase):
+    """An execution's outputs, discarded."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=DiscardOutputs, answers={200: Execution})
+    async def post(self, execution_id: str, body: DiscardOutputs) -> None:
+        """Take an execution's outputs out of the notebook; accepting brings them back."""
+        await self.answer_execution(await self.output_decisions.discard(execution_id, self.caller))
+
+
+class RestoreHandler(DecisionsBase):
+    """An execution's outputs, as they were before a decision."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=RestoreOutputs, answers={200: Execution})
+    async def post(self, execution_id: str, body: RestoreOutputs) -> None:
+        """Take back the last decision about an execution's outputs."""
+        await self.answer_execution(await self.output_decisions.restore(execution_id, self.caller))
+
+
+class DiscardCellHandler(DecisionsBase):
+    """An execution's cell, taken out of its notebook."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=DiscardCell, answers={200: Execution})
+    async def post(self, execution_id: str, body: DiscardCell) -> None:
+        """Take an execution's cell out of the notebook, if it is as the agent left it."""
+        await self.answer_execution(await self.cell_decisions.discard(execution_id, self.caller))
+
+
+class RestoreCellHandler(DecisionsBase):
+    """An execution's cell, back in its notebook."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=RestoreCell, answers={200: Execution})
+    async def post(self, execution_id: str, body: RestoreCell) -> None:
+        """Put a cell that was discarded back to where it was, as it was."""
+        await self.answer_execution(await self.cell_decisions.restore(execution_id, self.caller))
+
+
+class AcceptAllHandler(DecisionsBase):
+    """All outputs of a session that are held, accepted."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=AcceptOutputs, answers={200: ExecutionList})
+    async def post(self, session_id: str, body: AcceptOutputs) -> None:
+        """Accept all outputs of a session of which something is held back in the notebook."""
+        decided = await self.output_decisions.accept_all(session_id, self.caller)
+        await self.answer_executions(decided)
+
+
+class DiscardAllHandler(DecisionsBase):
+    """All outputs of a session that nobody has decided on, discarded."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=DiscardOutputs, answers={200: ExecutionList})
+    async def post(self, session_id: str, body: DiscardOutputs) -> None:
+        """Take all outputs of a session out of the notebook that nobody has decided on."""
+        decided = await self.output_decisions.discard_all(session_id, self.caller)
+        await self.answer_executions(decided)
+
+
+class DiscardCellsHandler(DecisionsBase):
+    """All cells of a session, taken out of its notebook."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=DiscardCell, answers={200: ExecutionList})
+    async def post(self, session_id: str, body: DiscardCell) -> None:
+        """Take all cells of a session out of the notebook that are as the agent left them."""
+        decided = await self.cell_decisions.discard_all(session_id, self.caller)
+        await self.answer_executions(decided)
+
+
 ROUTES = (
     ("/notebooks", NotebooksHandler),
     ("/notebooks/{path}/cells", CellsHandler),
+    ("/executions/{execution_id}/accept", AcceptHandler),
+    ("/executions/{execution_id}/discard", DiscardHandler),
+    ("/executions/{execution_id}/restore", RestoreHandler),
+    ("/executions/{execution_id}/cell/discard", DiscardCellHandler),
+    ("/executions/{execution_id}/cell/restore", RestoreCellHandler),
+    ("/sessions/{session_id}/accept", AcceptAllHandler),
+    ("/sessions/{session_id}/discard", DiscardAllHandler),
+    ("/sessions/{session_id}/cells/discard", DiscardCellsHandler),
 )
-"""Paths under the namespace, and what answers there."""
+"""Paths under the namespace, and the handlers that answer there."""

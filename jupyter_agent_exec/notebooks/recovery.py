@@ -21,14 +21,22 @@ from ..models import Document, Placement
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..tasks import Tasks
 from ..types import CellId, SessionId, Via
-from .applying import find_cell, id_of, joined, order_of
 from .backends.contents import StoredWays
-from .cell_writer import GONE
-from .changes import Change, Expected, Moved, Notebook, Position, PutCell
+from .cell_writer import GONE, NewCell
+from .changes import (
+    Change,
+    Expected,
+    Moved,
+    Notebook,
+    Position,
+    PutCell,
+    find_cell,
+    id_of,
+    joined,
+    order_of,
+)
 from .execution_cells import CLOSE_TIMEOUT, Placing
-from .kept_cell import NewCell
-from .refused_cells import LEFT_ALONE, left_alone, taken_out, was_refused
-from .rewritten_cells import Rewritten, rewritten
+from .rewritten_cells import LEFT_ALONE, Rewritten, left_alone, rewritten, taken_out, was_refused
 
 SAVE_TIME: Final = timedelta(seconds=10)
 """How long after its last entry a server that died may have saved a file itself."""

@@ -10,7 +10,6 @@ import pytest
 from notebooks_made import as_written, code, markdown, persons_notebook
 
 from jupyter_agent_exec.models import OutputChange
-from jupyter_agent_exec.notebooks.applying import apply, apply_output_changes, order_of
 from jupyter_agent_exec.notebooks.changes import (
     Change,
     DeleteCell,
@@ -22,6 +21,9 @@ from jupyter_agent_exec.notebooks.changes import (
     SetCell,
     SetOutputs,
     SetSource,
+    apply,
+    apply_output_changes,
+    order_of,
 )
 from jupyter_agent_exec.notebooks.edits import new_cell
 from jupyter_agent_exec.types import CellId

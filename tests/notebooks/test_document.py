@@ -18,7 +18,6 @@ from jupyter_agent_exec.models import (
     MoveCell,
     ReplaceCell,
 )
-from jupyter_agent_exec.notebooks.applying import apply, order_of
 from jupyter_agent_exec.notebooks.changes import (
     Change,
     Expected,
@@ -27,6 +26,8 @@ from jupyter_agent_exec.notebooks.changes import (
     PutCell,
     Unreachable,
     Way,
+    apply,
+    order_of,
 )
 from jupyter_agent_exec.notebooks.documents import MAX_PLANS, Notebooks
 from jupyter_agent_exec.notebooks.edits import Planned, new_cell, notebook_hash

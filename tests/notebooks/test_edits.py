@@ -21,7 +21,7 @@ from jupyter_agent_exec.models import (
     ReplaceCell,
     SplitCell,
 )
-from jupyter_agent_exec.notebooks.applying import apply, order_of
+from jupyter_agent_exec.notebooks.changes import apply, order_of
 from jupyter_agent_exec.notebooks.edits import (
     MAX_TOLD_SOURCE,
     Planned,

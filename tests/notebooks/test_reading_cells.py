@@ -6,8 +6,7 @@ import msgspec
 from notebooks_made import code
 
 from jupyter_agent_exec.notebooks.changes import Notebook
-from jupyter_agent_exec.notebooks.queries import CellsQuery
-from jupyter_agent_exec.notebooks.reading import told
+from jupyter_agent_exec.notebooks.manager import CellsQuery, told
 
 
 def test_a_lone_surrogate_that_somebody_typed_does_not_break_the_answer() -> None:

@@ -379,6 +379,6 @@ def test_nothing_of_collaboration_is_imported_before_it_is_needed() -> None:
     program = """
 import sys
 sys.modules.update(dict.fromkeys(["pycrdt", "jupyter_ydoc", "jupyter_server_ydoc"]))
-import jupyter_agent_exec.app, jupyter_agent_exec.notebooks.shared
+import jupyter_agent_exec.app, jupyter_agent_exec.notebooks.backends.collaboration
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -11,8 +11,9 @@ from jupyter_ydoc import YNotebook
 from pycrdt import Doc
 
 from jupyter_agent_exec.models import OutputChange
-from jupyter_agent_exec.notebooks import applying
+from jupyter_agent_exec.notebooks import changes as notebook_changes
 from jupyter_agent_exec.notebooks.backends.ydoc_cells import LiveCells, read
+from jupyter_agent_exec.notebooks.backends.ydoc_outputs import carried_out
 from jupyter_agent_exec.notebooks.changes import (
     Change,
     DeleteCell,
@@ -25,7 +26,6 @@ from jupyter_agent_exec.notebooks.changes import (
     SetOutputs,
     SetSource,
 )
-from jupyter_agent_exec.notebooks.stream_text import carried_out
 from jupyter_agent_exec.types import CellId
 
 NOTHING = Expected()
@@ -71,7 +71,7 @@ class Both:
     def apply(self, *changes: Change, expected: Expected = NOTHING) -> None:
         """Make changes to both, or to none of them."""
         try:
-            changed = applying.apply(self.dict, changes, expected)
+            changed = notebook_changes.apply(self.dict, changes, expected)
         except Moved:
             before = self.shared.ydoc.get_state()
             with pytest.raises(Moved):

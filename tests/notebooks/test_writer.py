@@ -13,11 +13,10 @@ from ways import DictWay, Switch, code, notebook
 
 from jupyter_agent_exec.errors import DocumentUnwritable, NotebookNotFound
 from jupyter_agent_exec.models import OutputChange
-from jupyter_agent_exec.notebooks.cell_writer import CHANGED, CellWriter
+from jupyter_agent_exec.notebooks.cell_writer import CHANGED, CellWriter, NewCell, OldCell, Standing
 from jupyter_agent_exec.notebooks.changes import Position, SetOutputs, Unreachable
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.notebooks.gathering import Gatherings
-from jupyter_agent_exec.notebooks.kept_cell import NewCell, OldCell, Standing
 from jupyter_agent_exec.types import CellId
 
 RUNNING = Standing(

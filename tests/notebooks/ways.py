@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jupyter_agent_exec.notebooks import applying
+from jupyter_agent_exec.notebooks import changes as notebook_changes
 from jupyter_agent_exec.notebooks.changes import Change, Expected, Notebook, Unreachable
 from jupyter_agent_exec.types import Via
 
@@ -58,7 +58,7 @@ class DictWay:
             before, self.before = self.before, None
             if before is not None:
                 before()
-            self.content = applying.apply(self.content, changes, expected)
+            self.content = notebook_changes.apply(self.content, changes, expected)
             self.applied.append(list(changes))
             await asyncio.sleep(0)
             if self.acknowledged is not None:

@@ -23,10 +23,10 @@ from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.session import SessionJournal
 from jupyter_agent_exec.models import Agent, Document, Limits, NotebookTarget
 from jupyter_agent_exec.notebooks.changes import Reach
+from jupyter_agent_exec.notebooks.decisions import OutputDecisions
 from jupyter_agent_exec.notebooks.discarded_cells import CellDecisions
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.notebooks.execution_cells import Placing
-from jupyter_agent_exec.notebooks.output_decisions import OutputDecisions
 from jupyter_agent_exec.records import CellWritten, Opened
 from jupyter_agent_exec.types import SessionId
 

@@ -22,8 +22,7 @@ from tornado.web import HTTPError
 from ...errors import AgentExecError, DocumentUnwritable, NotebookNotFound
 from ...tasks import Tasks
 from ...types import Via
-from ..applying import apply, joined
-from ..changes import Change, Expected, Moved, Notebook, Way
+from ..changes import Change, Expected, Moved, Notebook, Way, apply, joined
 from .atomic_contents import atomic
 
 MAX_TRIES: Final = 5

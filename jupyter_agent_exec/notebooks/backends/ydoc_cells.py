@@ -1,6 +1,6 @@
 """Makes changes to a notebook that people share through collaboration.
 
-They mean what `applying` says, with one difference: what a stream prints over a line is carried
+They mean what `changes` says, with one difference: what a stream prints over a line is carried
 out, as JupyterLab does, because its pages show as it is what others add to a text.
 
 Needs pycrdt and jupyter_ydoc, which come with jupyter-collaboration.
@@ -15,8 +15,8 @@ from jupyter_ydoc import YNotebook
 from pycrdt import Array, Doc, Map, Text
 
 from ...types import CellId
-from ..applying import CELL_IDS_SINCE, id_of
 from ..changes import (
+    CELL_IDS_SINCE,
     Change,
     DeleteCell,
     Expected,
@@ -28,9 +28,9 @@ from ..changes import (
     SetCell,
     SetOutputs,
     SetSource,
+    id_of,
 )
-from ..stream_text import alike
-from .ydoc_outputs import End, LiveOutputs, Shape, shareable, with_integers
+from .ydoc_outputs import End, LiveOutputs, Shape, alike, shareable, with_integers
 
 ORIGIN = "jupyter_agent_exec"
 """Of our transactions: what has an origin is not taken into the document's undo history, and those
