@@ -53,17 +53,17 @@ from .kernels.server_kernels import ServerKernels
 from .mcp.doors import Doors
 from .mcp.endpoint import Endpoint, McpHandler
 from .mcp.options import McpTraits
-from .notebooks.backends.collaboration import SharedWays
-from .notebooks.backends.contents import StoredWays
-from .notebooks.backends.tab import OpenedWays
+from .notebooks.backends.collaboration import CollaborationBackend
+from .notebooks.backends.contents import ContentsBackend
+from .notebooks.backends.tab import TabBackend
 from .notebooks.decisions import OutputDecisions
 from .notebooks.discarded_cells import CellDecisions
 from .notebooks.documents import Notebooks
-from .notebooks.execution_cells import Placing
+from .notebooks.execution_cells import NotebookWriter
 from .notebooks.handlers import ROUTES as NOTEBOOK_ROUTES
-from .notebooks.handlers import ChannelHandler, DecisionsBase, NotebooksBase
+from .notebooks.handlers import ChannelHandler, NotebookDecisionsBase, NotebooksBase
 from .notebooks.manager import NotebookManager
-from .notebooks.recovery import CatchUp
+from .notebooks.recovery import CellRecovery
 from .openapi import OpenAPIHandler, Route, document
 from .server import (
     ContentsEvents,
@@ -142,17 +142,17 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.stop_signals = StopSignals(self._stop_server)
         self.serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
-        self.opened = OpenedWays(log=self.log)
-        self.stored = StoredWays(
-            self.serverapp.contents_manager, self.log, saved=self.opened.written
+        self.tabs = TabBackend(log=self.log)
+        self.contents_backend = ContentsBackend(
+            self.serverapp.contents_manager, self.log, saved=self.tabs.written
         )
-        shared = SharedWays(
+        collaboration = CollaborationBackend(
             self.serverapp.extension_manager,
             partial(self.serverapp.web_app.settings.get, "file_id_manager"),
             self.log,
         )
-        notebooks = Notebooks([shared, self.opened, self.stored])
-        placing = Placing(notebooks, settle=self.opened.settle, log=self.log)
+        notebooks = Notebooks([collaboration, self.tabs, self.contents_backend])
+        notebook_writer = NotebookWriter(notebooks, settle=self.tabs.settle, log=self.log)
         self.history = history = History(Path(self.history_dir), version=__version__, log=self.log)
         server_kernels = cast(ServerKernels, self.serverapp.kernel_manager)
         private = [
@@ -186,7 +186,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             log=self.log,
         )
         jupyter_sessions = ServerSessions(self.serverapp.session_manager, starter, log=self.log)
-        attaching = NotebookKernels(live, jupyter_sessions, contents, specs, self.opened)
+        attaching = NotebookKernels(live, jupyter_sessions, contents, specs, self.tabs)
         self.contents_events = ContentsEvents(self.serverapp.event_logger, attaching.moved)
         self.contents_events.start()
         policy = Policy(
@@ -215,7 +215,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             settings,
             rules=rules,
             permits=Permits(TargetAccess(jupyter_sessions), self.tokens),
-            make_cells=placing.cells,
+            make_cells=notebook_writer.cells,
             publish=self._publish,
             has_gateway=self.serverapp.gateway_config.gateway_enabled,
             disk=disk,
@@ -224,10 +224,10 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.manager = AgentSessions(
             history, kernels, live, opener, settings, version=__version__, disk=disk, log=self.log
         )
-        self.catch_up = CatchUp(
+        self.cell_recovery = CellRecovery(
             history,
-            placing,
-            self.stored,
+            notebook_writer,
+            self.contents_backend,
             root_dir=self.serverapp.root_dir,
             disk=disk,
             log=self.log,
@@ -260,20 +260,20 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.looking = Looking(self.manager, may_run_code=self.allow_completion)
         self.decisions = {
             "output_decisions": OutputDecisions(
-                self.manager, history, placing, self.activity.publish, log=self.log
+                self.manager, history, notebook_writer, self.activity.publish, log=self.log
             ),
             "cell_decisions": CellDecisions(
-                self.manager, history, placing, self.activity.publish, log=self.log
+                self.manager, history, notebook_writer, self.activity.publish, log=self.log
             ),
         }
         self.notebooks = NotebookManager(
             notebooks,
             self.manager,
             jupyter_sessions,
-            tabs=self.opened.opened,
-            live=shared.paths,
-            busy=placing.busy,
-            flush=placing.flush,
+            tabs=self.tabs.open_notebooks,
+            live=collaboration.paths,
+            busy=notebook_writer.busy,
+            flush=notebook_writer.flush,
             disk=disk,
         )
 
@@ -305,7 +305,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
                 given["default_timeout"] = self.default_timeout
             elif issubclass(handler, TokensBase):
                 given = {"namespace": NAMESPACE}
-            elif issubclass(handler, DecisionsBase):
+            elif issubclass(handler, NotebookDecisionsBase):
                 given |= self.decisions
             elif issubclass(handler, ApprovalsBase):
                 given["approvals"] = self.approvals
@@ -321,7 +321,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
                 executions_url = f"{self.serverapp.base_url}{NAMESPACE}/executions"
                 given = {"notebooks": self.notebooks, "executions_url": executions_url}
             self._add_route(path, handler, given)
-        self._add_route(*self.channel, {"ways": self.opened})
+        self._add_route(*self.channel, {"tabs": self.tabs})
         self._add_route(*self.mcp, {"endpoint": self.mcp_endpoint})
         self._add_route("*", NotFoundHandler, {})
 
@@ -360,7 +360,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL))
         self.history.root_dir = serverapp.root_dir
         self.manager.start()
-        self.catch_up.start()
+        self.cell_recovery.start()
         self.stop_signals.start()
 
     async def stop_extension(self) -> None:
@@ -380,13 +380,13 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         await self.denials.stop()
         await self.files.stop()
         await self.dynamic_sessions.stop()
-        await self.catch_up.stop()
+        await self.cell_recovery.stop()
         await self.manager.stop()
         await self.programs.stop()
         await self.token_ends.stop()  # it may be waiting for what has been interrupted now
         self.token_thread.shutdown()
-        await self.stored.stop()
-        await self.opened.stop()
+        await self.contents_backend.stop()
+        await self.tabs.stop()
         self.activity.stop()
         self.stop_signals.end()
 

@@ -8,8 +8,9 @@ the execution goes on costs no cell twice, and none is lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -23,17 +24,69 @@ from .changes import (
     Expected,
     Moved,
     Notebook,
+    NotebookHandle,
     Position,
     PutCell,
     SetCell,
     SetOutputs,
     SetSource,
     Unreachable,
-    Way,
     find_cell,
     joined,
 )
 from .inert import InertCopy, html_length
+
+BATCH_DELAY = 1.0
+"""Seconds for which writes are gathered."""
+
+
+class SaveBatches:
+    """Tells writers of files when to write: all that joined meanwhile, in the order in which.
+
+    Parameters
+    ----------
+    delay
+        Seconds from the first that joins until it is time.
+    """
+
+    def __init__(self, delay: float = BATCH_DELAY) -> None:
+        self._delay = delay
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._hurried: Counter[str] = Counter()
+
+    def join(self, path: str) -> asyncio.Future[None]:
+        """Return what is done when it is time to write to a path."""
+        loop = asyncio.get_running_loop()
+        time: asyncio.Future[None] = loop.create_future()
+        waiting = self._waiting.setdefault(path, [])
+        waiting.append(time)
+        if self._hurried[path]:
+            self._tell(path)
+        elif len(waiting) == 1:
+            self._timers[path] = loop.call_later(self._delay, self._tell, path)
+        return time
+
+    @contextmanager
+    def hurrying(self, path: str) -> Iterator[None]:
+        """Have writes to a path made at once, for as long as somebody waits for them."""
+        self._hurried[path] += 1
+        self._tell(path)
+        try:
+            yield
+        finally:
+            self._hurried[path] -= 1
+            if not self._hurried[path]:
+                del self._hurried[path]
+
+    def _tell(self, path: str) -> None:
+        timer = self._timers.pop(path, None)
+        if timer is not None:
+            timer.cancel()
+        for time in self._waiting.pop(path, []):
+            if not time.done():
+                time.set_result(None)
+
 
 Changes = Callable[[int], tuple[int, list[OutputChange]]]
 """Returns the version of the outputs, and how they changed since another; 0 is none."""
@@ -66,7 +119,7 @@ class OldCell(NamedTuple):
     """What its source becomes; None if it stays."""
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class CellState(Struct, frozen=True, kw_only=True):
     """How an execution stands."""
 
     agent_exec: dict[str, Any]
@@ -116,10 +169,10 @@ BROKEN_OFF = "Writing the cell was broken off."
 class Documents(Protocol):
     """Knows how to reach notebooks; each call raises NotebookNotFound if there is no way."""
 
-    async def reach(self, path: str) -> Way:
+    async def find(self, path: str) -> NotebookHandle:
         """Return the best way to the notebook at a contents path now."""
 
-    async def read(self, path: str) -> tuple[Way, Notebook]:
+    async def read(self, path: str) -> tuple[NotebookHandle, Notebook]:
         """Return the notebook, by the first way that works."""
 
     async def apply(self, path: str, changes: Sequence[Change], expected: Expected) -> Via:
@@ -152,7 +205,7 @@ class CellWriter:
         cell: NewCell | OldCell,
         *,
         path: Callable[[], str],
-        standing: Standing,
+        standing: CellState,
         changes: Changes,
         gather: Callable[[str], asyncio.Future[None]],
         turn: asyncio.Future[Any] | None = None,
@@ -168,7 +221,7 @@ class CellWriter:
         self._merge_delay = merge_delay
         self._copy = InertCopy()
         self._version = 0
-        self._way: Way | None = None  # which has all but what changed since
+        self._way: NotebookHandle | None = None  # which has all but what changed since
         self._told: SetCell | None = None
         self._via: Via | None = None
         self._time: asyncio.Future[None] | None = None  # to write to a file
@@ -214,7 +267,7 @@ class CellWriter:
             return self.written.result()
         return self._document(final=False)
 
-    def show(self, standing: Standing) -> None:
+    def show(self, standing: CellState) -> None:
         """Show how the execution stands now."""
         self._standing = standing
         if standing.ended:
@@ -280,10 +333,10 @@ class CellWriter:
         if self._gone:
             return
         try:
-            way = await self._documents.reach(self._path())
+            way = await self._documents.find(self._path())
             first = self._via != way.via
             if not way.streams and (ended or first) and await self._is_time(way, ended=ended):
-                way = await self._documents.reach(self._path())
+                way = await self._documents.find(self._path())
                 await self._bring(way)
             elif way.streams:
                 await self._bring(way)
@@ -299,7 +352,7 @@ class CellWriter:
         finally:
             settle(self.reached)
 
-    async def _is_time(self, way: Way, *, ended: bool) -> bool:
+    async def _is_time(self, way: NotebookHandle, *, ended: bool) -> bool:
         """Wait until a file is to be written; False if the execution ended before."""
         self._via = way.via
         if self._time is None or self._time.done():
@@ -310,7 +363,7 @@ class CellWriter:
         await asyncio.wait(until, return_when=asyncio.FIRST_COMPLETED)
         return self._time.done()
 
-    async def _bring(self, way: Way) -> None:
+    async def _bring(self, way: NotebookHandle) -> None:
         """Bring the cell up to date by this way, or, if that breaks off, by any.
 
         Raises
@@ -344,7 +397,7 @@ class CellWriter:
             await self._keep_source()
             await self._send_whole(put=False)
 
-    async def _send(self, way: Way, *, whole: bool) -> None:
+    async def _send(self, way: NotebookHandle, *, whole: bool) -> None:
         """Send by one way what it has not seen."""
         seen = self._told
         self._via = way.via

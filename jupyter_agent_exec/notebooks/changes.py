@@ -104,7 +104,7 @@ class Notebook(Struct, frozen=True, kw_only=True):
     nbformat_minor: int
 
 
-class Way(Protocol):
+class NotebookHandle(Protocol):
     """A way to one open or stored document."""
 
     @property
@@ -132,10 +132,10 @@ class Way(Protocol):
         """
 
 
-class Reach(Protocol):
+class Backend(Protocol):
     """Finds a way of one kind."""
 
-    async def reach(self, path: str) -> Way | None:
+    async def find(self, path: str) -> NotebookHandle | None:
         """Return the way to the notebook at a contents path; None if this kind has none now.
 
         It is the same object as long as what it leads to is: whoever used it before may go on with

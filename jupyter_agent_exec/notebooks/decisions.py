@@ -27,8 +27,8 @@ from ..records import (
 from ..sessions.publishing import Publish, Told
 from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId
 from .changes import Expected, Moved, Notebook, id_of, joined
-from .execution_cells import Placing
-from .rewritten_cells import Decision, Rewritten, decidable, rewritten
+from .execution_cells import NotebookWriter
+from .finished_cells import Decision, FinishedCell, decidable, finished_cell
 
 T = TypeVar("T")
 
@@ -78,14 +78,14 @@ class DecisionsBase:
         self,
         sessions: Sessions,
         history: Deciding,
-        placing: Placing,
+        writer: NotebookWriter,
         publish: Publish,
         *,
         log: logging.Logger,
     ) -> None:
         self._sessions = sessions
         self._history = history
-        self._placing = placing
+        self._writer = writer
         self._publish = publish
         self._log = log
 
@@ -133,11 +133,11 @@ class DecisionsBase:
         """Record what has become of a cell, and tell whoever watches."""
         entry = CellWritten(at=timestamp(), by=SERVER, execution_id=record.id, document=document)
         try:
-            if not await self._placing.note(record.session_id, entry):
+            if not await self._writer.note(record.session_id, entry):
                 await self._record(record.session_id, [entry])
         except HistoryUnavailable as error:
             self._log.warning("What became of a cell is not recorded: %s", error.message)
-        self._placing.changed(record.session_id, record.id, document)
+        self._writer.changed(record.session_id, record.id, document)
         told = Told(await self._sessions.session(record.session_id))
         self._publish("execution", told, record.id, status=record.status, seq=record.seq)
 
@@ -228,7 +228,7 @@ class OutputDecisions(DecisionsBase):
 
     async def _decide(self, id: str, what: Decision, caller: Caller) -> ExecutionRecord:
         record = await self._finished(id)
-        async with self._placing.lock(record.id):  # else its cell is still being written
+        async with self._writer.lock(record.id):  # else its cell is still being written
             record = await self._sessions.execution(id)
             session = await self._sessions.session(record.session_id)
             if record.document is None or session.path is None:
@@ -239,12 +239,12 @@ class OutputDecisions(DecisionsBase):
             await self._record(session.id, [entry])
             if what == "restored":  # to what was decided before, if anything was
                 record = await self._sessions.execution(id)
-            as_decided = await rewritten(record, _decision(what, record))
+            as_decided = await finished_cell(record, _decision(what, record))
             await self._write(document, cell_id, notebook, record, as_decided)
             return await self._sessions.execution(id)
 
     async def _look(self, path: str, record: ExecutionRecord) -> tuple[CellId, Notebook]:
-        _, notebook = await self._placing.documents.read(path)
+        _, notebook = await self._writer.documents.read(path)
         return decidable(notebook, record), notebook
 
     async def _write(
@@ -253,13 +253,13 @@ class OutputDecisions(DecisionsBase):
         id: CellId,
         notebook: Notebook,
         record: ExecutionRecord,
-        as_decided: Rewritten,
+        as_decided: FinishedCell,
     ) -> None:
         """Change the cell, which a person may be changing too."""
         for _ in range(TRIES):
             expected = Expected(cells={id: ("code", _source(notebook, id))})
             try:
-                via = await self._placing.documents.apply(
+                via = await self._writer.documents.apply(
                     document.path, as_decided.changes(id), expected
                 )
             except Moved:

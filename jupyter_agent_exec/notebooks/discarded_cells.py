@@ -45,11 +45,11 @@ from .changes import (
     order_of,
 )
 from .decisions import PAGE, TRIES, DecisionsBase, no_cell
+from .finished_cells import check_left
 from .inert import inert, set_outputs
-from .rewritten_cells import check_left
 
 
-class _Standing(NamedTuple):
+class _AgentCell(NamedTuple):
     """An agent's cell in a notebook."""
 
     record: ExecutionRecord
@@ -58,7 +58,7 @@ class _Standing(NamedTuple):
     after: CellId | None
 
 
-class _Kept(NamedTuple):
+class _DiscardedCell(NamedTuple):
     """A cell that was taken out."""
 
     entry: CellDiscarded
@@ -121,7 +121,7 @@ class CellDecisions(DecisionsBase):
         DocumentUnwritable, HistoryUnavailable
         """
         record = await self._finished(id)
-        async with self._placing.lock(record.id):
+        async with self._writer.lock(record.id):
             record = await self._sessions.execution(id)
             session = await self._sessions.session(record.session_id)
             find = partial(self._history.discarded_cells, session.id, [record.id])
@@ -135,7 +135,7 @@ class CellDecisions(DecisionsBase):
                     cell_ids=[],
                 )
             trusted = await asyncio.to_thread(_is_harmless, cell["outputs"], record)
-            kept = _Kept(entry, last, {**cell, "id": entry.cell_id}, trusted)
+            kept = _DiscardedCell(entry, last, {**cell, "id": entry.cell_id}, trusted)
             await self._restore(session.path, record, record.document, kept, caller)
             return await self._sessions.execution(id)
 
@@ -147,12 +147,12 @@ class CellDecisions(DecisionsBase):
         """Take cells of one session out; a single one that cannot be is told, others are left."""
         async with AsyncExitStack() as locks:
             for id in sorted(record.id for record in records):
-                await locks.enter_async_context(self._placing.lock(id))
+                await locks.enter_async_context(self._writer.lock(id))
             records = [await self._sessions.execution(record.id) for record in records]
             session = await self._sessions.session(records[0].session_id)
             if session.path is None:
                 raise no_cell(records[0])
-            _, notebook = await self._placing.documents.read(session.path)
+            _, notebook = await self._writer.documents.read(session.path)
             standing = _standing(notebook, records, single=single)
             if not standing:
                 return []
@@ -176,15 +176,15 @@ class CellDecisions(DecisionsBase):
             return [each.record for each in taken]
 
     async def _take_out(
-        self, path: str, standing: Sequence[_Standing], *, single: bool
-    ) -> tuple[Via | None, Sequence[_Standing]]:
+        self, path: str, standing: Sequence[_AgentCell], *, single: bool
+    ) -> tuple[Via | None, Sequence[_AgentCell]]:
         """Do what is recorded; return how, and which cells are out: a person may change them."""
         for _ in range(TRIES):
             changes = [DeleteCell(cell_id=each.id) for each in standing]
             try:
-                via = await self._placing.documents.apply(path, changes, _as_they_are(standing))
+                via = await self._writer.documents.apply(path, changes, _as_they_are(standing))
             except Moved:
-                _, notebook = await self._placing.documents.read(path)
+                _, notebook = await self._writer.documents.read(path)
                 records = [each.record for each in standing]
                 standing = _standing(notebook, records, single=single)
                 continue
@@ -193,7 +193,7 @@ class CellDecisions(DecisionsBase):
             raise DocumentChanged("The cell is being changed; try again.")
         return None, []
 
-    async def _leave(self, path: str, standing: Iterable[_Standing]) -> None:
+    async def _leave(self, path: str, standing: Iterable[_AgentCell]) -> None:
         """Record that cells are in the notebook after all."""
         for each in standing:
             record = each.record
@@ -209,9 +209,14 @@ class CellDecisions(DecisionsBase):
     # -- put back ----------------------------------------------------------------------------------
 
     async def _restore(
-        self, path: str, record: ExecutionRecord, document: Document, kept: _Kept, caller: Caller
+        self,
+        path: str,
+        record: ExecutionRecord,
+        document: Document,
+        kept: _DiscardedCell,
+        caller: Caller,
     ) -> None:
-        _, notebook = await self._placing.documents.read(path)
+        _, notebook = await self._writer.documents.read(path)
         if document.status == "written" and kept.entry.cell_id in order_of(notebook.cells):
             return
         entry = CellRestored(at=timestamp(), by=caller.by(), execution_id=record.id, path=path)
@@ -224,20 +229,20 @@ class CellDecisions(DecisionsBase):
         document = replace(document, path=path, cell_id=kept.entry.cell_id, via=via, reason=None)
         await self._tell(record, replace(document, status="written"))
 
-    async def _put_back(self, path: str, notebook: Notebook, kept: _Kept) -> Via:
+    async def _put_back(self, path: str, notebook: Notebook, kept: _DiscardedCell) -> Via:
         for _ in range(TRIES):
             order = order_of(notebook.cells)
             changes = [] if kept.entry.cell_id in order else kept.changes(order)
             try:
-                return await self._placing.documents.apply(path, changes, Expected(order=order))
+                return await self._writer.documents.apply(path, changes, Expected(order=order))
             except Moved:
-                _, notebook = await self._placing.documents.read(path)
+                _, notebook = await self._writer.documents.read(path)
         raise DocumentChanged("The notebook is being changed; try again.", path=path)
 
 
 def _standing(
     notebook: Notebook, records: Iterable[ExecutionRecord], *, single: bool
-) -> list[_Standing]:
+) -> list[_AgentCell]:
     """Return cells that are as an agent left them, from the last on.
 
     Raises
@@ -245,7 +250,7 @@ def _standing(
     CellNotFound, DocumentChanged
         The only one that is asked for is not.
     """
-    found: list[_Standing] = []
+    found: list[_AgentCell] = []
     at = {id_of(cell): index for index, cell in enumerate(notebook.cells)}
     for record in records:
         id = None if record.document is None else record.document.cell_id
@@ -261,11 +266,11 @@ def _standing(
                 raise
             continue
         after = id_of(notebook.cells[index - 1]) if index else None
-        found.append(_Standing(record, id, notebook.cells[index], after))
+        found.append(_AgentCell(record, id, notebook.cells[index], after))
     return sorted(found, key=lambda each: at[each.id], reverse=True)
 
 
-def _as_they_are(standing: Iterable[_Standing]) -> Expected:
+def _as_they_are(standing: Iterable[_AgentCell]) -> Expected:
     """Expect that nobody has edited cells, or run them."""
     cells = {each.id: each.cell for each in standing}
     return Expected(
@@ -275,7 +280,7 @@ def _as_they_are(standing: Iterable[_Standing]) -> Expected:
 
 
 def _recorded(
-    path: str, standing: Iterable[_Standing], by: By
+    path: str, standing: Iterable[_AgentCell], by: By
 ) -> tuple[list[CellDiscarded], list[Payload]]:
     entries, payloads = [], []
     at = timestamp()

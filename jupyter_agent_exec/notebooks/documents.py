@@ -11,8 +11,17 @@ from weakref import WeakValueDictionary
 from ..errors import DocumentChanged, NotebookNotFound
 from ..models import Edit
 from ..types import CellId, Digest, Via
-from .changes import Change, Expected, Moved, Notebook, Reach, Unreachable, Way, order_of
-from .edits import Planned, as_told, notebook_hash, plan, state_of
+from .changes import (
+    Backend,
+    Change,
+    Expected,
+    Moved,
+    Notebook,
+    NotebookHandle,
+    Unreachable,
+    order_of,
+)
+from .edits import EditPlan, as_told, notebook_hash, plan, state_of
 
 MAX_PLANS: Final = 10
 """How often edits are planned anew when the notebook moves under them."""
@@ -30,11 +39,11 @@ class Notebooks:
         In the order in which they are tried: collaboration, an open tab, the contents manager.
     """
 
-    def __init__(self, reaches: Sequence[Reach]) -> None:
+    def __init__(self, reaches: Sequence[Backend]) -> None:
         self._reaches = reaches
         self._edited: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def reach(self, path: str) -> Way:
+    async def find(self, path: str) -> NotebookHandle:
         """Return the way to a notebook now.
 
         Raises
@@ -45,7 +54,7 @@ class Notebooks:
             return way
         raise _nowhere(path)
 
-    async def read(self, path: str) -> tuple[Way, Notebook]:
+    async def read(self, path: str) -> tuple[NotebookHandle, Notebook]:
         """Return a notebook as it is now, and how it was reached.
 
         Raises
@@ -78,8 +87,8 @@ class Notebooks:
         path: str,
         edits: Sequence[Edit],
         hash: Digest | None,
-        about_to: Callable[[Planned], Awaitable[None]],
-    ) -> tuple[Via, Planned]:
+        about_to: Callable[[EditPlan], Awaitable[None]],
+    ) -> tuple[Via, EditPlan]:
         """Make edits, all or none; return how the notebook was reached, and what was done.
 
         Parameters
@@ -104,11 +113,11 @@ class Notebooks:
         path: str,
         edits: Sequence[Edit],
         hash: Digest | None,
-        about_to: Callable[[Planned], Awaitable[None]],
-    ) -> tuple[Via, Planned]:
+        about_to: Callable[[EditPlan], Awaitable[None]],
+    ) -> tuple[Via, EditPlan]:
         ids: list[CellId] = []
-        broken: list[Reach] = []
-        unsure: list[Planned] = []
+        broken: list[Backend] = []
+        unsure: list[EditPlan] = []
         for _ in range(MAX_PLANS):
             reach, way, notebook = await self._read(path, broken)
             for made in unsure:
@@ -138,7 +147,9 @@ class Notebooks:
             **as_told(notebook.cells),
         )
 
-    async def _read(self, path: str, broken: Collection[Reach]) -> tuple[Reach, Way, Notebook]:
+    async def _read(
+        self, path: str, broken: Collection[Backend]
+    ) -> tuple[Backend, NotebookHandle, Notebook]:
         async for reach, way in self._ways(path, broken):
             try:
                 return reach, way, await way.read()
@@ -147,15 +158,15 @@ class Notebooks:
         raise _nowhere(path)
 
     async def _ways(
-        self, path: str, broken: Collection[Reach] = ()
-    ) -> AsyncIterator[tuple[Reach, Way]]:
+        self, path: str, broken: Collection[Backend] = ()
+    ) -> AsyncIterator[tuple[Backend, NotebookHandle]]:
         for reach in self._reaches:
-            way = None if reach in broken else await reach.reach(path)
+            way = None if reach in broken else await reach.find(path)
             if way is not None:
                 yield reach, way
 
 
-async def _plan(notebook: Notebook, edits: Sequence[Edit], ids: list[CellId]) -> Planned:
+async def _plan(notebook: Notebook, edits: Sequence[Edit], ids: list[CellId]) -> EditPlan:
     """Return a plan; planned again, the same cells get the same ids.
 
     Then a way that broke off, and makes the plan after all, does not put them a second time.
@@ -175,7 +186,7 @@ def _replayed(ids: list[CellId]) -> Iterator[CellId]:
         index += 1
 
 
-def _is_made(planned: Planned, notebook: Notebook) -> bool:
+def _is_made(planned: EditPlan, notebook: Notebook) -> bool:
     """Whether a plan of which it is not known was made, as far as the notebook tells.
 
     One that adds cells is known by them, whatever else a person has done meanwhile.

@@ -33,29 +33,29 @@ MAX_TOLD_SOURCE = 2_000
 MAX_TOLD_CELLS = 500
 
 
-class Touched(TypedDict):
+class CellContent(TypedDict):
     """A cell as the record keeps it."""
 
     cell_type: str
     source: str
 
 
-class State(TypedDict):
+class NotebookState(TypedDict):
     """Cells that edits touch, and the order of all; see `records.NotebookEdited`."""
 
     order: list[CellId]
-    cells: dict[CellId, Touched]
+    cells: dict[CellId, CellContent]
 
 
-class Planned(Struct, frozen=True, kw_only=True):
+class EditPlan(Struct, frozen=True, kw_only=True):
     """What edits amount to, on a notebook as it was read."""
 
     changes: list[Change]
     expected: Expected
     cell_ids: list[list[CellId]]
     """For each edit, the cells that it added or changed."""
-    before: State
-    after: State
+    before: NotebookState
+    after: NotebookState
     hash: Digest
     """Of the notebook after them."""
 
@@ -101,7 +101,7 @@ def source_hash(source: str) -> Digest:
     return Digest(hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest())
 
 
-def plan(notebook: Notebook, edits: Sequence[Edit], new_id: Callable[[], CellId]) -> Planned:
+def plan(notebook: Notebook, edits: Sequence[Edit], new_id: Callable[[], CellId]) -> EditPlan:
     """Return the changes that make the edits, in order; each sees what those before it did.
 
     Parameters
@@ -124,7 +124,7 @@ def plan(notebook: Notebook, edits: Sequence[Edit], new_id: Callable[[], CellId]
     return planner.planned(cell_ids)
 
 
-def state_of(cells: Sequence[dict[str, Any]], touched: Container[CellId]) -> State:
+def state_of(cells: Sequence[dict[str, Any]], touched: Container[CellId]) -> NotebookState:
     """Return the order of all cells, and those that are touched."""
     return {
         "order": order_of(cells),
@@ -185,11 +185,11 @@ class _Planner:
             case ClearOutputs():
                 return self._clear(edit)
 
-    def planned(self, cell_ids: list[list[CellId]]) -> Planned:
+    def planned(self, cell_ids: list[list[CellId]]) -> EditPlan:
         """Return the plan."""
         base = {id: cell for cell in self._base if (id := id_of(cell)) is not None}
         needed = [id for id in (*self._touched, *self._relied_on) if id in base]
-        return Planned(
+        return EditPlan(
             changes=self._changes,
             expected=Expected(
                 cells={id: (base[id]["cell_type"], joined(base[id]["source"])) for id in needed},

@@ -27,14 +27,22 @@ from ..models import Document, Placement
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..tasks import Tasks
 from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Status
-from .cell_writer import MERGE_DELAY, CellWriter, Documents, NewCell, OldCell, Standing
+from .cell_writer import (
+    BATCH_DELAY,
+    MERGE_DELAY,
+    CellState,
+    CellWriter,
+    Documents,
+    NewCell,
+    OldCell,
+    SaveBatches,
+)
 from .changes import Notebook, Position, find_cell, id_of, joined
 from .edits import source_hash
-from .gathering import GATHER_DELAY, Gatherings
-from .rewritten_cells import left_alone, rewrite_late, taken_out, was_refused
+from .finished_cells import left_alone, rewrite_late, taken_out, was_refused
 
 
-class Found(NamedTuple):
+class CellPlace(NamedTuple):
     """Where an execution's cell goes, and what is run there."""
 
     source: str
@@ -48,7 +56,7 @@ class Found(NamedTuple):
         cell = self.cell
         return cell.before if isinstance(cell, OldCell) and cell.source is not None else None
 
-    def approved(self, source: str) -> Found:
+    def approved(self, source: str) -> CellPlace:
         """Return the place with the source that is run, which a person may have changed."""
         if isinstance(self.cell, NewCell):
             return self._replace(source=source, cell=self.cell._replace(source=source))
@@ -74,12 +82,12 @@ def check(placement: Placement) -> None:
         )
 
 
-def at_end(source: str | None) -> Found:
+def at_end(source: str | None) -> CellPlace:
     """Return the place of a new cell at the notebook's end; InvalidRequest without a source."""
-    return Found(_given(source), NewCell(_given(source), Position()), None)
+    return CellPlace(_given(source), NewCell(_given(source), Position()), None)
 
 
-def named(notebook: Notebook | None, placement: Placement, source: str | None) -> Found:
+def named(notebook: Notebook | None, placement: Placement, source: str | None) -> CellPlace:
     """Return the place that is named, which `check` let pass.
 
     Parameters
@@ -98,7 +106,7 @@ def named(notebook: Notebook | None, placement: Placement, source: str | None) -
         if id is not None and notebook is not None:
             _cell(notebook, id, field)
     at = Position(after=placement.after, before=placement.before)
-    return Found(_given(source), NewCell(_given(source), at), None)
+    return CellPlace(_given(source), NewCell(_given(source), at), None)
 
 
 def _given(source: str | None) -> str:
@@ -123,10 +131,10 @@ def _cell(notebook: Notebook, id: CellId, field: str) -> dict[str, Any]:
 
 def _cell_to_run(
     notebook: Notebook | None, placement: Placement, id: CellId, source: str | None
-) -> Found:
+) -> CellPlace:
     """Return the place of a cell that is there, and is as it was."""
     if notebook is None:
-        return Found(_given(source), OldCell("", _given(source)), id)
+        return CellPlace(_given(source), OldCell("", _given(source)), id)
     cell = _cell(notebook, id, "cell")
     if cell["cell_type"] != "code":
         raise InvalidRequest(
@@ -144,8 +152,8 @@ def _cell_to_run(
             source_sha256=sha256,
         )
     if source is None or source == current:
-        return Found(current, OldCell(current, None), id)
-    return Found(source, OldCell(current, source), id)
+        return CellPlace(current, OldCell(current, None), id)
+    return CellPlace(source, OldCell(current, source), id)
 
 
 FLUSH_TIMEOUT = 2.0
@@ -155,7 +163,7 @@ CLOSE_TIMEOUT = 5.0
 """Seconds to write, when a session closes, what is still to be written."""
 
 
-class Placing:
+class NotebookWriter:
     """Makes the cells of sessions, and knows which cells of a notebook are being kept.
 
     Parameters
@@ -166,7 +174,7 @@ class Placing:
         Called with the path of a notebook when a cell in a tab has got its end.
     merge_delay
         Seconds between two writes to a cell.
-    gather_delay
+    batch_delay
         Seconds for which writes to a file are gathered.
     """
 
@@ -177,24 +185,24 @@ class Placing:
         settle: Callable[[str], None],
         log: logging.Logger,
         merge_delay: float = MERGE_DELAY,
-        gather_delay: float = GATHER_DELAY,
+        batch_delay: float = BATCH_DELAY,
     ) -> None:
         self.documents = documents
         self._settle = settle
         self.log = log
         self.merge_delay = merge_delay
-        self.gatherings = Gatherings(gather_delay)
-        self.caught_up: asyncio.Future[Any] | None = None
+        self.save_batches = SaveBatches(batch_delay)
+        self.recovered: asyncio.Future[Any] | None = None
         """Done when cells that a dead server did not write are in notebooks, or cannot be."""
         # By path: who keeps the last cell that went to the end, and each cell. Gone when they end.
         self._last: WeakValueDictionary[str, CellWriter] = WeakValueDictionary()
         self._kept: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
-        self._sessions: WeakValueDictionary[SessionId, NotebookCells] = WeakValueDictionary()
+        self._sessions: WeakValueDictionary[SessionId, SessionCells] = WeakValueDictionary()
         self._locks: WeakValueDictionary[ExecutionId, asyncio.Lock] = WeakValueDictionary()
 
-    def cells(self, owner: CellsOwner) -> NotebookCells:
+    def cells(self, owner: CellsOwner) -> SessionCells:
         """Return the cells of a session whose target is a notebook."""
-        cells = self._sessions[owner.id] = NotebookCells(owner, self)
+        cells = self._sessions[owner.id] = SessionCells(owner, self)
         return cells
 
     async def note(self, session_id: SessionId, entry: CellWritten) -> bool:
@@ -221,10 +229,10 @@ class Placing:
             if cells.owner.path == path
             for future in cells.pending()
         }
-        if self.caught_up is not None and not self.caught_up.done():
-            pending.add(self.caught_up)
+        if self.recovered is not None and not self.recovered.done():
+            pending.add(self.recovered)
         if pending:
-            with self.gatherings.hurrying(path):
+            with self.save_batches.hurrying(path):
                 await asyncio.wait(pending, timeout=FLUSH_TIMEOUT)
 
     def busy(self, path: str) -> dict[CellId, ExecutionId]:
@@ -239,7 +247,7 @@ class Placing:
         """Return what is held while something writes to the cell of an execution."""
         return self._locks.setdefault(id, asyncio.Lock())
 
-    def writer(self, path: Callable[[], str], execution: Shown, found: Found) -> CellWriter:
+    def writer(self, path: Callable[[], str], execution: Shown, found: CellPlace) -> CellWriter:
         """Return who keeps an execution's cell, after those before it have had their turn."""
         now = path()
         id = found.cell_id or CellId(execution.id)
@@ -258,8 +266,8 @@ class Placing:
             path=path,
             standing=standing(execution.standing()),
             changes=execution.changes,
-            gather=self.gatherings.join,
-            turn=turn or self.caught_up,
+            gather=self.save_batches.join,
+            turn=turn or self.recovered,
             merge_delay=self.merge_delay,
         )
         if found.is_at_end:
@@ -271,28 +279,28 @@ class Placing:
         return writer
 
 
-class NotebookCells:
+class SessionCells:
     """The cells of one session's executions; see `Cells`."""
 
-    def __init__(self, owner: CellsOwner, placing: Placing) -> None:
+    def __init__(self, owner: CellsOwner, writer: NotebookWriter) -> None:
         self.owner = owner
-        self._placing = placing
-        self._tasks = Tasks(placing.log)
+        self._writer = writer
+        self._tasks = Tasks(writer.log)
         self._writers: dict[ExecutionId, CellWriter] = {}
         self._shown: dict[ExecutionId, Status] = {}
         self._late: dict[ExecutionId, bool] = {}
-        self._held: dict[ExecutionId, Found] = {}  # whose cells may not be written yet
+        self._held: dict[ExecutionId, CellPlace] = {}  # whose cells may not be written yet
         self._refused: dict[ExecutionId, asyncio.Future[None]] = {}  # done when it is taken out
         self.closing = False
 
-    async def find(self, source: str | None, placement: Placement | Literal["end"]) -> Found:
+    async def find(self, source: str | None, placement: Placement | Literal["end"]) -> CellPlace:
         """Find the place of a cell, before anything is recorded."""
         if placement == "end":
             return at_end(source)
         check(placement)
-        await self._placing.flush(self._path())  # it may name a cell that is just being written
+        await self._writer.flush(self._path())  # it may name a cell that is just being written
         try:
-            _, notebook = await self._placing.documents.read(self._path())
+            _, notebook = await self._writer.documents.read(self._path())
         except (NotebookNotFound, DocumentUnwritable):
             if source is None:
                 raise
@@ -301,11 +309,11 @@ class NotebookCells:
 
     def accepted(self, execution: Shown, place: Place) -> None:
         """Have an execution's cell appear, when the notebook may be changed for it."""
-        assert isinstance(place, Found)
+        assert isinstance(place, CellPlace)
         if _is_to_wait(execution, place):
             self._held[execution.id] = place
             return
-        writer = self._placing.writer(self._path, execution, place)
+        writer = self._writer.writer(self._path, execution, place)
         self._writers[execution.id] = writer
         self._shown[execution.id] = execution.status
         self._tasks.start(self._keep(execution.id, writer), f"cell of {execution.id}")
@@ -390,7 +398,7 @@ class NotebookCells:
     async def close(self) -> None:
         """Write what is still to be written, within bounds; nothing is left half-told."""
         self.closing = True
-        with self._placing.gatherings.hurrying(self._path()):
+        with self._writer.save_batches.hurrying(self._path()):
             await self._tasks.end(timeout=CLOSE_TIMEOUT)
 
     # -- helpers -----------------------------------------------------------------------------------
@@ -401,39 +409,39 @@ class NotebookCells:
         return path
 
     async def _keep(self, id: ExecutionId, writer: CellWriter) -> None:
-        async with self._placing.lock(id):
+        async with self._writer.lock(id):
             try:
                 await writer.keep()
             finally:
                 document = writer.document()
                 if id in self._refused:
                     document = await taken_out(
-                        self._placing.documents, document, writer.cell_id, writer.sources
+                        self._writer.documents, document, writer.cell_id, writer.sources
                     )
                 await self._note(id, document)
                 del self._writers[id], self._shown[id]
                 if (refused := self._refused.pop(id, None)) is not None:
                     refused.set_result(None)
-                self._placing.changed(self.owner.id, id, document)
+                self._writer.changed(self.owner.id, id, document)
 
     async def _left_alone(self, id: ExecutionId) -> None:
         document = left_alone(self._path(), None)
         await self._note(id, document)
-        self._placing.changed(self.owner.id, id, document)
+        self._writer.changed(self.owner.id, id, document)
 
     async def _rewrite(self, id: ExecutionId) -> None:
         """Bring late outputs into a cell, all that came meanwhile at once."""
         again: bool | None = True
         try:
             while again:
-                await asyncio.sleep(self._placing.merge_delay)
-                async with self._placing.lock(id):
+                await asyncio.sleep(self._writer.merge_delay)
+                async with self._writer.lock(id):
                     self._late[id] = False
                     record = await self.owner.recorded(id)
-                    document = await rewrite_late(self._placing.documents, self._path(), record)
+                    document = await rewrite_late(self._writer.documents, self._path(), record)
                     if document is not None and document != record.document:
                         await self._note(id, document)
-                        self._placing.changed(self.owner.id, id, document)
+                        self._writer.changed(self.owner.id, id, document)
                 again = self._late[id]
         finally:
             del self._late[id]
@@ -444,7 +452,7 @@ class NotebookCells:
         )
 
 
-def _is_to_wait(execution: Shown, place: Found) -> bool:
+def _is_to_wait(execution: Shown, place: CellPlace) -> bool:
     """Tell whether an execution's cell may not be written yet.
 
     While agents are paused, none is; a cell that is there is the user's until they let it be run.
@@ -452,9 +460,9 @@ def _is_to_wait(execution: Shown, place: Found) -> bool:
     return execution.is_paused or (place.cell_id is not None and not execution.may_run)
 
 
-def standing(record: ExecutionRecord) -> Standing:
+def standing(record: ExecutionRecord) -> CellState:
     """Return how an execution stands, as its cell says it."""
-    return Standing(
+    return CellState(
         agent_exec=exported(replace(record, outputs=[]))["metadata"]["agent_exec"],
         execution_count=record.execution_count,
         ended=record.status in FINAL_STATUSES,

@@ -27,7 +27,7 @@ from ..models import (
 from ..records import ExecutionRecord
 from ..sessions.handlers import SessionsBase
 from ..types import ExecutionId
-from .backends.tab import OpenedWays, Page
+from .backends.tab import Page, TabBackend
 from .decisions import OutputDecisions
 from .discarded_cells import CellDecisions
 from .manager import CellsQuery, NotebookManager
@@ -80,7 +80,7 @@ MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
 class ChannelHandler(AgentExecWebSocket):
     """A page's channel; for people's pages, never for agents."""
 
-    ways: OpenedWays
+    tabs: TabBackend
     max_message_bytes = MAX_MESSAGE_BYTES
     _page: Page | None = None
 
@@ -92,13 +92,13 @@ class ChannelHandler(AgentExecWebSocket):
 
     def open(self) -> None:
         """Take the page."""
-        self._page = self.ways.join(_Socket(self))
+        self._page = self.tabs.join(_Socket(self))
 
     def on_message(self, message: str | bytes) -> None:
         """Take what the page says; hang up on whoever speaks something else."""
         assert self._page is not None
         try:
-            self.ways.receive(self._page, message)
+            self.tabs.receive(self._page, message)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             self.log.warning("A JupyterLab page sent what is no message: %s", error)
             self.close(1007, "This is no message of a JupyterLab page.")
@@ -106,7 +106,7 @@ class ChannelHandler(AgentExecWebSocket):
     def on_close(self) -> None:
         """Forget the page."""
         if self._page is not None:
-            self.ways.leave(self._page)
+            self.tabs.leave(self._page)
 
 
 class _Socket:
@@ -127,7 +127,7 @@ class _Socket:
         self._handler.close(1001)
 
 
-class DecisionsBase(SessionsBase):
+class NotebookDecisionsBase(SessionsBase):
     """Base of the handlers below."""
 
     output_decisions: OutputDecisions
@@ -140,7 +140,7 @@ class DecisionsBase(SessionsBase):
         )
 
 
-class AcceptHandler(DecisionsBase):
+class AcceptHandler(NotebookDecisionsBase):
     """An execution's outputs, accepted."""
 
     @web.authenticated
@@ -150,7 +150,7 @@ class AcceptHandler(DecisionsBase):
         await self.answer_execution(await self.output_decisions.accept(execution_id, self.caller))
 
 
-class DiscardHandler(DecisionsBase):
+class DiscardHandler(NotebookDecisionsBase):
     """An execution's outputs, discarded."""
 
     @web.authenticated
@@ -160,7 +160,7 @@ class DiscardHandler(DecisionsBase):
         await self.answer_execution(await self.output_decisions.discard(execution_id, self.caller))
 
 
-class RestoreHandler(DecisionsBase):
+class RestoreHandler(NotebookDecisionsBase):
     """An execution's outputs, as they were before a decision."""
 
     @web.authenticated
@@ -170,7 +170,7 @@ class RestoreHandler(DecisionsBase):
         await self.answer_execution(await self.output_decisions.restore(execution_id, self.caller))
 
 
-class DiscardCellHandler(DecisionsBase):
+class DiscardCellHandler(NotebookDecisionsBase):
     """An execution's cell, taken out of its notebook."""
 
     @web.authenticated
@@ -180,7 +180,7 @@ class DiscardCellHandler(DecisionsBase):
         await self.answer_execution(await self.cell_decisions.discard(execution_id, self.caller))
 
 
-class RestoreCellHandler(DecisionsBase):
+class RestoreCellHandler(NotebookDecisionsBase):
     """An execution's cell, back in its notebook."""
 
     @web.authenticated
@@ -190,7 +190,7 @@ class RestoreCellHandler(DecisionsBase):
         await self.answer_execution(await self.cell_decisions.restore(execution_id, self.caller))
 
 
-class AcceptAllHandler(DecisionsBase):
+class AcceptAllHandler(NotebookDecisionsBase):
     """All outputs of a session that are held, accepted."""
 
     @web.authenticated
@@ -201,7 +201,7 @@ class AcceptAllHandler(DecisionsBase):
         await self.answer_executions(decided)
 
 
-class DiscardAllHandler(DecisionsBase):
+class DiscardAllHandler(NotebookDecisionsBase):
     """All outputs of a session that nobody has decided on, discarded."""
 
     @web.authenticated
@@ -212,7 +212,7 @@ class DiscardAllHandler(DecisionsBase):
         await self.answer_executions(decided)
 
 
-class DiscardCellsHandler(DecisionsBase):
+class DiscardCellsHandler(NotebookDecisionsBase):
     """All cells of a session, taken out of its notebook."""
 
     @web.authenticated

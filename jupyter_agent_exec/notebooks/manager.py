@@ -30,7 +30,7 @@ from ..text import model_text, output_size, transcript
 from ..types import CellId, ExecutionId, SessionId, Via
 from .changes import Notebook, id_of
 from .documents import Notebooks
-from .edits import Planned, as_json, as_told_edits, notebook_hash, source_hash
+from .edits import EditPlan, as_json, as_told_edits, notebook_hash, source_hash
 
 
 class CellsQuery(Request, frozen=True, kw_only=True):
@@ -199,7 +199,7 @@ class NotebookManager:
         await self._flush(path)
         recording = _Recording(session, path, asked, caller)
 
-        async def about_to(planned: Planned) -> None:
+        async def about_to(planned: EditPlan) -> None:
             self._check(session, path, planned, caller)
             await recording.about_to()
 
@@ -217,7 +217,7 @@ class NotebookManager:
             chain=session.record().chain,
         )
 
-    def _check(self, session: LiveSession, path: str, planned: Planned, caller: Caller) -> None:
+    def _check(self, session: LiveSession, path: str, planned: EditPlan, caller: Caller) -> None:
         """Look whether edits may be made now."""
         what = "An edit of code cells" if planned.is_code else "An edit of the notebook"
         self._sessions.admit(session, caller, what, is_code=planned.is_code)

@@ -21,7 +21,7 @@ from ..models import Document, Placement
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..tasks import Tasks
 from ..types import CellId, SessionId, Via
-from .backends.contents import StoredWays
+from .backends.contents import ContentsBackend
 from .cell_writer import GONE, NewCell
 from .changes import (
     Change,
@@ -35,8 +35,15 @@ from .changes import (
     joined,
     order_of,
 )
-from .execution_cells import CLOSE_TIMEOUT, Placing
-from .rewritten_cells import LEFT_ALONE, Rewritten, left_alone, rewritten, taken_out, was_refused
+from .execution_cells import CLOSE_TIMEOUT, NotebookWriter
+from .finished_cells import (
+    LEFT_ALONE,
+    FinishedCell,
+    finished_cell,
+    left_alone,
+    taken_out,
+    was_refused,
+)
 
 SAVE_TIME: Final = timedelta(seconds=10)
 """How long after its last entry a server that died may have saved a file itself."""
@@ -76,7 +83,7 @@ class _Cell(NamedTuple):
         ran = None if self.placement == "end" else self.placement.cell
         return ran or CellId(self.record.id)
 
-    def changes(self, shown: Rewritten) -> list[Change]:
+    def changes(self, shown: FinishedCell) -> list[Change]:
         """Return what makes the cell, there or not, show its execution.
 
         Of an execution that was lost, the notebook may have outputs that the record has not.
@@ -93,7 +100,7 @@ class _Cell(NamedTuple):
         return PutCell(cell=NewCell(self.record.source, at).made(self.id), at=at)
 
 
-class CatchUp:
+class CellRecovery:
     """Brings into notebooks, once after the start, what killed servers did not.
 
     Parameters
@@ -109,15 +116,15 @@ class CatchUp:
     def __init__(
         self,
         history: History,
-        placing: Placing,
-        stored: StoredWays,
+        writer: NotebookWriter,
+        stored: ContentsBackend,
         *,
         root_dir: str,
         disk: Executor,
         log: logging.Logger,
     ) -> None:
         self._history = history
-        self._placing = placing
+        self._writer = writer
         self._stored = stored
         self._root_dir = root_dir
         self._disk = disk
@@ -126,7 +133,7 @@ class CatchUp:
 
     def start(self) -> None:
         """Begin; cells of new executions are put after those of dead servers."""
-        self._placing.caught_up = self._tasks.start(self._all(), "write what dead servers did not")
+        self._writer.recovered = self._tasks.start(self._all(), "write what dead servers did not")
 
     async def stop(self) -> None:
         """Return when it is done, within bounds; the rest is for the next start."""
@@ -180,11 +187,11 @@ class CatchUp:
         self, path: str, cells: Sequence[_Cell], may_put: bool
     ) -> list[tuple[_Cell, Document]]:
         """Write cells in one save; return what became of each."""
-        shown = [await rewritten(cell.record, "restored") for cell in cells]
+        shown = [await finished_cell(cell.record, "restored") for cell in cells]
         why = MOVES
         try:
             for _ in range(TRIES):
-                way, notebook = await self._placing.documents.read(path)
+                way, notebook = await self._writer.documents.read(path)
                 reasons = [_reason(cell, notebook, way.via, may_put) for cell in cells]
                 changes: list[Change] = []
                 for cell, each, reason in zip(cells, shown, reasons, strict=True):
@@ -193,7 +200,7 @@ class CatchUp:
                 via = way.via
                 try:
                     if changes:
-                        via = await self._placing.documents.apply(path, changes, _as_is(notebook))
+                        via = await self._writer.documents.apply(path, changes, _as_is(notebook))
                 except Moved:
                     continue
                 return [
@@ -209,13 +216,13 @@ class CatchUp:
         if not cell.is_new:
             return left_alone(path, None)
         try:
-            way = await self._placing.documents.reach(path)
+            way = await self._writer.documents.find(path)
         except NotebookNotFound as error:
             return _document(path, cell, None, "inert", error.message)
         if cell.was_in_a_tab and way.via == "contents":
             return _document(path, cell, None, "inert", IN_A_TAB)
         document = _document(path, cell, way.via, "inert", None)
-        return await taken_out(self._placing.documents, document, cell.id, {cell.record.source})
+        return await taken_out(self._writer.documents, document, cell.id, {cell.record.source})
 
 
 def _reason(cell: _Cell, notebook: Notebook, via: Via, may_put: bool) -> str | None:

@@ -20,7 +20,7 @@ from jupyter_server.services.contents.largefilemanager import AsyncLargeFileMana
 from nbformat.sign import MemorySignatureStore, NotebookNotary
 from notebooks_made import as_written, persons_notebook
 
-from jupyter_agent_exec.notebooks.backends.contents import StoredWays
+from jupyter_agent_exec.notebooks.backends.contents import ContentsBackend
 from jupyter_agent_exec.notebooks.changes import Expected, Position, PutCell
 from jupyter_agent_exec.notebooks.edits import new_cell
 from jupyter_agent_exec.types import CellId
@@ -78,9 +78,9 @@ def make(folder: Path) -> Path:
 
 
 async def save(contents: Any) -> None:
-    ways = StoredWays(contents, logging.getLogger("test"))
+    ways = ContentsBackend(contents, logging.getLogger("test"))
     change = PutCell(cell=new_cell(NEW, "code", "2"), at=Position())
-    await (await ways.reach("a.ipynb")).apply([change], Expected())
+    await (await ways.find("a.ipynb")).apply([change], Expected())
     await ways.stop()
 
 
@@ -159,11 +159,11 @@ async def test_a_contents_manager_that_writes_files_in_its_own_way_keeps_it(tmp_
 async def test_what_is_set_on_a_contents_manager_later_counts_for_our_saves(tmp_path: Path) -> None:
     path = make(tmp_path)
     contents = managing(tmp_path)
-    ways = StoredWays(contents, logging.getLogger("test"))
+    ways = ContentsBackend(contents, logging.getLogger("test"))
     inode, seen = path.stat().st_ino, []
     contents.use_atomic_writing = False
     contents.register_pre_save_hook(lambda path, **_: seen.append(path))
     change = PutCell(cell=new_cell(NEW, "code", "2"), at=Position())
-    await (await ways.reach("a.ipynb")).apply([change], Expected())
+    await (await ways.find("a.ipynb")).apply([change], Expected())
     await ways.stop()
     assert (seen, path.stat().st_ino) == (["a.ipynb"], inode)

@@ -22,15 +22,15 @@ from jupyter_agent_exec.notebooks.changes import (
     Change,
     Expected,
     Notebook,
+    NotebookHandle,
     Position,
     PutCell,
     Unreachable,
-    Way,
     apply,
     order_of,
 )
 from jupyter_agent_exec.notebooks.documents import MAX_PLANS, Notebooks
-from jupyter_agent_exec.notebooks.edits import Planned, new_cell, notebook_hash
+from jupyter_agent_exec.notebooks.edits import EditPlan, new_cell, notebook_hash
 from jupyter_agent_exec.types import CellId, Via
 
 ANY = Expected()
@@ -66,7 +66,7 @@ class OneWay:
         self.before_read: Callable[[], None] | None = None
         self.breaks_off: str | None = None
 
-    async def reach(self, path: str) -> Way | None:
+    async def find(self, path: str) -> NotebookHandle | None:
         return self if self.there and path == PATH else None
 
     async def read(self) -> Notebook:
@@ -101,8 +101,8 @@ class Ways:
         self.notebooks = Notebooks([self.live, self.tab, self.file])
         self.told: list[int] = []
 
-    async def edit(self, *edits: Edit, **asked: Any) -> tuple[Via, Planned]:
-        async def about_to(planned: Planned) -> None:
+    async def edit(self, *edits: Edit, **asked: Any) -> tuple[Via, EditPlan]:
+        async def about_to(planned: EditPlan) -> None:
             self.told.append(self.live.applied + self.tab.applied + self.file.applied)
 
         hash = asked.get("hash")
@@ -123,11 +123,11 @@ def inserted(source: str = "x", **at: Any) -> InsertCell:
 
 
 async def test_the_first_way_that_there_is_is_taken(ways: Ways) -> None:
-    assert (await ways.notebooks.reach(PATH)).via == "collaboration"
+    assert (await ways.notebooks.find(PATH)).via == "collaboration"
     ways.live.there = False
-    assert (await ways.notebooks.reach(PATH)).via == "tab"
+    assert (await ways.notebooks.find(PATH)).via == "tab"
     ways.tab.there = False
-    assert (await ways.notebooks.reach(PATH)).via == "contents"
+    assert (await ways.notebooks.find(PATH)).via == "contents"
 
 
 async def test_a_way_that_breaks_off_is_followed_by_the_next(ways: Ways) -> None:
@@ -142,7 +142,7 @@ async def test_a_way_that_breaks_off_is_followed_by_the_next(ways: Ways) -> None
 
 async def test_no_way_is_no_notebook(ways: Ways) -> None:
     for call in (
-        ways.notebooks.reach("b.ipynb"),
+        ways.notebooks.find("b.ipynb"),
         ways.notebooks.read("b.ipynb"),
         ways.notebooks.apply("b.ipynb", [], ANY),
     ):
@@ -261,7 +261,7 @@ async def test_edits_of_two_agents_come_one_after_the_other(ways: Ways) -> None:
 
 
 async def test_what_the_record_does_not_take_is_not_done(ways: Ways) -> None:
-    async def about_to(planned: Planned) -> None:
+    async def about_to(planned: EditPlan) -> None:
         raise DocumentUnwritable("no")
 
     with pytest.raises(DocumentUnwritable):

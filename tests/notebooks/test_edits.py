@@ -24,7 +24,7 @@ from jupyter_agent_exec.models import (
 from jupyter_agent_exec.notebooks.changes import apply, order_of
 from jupyter_agent_exec.notebooks.edits import (
     MAX_TOLD_SOURCE,
-    Planned,
+    EditPlan,
     notebook_hash,
     plan,
     source_hash,
@@ -44,7 +44,7 @@ def id(text: str) -> CellId:
     return CellId(text)
 
 
-def planned(notebook: Any, *edits: Edit) -> tuple[Planned, Any]:
+def planned(notebook: Any, *edits: Edit) -> tuple[EditPlan, Any]:
     """Plan edits; hold that the changes bring what the plan says of it."""
     made = plan(as_read(notebook), edits, numbered())
     after = apply(notebook, made.changes, made.expected)

@@ -12,17 +12,17 @@ from page import Answering, Page, shown
 
 from jupyter_agent_exec.errors import DocumentUnwritable
 from jupyter_agent_exec.models import OutputChange
-from jupyter_agent_exec.notebooks.backends.tab import OpenedWays
+from jupyter_agent_exec.notebooks.backends.tab import TabBackend
 from jupyter_agent_exec.notebooks.changes import (
     DeleteCell,
     Expected,
     Moved,
     Notebook,
+    NotebookHandle,
     Position,
     PutCell,
     SetOutputs,
     Unreachable,
-    Way,
 )
 
 OpenPage = Callable[..., Awaitable[Page]]
@@ -46,15 +46,15 @@ def silent(asked: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def ways(jp_serverapp: Any) -> OpenedWays:
+def ways(jp_serverapp: Any) -> TabBackend:
     app = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
-    found: OpenedWays = next(iter(app)).opened
+    found: TabBackend = next(iter(app)).tabs
     return found
 
 
 @pytest.fixture
 def open_page(
-    ways: OpenedWays,
+    ways: TabBackend,
     jp_ws_fetch: Callable[..., Any],
     jp_asyncio_loop: asyncio.AbstractEventLoop,
 ) -> Iterator[OpenPage]:
@@ -75,8 +75,8 @@ def open_page(
         jp_asyncio_loop.run_until_complete(page.leave())
 
 
-def tabs(ways: OpenedWays) -> int:
-    return sum(open.tabs for open in ways.opened().values())
+def tabs(ways: TabBackend) -> int:
+    return sum(open.tabs for open in ways.open_notebooks().values())
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -87,34 +87,34 @@ async def until(holds: Callable[[], bool]) -> None:
     await asyncio.wait_for(wait(), 10)
 
 
-async def reached(ways: OpenedWays, path: str) -> Way:
-    way = await ways.reach(path)
+async def reached(ways: TabBackend, path: str) -> NotebookHandle:
+    way = await ways.find(path)
     assert way is not None
     return way
 
 
 async def test_a_notebook_is_reached_for_as_long_as_a_page_shows_it(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
-    assert await ways.reach("a.ipynb") is None
+    assert await ways.find("a.ipynb") is None
     page = await open_page(shown("a.ipynb"), shown("b/c.ipynb"))
     assert (await reached(ways, "/b/c.ipynb")).via == "tab"
-    assert await ways.reach("c.ipynb") is None
+    assert await ways.find("c.ipynb") is None
     await page.announce(shown("a.ipynb"))
     await until(lambda: tabs(ways) == 1)
-    assert await ways.reach("b/c.ipynb") is None
+    assert await ways.find("b/c.ipynb") is None
     await page.leave()
     await until(lambda: tabs(ways) == 0)
-    assert await ways.reach("a.ipynb") is None
+    assert await ways.find("a.ipynb") is None
 
 
-async def test_what_the_tab_has_is_read(ways: OpenedWays, open_page: OpenPage) -> None:
+async def test_what_the_tab_has_is_read(ways: TabBackend, open_page: OpenPage) -> None:
     await open_page(shown("a.ipynb"))
     notebook = await (await reached(ways, "a.ipynb")).read()
     assert notebook == Notebook(cells=[CELL], metadata={"title": "x"}, nbformat_minor=5)
 
 
-async def test_changes_go_to_the_tab_as_json(ways: OpenedWays, open_page: OpenPage) -> None:
+async def test_changes_go_to_the_tab_as_json(ways: TabBackend, open_page: OpenPage) -> None:
     page = await open_page(shown("a.ipynb"))
     way = await reached(ways, "a.ipynb")
     output = {"output_type": "stream", "name": "stdout", "text": "1"}
@@ -157,7 +157,7 @@ async def test_changes_go_to_the_tab_as_json(ways: OpenedWays, open_page: OpenPa
     ],
 )
 async def test_a_tab_that_cannot_do_it_says_why(
-    ways: OpenedWays, open_page: OpenPage, status: str, error: type[Exception]
+    ways: TabBackend, open_page: OpenPage, status: str, error: type[Exception]
 ) -> None:
     await open_page(shown("a.ipynb"), answering=saying(status))
     with pytest.raises(error):
@@ -165,7 +165,7 @@ async def test_a_tab_that_cannot_do_it_says_why(
 
 
 async def test_a_page_that_is_closed_before_it_answers_is_unreachable(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     page = await open_page(shown("a.ipynb"), answering=silent)
     way = await reached(ways, "a.ipynb")
@@ -179,7 +179,7 @@ async def test_a_page_that_is_closed_before_it_answers_is_unreachable(
 
 
 async def test_a_notebook_that_is_closed_is_unreachable_though_its_page_goes_on(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     page = await open_page(shown("a.ipynb"))
     way = await reached(ways, "a.ipynb")
@@ -191,27 +191,27 @@ async def test_a_notebook_that_is_closed_is_unreachable_though_its_page_goes_on(
 
 
 async def test_a_page_that_does_not_answer_in_time_is_taken_for_gone(
-    ways: OpenedWays, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    ways: TabBackend, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ways, "_timeout", 0.05)
     page = await open_page(shown("a.ipynb"), answering=silent)
     with pytest.raises(Unreachable):
         await (await reached(ways, "a.ipynb")).read()
-    assert await ways.reach("a.ipynb") is None
+    assert await ways.find("a.ipynb") is None
     assert await page.closed() == 1001
 
 
 async def test_of_several_tabs_the_one_that_was_used_last_is_the_way(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     first = await open_page(shown("a.ipynb", unused_seconds=5, kernel_id="k1"))
     second = await open_page(shown("a.ipynb", unused_seconds=60, kernel_id="k2"))
     assert ways.other_tabs("a.ipynb") == 1
     await (await reached(ways, "a.ipynb")).read()
     assert (len(first.asked), len(second.asked)) == (1, 0)
-    assert ways.opened()["a.ipynb"].kernel_id == "k1"
+    assert ways.open_notebooks()["a.ipynb"].kernel_id == "k1"
     await second.announce(shown("a.ipynb", unused_seconds=0, kernel_id="k2"))
-    await until(lambda: ways.opened()["a.ipynb"].kernel_id == "k2")
+    await until(lambda: ways.open_notebooks()["a.ipynb"].kernel_id == "k2")
     await (await reached(ways, "a.ipynb")).read()
     assert (len(first.asked), len(second.asked)) == (1, 1)
     await second.leave()
@@ -221,14 +221,14 @@ async def test_of_several_tabs_the_one_that_was_used_last_is_the_way(
 
 
 async def test_a_tab_with_unsaved_changes_of_agents_stays_the_way_until_they_are_saved(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     uses = count()
 
     async def use(page: Page, **other: Any) -> None:
         use = str(next(uses))
         await page.announce(shown("a.ipynb", unused_seconds=0, kernel_id=use, **other))
-        await until(lambda: ways.opened()["a.ipynb"].kernel_id == use)
+        await until(lambda: ways.open_notebooks()["a.ipynb"].kernel_id == use)
 
     async def change(page: Page) -> None:
         asked = len(page.asked)
@@ -251,7 +251,7 @@ async def test_a_tab_with_unsaved_changes_of_agents_stays_the_way_until_they_are
 
 
 async def test_a_tab_with_unsaved_edits_of_a_person_only_does_not_stay_the_way(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     await open_page(shown("a.ipynb", dirty=True, only_agents=False, unused_seconds=60))
     used = await open_page(shown("a.ipynb"))
@@ -260,16 +260,16 @@ async def test_a_tab_with_unsaved_edits_of_a_person_only_does_not_stay_the_way(
 
 
 async def test_a_collaborative_tab_is_told_of_but_is_no_way(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     await open_page(shown("a.ipynb", collaborative=True, dirty=True))
-    assert await ways.reach("a.ipynb") is None
-    opened = ways.opened()["a.ipynb"]
+    assert await ways.find("a.ipynb") is None
+    opened = ways.open_notebooks()["a.ipynb"]
     assert (opened.tabs, opened.unsaved, opened.collaborative) == (1, True, True)
 
 
 async def test_tabs_are_asked_one_thing_after_the_other(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     page = await open_page(shown("a.ipynb"), answering=silent)
     way = await reached(ways, "a.ipynb")
@@ -284,7 +284,7 @@ async def test_tabs_are_asked_one_thing_after_the_other(
     await second
 
 
-async def test_thirty_megabytes_in_one_change_pass(ways: OpenedWays, open_page: OpenPage) -> None:
+async def test_thirty_megabytes_in_one_change_pass(ways: TabBackend, open_page: OpenPage) -> None:
     large = "x" * 30_000_000
     page = await open_page(
         shown("a.ipynb"),
@@ -309,7 +309,7 @@ async def test_who_sends_what_no_page_sends_is_hung_up_on(
 
 
 async def test_an_answer_that_nobody_waits_for_is_dropped(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     page = await open_page(shown("a.ipynb"))
     await page.say({"op": "answer", "id": 77, **OK})
@@ -317,16 +317,16 @@ async def test_an_answer_that_nobody_waits_for_is_dropped(
 
 
 async def test_pages_are_closed_when_the_server_stops(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     page = await open_page(shown("a.ipynb"))
     await ways.stop()
     assert await page.closed() == 1001
-    assert await ways.reach("a.ipynb") is None
+    assert await ways.find("a.ipynb") is None
 
 
 async def test_the_kernel_that_a_page_is_starting_is_waited_for(
-    ways: OpenedWays, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    ways: TabBackend, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ways, "_kernel_timeout", 3600)
     await ways.kernel_started("a.ipynb")
@@ -341,7 +341,7 @@ async def test_the_kernel_that_a_page_is_starting_is_waited_for(
 
 
 async def test_a_page_that_goes_is_waited_for_no_longer(
-    ways: OpenedWays, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    ways: TabBackend, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ways, "_kernel_timeout", 3600)
     page = await open_page(shown("a.ipynb", kernel_starting=True, collaborative=True))
@@ -352,7 +352,7 @@ async def test_a_page_that_goes_is_waited_for_no_longer(
 
 
 async def test_a_page_in_which_nobody_chooses_a_kernel_is_not_waited_for_for_ever(
-    ways: OpenedWays, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    ways: TabBackend, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ways, "_kernel_timeout", 0.05)
     await open_page(shown("a.ipynb", kernel_starting=True))
@@ -363,7 +363,7 @@ async def test_a_page_in_which_nobody_chooses_a_kernel_is_not_waited_for_for_eve
 
 
 async def test_other_tabs_read_again_what_a_tab_saved_for_an_agent(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     source = await open_page(shown("a.ipynb", dirty=True, unused_seconds=0))
     others = [await open_page(shown("a.ipynb")) for _ in range(2)]
@@ -375,7 +375,7 @@ async def test_other_tabs_read_again_what_a_tab_saved_for_an_agent(
     assert elsewhere.asked == []
 
 
-async def test_a_lone_tab_is_not_saved(ways: OpenedWays, open_page: OpenPage) -> None:
+async def test_a_lone_tab_is_not_saved(ways: TabBackend, open_page: OpenPage) -> None:
     page = await open_page(shown("a.ipynb", dirty=True))
     ways.settle("a.ipynb")
     await ways.stop()
@@ -392,7 +392,7 @@ async def test_a_lone_tab_is_not_saved(ways: OpenedWays, open_page: OpenPage) ->
     ],
 )
 async def test_nothing_is_saved_where_a_person_has_unsaved_edits(
-    ways: OpenedWays, open_page: OpenPage, first: dict[str, Any], second: dict[str, Any]
+    ways: TabBackend, open_page: OpenPage, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     pages = [
         await open_page(shown("a.ipynb", **first)),
@@ -405,7 +405,7 @@ async def test_nothing_is_saved_where_a_person_has_unsaved_edits(
 
 
 async def test_others_do_not_read_again_what_was_not_saved(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     source = await open_page(shown("a.ipynb", dirty=True), answering=saying("moved"))
     other = await open_page(shown("a.ipynb"))
@@ -416,7 +416,7 @@ async def test_others_do_not_read_again_what_was_not_saved(
 
 
 async def test_settling_again_meanwhile_is_one_more_time(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     source = await open_page(shown("a.ipynb", dirty=True), answering=silent)
     await open_page(shown("a.ipynb"))
@@ -432,7 +432,7 @@ async def test_settling_again_meanwhile_is_one_more_time(
 
 
 async def test_clean_tabs_read_a_file_again_that_was_written_past_them(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     old = await open_page(shown("a.ipynb", hash="1"))
     dirty = await open_page(shown("a.ipynb", hash="1", dirty=True))
@@ -443,7 +443,7 @@ async def test_clean_tabs_read_a_file_again_that_was_written_past_them(
 
 
 async def test_a_tab_that_has_read_a_file_before_it_was_written_reads_it_again(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     ways.written("a.ipynb", "2")
     late = await open_page(shown("a.ipynb", hash="1"))
@@ -455,7 +455,7 @@ async def test_a_tab_that_has_read_a_file_before_it_was_written_reads_it_again(
 
 
 async def test_a_tab_that_has_read_a_file_after_it_was_written_is_left_alone(
-    ways: OpenedWays, open_page: OpenPage
+    ways: TabBackend, open_page: OpenPage
 ) -> None:
     ways.written("a.ipynb", "2")
     ways.written("b.ipynb", None)

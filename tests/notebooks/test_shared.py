@@ -18,8 +18,12 @@ import pytest
 from collaborating import Page, opened, until
 
 from jupyter_agent_exec.models import OutputChange
-from jupyter_agent_exec.notebooks.backends.collaboration import EXTENSION, SharedWay, SharedWays
-from jupyter_agent_exec.notebooks.backends.contents import StoredWays
+from jupyter_agent_exec.notebooks.backends.collaboration import (
+    EXTENSION,
+    CollaborationBackend,
+    CollaborationHandle,
+)
+from jupyter_agent_exec.notebooks.backends.contents import ContentsBackend
 from jupyter_agent_exec.notebooks.changes import (
     Expected,
     Moved,
@@ -91,8 +95,8 @@ def jp_server_config(
 
 
 @pytest.fixture
-def ways(jp_serverapp: Any) -> SharedWays:
-    return SharedWays(
+def ways(jp_serverapp: Any) -> CollaborationBackend:
+    return CollaborationBackend(
         jp_serverapp.extension_manager,
         lambda: jp_serverapp.web_app.settings.get("file_id_manager"),
         LOG,
@@ -175,23 +179,23 @@ def sources_in(file: Path) -> list[str]:
     return ["".join(cell["source"]) for cell in json.loads(text)["cells"]]
 
 
-async def reached(ways: SharedWays) -> SharedWay:
-    way = await ways.reach("a.ipynb")
+async def reached(ways: CollaborationBackend) -> CollaborationHandle:
+    way = await ways.find("a.ipynb")
     assert way is not None
     return way
 
 
 async def test_a_notebook_that_nobody_has_open_is_not_reached(
-    ways: SharedWays, rooms: dict[str, Any], file: Path
+    ways: CollaborationBackend, rooms: dict[str, Any], file: Path
 ) -> None:
-    assert await ways.reach("a.ipynb") is None
-    assert await ways.reach("none.ipynb") is None
+    assert await ways.find("a.ipynb") is None
+    assert await ways.find("none.ipynb") is None
     assert ways.paths() == []
     assert rooms == {}
 
 
 async def test_an_agents_cell_appears_in_the_pages_once_and_grows(
-    ways: SharedWays, file: Path, open_page: Open
+    ways: CollaborationBackend, file: Path, open_page: Open
 ) -> None:
     async with open_page("a.ipynb") as one, open_page("a.ipynb") as two:
         way = await reached(ways)
@@ -204,7 +208,7 @@ async def test_an_agents_cell_appears_in_the_pages_once_and_grows(
             trusted=True,
         )
         await way.apply([put("x", "go()"), told, printed("x", "one\n")], ANY)
-        assert await ways.reach("/a.ipynb") is way
+        assert await ways.find("/a.ipynb") is way
         more = OutputChange(index=0, append="two\n")
         await way.apply([SetOutputs(cell_id=CellId("x"), changes=[more])], ANY)
         for page in (one, two):
@@ -219,7 +223,7 @@ async def test_an_agents_cell_appears_in_the_pages_once_and_grows(
 
 
 async def test_what_a_person_types_meanwhile_is_there_too(
-    ways: SharedWays, file: Path, open_page: Open
+    ways: CollaborationBackend, file: Path, open_page: Open
 ) -> None:
     async with open_page("a.ipynb") as page:
         way = await reached(ways)
@@ -237,7 +241,7 @@ async def test_what_a_person_types_meanwhile_is_there_too(
 
 @pytest.mark.parametrize("save_delay", [600.0])
 async def test_what_is_done_while_nobody_looks_is_saved_at_once(
-    ways: SharedWays, rooms: dict[str, Any], file: Path, open_page: Open
+    ways: CollaborationBackend, rooms: dict[str, Any], file: Path, open_page: Open
 ) -> None:
     async with open_page("a.ipynb"):
         way = await reached(ways)
@@ -251,9 +255,13 @@ async def test_what_is_done_while_nobody_looks_is_saved_at_once(
 
 @pytest.mark.parametrize("cleanup_delay", [0.3])
 async def test_a_room_that_is_closed_is_not_reached_and_nothing_is_lost(
-    ways: SharedWays, rooms: dict[str, Any], file: Path, open_page: Open, jp_serverapp: Any
+    ways: CollaborationBackend,
+    rooms: dict[str, Any],
+    file: Path,
+    open_page: Open,
+    jp_serverapp: Any,
 ) -> None:
-    stored = StoredWays(jp_serverapp.contents_manager, LOG)
+    stored = ContentsBackend(jp_serverapp.contents_manager, LOG)
     notebooks = Notebooks([ways, stored])
     async with open_page("a.ipynb"):
         way = await reached(ways)
@@ -278,9 +286,9 @@ async def test_a_room_that_is_closed_is_not_reached_and_nothing_is_lost(
 
 
 async def test_a_notebook_that_is_opened_while_an_agent_works_has_each_cell_once(
-    ways: SharedWays, file: Path, open_page: Open, whole_files: None, jp_serverapp: Any
+    ways: CollaborationBackend, file: Path, open_page: Open, whole_files: None, jp_serverapp: Any
 ) -> None:
-    stored = StoredWays(jp_serverapp.contents_manager, LOG)
+    stored = ContentsBackend(jp_serverapp.contents_manager, LOG)
     notebooks = Notebooks([ways, stored])
     vias: list[str] = []
 
@@ -303,11 +311,11 @@ async def test_a_notebook_that_is_opened_while_an_agent_works_has_each_cell_once
 
 
 async def test_what_was_written_to_the_file_before_is_in_the_document(
-    ways: SharedWays, file: Path, open_page: Open, jp_serverapp: Any
+    ways: CollaborationBackend, file: Path, open_page: Open, jp_serverapp: Any
 ) -> None:
-    stored = StoredWays(jp_serverapp.contents_manager, LOG)
+    stored = ContentsBackend(jp_serverapp.contents_manager, LOG)
     async with open_page("a.ipynb") as page:
-        await (await stored.reach("a.ipynb")).apply([put("x", "stored")], ANY)
+        await (await stored.find("a.ipynb")).apply([put("x", "stored")], ANY)
         way = await reached(ways)
         await way.apply([put("x", "again"), printed("x", "done")], ANY)
         await page.sees(lambda: page.sources == ["x = 1", "stored"])
@@ -317,7 +325,7 @@ async def test_what_was_written_to_the_file_before_is_in_the_document(
 
 
 async def test_a_document_that_is_made_anew_is_left_alone_until_that_is_done(
-    ways: SharedWays, rooms: dict[str, Any], file: Path, open_page: Open
+    ways: CollaborationBackend, rooms: dict[str, Any], file: Path, open_page: Open
 ) -> None:
     async with open_page("a.ipynb"):
         way = await reached(ways)
@@ -334,7 +342,7 @@ async def test_a_document_that_is_made_anew_is_left_alone_until_that_is_done(
 
 
 async def test_live_documents_are_listed_where_they_are_now(
-    ways: SharedWays, file: Path, open_page: Open, jp_fetch: Any, jp_root_dir: Path
+    ways: CollaborationBackend, file: Path, open_page: Open, jp_fetch: Any, jp_root_dir: Path
 ) -> None:
     async with open_page("a.ipynb"):
         assert ways.paths() == ["a.ipynb"]
@@ -342,8 +350,8 @@ async def test_live_documents_are_listed_where_they_are_now(
         body = json.dumps({"path": "b.ipynb"})
         await jp_fetch("api/contents", "a.ipynb", method="PATCH", body=body)
         assert ways.paths() == ["b.ipynb"]
-        assert await ways.reach("b.ipynb") is way
-        assert await ways.reach("a.ipynb") is None
+        assert await ways.find("b.ipynb") is way
+        assert await ways.find("a.ipynb") is None
         await way.apply([SetSource(cell_id=CellId("mine"), source="moved")], ANY)
         await until(lambda: sources_in(jp_root_dir / "b.ipynb") == ["moved"])
 
@@ -356,8 +364,8 @@ class Extensions:
 
 
 async def test_without_collaboration_there_is_no_such_way() -> None:
-    ways = SharedWays(Extensions(), lambda: None, LOG)
-    assert await ways.reach("a.ipynb") is None
+    ways = CollaborationBackend(Extensions(), lambda: None, LOG)
+    assert await ways.find("a.ipynb") is None
     assert ways.paths() == []
 
 
@@ -368,9 +376,9 @@ async def test_a_version_that_is_too_old_is_told_once(
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: x\nVersion: 1.9.0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    ways = SharedWays(Extensions(jupyter_server_ydoc=object()), lambda: None, LOG)
+    ways = CollaborationBackend(Extensions(jupyter_server_ydoc=object()), lambda: None, LOG)
     for _ in range(2):
-        assert await ways.reach("a.ipynb") is None
+        assert await ways.find("a.ipynb") is None
     (record,) = caplog.records
     assert "jupyter_server_ydoc 1.9.0 is too old" in record.getMessage()
 

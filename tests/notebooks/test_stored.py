@@ -27,7 +27,7 @@ from tornado.web import HTTPError
 
 from jupyter_agent_exec.errors import AgentExecError, DocumentUnwritable, NotebookNotFound
 from jupyter_agent_exec.models import OutputChange
-from jupyter_agent_exec.notebooks.backends.contents import MAX_TRIES, StoredWays
+from jupyter_agent_exec.notebooks.backends.contents import MAX_TRIES, ContentsBackend
 from jupyter_agent_exec.notebooks.changes import (
     Change,
     DeleteCell,
@@ -102,8 +102,8 @@ def agents_cell(output: Any, *, trusted: bool = True, id: CellId = X) -> list[Ch
 async def applied(
     contents: Any, *changes: Change, path: str = API_PATH, expected: Expected = ANY
 ) -> None:
-    ways = StoredWays(contents, LOG)
-    await (await ways.reach(path)).apply(changes, expected)
+    ways = ContentsBackend(contents, LOG)
+    await (await ways.find(path)).apply(changes, expected)
     await ways.stop()
 
 
@@ -114,7 +114,7 @@ def on_disk(file: File) -> Any:
 
 
 async def test_a_notebook_is_read_as_it_is_on_disk(contents: Any, file: File) -> None:
-    way = await StoredWays(contents, LOG).reach(API_PATH)
+    way = await ContentsBackend(contents, LOG).find(API_PATH)
     notebook = await way.read()
     assert (way.via, way.streams) == ("contents", False)
     assert [cell["id"] for cell in notebook.cells] == ["title", "load", "plot", "raw"]
@@ -273,7 +273,7 @@ async def test_hidden_notebooks_are_reached_where_the_server_shows_them(
     hidden = tmp_path / ".hidden" / "n.ipynb"
     hidden.parent.mkdir()
     hidden.write_text(as_written(persons_notebook()))
-    await (await StoredWays(contents, LOG).reach(".hidden/n.ipynb")).apply([put()], ANY)
+    await (await ContentsBackend(contents, LOG).find(".hidden/n.ipynb")).apply([put()], ANY)
     assert X in hidden.read_text()
 
 
@@ -311,7 +311,7 @@ async def test_callers_that_wait_share_one_save_and_each_has_its_own_failure(
     contents: Any, file: File
 ) -> None:
     counting = Hashing(contents)
-    way = await StoredWays(counting, LOG).reach(API_PATH)
+    way = await ContentsBackend(counting, LOG).find(API_PATH)
     wrong = Expected(order=[])
     outcomes = await asyncio.gather(
         *(way.apply([put(f"n{n}")], wrong if n == 3 else ANY) for n in range(8)),
@@ -326,8 +326,8 @@ async def test_who_shows_the_notebook_hears_of_a_save_and_of_the_hash_since(
     contents: Any, file: File
 ) -> None:
     heard: list[tuple[str, str | None]] = []
-    ways = StoredWays(contents, LOG, saved=lambda path, hash: heard.append((path, hash)))
-    way = await ways.reach(f"/{API_PATH}")
+    ways = ContentsBackend(contents, LOG, saved=lambda path, hash: heard.append((path, hash)))
+    way = await ways.find(f"/{API_PATH}")
     with pytest.raises(Moved):
         await way.apply([put()], Expected(order=[]))
     await way.apply([put()], ANY)
@@ -339,7 +339,7 @@ async def test_who_shows_the_notebook_hears_of_a_save_and_of_the_hash_since(
 async def test_a_cell_that_would_not_be_valid_fails_its_own_caller_only(
     contents: Any, file: File
 ) -> None:
-    way = await StoredWays(contents, LOG).reach(API_PATH)
+    way = await ContentsBackend(contents, LOG).find(API_PATH)
     outcomes = await asyncio.gather(
         way.apply(agents_cell({"output_type": "stream", "text": "no name"}, id=CellId("bad")), ANY),
         way.apply([put("good")], ANY),
@@ -351,16 +351,16 @@ async def test_a_cell_that_would_not_be_valid_fails_its_own_caller_only(
 
 async def test_what_comes_while_it_saves_goes_into_the_next_save(contents: Any, file: File) -> None:
     counting = Hashing(contents)
-    ways = StoredWays(counting, LOG)
+    ways = ContentsBackend(counting, LOG)
     later: list[asyncio.Future[None]] = []
 
     async def ask_for_more() -> None:
         counting.after_read = None
-        way = await ways.reach(f"/{API_PATH}")  # the same file
+        way = await ways.find(f"/{API_PATH}")  # the same file
         later.extend(asyncio.ensure_future(way.apply([put(f"n{n}")], ANY)) for n in range(3))
 
     counting.after_read = ask_for_more
-    await (await ways.reach(API_PATH)).apply([put()], ANY)
+    await (await ways.find(API_PATH)).apply([put()], ANY)
     await asyncio.gather(*later)
     assert [cell.id for cell in on_disk(file).cells[4:]] == [X, "n0", "n1", "n2"]
     assert counting.saves == 2
@@ -370,8 +370,8 @@ async def test_a_caller_who_leaves_does_not_take_the_others_along(
     contents: Any, file: File
 ) -> None:
     counting = Hashing(contents)
-    ways = StoredWays(counting, LOG)
-    way = await ways.reach(API_PATH)
+    ways = ContentsBackend(counting, LOG)
+    way = await ways.find(API_PATH)
     leaves = asyncio.ensure_future(way.apply([put("leaves")], ANY))
 
     async def leave() -> None:
@@ -394,7 +394,7 @@ async def test_a_caller_who_leaves_in_the_middle_of_a_save_does_not_take_the_oth
             return await super().save(model, path)
 
     counting = Leaving(contents)
-    way = await StoredWays(counting, LOG).reach(API_PATH)
+    way = await ContentsBackend(counting, LOG).find(API_PATH)
     leaves = asyncio.ensure_future(way.apply([put("leaves")], ANY))
     await asyncio.gather(way.apply([put("one")], ANY), way.apply([put("two")], ANY))
     assert [cell.id for cell in on_disk(file).cells[5:]] == ["one", "two"]
@@ -417,7 +417,7 @@ async def test_a_file_is_written_by_one_at_a_time(contents: Any, file: File) -> 
             await super().save(model, path)
             self.at_work = False
 
-    way = await StoredWays(Alone(contents), LOG).reach(API_PATH)
+    way = await ContentsBackend(Alone(contents), LOG).find(API_PATH)
     first = asyncio.ensure_future(way.apply([put("first")], ANY))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -454,7 +454,7 @@ async def test_what_is_no_valid_notebook_of_version_4_is_not_written_to(
     with pytest.raises(DocumentUnwritable, match=r"^a b/sales.ipynb .*\.$"):
         await applied(contents, put())
     assert file.text == text
-    way = await StoredWays(contents, LOG).reach(API_PATH)
+    way = await ContentsBackend(contents, LOG).find(API_PATH)
     if readable:
         assert (await way.read()).cells == []
     else:
@@ -471,7 +471,7 @@ async def test_where_no_notebook_is_is_said(
 ) -> None:
     (tmp_path / ".hidden").mkdir()
     (tmp_path / ".hidden" / "n.ipynb").write_text(as_written(persons_notebook()))
-    way = await StoredWays(contents, LOG).reach(where)
+    way = await ContentsBackend(contents, LOG).find(where)
     for call in (way.read(), way.apply([put()], ANY)):
         with pytest.raises(NotebookNotFound):
             await call
@@ -495,7 +495,7 @@ async def test_a_save_that_fails_is_told_to_all_who_wait(contents: Any, file: Fi
         async def save(self, model: Any, path: str) -> Any:
             raise HTTPError(403, "Permission denied: %s", path)
 
-    way = await StoredWays(Failing(contents), LOG).reach(API_PATH)
+    way = await ContentsBackend(Failing(contents), LOG).find(API_PATH)
     outcomes = await asyncio.gather(
         way.apply([put()], ANY), way.apply([put("b")], ANY), return_exceptions=True
     )
@@ -511,7 +511,7 @@ async def test_a_contents_manager_that_breaks_leaves_nobody_waiting(
         async def save(self, model: Any, path: str) -> Any:
             raise RuntimeError("It is broken.")
 
-    way = await StoredWays(Broken(contents), LOG).reach(API_PATH)
+    way = await ContentsBackend(Broken(contents), LOG).find(API_PATH)
     for _ in range(2):
         with pytest.raises(DocumentUnwritable, match="log says why"):
             await way.apply([put()], ANY)

@@ -13,13 +13,19 @@ from ways import DictWay, Switch, code, notebook
 
 from jupyter_agent_exec.errors import DocumentUnwritable, NotebookNotFound
 from jupyter_agent_exec.models import OutputChange
-from jupyter_agent_exec.notebooks.cell_writer import CHANGED, CellWriter, NewCell, OldCell, Standing
+from jupyter_agent_exec.notebooks.cell_writer import (
+    CHANGED,
+    CellState,
+    CellWriter,
+    NewCell,
+    OldCell,
+    SaveBatches,
+)
 from jupyter_agent_exec.notebooks.changes import Position, SetOutputs, Unreachable
 from jupyter_agent_exec.notebooks.documents import Notebooks
-from jupyter_agent_exec.notebooks.gathering import Gatherings
 from jupyter_agent_exec.types import CellId
 
-RUNNING = Standing(
+RUNNING = CellState(
     agent_exec={"status": "running"},
     execution_count=None,
     ended=False,
@@ -27,7 +33,7 @@ RUNNING = Standing(
     goes_on=True,
 )
 QUEUED = replace(RUNNING, agent_exec={"status": "queued"}, has_begun=False)
-OK = Standing(
+OK = CellState(
     agent_exec={"status": "ok"}, execution_count=7, ended=True, has_begun=True, goes_on=False
 )
 SCRIPT = {
@@ -62,7 +68,7 @@ class Kept:
         *reaches: Any,
         cell: NewCell | OldCell | None = None,
         turn: Any = None,
-        standing: Standing = RUNNING,
+        standing: CellState = RUNNING,
     ) -> None:
         self.path = "a.ipynb"
         self.printing = Printing()
@@ -73,7 +79,7 @@ class Kept:
             path=lambda: self.path,
             standing=standing,
             changes=self.printing.changes,
-            gather=Gatherings(delay=0).join,
+            gather=SaveBatches(delay=0).join,
             turn=turn,
             merge_delay=0,
         )
@@ -98,7 +104,7 @@ async def kept(
     *reaches: Any,
     cell: NewCell | OldCell | None = None,
     turn: Any = None,
-    standing: Standing = RUNNING,
+    standing: CellState = RUNNING,
 ) -> AsyncIterator[Kept]:
     it = Kept(*reaches, cell=cell, turn=turn, standing=standing)
     task = asyncio.create_task(it.writer.keep())
@@ -445,7 +451,7 @@ async def test_a_writer_that_is_broken_off_leaves_nothing_half_told():
 
 async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_their_order():
     file = DictWay(notebook(code("a")), via="contents", streams=False)
-    gatherings = Gatherings(delay=3600)
+    save_batches = SaveBatches(delay=3600)
     writers: list[CellWriter] = []
     tasks = []
     for id in ("x", "y", "z"):
@@ -456,7 +462,7 @@ async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_th
             path=lambda: "a.ipynb",
             standing=RUNNING,
             changes=Printing().changes,
-            gather=gatherings.join,
+            gather=save_batches.join,
             turn=writers[-1].placed if writers else None,
             merge_delay=0,
         )
@@ -467,7 +473,7 @@ async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_th
         for _ in range(5):
             await asyncio.sleep(0)
     assert file.attempts == 0
-    with gatherings.hurrying("a.ipynb"):
+    with save_batches.hurrying("a.ipynb"):
         await asyncio.wait_for(asyncio.gather(*tasks), 10)
     assert file.order == ["a", "x", "y", "z"]
     assert file.attempts == len(writers)  # each with the whole cell, once
@@ -560,7 +566,7 @@ async def test_a_cell_that_does_not_go_on_is_not_shown_as_running():
     tab = DictWay(notebook())
     async with kept(tab) as it:
         it.writer.show(
-            Standing(
+            CellState(
                 agent_exec={"status": "awaiting_approval"},
                 execution_count=None,
                 ended=False,

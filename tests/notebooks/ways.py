@@ -44,7 +44,7 @@ class DictWay:
         self.acknowledged: asyncio.Event | None = None
         """Set it to let what is under way be acknowledged."""
 
-    async def reach(self, path: str) -> DictWay | None:
+    async def find(self, path: str) -> DictWay | None:
         return self
 
     async def read(self) -> Notebook:
@@ -89,7 +89,7 @@ class Switch:
         self.asked: list[str] = []
         self.error: Exception | None = None
 
-    async def reach(self, path: str) -> DictWay | None:
+    async def find(self, path: str) -> DictWay | None:
         self.asked.append(path)
         if self.error is not None:
             raise self.error

@@ -22,11 +22,11 @@ from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.session import SessionJournal
 from jupyter_agent_exec.models import Agent, Document, Limits, NotebookTarget
-from jupyter_agent_exec.notebooks.changes import Reach
+from jupyter_agent_exec.notebooks.changes import Backend
 from jupyter_agent_exec.notebooks.decisions import OutputDecisions
 from jupyter_agent_exec.notebooks.discarded_cells import CellDecisions
 from jupyter_agent_exec.notebooks.documents import Notebooks
-from jupyter_agent_exec.notebooks.execution_cells import Placing
+from jupyter_agent_exec.notebooks.execution_cells import NotebookWriter
 from jupyter_agent_exec.records import CellWritten, Opened
 from jupyter_agent_exec.types import SessionId
 
@@ -90,7 +90,7 @@ class Bench:
     def __init__(self, history: History, way: DictWay) -> None:
         self.history = history
         self.way = way
-        self.switch: Reach = Switch(way)
+        self.switch: Backend = Switch(way)
         self.settled: list[str] = []
         self.published: list[tuple[str, str | None]] = []
         self.session = self._open()
@@ -98,12 +98,12 @@ class Bench:
 
     def start(self, history: History) -> None:
         """Begin to decide, as a server does when it starts."""
-        self.placing = Placing(
+        self.placing = NotebookWriter(
             Notebooks([self.switch]),
             settle=self.settled.append,
             log=logging.getLogger(__name__),
             merge_delay=0,
-            gather_delay=0,
+            batch_delay=0,
         )
         self.about_outputs, self.about_cells = self.deciding(history, history)
 

@@ -16,7 +16,7 @@ from jupyter_agent_exec.models import (
     OutputChange,
 )
 from jupyter_agent_exec.notebooks.documents import Notebooks
-from jupyter_agent_exec.notebooks.execution_cells import NotebookCells, Placing
+from jupyter_agent_exec.notebooks.execution_cells import NotebookWriter, SessionCells
 from jupyter_agent_exec.records import By, CellWritten, ExecutionRecord
 
 AT = "2026-11-21T09:00:00.000Z"
@@ -114,14 +114,14 @@ class Session:
     def __init__(self, *reaches: Any) -> None:
         self.owner = Owner()
         self.settled: list[str] = []
-        self.placing = Placing(
+        self.placing = NotebookWriter(
             Notebooks(reaches),
             settle=self.settled.append,
             log=logging.getLogger(__name__),
             merge_delay=0,
-            gather_delay=0,
+            batch_delay=0,
         )
-        self.cells: NotebookCells = self.placing.cells(self.owner)
+        self.cells: SessionCells = self.placing.cells(self.owner)
 
     async def accept(
         self,
@@ -129,7 +129,7 @@ class Session:
         source: str | None,
         placement: Any = "end",
         *,
-        by: NotebookCells | None = None,
+        by: SessionCells | None = None,
     ) -> Live:
         cells = by or self.cells
         place = await cells.find(source, placement)

@@ -29,9 +29,9 @@ from jupyter_agent_exec.errors import (
 )
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
-from jupyter_agent_exec.notebooks.backends.contents import StoredWays
+from jupyter_agent_exec.notebooks.backends.contents import ContentsBackend
 from jupyter_agent_exec.notebooks.backends.ydoc_cells import LiveCells, read
-from jupyter_agent_exec.notebooks.changes import Change, Expected, Notebook, Reach
+from jupyter_agent_exec.notebooks.changes import Backend, Change, Expected, Notebook
 from jupyter_agent_exec.types import Via
 
 
@@ -74,7 +74,7 @@ class Shared:
         self._document.source = content
         self._cells = LiveCells(self._document)
 
-    async def reach(self, path: str) -> Shared:
+    async def find(self, path: str) -> Shared:
         return self
 
     async def read(self) -> Notebook:
@@ -84,11 +84,11 @@ class Shared:
         self._cells.apply(changes, expected)
 
 
-def stored(content: dict[str, Any], folder: Path) -> StoredWays:
+def stored(content: dict[str, Any], folder: Path) -> ContentsBackend:
     contents = LargeFileManager(root_dir=str(folder))
     contents.notary = NotebookNotary(data_dir=str(folder), store_factory=MemorySignatureStore)
     (folder / "a.ipynb").write_text(json.dumps(content))
-    return StoredWays(contents, logging.getLogger(__name__))
+    return ContentsBackend(contents, logging.getLogger(__name__))
 
 
 def without_trust(notebook: Notebook) -> list[dict[str, Any]]:
@@ -109,12 +109,12 @@ async def test_it_comes_back_by_whichever_way(bench: Bench, tmp_path: Path, via:
             cell_id = cell.pop("id")
             if "agent_exec" in cell["metadata"]:
                 cell["metadata"]["agent_exec"]["cell_id"] = cell_id
-    reach: Reach = Shared(content) if via == "collaboration" else stored(content, tmp_path)
+    reach: Backend = Shared(content) if via == "collaboration" else stored(content, tmp_path)
     bench.switch = reach
     bench.start(bench.history)
     for id in ids:
         await bench.about_outputs.restore(id, ADA)
-    way = await reach.reach("a.ipynb")
+    way = await reach.find("a.ipynb")
     assert way is not None
     before = await way.read()
     for id in ids:
@@ -124,7 +124,7 @@ async def test_it_comes_back_by_whichever_way(bench: Bench, tmp_path: Path, via:
     for id in ids:
         await bench.about_cells.restore(id, ADA)
     assert without_trust(await way.read()) == without_trust(before)
-    if isinstance(reach, StoredWays):
+    if isinstance(reach, ContentsBackend):
         on_disk = nbformat.read(tmp_path / "a.ipynb", as_version=4)
         nbformat.validate(on_disk)
         await reach.stop()

@@ -81,7 +81,7 @@ class _Extension(Protocol):
         """Return the document of a room."""
 
 
-class SharedWays:
+class CollaborationBackend:
     """Finds the live documents of this server.
 
     Parameters
@@ -100,9 +100,9 @@ class SharedWays:
         self._log = log
         self._found: _Extension | None = None
         self._too_old = False
-        self._ways: dict[str, SharedWay] = {}
+        self._ways: dict[str, CollaborationHandle] = {}
 
-    async def reach(self, path: str) -> SharedWay | None:
+    async def find(self, path: str) -> CollaborationHandle | None:
         """Return the way to a notebook's live document: the same one for as long as that lives."""
         extension = self._extension()
         file_ids = self._file_ids()
@@ -146,7 +146,7 @@ class SharedWays:
         )
         return True
 
-    async def _open(self, extension: _Extension, room_id: str) -> SharedWay | None:
+    async def _open(self, extension: _Extension, room_id: str) -> CollaborationHandle | None:
         rooms = extension.ywebsocket_server.rooms
         for id in [id for id, way in self._ways.items() if not way.alive]:
             self._ways.pop(id).close()
@@ -157,10 +157,12 @@ class SharedWays:
         room = rooms.get(room_id)
         if document is None or room is None or not room.ready:
             return None
-        return self._ways.setdefault(room_id, SharedWay(extension, room_id, room, document))
+        return self._ways.setdefault(
+            room_id, CollaborationHandle(extension, room_id, room, document)
+        )
 
 
-class SharedWay:
+class CollaborationHandle:
     """The way to one live document, for as long as its room lives."""
 
     via: Via = "collaboration"

@@ -22,7 +22,7 @@ from tornado.web import HTTPError
 from ...errors import AgentExecError, DocumentUnwritable, NotebookNotFound
 from ...tasks import Tasks
 from ...types import Via
-from ..changes import Change, Expected, Moved, Notebook, Way, apply, joined
+from ..changes import Change, Expected, Moved, Notebook, NotebookHandle, apply, joined
 from .atomic_contents import atomic
 
 MAX_TRIES: Final = 5
@@ -54,7 +54,7 @@ class Contents(Protocol):
         """Tell whether a path is hidden from people."""
 
 
-class StoredWays:
+class ContentsBackend:
     """The ways to notebooks as files.
 
     Parameters
@@ -76,14 +76,14 @@ class StoredWays:
         self._saved = saved
         self._files = _Files(atomic(contents))
         self._tasks = Tasks(log)
-        self._ways: WeakValueDictionary[str, _StoredWay] = WeakValueDictionary()
+        self._ways: WeakValueDictionary[str, _ContentsHandle] = WeakValueDictionary()
 
-    async def reach(self, path: str) -> Way:
+    async def find(self, path: str) -> NotebookHandle:
         """Return the way to a path; whether there is a notebook is seen when it is used."""
         path = path.strip("/")
         way = self._ways.get(path)
         if way is None:
-            way = self._ways[path] = _StoredWay(path, self._files, self._tasks, self._saved)
+            way = self._ways[path] = _ContentsHandle(path, self._files, self._tasks, self._saved)
         return way
 
     async def last_modified(self, path: str) -> datetime | None:
@@ -95,7 +95,7 @@ class StoredWays:
         await self._tasks.end()
 
 
-class _Asked:
+class _PendingChanges:
     """Changes that one caller waits for."""
 
     def __init__(self, changes: Sequence[Change], expected: Expected) -> None:
@@ -113,7 +113,7 @@ class _Asked:
             self.done.set_exception(error)
 
 
-class _StoredWay:
+class _ContentsHandle:
     """The way to one file."""
 
     via: Via = "contents"
@@ -130,7 +130,7 @@ class _StoredWay:
         self._path = path
         self._files = files
         self._tasks = tasks
-        self._waiting: list[_Asked] = []
+        self._waiting: list[_PendingChanges] = []
         self._saving = False
 
     async def read(self) -> Notebook:
@@ -146,7 +146,7 @@ class _StoredWay:
 
     async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
         """Save the notebook with changes."""
-        asked = _Asked(changes, expected)
+        asked = _PendingChanges(changes, expected)
         self._waiting.append(asked)
         if not self._saving:
             self._saving = True
@@ -155,7 +155,7 @@ class _StoredWay:
 
     async def _save_all(self) -> None:
         """Save until nobody waits any more; not within a caller, who may be cancelled."""
-        batch: Sequence[_Asked] = ()
+        batch: Sequence[_PendingChanges] = ()
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
@@ -170,7 +170,7 @@ class _StoredWay:
             for asked in left:  # a contents manager may fail in any way
                 asked.end(self._unwritable("could not be saved; the server's log says why"))
 
-    async def _save(self, batch: Sequence[_Asked]) -> None:
+    async def _save(self, batch: Sequence[_PendingChanges]) -> None:
         for _ in range(MAX_TRIES):
             model = await self._files.get(self._path)
             self._check_writable(model)
@@ -206,11 +206,11 @@ class _StoredWay:
 
 
 def _apply_each(
-    content: dict[str, Any], batch: Sequence[_Asked]
-) -> tuple[dict[str, Any], list[_Asked], list[tuple[_Asked, Exception]]]:
+    content: dict[str, Any], batch: Sequence[_PendingChanges]
+) -> tuple[dict[str, Any], list[_PendingChanges], list[tuple[_PendingChanges, Exception]]]:
     """Return the notebook with the changes of all callers for whom what they expect holds."""
-    made: list[_Asked] = []
-    refused: list[tuple[_Asked, Exception]] = []
+    made: list[_PendingChanges] = []
+    refused: list[tuple[_PendingChanges, Exception]] = []
     for asked in batch:
         if asked.done.done():
             continue  # the caller was cancelled

@@ -20,7 +20,7 @@ import msgspec
 from ...errors import DocumentUnwritable
 from ...tasks import Tasks
 from ...types import Via
-from ..changes import Change, Expected, Moved, Notebook, Unreachable, Way
+from ..changes import Change, Expected, Moved, Notebook, NotebookHandle, Unreachable
 from . import tab_messages as wire
 
 BYTES_PER_SECOND: Final = 4_000_000
@@ -46,11 +46,11 @@ class Transport(Protocol):
 class Tab:
     """A notebook that is open in a page."""
 
-    def __init__(self, page: Page, shown: wire.Shown, used_at: float) -> None:
+    def __init__(self, page: Page, shown: wire.TabState, used_at: float) -> None:
         self.page = page
         self.shown = shown
         self.used_at = used_at
-        self.way = OpenedWay(self)
+        self.way = TabHandle(self)
         """The way through it: the same one for as long as the tab lives."""
         self.has_changes = False
         """Whether anything of agents is in it that its file has not."""
@@ -132,7 +132,7 @@ class Page:
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
 
-    def announce(self, notebooks: Sequence[wire.Shown]) -> None:
+    def announce(self, notebooks: Sequence[wire.TabState]) -> None:
         """Take what the page has open now."""
         now = asyncio.get_running_loop().time()
         known, self.tabs = self.tabs, {}
@@ -159,7 +159,7 @@ class Page:
         self._transport.close()
 
 
-class OpenedWay:
+class TabHandle:
     """The way to a notebook through one tab."""
 
     via: Via = "tab"
@@ -210,7 +210,7 @@ class OpenTabs(msgspec.Struct, frozen=True, kw_only=True):
     """Of the tab that was used last."""
 
 
-class OpenedWays:
+class TabBackend:
     """Knows which notebooks are open in which pages, and the way through them.
 
     Parameters
@@ -276,7 +276,7 @@ class OpenedWays:
 
     # -- documents ---------------------------------------------------------------------------------
 
-    async def reach(self, path: str) -> Way | None:
+    async def find(self, path: str) -> NotebookHandle | None:
         """Return the way through the tab that was used last; None if no tab shows the notebook.
 
         A tab that has unsaved changes of agents stays the way until they are saved, though the
@@ -285,7 +285,7 @@ class OpenedWays:
         tabs = self._tabs(path)
         return tabs[0].way if tabs else None
 
-    def opened(self) -> dict[str, OpenTabs]:
+    def open_notebooks(self) -> dict[str, OpenTabs]:
         """Return by path what is open, collaborative or not."""
         by_path: dict[str, list[Tab]] = {}
         for tab in self._all_tabs():

@@ -12,7 +12,7 @@ from ..changes import Change, Expected, Notebook
 # -- a page says -----------------------------------------------------------------------------------
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class TabState(Struct, frozen=True, kw_only=True):
     """A notebook that a page has open."""
 
     panel: str
@@ -37,7 +37,7 @@ class Shown(Struct, frozen=True, kw_only=True):
 class Announce(Struct, frozen=True, kw_only=True, tag_field="op", tag="announce"):
     """All notebooks that the page has open, whenever something about one of them changes."""
 
-    notebooks: list[Shown]
+    notebooks: list[TabState]
 
 
 class Answer(Struct, frozen=True, kw_only=True, tag_field="op", tag="answer"):

@@ -34,7 +34,7 @@ Decision: TypeAlias = Literal["accepted", "discarded", "restored"]
 _DECIDED: Final = ("accepted", "discarded")
 
 
-class Rewritten(NamedTuple):
+class FinishedCell(NamedTuple):
     """How the cell of a finished execution is to be."""
 
     record: ExecutionRecord
@@ -56,14 +56,14 @@ class Rewritten(NamedTuple):
         return [told, SetOutputs(cell_id=id, changes=set_outputs(self.outputs))]
 
 
-async def rewritten(record: ExecutionRecord, what: Decision) -> Rewritten:
+async def finished_cell(record: ExecutionRecord, what: Decision) -> FinishedCell:
     """Return how a cell is to be: with the originals, without outputs, or with an inert copy."""
     if what == "accepted":
-        return Rewritten(record, what, record.outputs)
+        return FinishedCell(record, what, record.outputs)
     if what == "discarded":
-        return Rewritten(record, what, [])
+        return FinishedCell(record, what, [])
     copy, held = await asyncio.to_thread(inert, record.outputs)
-    return Rewritten(record, "held" if held else "inert", copy, sorted(held))
+    return FinishedCell(record, "held" if held else "inert", copy, sorted(held))
 
 
 async def rewrite_late(documents: Documents, path: str, record: ExecutionRecord) -> Document | None:
@@ -80,7 +80,7 @@ async def rewrite_late(documents: Documents, path: str, record: ExecutionRecord)
         cell = find_cell(notebook.cells, document.cell_id)
         if cell is None or not _shows(cell, record) or joined(cell["source"]) != record.source:
             return None
-        late = await rewritten(record, "restored")
+        late = await finished_cell(record, "restored")
         expected = Expected(cells={document.cell_id: ("code", record.source)})
         via = await documents.apply(path, late.changes(document.cell_id), expected)
     except (Moved, NotebookNotFound, DocumentUnwritable):
