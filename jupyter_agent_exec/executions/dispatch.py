@@ -13,9 +13,8 @@ from typing import Any
 
 from ..errors import HistoryUnavailable
 from ..journal.session import SessionJournal
-from ..kernels.execute_request import Ended, Run
+from ..kernels.execute_request import Ended, InputRequest, Run
 from ..kernels.kernel import Kernel
-from ..kernels.stdin import InputRequest
 from ..models import ExecutionKernel
 from ..records import SERVER, Dispatched, Entry, Payload, timestamp
 from ..tasks import settle

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from ..journal.reader import HeldOutputs
 from ..journal.spill import TextSpill
-from ..kernels.execute_request import Ended, Run
+from ..kernels.execute_request import Ended, InputRequest, Run
 from ..kernels.kernel_queue import Turn
-from ..kernels.stdin import InputRequest
 from ..models import (
     Agent,
     Approval,

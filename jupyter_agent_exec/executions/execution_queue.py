@@ -18,9 +18,9 @@ from ulid import ULID
 
 from ..errors import AgentExecError, HistoryUnavailable, KernelWaitsForItself
 from ..journal.session import SessionJournal
+from ..kernels.inspection import AT_AGENTS_CODE, subshell_of
 from ..kernels.kernel import Death, Kernel, KernelSource
 from ..kernels.kernel_queue import Asker, Turn, Turns
-from ..kernels.nesting import AT_AGENTS_CODE, subshell_of
 from ..models import Session, WaitingFor
 from ..records import By, ExecutionRecord, timestamp
 from ..tasks import Tasks, first_of, settle

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import InputNotAsked
 from ..journal.session import SessionJournal
-from ..kernels.stdin import InputRequest
+from ..kernels.execute_request import InputRequest
 from ..models import GiveInput, Input
 from ..records import SERVER, By, Entry, InputAsked, InputGiven, Payload, timestamp
 from .execution import LiveExecution

@@ -21,7 +21,7 @@ from ..journal.fold import executions_of
 from ..journal.session import SessionJournal
 from ..kernels.displays import DisplayUpdate
 from ..kernels.execute_request import Ended
-from ..kernels.late import Late
+from ..kernels.outputs import Late
 from ..kernels.person_executions import PersonExecution
 from ..models import Value
 from ..records import (

@@ -25,17 +25,13 @@ from ..tasks import first_of, settle
 from ..types import ExecutionState, Output
 from . import nbformat_outputs
 from .displays import Displays
-from .execute_request import Run
-from .execution_state import Busy, Quiet, Work
-from .greeting import HELLO, Greeting
+from .execute_request import InputRequest, Run, Runs
+from .execution_state import HELLO, Busy, Greeting, Listeners, Quiet, Work
 from .inspection import ASIDE, Inspector, Unanswered
-from .late import Late, LateOutputs
-from .listeners import Listeners
-from .looking import execution_of
 from .messages import Message
+from .outputs import Late, LateOutputs
 from .person_executions import NOTHING, KeptOfPeople, People, PersonExecution
-from .runs import Runs
-from .stdin import InputRequest
+from .variables import execution_of
 from .zmq_channels import Drain
 
 WAKE = f"{ASIDE}wake"

@@ -1,14 +1,15 @@
-"""Which outputs show which display id, across the executions of one kernel incarnation."""
+"""Outputs that several cells share: display ids across executions, and `Output` widgets. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..models import Omitted
 from ..records import OutputRef
 from ..types import ExecutionId, Output
-from .rich import left_out
+from .nbformat_outputs import left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +129,34 @@ class DisplayUpdates:
         taken = [update for update, _ in self._waiting.values()]
         self._waiting.clear()
         return taken
+
+
+class OutputWidgets:
+    """Knows the output widgets that capture one request's outputs.
+
+    Parameters
+    ----------
+    msg_id
+        Of the request.
+    """
+
+    def __init__(self, msg_id: str) -> None:
+        self._msg_id = msg_id
+        self._capturing: set[str] = set()
+
+    @property
+    def capture(self) -> bool:
+        """Whether one captures now."""
+        return bool(self._capturing)
+
+    def feed(self, content: dict[str, Any]) -> None:
+        """Take the content of a `comm_open` or `comm_msg`."""
+        data = content.get("data")
+        state = data.get("state") if isinstance(data, dict) else None
+        if not isinstance(state, dict) or "msg_id" not in state:
+            return
+        comm_id = str(content.get("comm_id"))
+        if state["msg_id"] == self._msg_id:
+            self._capturing.add(comm_id)
+        else:
+            self._capturing.discard(comm_id)

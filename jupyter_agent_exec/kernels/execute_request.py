@@ -1,20 +1,64 @@
-"""One source on its way through a kernel, and how it ended."""
+"""Our execute requests in one kernel: one at a time, each followed to its end.
+
+Sending, what comes back (outputs, replies, requests for input), the looks at the kernel's variables
+before and after. What does not say otherwise is called in the thread of the kernel's channels.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from ..models import ExecutionError, Omitted, Value
+from ..models import ExecutionError, Omitted, OutputChange, Value
 from ..types import ExecutionId, Output
-from .displays import DisplayUpdate
+from .displays import Displays, DisplayUpdate
+from .execution_state import Busy
+from .inspection import Inspector
+from .messages import Header, Message
 from .outputs import Outputs, TextSink
-from .stdin import InputRequest
-from .values import told
-from .variables import VariableChanges
+from .variables import (
+    AFTER_TIMEOUT,
+    BEFORE_TIMEOUT,
+    UNCHANGED,
+    VariableChanges,
+    VariableTracker,
+    look_id,
+    may_change,
+    value_expressions,
+    values_in,
+    variable_expressions,
+)
+from .zmq_channels import Drain
+
+PROMPT_CHARACTERS: Final = 2000
+"""Of a prompt that are kept."""
+
+
+class InputRequest(NamedTuple):
+    """A request for input."""
+
+    prompt: str
+    """Written by the code; not all of it if it is very long."""
+    password: bool
+    """Whether what is given is not to be shown."""
+    asked_at: datetime
+
+
+def input_request(message: Message) -> InputRequest | None:
+    """Return what a message from the stdin channel asks for; None if it asks for nothing."""
+    if message.header.msg_type != "input_request":
+        return None
+    prompt = message.content.get("prompt")
+    return InputRequest(
+        prompt=prompt[:PROMPT_CHARACTERS] if isinstance(prompt, str) else "",
+        password=bool(message.content.get("password")),
+        asked_at=datetime.now(UTC),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +194,7 @@ class Run:
             exits=exits(self._reply),
             aborted=(self._reply or {}).get("status") == "aborted",
             variables=self.variables,
-            values=told(self._reply, self.values) if self.values else None,
+            values=values_in(self._reply, self.values) if self.values else None,
         )
 
 
@@ -172,3 +216,374 @@ def exits(reply: dict[str, Any] | None) -> bool:
         isinstance(item, dict) and item.get("source") == "ask_exit" and not item.get("keepkernel")
         for item in payload
     )
+
+
+REPLY_IDLE_GRACE = 2.0
+"""Seconds of silence to wait for idle after the reply, or for the reply after idle."""
+
+
+class Owner(Protocol):
+    """What is asked of the connection."""
+
+    @property
+    def kernel_info(self) -> dict[str, Any]:
+        """Content of the kernel's `kernel_info_reply`; empty before it has answered."""
+
+    inspector: Inspector
+
+    def tell_state(self) -> None:
+        """Tell the loop what the kernel does now."""
+
+    def on_loop(self, call: Callable[..., None], *args: Any) -> None:
+        """Have the loop call."""
+
+
+class Runs:
+    """Sends runs to one kernel and follows each to its end.
+
+    Parameters
+    ----------
+    is_fresh
+        Whether the kernel has not run anything.
+    """
+
+    def __init__(
+        self, owner: Owner, drain: Drain, busy: Busy, displays: Displays, *, is_fresh: bool
+    ) -> None:
+        self._owner = owner
+        self._drain = drain
+        self._busy = busy
+        self._displays = displays
+        self._lock = threading.Lock()
+        self._run: Run | None = None
+        self.latest: ExecutionId | None = None
+        """The last that was begun."""
+        self._looking = VariableTracker(is_fresh=is_fresh)
+        self._look_until: float | None = None
+
+    # -- from any thread ---------------------------------------------------------------------------
+
+    def changes(self, run: Run, version: int) -> tuple[int, list[OutputChange]]:
+        """Return how a run's outputs changed since `version`, and their version now."""
+        with self._lock:
+            return run.outputs.changes_since(version)
+
+    def outputs(self, run: Run) -> list[Output]:
+        """Return a run's outputs so far."""
+        with self._lock:
+            return run.outputs.outputs
+
+    def is_running(self, run: Run) -> bool:
+        """Tell whether the kernel is at a run of ours, as far as it has told."""
+        return self._run is run and run.has_begun and not run._idle
+
+    # -- in the drain's thread ---------------------------------------------------------------------
+
+    def begin(self, run: Run, early_bytes: int | None = None) -> None:
+        """Send a run, after a look at the kernel's variables if one is due.
+
+        Parameters
+        ----------
+        early_bytes
+            Of output that other code has sent in its name, which is left out; None for none.
+        """
+        with self._bringing_to_an_end(run):
+            self._begin(run, early_bytes)
+
+    def _begin(self, run: Run, early_bytes: int | None) -> None:
+        run.outputs = Outputs(
+            run.id, self._displays, max_output_bytes=run.max_output_bytes, sink=run.sink
+        )
+        if early_bytes is not None:
+            run.outputs.leave_out("", early_bytes)
+        run.starts()
+        run.is_behind = self._busy.foreign is not None and run.subshell is None
+        if not run.before():
+            return
+        self._owner.inspector.prepare()
+        self._run, self.latest = run, run.id
+        if self._looks(run) and not may_change(run.source) and not run.values:
+            run.looks, run.variables = False, UNCHANGED
+        if self._looks(run) and self._looking.begins(is_idle=self._busy.quiet is not None):
+            self._look(run, BEFORE_TIMEOUT)
+        else:
+            self._dispatch(run)
+
+    def abandon(self, reason: str) -> None:
+        """End what runs though the kernel did not."""
+        self._look_until = None
+        if (run := self._run) is not None:
+            if not run.is_sent:
+                run.sent()
+            if run.subshell is not None:  # which goes on with it; the next gets another
+                self._owner.inspector.forget_nested_subshell()
+                if self._busy.done(run.id):
+                    self._owner.tell_state()
+            with self._bringing_to_an_end(run):
+                self._finish(run, "abandoned", reason)
+
+    def when_at_code(self, run: Run, call: Callable[[], None]) -> None:
+        """Call once the kernel has told something of a run's code, or the run has ended.
+
+        A kernel says that it is busy before it heeds interrupts; one that comes between the two
+        is lost.
+        """
+        run._when_at_code.append(call)
+        if run._is_at_code:
+            _is_at_code(run)
+
+    @property
+    def running(self) -> Outputs | None:
+        """Where the outputs go of what runs, if anything does."""
+        return None if self._run is None else self._run.outputs
+
+    def feed(self, outputs: Outputs, message: Message) -> None:
+        """Fold a message into outputs that other threads may read meanwhile."""
+        if message.unread:
+            with self._lock:
+                outputs.leave_out(message.header.msg_type, message.size)
+            return
+        for content in message.contents():
+            with self._lock:
+                outputs.feed(message.header.msg_type, content)
+            outputs.flush()  # the loop must not wait for the lock while this waits for the disk
+
+    def overhear(self, parent: Header) -> None:
+        """Take note of somebody else's request."""
+        self._looking.overhear(parent)
+
+    def take_output(self, message: Message) -> bool:
+        """Take a message from IOPub that is no status; return whether it is the run's."""
+        run = self._run
+        if run is None or message.parent.msg_id != run.id:
+            return False
+        if not run.has_begun and self._busy.foreign is not None:
+            # Somebody else's code speaks in its name: its turn has not come.
+            with self._lock:
+                run.outputs.leave_out(message.header.msg_type, message.size)
+            return True
+        run._half_since = None  # there may be more of it
+        _is_at_code(run)
+        self.feed(run.outputs, message)
+        return True
+
+    def take_status(self, message: Message, *, ours: bool) -> None:
+        """Take what the kernel tells of its state."""
+        state, parent = message.content.get("execution_state"), message.parent
+        run = self._run
+        if run is not None and parent.msg_id == run.id:
+            if state == "idle":
+                run._idle = True
+                self._end_if_both(run)
+            elif not run.has_begun:
+                self._take_up(run)
+        elif not ours:
+            self._looking.overhear(parent)
+            if run is not None and not run.has_begun and state == "busy":
+                run.is_behind = run.subshell is None
+
+    def take_reply(self, message: Message) -> None:
+        """Take a reply, if it is to the run or to a look of it."""
+        run, msg_id = self._run, message.parent.msg_id
+        if run is None:
+            return
+        if msg_id == run.id and message.header.msg_type == "execute_reply":
+            run._reply = message.content
+            self._end_if_both(run)
+        elif self._look_until is not None and msg_id == look_id(run.id, after=run.is_sent):
+            self._looked(run, message.content)
+
+    def take_input_request(self, message: Message) -> None:
+        """Take what the run's code asks for; what other code of ours asks for, nobody answers."""
+        run, request = self._run, input_request(message)
+        if request is None or run is None or run.asks is None or message.parent.msg_id != run.id:
+            return
+        if not run.has_begun:
+            self._take_up(run)
+        run.input = request
+        run.asks(request)
+
+    def give_input(
+        self, run: Run, request: InputRequest, value: str, before: Callable[[], None]
+    ) -> bool:
+        """Answer what a run's code asks for; False if it does not (any more).
+
+        Parameters
+        ----------
+        before
+            Done before the kernel is told; what it raises leaves the request unanswered.
+        """
+        if self._run is not run or run.input is not request:
+            return False
+        before()
+        run.input = None
+        self._drain.send_on_stdin("input_reply", {"value": value}, msg_id=f"{run.id}-input")
+        return True
+
+    def withdraw_input(self, run: Run) -> None:
+        """Give a run no more of what it asks for."""
+        run.input = None
+
+    def settled(self, now: float) -> list[float]:
+        """Take note that what could be read was read; return when to be called again."""
+        run = self._run
+        if run is None:
+            return []
+        if run.changed is not None:
+            self._tell_of_changes(run)
+        if self._look_until is not None:
+            due = self._look_until
+            if now >= due:
+                self._looked(run, None)
+                return []
+        elif run._idle or run._reply is not None:
+            run._half_since = run._half_since or now
+            due = run._half_since + REPLY_IDLE_GRACE
+            if now >= due:
+                self._end(run)
+                return []
+        else:
+            return []
+        return [due]
+
+    def _dispatch(self, run: Run) -> None:
+        """Send a run's code to the kernel."""
+        info = self._owner.kernel_info
+        more = value_expressions(info, run.values) if run.values else {}
+        if run.asks is not None:
+            self._drain.connect_stdin()
+        self._request(
+            run.source,
+            run.id,
+            looks=run.looks,
+            more=more,
+            # IPython's history has one number for both, and would complain of the second.
+            store_history=run.store_history and run.subshell is None,
+            allow_stdin=run.asks is not None,
+            subshell=run.subshell,
+        )
+        if run.subshell is not None and self._busy.foreign is not None:
+            self._owner.inspector.give_back(run.subshell, self._busy.foreign)
+        run.is_sent = True
+        run.sent()
+
+    def _look(self, run: Run, timeout: float) -> None:
+        """Look at the kernel's variables by a request of its own, which runs nothing."""
+        self._look_until = time.monotonic() + timeout
+        self._request(
+            "",
+            look_id(run.id, after=run.is_sent),
+            looks=True,
+            silent=True,
+            subshell=run.subshell,
+        )
+
+    def _looked(self, run: Run, reply: dict[str, Any] | None) -> None:
+        """Go on after a look by a request of its own, or without if the kernel does not answer."""
+        self._look_until = None
+        with self._bringing_to_an_end(run):
+            if run.is_sent:
+                self._finish_answered(run, reply)
+            else:
+                self._looking.before(reply)
+                run.starts()
+                self._dispatch(run)
+
+    def _looks(self, run: Run) -> bool:
+        return run.looks and bool(variable_expressions(self._owner.kernel_info))
+
+    def _request(
+        self,
+        code: str,
+        msg_id: str,
+        *,
+        looks: bool,
+        more: dict[str, str] | None = None,
+        silent: bool = False,
+        subshell: str | None = None,
+        **asked: bool,
+    ) -> None:
+        # In this order: a look sees also what the evaluation of values has changed.
+        looking = variable_expressions(self._owner.kernel_info) if looks else {}
+        content = {
+            "code": code,
+            "silent": silent,
+            "store_history": False,
+            "user_expressions": {**(more or {}), **looking},
+            "allow_stdin": False,
+            "stop_on_error": False,
+            **asked,
+        }
+        self._drain.send("execute_request", content, msg_id=msg_id, subshell_id=subshell)
+
+    def _take_up(self, run: Run) -> None:
+        """Take note that the kernel has begun with a run."""
+        run.has_begun = True
+        if run.is_behind:
+            run.starts()
+        if run.begun is not None:
+            self._owner.on_loop(run.begun)
+
+    def _tell_of_changes(self, run: Run) -> None:
+        if not run._telling and run.outputs.version != run._told:
+            run._told = run.outputs.version
+            run._telling = True
+            self._owner.on_loop(_tell_changed, run)
+
+    def _end_if_both(self, run: Run) -> None:
+        if run._idle and run._reply is not None:
+            self._end(run)
+
+    def _end(self, run: Run) -> None:
+        """End a run that the kernel answered, wholly or at least in half."""
+        if self._look_until is not None:
+            return
+        run.ends()
+        if not run._idle and self._busy.done(run.id):
+            self._owner.tell_state()
+        with self._bringing_to_an_end(run):
+            if self._looks(run) and (run._reply or {}).get("status") == "error":
+                self._look(run, AFTER_TIMEOUT)  # a kernel looks only when the code has not failed
+            else:
+                self._finish_answered(run, run._reply)
+
+    def _finish_answered(self, run: Run, look: dict[str, Any] | None) -> None:
+        """Finish a run that has ended; `look` is the answer that tells of the variables."""
+        if run.looks:
+            run.variables = self._looking.after(look)
+        self._finish(run, *run.answer())
+
+    def _finish(
+        self,
+        run: Run,
+        status: Literal["ok", "error", "abandoned"],
+        reason: str | None,
+        execution_count: int | None = None,
+    ) -> None:
+        self._run = None
+        _is_at_code(run)
+        with self._lock:
+            ended = run.end(status, reason, execution_count)
+        run.after(ended)
+
+    @contextmanager
+    def _bringing_to_an_end(self, run: Run) -> Iterator[None]:
+        """Give a run up if anything fails here, since nobody else would end it."""
+        try:
+            yield
+        except Exception as error:
+            self._run, self._look_until = None, None
+            run.failed(error)
+            raise  # the drain logs it
+
+
+def _is_at_code(run: Run) -> None:
+    run._is_at_code = True
+    while run._when_at_code:
+        run._when_at_code.pop()()
+
+
+def _tell_changed(run: Run) -> None:
+    run._telling = False
+    if run.changed is not None:
+        run.changed()

@@ -1,8 +1,9 @@
-"""What keeps a kernel busy: which requests, and whose. No I/O.
+"""What a kernel does, as far as its messages tell: busy or idle, with whose request. No I/O.
 
 A kernel tells ``busy`` and ``idle`` for each request, with that request as parent. Requests on the
 control channel and through subshells are told in between those of a running cell, so one idle does
-not make the kernel idle: it is when no request is left.
+not make the kernel idle: it is when no request is left. A subscription to IOPub takes effect some
+time after it was made, so all of this is known only once a reply of the kernel was heard there too.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from ..types import ExecutionState
-from .messages import Header
+from .messages import Header, Message
 
 
 class Work(NamedTuple):
@@ -138,3 +139,90 @@ class Busy:
         changed = (state, has_ours) != (self.execution_state, self.has_ours)
         self.execution_state, self.has_ours = state, has_ours
         return changed
+
+
+HELLO: Final = "hello"
+"""The id of our `kernel_info_request`."""
+
+AGAIN_DELAY: Final = 0.05
+"""Seconds after an answer that was not heard on IOPub before the request is sent again; doubled
+each time."""
+
+
+class Greeting:
+    """One kernel's answers to `kernel_info_request`.
+
+    Parameters
+    ----------
+    is_shared
+        Whether others use the kernel. Then anything that is heard on IOPub is not enough: it may be
+        the middle of something whose beginning was missed.
+    """
+
+    def __init__(self, *, is_shared: bool) -> None:
+        self.kernel_info: dict[str, Any] = {}
+        """Content of the last `kernel_info_reply`."""
+        self.is_done = False
+        self._is_shared = is_shared
+        self._is_heard = False
+        self._again_at: float | None = None
+        self._delay = AGAIN_DELAY
+
+    def hear(self, message: Message, *, ours: bool) -> bool:
+        """Take a message from IOPub; return whether the kernel is greeted with it."""
+        if self._is_heard:
+            return False
+        self._is_heard = not self._is_shared or (
+            ours
+            and message.parent.msg_id == HELLO
+            and message.content.get("execution_state") == "idle"
+        )
+        return self._is_greeted()
+
+    def answer(self, content: dict[str, Any], now: float) -> bool:
+        """Take a `kernel_info_reply`; return whether the kernel is greeted with it."""
+        self.kernel_info = content
+        if self._is_shared and not self._is_heard:
+            self._again_at = now + self._delay
+            self._delay *= 2
+        return self._is_greeted()
+
+    def again_at(self) -> float | None:
+        """Return when to send the request again, if nothing is heard before."""
+        return None if self.is_done else self._again_at
+
+    def asked(self) -> None:
+        """Take note that the request was sent."""
+        self._again_at = None
+
+    def _is_greeted(self) -> bool:
+        is_new = bool(self.kernel_info) and self._is_heard and not self.is_done
+        self.is_done = self.is_done or is_new
+        return is_new
+
+
+T = TypeVar("T")
+
+
+class Listeners(Generic[T]):
+    """Callables that are called one after the other; from any thread."""
+
+    def __init__(self) -> None:
+        self._listeners: tuple[Callable[[T], None], ...] = ()
+
+    def __bool__(self) -> bool:
+        """Tell whether anybody listens."""
+        return bool(self._listeners)
+
+    def __call__(self, told: T) -> None:
+        """Tell all that listen."""
+        for listener in self._listeners:
+            listener(told)
+
+    def add(self, listener: Callable[[T], None]) -> None:
+        """Have a callable called from now on; only from one thread."""
+        self._listeners += (listener,)
+
+    def remove(self, listener: Callable[[T], None]) -> None:
+        """Call it no more; nothing happens if it is not there. Only from one thread."""
+        self._listeners = tuple(other for other in self._listeners if other != listener)

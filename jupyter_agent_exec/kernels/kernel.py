@@ -1,14 +1,26 @@
-"""A kernel as an agent session holds it, whether it is the session's own or a person's."""
+"""A kernel as an agent session holds it, and how one life of it ends.
+
+The end of the connection says that a kernel ended, but not how: by itself, or by somebody's doing.
+The server restarts a kernel in place, with the same id and often the same ports, and an autorestart
+would hide its death. So the end is told from its process, its manager, and the server's list.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import signal
+from collections.abc import Callable
+from concurrent.futures import Future as ThreadFuture
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from ..kernels.folder import Folder
 from ..types import RestartReason
 from .connection import KernelConnection
+from .isolation.provisioner import IsolatedProvisioner
 from .kernel_queue import Turns
+from .server_kernels import ServerKernels
 
 
 class Death(NamedTuple):
@@ -83,3 +95,139 @@ class KernelSource(Protocol):
 
     async def release(self) -> None:
         """Give up what the kernels had beside themselves; the last of them has been let go."""
+
+
+EXIT_DELAYS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
+"""Seconds between looks for the exit code of a kernel whose connection is gone: sockets close a
+moment before the process has ended, and nothing portable tells when it has without reaping it."""
+
+TRANSITION_TIMEOUT = 60.0
+"""Seconds within which a shutdown, or the start that follows one, must have come to its end."""
+
+
+class Life:
+    """One life of a kernel, from which its end can be told.
+
+    Parameters
+    ----------
+    manager
+        The server's manager of this kernel.
+    """
+
+    def __init__(self, kernels: ServerKernels, manager: Any, connection: KernelConnection) -> None:
+        self._kernels = kernels
+        self._manager = manager
+        self._connection = connection
+        self._process = manager.provisioner
+        self._pid = getattr(self._process, "pid", None)
+        self._popen = getattr(self._process, "process", None)
+        """Of a local kernel; it keeps the exit code when the provisioner has gone on."""
+        self._restarter: Literal["restart", "dead"] | None = None
+        self._callbacks: list[tuple[Callable[[], None], str]] = []
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, as far as can be told at once."""
+        return self._connection.disconnected.done() or self._is_another()
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it has ended, or the server is ending it.
+
+        That begins with an interrupt, so that the kernel is idle for a moment before it goes.
+        """
+        return self._connection.disconnected.done() or bool(self._manager.shutting_down)
+
+    def watch(self) -> None:
+        """Be told by the server's restarter of a death that the connection does not show."""
+        for event in ("restart", "dead"):
+            self._callbacks.append((self._told_by_restarter(event), event))
+            self._manager.add_restart_callback(*self._callbacks[-1])
+
+    def unwatch(self) -> None:
+        """Be told no more."""
+        while self._callbacks:
+            self._manager.remove_restart_callback(*self._callbacks.pop())
+
+    async def death(self) -> Death:
+        """Wait until it ends, and tell how."""
+        await asyncio.shield(self._connection.disconnected)
+        code = None
+        for delay in EXIT_DELAYS:
+            await asyncio.sleep(delay)
+            if self._restarter is None and (death := await self._by_somebody()) is not None:
+                return death
+            code = await self._exit_code()
+            if code is not None or self._restarter is not None:
+                break
+        if code is None and self._restarter is None and await self._is_alive():
+            return Death("died", "The server lost its connection to the kernel.")
+        return Death("died", f"The kernel died: {_told(code)}.")
+
+    async def _by_somebody(self) -> Death | None:
+        """Tell whether somebody restarted it or shut it down."""
+        if self._manager.shutting_down:
+            await settled(self._manager)
+            if self._restarter is not None:
+                return None
+            if self._manager.shutting_down:
+                return Death("shut_down", "Somebody shut the kernel down.")
+            return Death("restarted", "Somebody restarted the kernel.")
+        if self._connection.kernel_id not in self._kernels:
+            return Death("shut_down", "Somebody shut the kernel down.")
+        if self._is_another():
+            return Death("restarted", "Somebody restarted the kernel.")
+        return None
+
+    async def _exit_code(self) -> int | None:
+        code: int | None = getattr(self._popen, "returncode", None)
+        if code is not None and isinstance(self._process, IsolatedProvisioner):
+            return self._process.exit_code(code)
+        if code is None and self._process is not None and self._process.has_process:
+            code = None if self._is_another() else await self._process.poll()
+        return code
+
+    async def _is_alive(self) -> bool:
+        process = self._process
+        return process is not None and process.has_process and await process.poll() is None
+
+    def _is_another(self) -> bool:
+        process = self._manager.provisioner
+        return process is not self._process or getattr(process, "pid", None) != self._pid
+
+    def _told_by_restarter(self, event: str) -> Callable[[], None]:
+        def told() -> None:
+            self._restarter = self._restarter or event  # type: ignore[assignment]
+            self._connection.lost()
+
+        return told
+
+
+async def settled(manager: Any, timeout: float = TRANSITION_TIMEOUT) -> bool:
+    """Wait until a kernel is not being started or shut down; False if that takes too long."""
+    ready = manager.ready
+    if isinstance(ready, ThreadFuture):
+        ready = asyncio.wrap_future(ready)
+    done, _ = await asyncio.wait({ready}, timeout=timeout)
+    for future in done:
+        with suppress(asyncio.CancelledError):
+            future.exception()  # the manager has logged it
+    return bool(done)
+
+
+def _told(code: int | None) -> str:
+    if code is None:
+        return "nobody can tell how"
+    if code >= 0:
+        return f"its process exited with code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = {
+        "SIGKILL": " (perhaps for lack of memory)",
+        "SIGSEGV": " (segmentation fault)",
+        "SIGABRT": " (abort)",
+        "SIGXCPU": " (its processor time is used up)",
+    }.get(name, "")
+    return f"its process was ended by {name}{hint}"

@@ -27,8 +27,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ..models import WaitingFor
 from ..records import timestamp
 from ..types import ExecutionId, ExecutionState
-from .execution_state import Quiet, Work
-from .listeners import Listeners
+from .execution_state import Listeners, Quiet, Work
 
 SETTLE: Final = 0.02
 """Seconds that a kernel must be idle after somebody else's work."""

@@ -14,9 +14,8 @@ from ..errors import GatewayNotSupported, KernelNotFound, KernelUnavailable
 from ..tasks import start_apart
 from ..types import ExecutionState
 from .connection import KernelConnection
-from .endings import Life, settled
 from .inspection import REQUESTS
-from .kernel import Death
+from .kernel import Death, Life, settled
 from .kernel_queue import Turns
 from .person_executions import NOTHING, KeptOfPeople
 from .server_kernels import ServerKernels

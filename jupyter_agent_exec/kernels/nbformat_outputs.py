@@ -1,17 +1,20 @@
-"""From the content of a kernel's messages to valid nbformat outputs, as they come back from disk.
+"""One nbformat output each: made of a kernel's message, grown, cut, and replaced by a note. Pure.
 
 What a kernel should not send but may (lone surrogates, NaN, a MIME value that is not text, missing
-keys) becomes what is nearest to it and valid.
+keys) becomes what is nearest to it and valid. Text of a stream is kept as UTF-8, so that sizes are
+exact and cheap.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
+from collections import deque
 from typing import Any, Final
 
+from ..models import Omitted, OutputChange
 from ..types import JSON, Output
-from .streams import encode, without_surrogates
 
 DISPLAYS: Final = frozenset({"display_data", "execute_result", "update_display_data"})
 
@@ -160,3 +163,220 @@ def _cut_lines(lines: list[str], max_bytes: int) -> tuple[list[str], int]:
     if first <= last:
         kept[0].append(f"[… {left_out:,} bytes left out …]")
     return kept[0] + kept[1][::-1], omitted + left_out
+
+
+MARKS: Final = 256
+"""How many turning points of a stream's growth are remembered; a reader who is further behind is
+given the whole text."""
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def encode(text: str) -> bytes:
+    """Return the UTF-8 of `text`, with U+FFFD for what has none."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return without_surrogates(text).encode()
+
+
+def without_surrogates(text: str) -> str:
+    """Return `text` with U+FFFD for each lone surrogate."""
+    return _SURROGATES.sub("\ufffd", text)
+
+
+class Stream:
+    """A stream output.
+
+    Parameters
+    ----------
+    name
+        ``stdout`` or ``stderr``.
+    version
+        Of the outputs, at which this one is made, still empty.
+    continues
+        Whether it is the rest of an output whose beginning is kept elsewhere.
+
+    Attributes
+    ----------
+    changed_at
+        The version at which this was made, or last changed other than by growing.
+    """
+
+    __slots__ = ("_cut", "_data", "_marks", "changed_at", "continues", "name")
+
+    def __init__(self, name: str, version: int, *, continues: bool = False) -> None:
+        self.name = name
+        self.continues = continues
+        self.changed_at = version
+        self._data = bytearray()
+        self._cut = 0
+        self._marks: deque[tuple[int, int]] = deque([(version, 0)], maxlen=MARKS)
+
+    @property
+    def size(self) -> int:
+        """Bytes kept."""
+        return len(self._data)
+
+    @property
+    def omitted(self) -> Omitted:
+        """Nothing: what is cut off is counted by who cuts."""
+        return Omitted()
+
+    def append(self, data: bytes, version: int) -> None:
+        """Add whole characters to the end.
+
+        The version of the outputs must then grow from `version` by the number of bytes: so a
+        version tells a length for as long as nothing but this stream changes.
+        """
+        length = self._cut + len(self._data)
+        at, then = self._marks[-1]
+        if length - then != version - at:
+            self._marks.append((version, length))
+        self._data += data
+
+    def cut_front(self, count: int, reach: int) -> tuple[int, int]:
+        """Drop at least `count` bytes; return how many, and how many line ends.
+
+        The cut is at the end of a line if there is one within `reach` bytes, else of a character.
+        """
+        data = self._data
+        line_end = data.find(b"\n", count - 1, count + reach)
+        count = min(count, len(data)) if line_end < 0 else line_end + 1
+        while count < len(data) and data[count] & 0xC0 == 0x80:
+            count += 1
+        lines = data.count(b"\n", 0, count)
+        del data[:count]
+        self._cut += count
+        return count, lines
+
+    def split(self, count: int, reach: int, version: int) -> Stream | None:
+        """Keep at most the first `count` bytes, and return the rest.
+
+        The cut is at the end of a line if there is one within `reach` bytes, else of a character.
+        None, and no change, if that would keep nothing.
+        """
+        data = self._data
+        line_end = data.rfind(b"\n", max(0, count - reach), count)
+        count = count if line_end < 0 else line_end + 1
+        while 0 < count < len(data) and data[count] & 0xC0 == 0x80:
+            count -= 1
+        if not count:
+            return None
+        rest = Stream(self.name, version, continues=True)
+        rest._data += memoryview(data)[count:]
+        rest._marks[0] = (version, len(rest._data))
+        self._data = data[:count]
+        self.changed_at = version
+        return rest
+
+    def output(self) -> Output:
+        """Return the nbformat output."""
+        return {"output_type": "stream", "name": self.name, "text": self._data.decode()}
+
+    def change_since(self, version: int, index: int) -> OutputChange | None:
+        """Return the step for a reader who saw this output, at `index`, at `version`."""
+        if version >= self.changed_at:
+            start = self._length_at(version)
+            if start is not None and start >= self._cut:
+                start -= self._cut
+                if start >= len(self._data):
+                    return None
+                if self._data[start] & 0xC0 != 0x80:
+                    more = str(memoryview(self._data)[start:], "utf-8")
+                    return OutputChange(index=index, append=more)
+        return OutputChange(index=index, output=self.output())
+
+    def _length_at(self, version: int) -> int | None:
+        """Return the length at a version, counting what was cut since; None if forgotten."""
+        bound = self._cut + len(self._data)
+        for at, length in reversed(self._marks):
+            if at <= version:
+                return min(length + version - at, bound)
+            bound = length
+        return None
+
+
+class Rich:
+    """A display, a result or an error.
+
+    Parameters
+    ----------
+    output
+        As nbformat has it.
+    size
+        In bytes, of what is kept of it.
+    omitted
+        What was left out within it.
+    version
+        Of the outputs, at which it came.
+
+    Attributes
+    ----------
+    in_tail
+        Whether it stands behind the note that tells what was left out.
+    gone
+        Whether it has been left out since.
+    """
+
+    __slots__ = ("_output", "changed_at", "display_id", "gone", "in_tail", "omitted", "size")
+
+    def __init__(
+        self,
+        output: Output,
+        size: int,
+        display_id: str | None,
+        omitted: Omitted,
+        version: int,
+        *,
+        in_tail: bool,
+    ) -> None:
+        self._output = output
+        self.size = size
+        self.display_id = display_id
+        self.omitted = omitted
+        self.changed_at = version
+        self.in_tail = in_tail
+        self.gone = False
+
+    def update(self, output: Output, size: int, version: int) -> None:
+        """Take over the data and metadata of another output."""
+        changed = {key: output[key] for key in ("data", "metadata")}
+        self._output = {**self._output, **changed}
+        self.size = size
+        self.omitted = Omitted()
+        self.changed_at = version
+
+    def withhold(self) -> None:
+        """Keep nothing but a note, until an update brings something smaller."""
+        self.omitted = Omitted(bytes=self.size, outputs=1)
+        self.size = 0
+        kept = {key: value for key, value in self._output.items() if key == "execution_count"}
+        note = left_out(self.omitted)
+        self._output = {**note, **kept, "output_type": self._output["output_type"]}
+
+    def output(self) -> Output:
+        """Return the nbformat output; it is replaced, never changed."""
+        return self._output
+
+    def change_since(self, version: int, index: int) -> OutputChange | None:
+        """Return the step for a reader who saw this output, at `index`, at `version`."""
+        if version >= self.changed_at:
+            return None
+        return OutputChange(index=index, output=self._output)
+
+
+def left_out(omitted: Omitted) -> Output:
+    """Return the output that says what was left out in its place."""
+    if omitted.lines:
+        what = f"{omitted.bytes:,} bytes in {omitted.lines:,} lines"
+    else:
+        what = f"{omitted.bytes:,} bytes"
+    if omitted.outputs:
+        what += f" and {omitted.outputs:,} whole output{'s' if omitted.outputs > 1 else ''}"
+    counts = {"bytes": omitted.bytes, "lines": omitted.lines, "outputs": omitted.outputs}
+    return {
+        "output_type": "display_data",
+        "data": {"text/plain": f"[{what} left out]"},
+        "metadata": {"agent_exec": {"omitted": counts}},
+    }

@@ -15,7 +15,7 @@ from typing import Final, Literal
 from ..models import Omitted
 from ..types import ExecutionId, Output
 from .displays import Displays
-from .listeners import Listeners
+from .execution_state import Listeners
 from .messages import Message
 from .outputs import Outputs
 

@@ -25,9 +25,8 @@ from ..kernels.folder import Folder, FolderGone
 from ..tasks import Tasks, call_later_apart, first_of, start_apart
 from ..types import ExecutionState
 from .connection import KernelConnection
-from .endings import Life
 from .isolation.isolation import Isolation
-from .kernel import Death, WorkingFolder
+from .kernel import Death, Life, WorkingFolder
 from .kernel_queue import Turns
 from .provisioner import FolderProvisioner, KernelStarter
 from .server_kernels import ServerKernels, forget_failed_starts, kernel_spec

@@ -1,18 +1,27 @@
-"""A kernel's variables as they were looked at, and how they differ from one look to the next. Pure.
+"""A kernel's variables: how an execution changed them, and what expressions come to. Pure.
 
-What looks at them in the kernel is `variable_listing`.
+A look at the variables, and an expression that is evaluated, go with an `execute_request` as its
+`user_expressions`, which the kernel evaluates when the code has ended well. Where there is no such
+request, or its code failed, a silent one carries the look. Nothing of it stays in the kernel: the
+code that it runs is compiled here and sent each time (`in_kernel/variable_listing.py`,
+`in_kernel/evaluation.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+import ast
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ..models import Changes, VariableChange
+from ..models import Changes, Value, VariableChange
+from ..types import ExecutionId
+from .in_kernel.expression import expression, is_ipython
+from .messages import Header
 
-SOURCE = "agent_exec"
+VARIABLES_SOURCE = "agent_exec"
 """Of the payload by which the kernel tells."""
 
 MOST_CHANGES = 200
@@ -65,16 +74,16 @@ UNCHANGED = VariableChanges([], 0)
 NONE = Variables(0, {})
 """What a kernel has that was just started."""
 
-_decode = msgspec.json.Decoder(tuple[int, list[Variable]]).decode
+_decode_variables = msgspec.json.Decoder(tuple[int, list[Variable]]).decode
 
 
-def told(reply: dict[str, Any] | None) -> Variables | None:
+def variables_in(reply: dict[str, Any] | None) -> Variables | None:
     """Return the variables that an `execute_reply` tells of; None if it does not."""
     payload = (reply or {}).get("payload")
     for item in payload if isinstance(payload, list) else ():
-        if isinstance(item, dict) and item.get("source") == SOURCE:
+        if isinstance(item, dict) and item.get("source") == VARIABLES_SOURCE:
             try:
-                total, newest = _decode(item["variables"])
+                total, newest = _decode_variables(item["variables"])
             except (KeyError, TypeError, msgspec.MsgspecError, UnicodeError, RecursionError):
                 continue  # what runs in the kernel can write payloads too
             return Variables(total, {variable.name: variable for variable in newest})
@@ -122,3 +131,171 @@ def _change(variable: Variable, change: Any) -> VariableChange:
         length=variable.length,
         preview=variable.preview,
     )
+
+
+BEFORE_TIMEOUT: Final = 0.2
+"""Seconds that a look before a run may take; then the run goes ahead, and nothing is told."""
+
+AFTER_TIMEOUT: Final = 0.1
+"""Seconds that a look after code that failed may take before its end is told without it."""
+
+_HARMLESS: Final = frozenset(
+    {
+        "kernel_info_request",
+        "complete_request",
+        "inspect_request",
+        "is_complete_request",
+        "history_request",
+        "comm_info_request",
+        "",
+    }
+)
+"""Requests that change no variable."""
+
+
+_HARMLESS_SYNTAX: Final = (
+    ast.Module,
+    ast.Expr,
+    ast.Constant,
+    ast.BinOp,
+    ast.operator,
+    ast.UnaryOp,
+    ast.unaryop,
+    ast.Compare,
+    ast.cmpop,
+)
+_SHORT: Final = 80
+
+
+class VariableTracker:
+    """What is known of one kernel's variables.
+
+    Parameters
+    ----------
+    is_fresh
+        Whether the kernel has not run anything: then it has no variables.
+    """
+
+    def __init__(self, *, is_fresh: bool) -> None:
+        self._known: Variables | None = NONE if is_fresh else None
+        self._is_shared = not is_fresh
+
+    def overhear(self, parent: Header) -> None:
+        """Take note of somebody else's request: it may have changed variables."""
+        if parent.msg_type not in _HARMLESS:
+            self._known = None
+
+    def begins(self, *, is_idle: bool) -> bool:
+        """Tell whether to look before the run that begins.
+
+        In a kernel that others use, if it has time; in one of an agent's own, which is interrupted
+        as soon as somebody asks for that, a run must not be kept from being the next.
+        """
+        return self._known is None and self._is_shared and is_idle
+
+    def before(self, reply: dict[str, Any] | None) -> None:
+        """Take what a look before a run saw; None if the kernel did not answer."""
+        self._known = variables_in(reply)
+
+    def after(self, reply: dict[str, Any] | None) -> VariableChanges | None:
+        """Take what was seen after a run; return what it changed, as far as that is known.
+
+        If nothing was seen, what changed is told with the next run.
+        """
+        now = variables_in(reply)
+        if now is None:
+            return None
+        before, self._known = self._known, now
+        return None if before is None else differences(before, now)
+
+
+def may_change(source: str) -> bool:
+    """Tell whether code may change variables: all does that is more than a sum of numbers.
+
+    Names and calls may run anything. What is longer is not read: it is hardly ever so plain.
+    """
+    if len(source) > _SHORT:
+        return True
+    try:
+        parsed = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return True  # IPython's own syntax, perhaps
+    return any(not isinstance(node, _HARMLESS_SYNTAX) for node in ast.walk(parsed))
+
+
+def look_id(execution_id: ExecutionId, *, after: bool) -> str:
+    """Return the id of a look's own request: what a thread prints meanwhile is the execution's."""
+    return f"{execution_id}.{'after' if after else 'before'}"
+
+
+def execution_of(msg_id: str) -> ExecutionId:
+    """Return the execution that a request belongs to."""
+    return ExecutionId(msg_id.partition(".")[0])
+
+
+def variable_expressions(kernel_info: dict[str, Any]) -> dict[str, str]:
+    """Return the `user_expressions` that look at a kernel's variables; none if it is not IPython.
+
+    Parameters
+    ----------
+    kernel_info
+        Content of its `kernel_info_reply`; empty if that is not known.
+    """
+    if not is_ipython(kernel_info):
+        return {}
+    # Cleared, what it defines is gone at once, and no work for the kernel's garbage collector.
+    call = "look()\nglobals().clear()"
+    return {VARIABLES_SOURCE: expression(kernel_info, ("variable_listing",), call)}
+
+
+VALUES_SOURCE: Final = "agent_exec_values"
+"""Of the payload by which the kernel tells."""
+
+MOST_VALUES_BYTES: Final = 4_000_000
+"""Of what the kernel tells; our code there tells less than half of that."""
+
+_EVALUATION = ("variable_listing", "evaluation")
+_decode_values = msgspec.json.Decoder(dict[str, Value]).decode
+
+
+def value_expressions(kernel_info: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, str]:
+    """Return the `user_expressions` that evaluate values; none if the kernel is not IPython.
+
+    Parameters
+    ----------
+    kernel_info
+        Content of its `kernel_info_reply`; empty if that is not known.
+    values
+        Expressions by name.
+    """
+    info = dict(kernel_info)
+    if not values or not is_ipython(info):
+        return {}
+    call = "evaluate(given)\nglobals().clear()"
+    return {VALUES_SOURCE: expression(info, _EVALUATION, call, json.dumps(values))}
+
+
+def values_in(reply: Mapping[str, Any] | None, asked: Iterable[str]) -> dict[str, Value]:
+    """Return the values that an `execute_reply` tells, in the order in which they were asked for.
+
+    Each that it does not tell was not evaluated; that is told too.
+    """
+    found: dict[str, Value] = {}
+    payload = (reply or {}).get("payload")
+    for item in payload if isinstance(payload, list) else ():
+        if isinstance(item, dict) and item.get("source") == VALUES_SOURCE:
+            found |= _read(item.get("values"))
+    because = "The code did not come to its end, or the kernel told nothing."
+    if reply is not None and reply.get("status") == "error":
+        because = "The code failed before."
+    return {name: found.get(name) or Value.not_evaluated(because) for name in asked}
+
+
+def _read(text: Any) -> dict[str, Value]:
+    """Read what the kernel told; nothing if that was not our code there."""
+    if not isinstance(text, str) or len(text) > MOST_VALUES_BYTES:
+        return {}
+    try:
+        return _decode_values(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return {}

@@ -27,8 +27,8 @@ from ..executions.permission import Permit, Rules
 from ..executions.shown_cells import Showing
 from ..executions.written_files import WrittenFiles
 from ..journal.session import SessionJournal
+from ..kernels.inspection import AT_AGENTS_CODE, is_nested
 from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
-from ..kernels.nesting import AT_AGENTS_CODE, is_nested
 from ..models import GiveInput, ScratchTarget, Session
 from ..records import (
     SERVER,

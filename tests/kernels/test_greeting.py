@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_agent_exec.kernels.greeting import AGAIN_DELAY, HELLO, Greeting
+from jupyter_agent_exec.kernels.execution_state import AGAIN_DELAY, HELLO, Greeting
 from jupyter_agent_exec.kernels.messages import Header, Message
 
 INFO = {"language_info": {"name": "python"}}

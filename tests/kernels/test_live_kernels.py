@@ -17,8 +17,8 @@ from real_server import Gate
 from jupyter_agent_exec.errors import GatewayNotSupported, KernelNotFound, KernelUnavailable
 from jupyter_agent_exec.kernels.kernel import Death
 from jupyter_agent_exec.kernels.kernel_queue import Turns
-from jupyter_agent_exec.kernels.late import Late
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel, LiveKernels
+from jupyter_agent_exec.kernels.outputs import Late
 from jupyter_agent_exec.kernels.person_executions import KeptOfPeople, PersonExecution
 from jupyter_agent_exec.types import ExecutionState
 

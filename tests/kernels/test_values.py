@@ -15,7 +15,7 @@ from real_server import Gate
 
 from jupyter_agent_exec.kernels.execute_request import Ended
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
-from jupyter_agent_exec.kernels.values import SOURCE, asking, told
+from jupyter_agent_exec.kernels.variables import VALUES_SOURCE, value_expressions, values_in
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 
@@ -333,9 +333,9 @@ async def test_what_an_expression_prints_is_the_executions_output() -> None:
 
 def test_nothing_more_is_sent_when_no_value_is_asked_for() -> None:
     info = {"implementation": "ipython", "language_info": {"version": "3.11.1"}}
-    assert asking(info, {}) == {}
-    assert asking({"implementation": "bash_kernel"}, {"x": "1"}) == {}
-    assert list(asking(info, {"x": "1"})) == ["agent_exec_values"]
+    assert value_expressions(info, {}) == {}
+    assert value_expressions({"implementation": "bash_kernel"}, {"x": "1"}) == {}
+    assert list(value_expressions(info, {"x": "1"})) == ["agent_exec_values"]
 
 
 @pytest.mark.parametrize(
@@ -352,11 +352,11 @@ def test_nothing_more_is_sent_when_no_value_is_asked_for() -> None:
     ],
 )
 def test_what_code_in_the_kernel_makes_up_is_not_believed(payload: Any) -> None:
-    values = told({"status": "ok", "payload": payload}, ["x"])
+    values = values_in({"status": "ok", "payload": payload}, ["x"])
     assert [(name, value.ename) for name, value in values.items()] == [("x", "NotEvaluated")]
 
 
 def test_values_that_are_nested_too_deeply_were_not_evaluated() -> None:
     deep = '{"a": {"status": "ok", "json": ' + "[" * 100_000 + "]" * 100_000 + "}}"
-    reply = {"status": "ok", "payload": [{"source": SOURCE, "values": deep}]}
-    assert told(reply, ["a"])["a"].status == "error"
+    reply = {"status": "ok", "payload": [{"source": VALUES_SOURCE, "values": deep}]}
+    assert values_in(reply, ["a"])["a"].status == "error"

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.kernels.looking import may_change
 from jupyter_agent_exec.kernels.variables import (
     MOST_CHANGES,
     NONE,
     Variable,
     Variables,
     differences,
-    told,
+    may_change,
+    variables_in,
 )
 
 
@@ -96,7 +96,7 @@ def test_what_came_and_was_not_looked_at_is_counted() -> None:
     ],
 )
 def test_a_reply_that_does_not_tell_of_variables_is_no_error(reply: Any) -> None:
-    assert told(reply) is None
+    assert variables_in(reply) is None
 
 
 def test_a_reply_tells_of_variables() -> None:
@@ -105,7 +105,7 @@ def test_a_reply_tells_of_variables() -> None:
         {"source": "page", "data": {}},
         {"source": "agent_exec", "variables": json.dumps([7, [variable]])},
     ]
-    found = told({"status": "ok", "payload": payload})
+    found = variables_in({"status": "ok", "payload": payload})
     assert found == Variables(7, {"x": Variable(*variable)})
     assert found is not None
     assert not found.whole

@@ -10,7 +10,7 @@ from living import SOON, AgentRun, House, house, text
 
 from jupyter_agent_exec.kernels.execute_request import Ended
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
-from jupyter_agent_exec.kernels.looking import expressions
+from jupyter_agent_exec.kernels.variables import variable_expressions
 from jupyter_agent_exec.models import VariableChange
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
@@ -360,9 +360,11 @@ sys.setprofile(now)
 
 
 def test_only_ipython_is_asked() -> None:
-    assert expressions({}) == {}
-    assert expressions({"implementation": "bash", "language_info": {"name": "bash"}}) == {}
-    ours = expressions({"implementation": "ipython", "language_info": {"version": "3.99.1"}})
+    assert variable_expressions({}) == {}
+    other = {"implementation": "bash", "language_info": {"name": "bash"}}
+    assert variable_expressions(other) == {}
+    newer = {"implementation": "ipython", "language_info": {"version": "3.99.1"}}
+    ours = variable_expressions(newer)
     assert "MAGIC_NUMBER" not in ours["agent_exec"]
 
 
