@@ -235,6 +235,7 @@ def execution_record(
         outputs_complete=done.outputs_complete and not folded.missing,
         omitted=folded.omitted,
         interrupt_ignored=done.interrupt_ignored,
+        waiting_for=None,
         text=done.text,
         text_bytes=done.text_bytes,
         omitted_text_bytes=done.omitted_text_bytes,

@@ -27,6 +27,7 @@ from .base import (
     Request,
     Seconds,
     Sha256,
+    derive,
     json_pieces,
 )
 from .deciding import (
@@ -55,6 +56,7 @@ from .executions import (
     ExecutionError,
     ExecutionKernel,
     ExecutionList,
+    ExecutionState,
     FileChange,
     GiveInput,
     Image,
@@ -181,6 +183,7 @@ __all__ = [
     "ExecutionError",
     "ExecutionKernel",
     "ExecutionList",
+    "ExecutionState",
     "FileChange",
     "GiveInput",
     "GrantApproval",
@@ -261,5 +264,6 @@ __all__ = [
     "VariableChange",
     "VariableList",
     "WaitingFor",
+    "derive",
     "json_pieces",
 ]

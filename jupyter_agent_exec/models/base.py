@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from ..types import Digest
+
+S = TypeVar("S", bound=Struct)
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -94,3 +96,13 @@ class Problem(Answer, frozen=True, kw_only=True):
     reason: None
     code: str
     detail: dict[str, Any]
+
+
+def derive(model: type[S], source: Struct, /, **fields: object) -> S:
+    """Return a `model` made of the fields that it shares with `source`, and of `fields`."""
+    shared = {
+        name: getattr(source, name)
+        for name in source.__struct_fields__
+        if name in model.__struct_fields__
+    }
+    return model(**(shared | fields))

@@ -271,8 +271,8 @@ class Omitted(Answer, frozen=True, kw_only=True):
     """Whole outputs left out."""
 
 
-class Execution(Answer, frozen=True, kw_only=True):
-    """One source, run once."""
+class ExecutionState(Answer, frozen=True, kw_only=True):
+    """What is known of an execution, wherever it is told: the record and the answer add to it."""
 
     id: ExecutionId
     session_id: SessionId
@@ -284,16 +284,10 @@ class Execution(Answer, frozen=True, kw_only=True):
     reason: str | None
     """A sentence that says more of a status that is neither ok nor error."""
     source: str
-    source_sha256: Digest
     execution_count: int | None
-    cell: dict[str, Any]
-    """An nbformat 4.5 code cell, complete."""
-    text: str
-    """What a language model should read."""
-    images: list[Image]
     error: ExecutionError | None
     values: dict[str, Value] | None
-    """By the names under which expressions were asked for; null if none were."""
+    """By the names under which expressions were asked for; null if none were, or before its end."""
     kernel: ExecutionKernel | None
     agent: Agent
     """What the program says of itself."""
@@ -306,7 +300,7 @@ class Execution(Answer, frozen=True, kw_only=True):
     started_at: str | None
     finished_at: str | None
     duration: float | None
-    """Seconds from start to finish."""
+    """Seconds from start to finish, by a clock that nobody sets; null if that is not known."""
     outputs_complete: bool
     omitted: Omitted
     interrupt_ignored: bool
@@ -320,12 +314,24 @@ class Execution(Answer, frozen=True, kw_only=True):
     document: Document | None
     """Null if the session's target is not a notebook."""
     chain: Chain
+    """Where the session's journal ended when this was read."""
     approval: Approval | None = None
     """Null if it did not have to ask."""
     revises: ExecutionId | None = None
     review: Review | None = None
     changes: Changes | None = None
     """Null if it is not recorded, or not known yet."""
+
+
+class Execution(ExecutionState, frozen=True, kw_only=True):
+    """One source, run once."""
+
+    source_sha256: Digest
+    cell: dict[str, Any]
+    """An nbformat 4.5 code cell, complete."""
+    text: str
+    """What a language model should read."""
+    images: list[Image]
     left_out: list[LeftOut] = field(default_factory=list)
     """Outputs that are large and were not asked for; the execution by itself has them."""
 

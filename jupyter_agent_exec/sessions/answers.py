@@ -14,7 +14,7 @@ from ..journal.brief import kept_images
 from ..journal.notebook import cell
 from ..journal.query import Pictured
 from ..kernels.folder_paths import is_path, mimetype_of
-from ..models import Changes, Execution, FileChange, Image, Input, RecordedImage
+from ..models import Changes, Execution, FileChange, Image, Input, RecordedImage, derive
 from ..records import ExecutionRecord, KeptImage, digest_of
 from ..text import ReadOn, model_text, size_in_words, transcript
 from ..types import IMAGE_TYPES, Digest, ExecutionId, SessionId
@@ -50,16 +50,10 @@ def execution(record: ExecutionRecord, base_url: str) -> Execution:
         The server's, with a slash at both ends.
     """
     brief = record.brief
-    return Execution(
-        id=record.id,
-        session_id=record.session_id,
-        seq=record.seq,
-        init=record.init,
-        status=record.status,
-        reason=record.reason,
-        source=record.source,
+    return derive(
+        Execution,
+        record,
         source_sha256=digest_of(record.source.encode()),
-        execution_count=record.execution_count,
         cell=cell(record),
         text=""
         if brief
@@ -69,28 +63,7 @@ def execution(record: ExecutionRecord, base_url: str) -> Execution:
             partial(_file_url, record.session_id, base_url),
         ),
         images=[_image(image, base_url) for image in _images(record)],
-        error=record.error,
-        values=record.values,
-        kernel=record.kernel,
-        agent=record.agent,
-        username=record.username,
-        token=record.token,
-        timeout=record.timeout,
-        accepted_at=record.accepted_at,
-        started_at=record.started_at,
-        finished_at=record.finished_at,
         duration=duration(record),
-        outputs_complete=record.outputs_complete,
-        omitted=record.omitted,
-        interrupt_ignored=record.interrupt_ignored,
-        waiting_for=record.waiting_for,
-        input=record.input,
-        step=record.step,
-        document=record.document,
-        chain=record.chain,
-        approval=record.approval,
-        revises=record.revises,
-        review=record.review,
         changes=_changes(record, base_url),
         left_out=list(brief.left_out) if brief else [],
     )

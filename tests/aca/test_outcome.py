@@ -27,6 +27,11 @@ def record(*outputs: dict[str, Any], **more: Any) -> ExecutionRecord:
         "reason": None,
         "error": None,
         "kernel": None,
+        "values": None,
+        "token": None,
+        "duration": None,
+        "waiting_for": None,
+        "document": None,
         **more,
     }
     return ExecutionRecord(
