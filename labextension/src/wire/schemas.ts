@@ -133,11 +133,7 @@ export type Schemas = {
       | 'timed_out';
     reason: string | null;
     source: string;
-    source_sha256: string;
     execution_count: number | null;
-    cell: Pick<nbformat.ICodeCell, 'outputs'> & Partial<nbformat.ICodeCell>;
-    text: string;
-    images: Schemas['Image'][];
     error: Schemas['ExecutionError'] | null;
     values: {
       [key: string]: Schemas['Value'];
@@ -163,16 +159,11 @@ export type Schemas = {
     revises: string | null;
     review: Schemas['Review'] | null;
     changes: Schemas['Changes'] | null;
+    source_sha256: string;
+    cell: Pick<nbformat.ICodeCell, 'outputs'> & Partial<nbformat.ICodeCell>;
+    text: string;
+    images: Schemas['Image'][];
     left_out: Schemas['LeftOut'][];
-  };
-  /** An image among an execution's outputs. */
-  Image: {
-    mimetype: string;
-    width: number | null;
-    height: number | null;
-    bytes: number;
-    url: string | null;
-    output: number;
   };
   /** The exception that ended an execution, as the kernel told it. */
   ExecutionError: {
@@ -283,6 +274,15 @@ export type Schemas = {
     bytes: number;
     modified_at: string;
     url?: string | null;
+  };
+  /** An image among an execution's outputs. */
+  Image: {
+    mimetype: string;
+    width: number | null;
+    height: number | null;
+    bytes: number;
+    url: string | null;
+    output: number;
   };
   /** An output that an answer leaves out, since it is large. */
   LeftOut: {
