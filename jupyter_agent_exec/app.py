@@ -25,11 +25,9 @@ from .aca.handlers import ROUTES as DYNAMIC_ROUTES
 from .aca.handlers import DynamicSessionsBase
 from .aca.manager import DynamicSessions
 from .approvals.handlers import ROUTES as APPROVAL_ROUTES
-from .approvals.handlers import ApprovalsBase
+from .approvals.handlers import ApprovalsBase, ReviewsBase
 from .approvals.manager import Approvals
 from .approvals.policy import Modes, Policy
-from .approvals.review_handlers import ROUTES as REVIEW_ROUTES
-from .approvals.review_handlers import ReviewsBase
 from .approvals.reviews import Reviews
 from .auth.access import AccessControl, TargetAccess
 from .auth.denials import Denials
@@ -74,22 +72,19 @@ from .server import (
     ServerSessions,
     StopSignals,
 )
-from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
+from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Action, Activity
 from .sessions.answers import NAMESPACE
+from .sessions.execution_handlers import ROUTES as EXECUTION_ROUTES
+from .sessions.execution_handlers import STREAMED
 from .sessions.factory import Opener
-from .sessions.finding_handlers import ROUTES as FINDING_ROUTES
-from .sessions.finding_handlers import GuideHandler
-from .sessions.handlers import ROUTES, STREAMED
-from .sessions.inspection import Looking
+from .sessions.handlers import ROUTES, GuideHandler, InspectionBase
+from .sessions.history_handlers import ROUTES as HISTORY_ROUTES
+from .sessions.inspection import KernelInspection
 from .sessions.lifetimes import TokenEnds
-from .sessions.looking_handlers import ROUTES as LOOKING_ROUTES
-from .sessions.looking_handlers import LookingBase
 from .sessions.manager import AgentSessions
 from .sessions.notebook_kernels import NotebookKernels
 from .sessions.permits import Permits
 from .sessions.programs import Programs
-from .sessions.publishing import Action
-from .sessions.steps_handlers import ROUTES as STEPS_ROUTES
 from .tasks import Tasks, start_apart
 from .traits import SessionTraits
 
@@ -105,12 +100,10 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
     load_other_extensions = True
     routes: ClassVar[tuple[Route, ...]] = (
         *ROUTES,
-        *FINDING_ROUTES,
-        *LOOKING_ROUTES,
-        *STEPS_ROUTES,
+        *EXECUTION_ROUTES,
+        *HISTORY_ROUTES,
         *FILE_ROUTES,
         *NOTEBOOK_ROUTES,
-        *REVIEW_ROUTES,
         *APPROVAL_ROUTES,
         *TOKEN_ROUTES,
         *DYNAMIC_ROUTES,
@@ -257,7 +250,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             idle_timeout=self.aca_idle_timeout,
             log=self.log,
         )
-        self.looking = Looking(self.manager, may_run_code=self.allow_completion)
+        self.inspection = KernelInspection(self.manager, may_run_code=self.allow_completion)
         self.decisions = {
             "output_decisions": OutputDecisions(
                 self.manager, history, notebook_writer, self.activity.publish, log=self.log
@@ -282,7 +275,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
                 manager=self.manager,
                 notebooks=self.notebooks,
                 approvals=self.approvals,
-                looking=self.looking,
+                looking=self.inspection,
                 files=self.files,
                 access=self.access,
                 base_url=f"{self.serverapp.base_url}{NAMESPACE}",
@@ -315,8 +308,8 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
                 given |= {"dynamic_sessions": self.dynamic_sessions, "failed_calls": failed_calls}
             elif issubclass(handler, FilesBase):
                 given["files"] = self.files
-            elif issubclass(handler, LookingBase):
-                given = {"looking": self.looking}
+            elif issubclass(handler, InspectionBase):
+                given["inspection"] = self.inspection
             elif issubclass(handler, NotebooksBase):
                 executions_url = f"{self.serverapp.base_url}{NAMESPACE}/executions"
                 given = {"notebooks": self.notebooks, "executions_url": executions_url}

@@ -23,7 +23,7 @@ from jupyter_agent_exec.client.sse import EventParser
 from jupyter_agent_exec.errors import AgentExecError
 from jupyter_agent_exec.models import Problem
 from jupyter_agent_exec.openapi import document
-from jupyter_agent_exec.sessions.handlers import STREAMED
+from jupyter_agent_exec.sessions.execution_handlers import STREAMED
 
 PICTURE = """
 import base64

@@ -1,4 +1,4 @@
-"""The routes by which people decide before agents' code runs."""
+"""The routes for approvals, for the pause, and for reviews."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from ..models import (
     Session,
     SetPause,
     SetPolicy,
+    SetReview,
 )
 from ..sessions.handlers import SessionsBase
 from .manager import Approvals as ApprovalDecisions
+from .reviews import Reviews
 
 
 class ApprovalsBase(SessionsBase):
@@ -110,11 +112,41 @@ class GrantHandler(ApprovalsBase):
         self.answer(await self.approvals.grant(session_id, body.minutes, self.caller))
 
 
-ROUTES: list[tuple[str, type[ApprovalsBase]]] = [
+class ReviewsBase(SessionsBase):
+    """Base of the handlers below."""
+
+    reviews: Reviews
+
+
+class ExecutionReviewHandler(ReviewsBase):
+    """What people think of an execution."""
+
+    @web.authenticated
+    @requires("decide", body=SetReview, answers={200: Execution})
+    async def put(self, execution_id: str, body: SetReview) -> None:
+        """Approve or flag an execution that has finished, or comment on it, or take that back."""
+        await self.answer_execution(
+            await self.reviews.of_execution(execution_id, body, self.caller)
+        )
+
+
+class SessionReviewHandler(ReviewsBase):
+    """What people think of a session."""
+
+    @web.authenticated
+    @requires("decide", body=SetReview, answers={200: Session})
+    async def put(self, session_id: str, body: SetReview) -> None:
+        """Approve or flag all that a session has run, or comment on it, or take that back."""
+        self.answer(await self.reviews.of_session(session_id, body, self.caller))
+
+
+ROUTES: list[tuple[str, type[ApprovalsBase | ReviewsBase]]] = [
     ("/approvals", ApprovalsHandler),
     ("/approvals/policy", PolicyHandler),
     ("/approvals/pause", PauseHandler),
     ("/executions/{execution_id}/approve", ApproveHandler),
     ("/executions/{execution_id}/reject", RejectHandler),
     ("/sessions/{session_id}/approval", GrantHandler),
+    ("/executions/{execution_id}/review", ExecutionReviewHandler),
+    ("/sessions/{session_id}/review", SessionReviewHandler),
 ]

@@ -13,7 +13,7 @@ from ..executions.execution import LiveExecution
 from ..executions.permission import Rules
 from ..models import ApprovalPolicy, Approve, Pause, Session, SetPolicy
 from ..records import AgentsPaused, AgentsResumed, Entry, ExecutionRecord, PolicySet, timestamp
-from ..sessions.publishing import Publish
+from ..sessions.activity import Publish
 from ..sessions.session import LiveSession
 from ..types import TokenId
 from .policy import Policy

@@ -14,7 +14,7 @@ from ..auth.scopes import Caller
 from ..errors import NotFinished
 from ..models import Session, SetReview
 from ..records import Entry, ExecutionRecord, Reviewed, timestamp
-from ..sessions.publishing import Publish, Told
+from ..sessions.activity import Publish, Told
 from ..types import FINAL_STATUSES, ExecutionId, SessionId
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from ..kernels.folder import Folder, Place, etag_of, kept_folders, open_file, op
 from ..kernels.folder_paths import check_new, is_data, is_hidden, is_notebook, parts_of
 from ..models import SessionFile, SessionFileList
 from ..records import By, Entry, FileDeleted, FileUnchanged, FileUploaded, timestamp
-from ..sessions.publishing import Publish
+from ..sessions.activity import Publish
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
 from .conditions import Conditions

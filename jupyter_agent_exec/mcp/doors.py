@@ -9,7 +9,7 @@ from ..auth.access import AccessControl
 from ..executions.limits import Settings
 from ..files.manager import SessionFiles
 from ..notebooks.manager import NotebookManager
-from ..sessions.inspection import Looking
+from ..sessions.inspection import KernelInspection
 from ..sessions.manager import AgentSessions
 
 
@@ -20,7 +20,7 @@ class Doors:
     manager: AgentSessions
     notebooks: NotebookManager
     approvals: Approvals
-    looking: Looking
+    looking: KernelInspection
     files: SessionFiles
     """The files in a session's folder."""
     access: AccessControl

@@ -11,7 +11,6 @@ from ..errors import InvalidRequest
 from ..models import Answer, Execute, GiveInput, Name, Placement, Request, Seconds, TextMatch
 from ..models import TextMatches as Matches
 from ..records import ExecutionRecord
-from ..sessions.giving import give_input
 from ..types import ExecutionId, SessionId, Status
 from . import budget
 from .asking_person import ask_person, asked_in
@@ -320,8 +319,8 @@ async def _give_input(call: Call, asked: InputArguments) -> Answered:
     await reach_execution(call, "exec", asked.execution_id)
     manager, settings = call.doors.manager, call.doors.settings
     with manager.holding(call.caller, asked.wait):
-        record = await give_input(
-            manager, asked.execution_id, GiveInput(value=asked.value), call.caller
+        record = await manager.give_input(
+            asked.execution_id, GiveInput(value=asked.value), call.caller
         )
         record = await until_finished(call, record.id, settings.wait(asked.wait))
     return await execution_answer(record)

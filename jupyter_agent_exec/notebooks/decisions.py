@@ -24,7 +24,7 @@ from ..records import (
     Payload,
     timestamp,
 )
-from ..sessions.publishing import Publish, Told
+from ..sessions.activity import Publish, Told
 from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId
 from .changes import Expected, Moved, Notebook, id_of, joined
 from .execution_cells import NotebookWriter

@@ -1,20 +1,76 @@
-"""Tells the server's event bus that something changed: ids and statuses, nothing else."""
+"""Publishes changes on the server's event bus: ids and statuses, nothing else."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from ..types import ExecutionId
-from .publishing import Action, Changed
+from ..models import Session
+from ..types import ExecutionId, SessionId
 
 EVENTS_SCHEMA_ID: Final = "https://schema.jupyter.org/jupyter_agent_exec/activity/v1"
 EVENTS_SCHEMA: Final = Path(__file__).parent.parent / "events" / "activity.v1.yaml"
 
 MERGE_DELAY = 0.02
 """Seconds for which events about the same thing are merged: only the last of them counts."""
+
+
+Action: TypeAlias = Literal[
+    "opened",
+    "closed",
+    "kernel",
+    "execution",
+    "session",
+    "notebook",
+    "person",
+    "approvals",
+    "tokens",
+]
+"""What changed: the session began or ended, its kernel, one of its executions, what people decided
+about the session, its notebook; that a person ran something in its kernel; or, of no session, what
+asks for approval, the policy or the pause, or which agent tokens there are."""
+
+
+class Changed(Protocol):
+    """A session, open or closed."""
+
+    @property
+    def id(self) -> SessionId:
+        """The session's id."""
+
+    def record(self) -> Session:
+        """Return the session as it stands."""
+
+
+class Told:
+    """A session that need not be open, as it stood when something changed."""
+
+    def __init__(self, record: Session) -> None:
+        self._record = record
+
+    @property
+    def id(self) -> SessionId:
+        """The session's id."""
+        return self._record.id
+
+    def record(self) -> Session:
+        """Return the session as it stood."""
+        return self._record
+
+
+class Publish(Protocol):
+    """Tells it."""
+
+    def __call__(
+        self,
+        action: Action,
+        session: Changed | None,
+        execution_id: ExecutionId | None = None,
+        **told: Any,
+    ) -> None:
+        """Tell it."""
 
 
 class Activity:

@@ -27,10 +27,10 @@ from ..models import KernelTarget, Limits, NotebookTarget, OpenSession, ScratchT
 from ..records import Opened, Payload, timestamp
 from ..tasks import Tasks
 from ..types import SessionId
+from .activity import Publish
 from .notebook_kernels import AttachedNotebook, LiveKernel, NotebookKernels
 from .permits import Permits
 from .preload import Preloaded, preloaded
-from .publishing import Publish
 from .session import LiveSession
 
 T = TypeVar("T")

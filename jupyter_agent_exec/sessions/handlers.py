@@ -1,9 +1,8 @@
-"""The routes of agent sessions and their executions."""
+"""The routes of agent sessions and of their kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -11,35 +10,38 @@ from tornado import web
 
 from ..auth.handler import AgentExecHandler, requires
 from ..errors import InvalidRequest
+from ..guide import guide
 from ..models import (
-    PIECE_BYTES,
-    Cancel,
     CloseSession,
-    Execute,
+    Complete,
+    Completions,
     Execution,
-    ExecutionList,
+    Guide,
+    Inspect,
+    Inspection,
     InterruptKernel,
     NotebookTarget,
     OpenSession,
-    OutputChange,
+    PackageList,
     Placement,
     RestartKernel,
-    SearchResults,
     ServerStatus,
     Session,
     SessionList,
-    StatusChange,
-    Text,
-    TextMatches,
+    VariableList,
     json_pieces,
 )
 from ..records import ExecutionRecord
 from ..text import output_size
 from ..types import FINAL_STATUSES
 from . import answers
+from .inspection import KernelInspection
 from .manager import AgentSessions
-from .queries import ExecutionsQuery, ExportQuery, SearchQuery, SessionsQuery, TextQuery, WaitQuery
-from .stream import Event, follow, replay
+from .queries import (
+    PackagesQuery,
+    SessionsQuery,
+    VariablesQuery,
+)
 
 LARGE_BYTES = 1 << 18
 """Of outputs, from which on an answer is prepared in a thread and sent in pieces."""
@@ -176,180 +178,6 @@ class RestartHandler(SessionsBase):
         self.answer(await self.manager.restart(session_id, self.caller))
 
 
-class ExecutionsHandler(SessionsBase):
-    """The executions of a session."""
-
-    @web.authenticated
-    @requires("history:read", query=ExecutionsQuery, answers={200: ExecutionList})
-    async def get(self, session_id: str, query: ExecutionsQuery) -> None:
-        """List a session's executions in order."""
-        if query.after is not None and query.before is not None:
-            raise InvalidRequest("before: not together with after.", field="before")
-        records, next_after = await self.manager.executions(
-            session_id,
-            after=query.after,
-            before=query.before,
-            limit=query.limit,
-            leave_out=query.outputs == "brief",
-        )
-        await self.answer_large(
-            records, lambda told: ExecutionList(executions=told, next_after=next_after)
-        )
-
-    @web.authenticated
-    @requires(
-        "exec",
-        body=Execute,
-        answers={201: Execution, 202: Execution},
-        headers=("Idempotency-Key",),
-    )
-    async def post(self, session_id: str, body: Execute) -> None:
-        """Run a source once; 201 when it has finished, 202 when it goes on."""
-        await self.authorize_cells(session_id, body.placement)
-        with self.manager.holding(self.caller, body.wait):
-            record = await self.manager.execute(session_id, body, self.caller, self.idempotency_key)
-        await self.answer_execution(record, asked=True)
-
-
-class ExecutionHandler(SessionsBase):
-    """One execution."""
-
-    @web.authenticated
-    @requires("history:read", query=WaitQuery, answers={200: Execution})
-    async def get(self, execution_id: str, query: WaitQuery) -> None:
-        """Look at an execution, any number of times."""
-        with self.manager.holding(self.caller, query.wait):
-            record = await self.manager.execution(execution_id, query.wait, query.asked_at)
-        await self.answer_execution(record)
-
-
-class CancelHandler(SessionsBase):
-    """An execution, taken back."""
-
-    @web.authenticated
-    @requires("stop", body=Cancel, answers={200: Execution})
-    async def post(self, execution_id: str, body: Cancel) -> None:
-        """Take back an execution that waits, or interrupt it if it runs."""
-        await self.answer_execution(await self.manager.cancel(execution_id, self.caller))
-
-
-class StreamHandler(SessionsBase):
-    """An execution as server-sent events."""
-
-    @web.authenticated
-    @requires("history:read", answers={200: "text/event-stream"}, headers=("Last-Event-ID",))
-    async def get(self, execution_id: str) -> None:
-        """Follow an execution; `Last-Event-ID` resumes."""
-        with self.manager.streaming(self.caller):
-            await self._follow(execution_id)
-
-    async def _follow(self, execution_id: str) -> None:
-        resumed = "Last-Event-ID" in self.request.headers
-        live = self.manager.watching(execution_id)
-        record = None if live else await self.manager.unwatched(execution_id)
-        self.set_header("Content-Type", "text/event-stream")
-        self.set_header("Cache-Control", "no-store")
-        self.set_header("X-Accel-Buffering", "no")
-        if live is not None:
-            async for event in follow(*live, self.base_url, resumed=resumed):
-                await self.send_event(event)
-                del event  # nothing is held while the next is waited for
-        elif record is not None:
-            for event in replay(record, self.base_url, resumed=resumed):
-                await self.send_event(event)
-
-    async def send_event(self, event: Event | None) -> None:
-        """Send an event, or a comment that says that the stream goes on."""
-        self.check_still()
-        if event is None:
-            await self.send(b": nothing new\n\n")
-            return
-        before = f"event: {event.kind}\nid: {event.id}\ndata: ".encode()
-        for piece in json_pieces(event.data):
-            await self.send(before + piece)
-            before = b""
-        await self.send(b"\n\n")
-
-
-class TextHandler(SessionsBase):
-    """The whole text of an execution."""
-
-    @web.authenticated
-    @requires("history:read", query=TextQuery, answers={200: (Text, TextMatches)})
-    async def get(self, execution_id: str, query: TextQuery) -> None:
-        """Read a range of an execution's text, or with `grep` the lines that match."""
-        found: Text | TextMatches
-        if query.grep is None:
-            found = await self.manager.finding.text(
-                self.caller, execution_id, query.offset, query.limit
-            )
-        else:
-            found = await self.manager.finding.grep(
-                self.caller, execution_id, query.grep, query.offset, query.limit
-            )
-        self.answer(found)
-
-
-class NotebookHandler(SessionsBase):
-    """A session as a notebook."""
-
-    @web.authenticated
-    @requires("history:read", query=ExportQuery, answers={200: "application/x-ipynb+json"})
-    async def get(self, session_id: str, query: ExportQuery) -> None:
-        """Export a session as a notebook."""
-        pieces = await self.manager.finding.notebook(session_id, clean=query.clean)
-        self.set_header("Content-Type", "application/x-ipynb+json")
-        self.set_header("Content-Disposition", f'attachment; filename="{session_id}.ipynb"')
-        await self.send_pieces(_in_chunks(pieces))
-
-
-class JournalHandler(SessionsBase):
-    """The raw record of a session."""
-
-    @web.authenticated
-    @requires("history:read", answers={200: "application/jsonl"})
-    async def get(self, session_id: str) -> None:
-        """Read a session's journal as it is on disk."""
-        path = await self.manager.finding.journal(session_id)
-        self.set_header("Content-Type", "application/jsonl")
-        self.set_header("Content-Disposition", f'attachment; filename="{session_id}.jsonl"')
-        with path.open("rb") as file:
-            await self.send_pieces(iter(lambda: file.read(PIECE_BYTES), b""))
-
-
-class BlobHandler(SessionsBase):
-    """A large payload."""
-
-    @web.authenticated
-    @requires("history:read", answers={200: "*/*"})
-    async def get(self, digest: str) -> None:
-        """Read a payload; what it holds was made by code that nobody vouches for."""
-        path, mimetype, size = await self.manager.finding.blob(digest)
-        self.set_header("Content-Type", mimetype)
-        self.set_header("Content-Length", str(size))
-        self.set_header("Content-Disposition", f'attachment; filename="{digest[:16]}"')
-        self.set_header("Content-Security-Policy", "sandbox; default-src 'none'")
-        self.set_header("Cache-Control", "private, max-age=31536000, immutable")
-        with path.open("rb") as file:
-            await self.send_pieces(iter(lambda: file.read(PIECE_BYTES), b""))
-
-
-class SearchHandler(SessionsBase):
-    """The history, searched."""
-
-    @web.authenticated
-    @requires(
-        "history:read",
-        query=SearchQuery,
-        answers={200: SearchResults},
-        agents="executions of the sessions that it may read",
-    )
-    async def get(self, query: SearchQuery) -> None:
-        """Search sources, text outputs and errors of all executions."""
-        only = self.access.only(self.caller)
-        self.answer(await self.manager.finding.search(query, only=only))
-
-
 class StatusHandler(SessionsBase):
     """How the extension is doing."""
 
@@ -364,15 +192,65 @@ class StatusHandler(SessionsBase):
         self.answer(await self.manager.status(only=self.access.only(self.caller)))
 
 
-def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:
-    """Join small pieces, so that each chunk costs one hop between threads."""
-    iterator = iter(pieces)
-    while batch := "".join(islice(iterator, 200)):
-        yield batch.encode()
+class GuideHandler(SessionsBase):
+    """How to work in a session."""
+
+    default_timeout: float
+
+    @web.authenticated
+    @requires("history:read", answers={200: Guide})
+    async def get(self, session_id: str) -> None:
+        """Read what a language model should know before it works in a session."""
+        session = await self.manager.session(session_id)
+        text = guide(session, default_timeout=self.default_timeout)
+        self.answer(Guide(session_id=session.id, text=text))
 
 
-STREAMED = (Execution, StatusChange, OutputChange)
-"""Models of the events of a stream, for the OpenAPI document."""
+class InspectionBase(SessionsBase):
+    """Base of the handlers below."""
+
+    inspection: KernelInspection
+
+
+class VariablesHandler(InspectionBase):
+    """The variables in a session's kernel."""
+
+    @web.authenticated
+    @requires("exec:scratch", query=VariablesQuery, answers={200: VariableList})
+    async def get(self, session_id: str, query: VariablesQuery) -> None:
+        """List the variables of the kernel's user, by name."""
+        self.answer(await self.inspection.variables(session_id, query))
+
+
+class CompleteHandler(InspectionBase):
+    """Completion in a session's kernel."""
+
+    @web.authenticated
+    @requires("exec:scratch", body=Complete, answers={200: Completions})
+    async def post(self, session_id: str, body: Complete) -> None:
+        """Say what may follow at a place in code."""
+        self.answer(await self.inspection.complete(session_id, body, self.caller))
+
+
+class InspectHandler(InspectionBase):
+    """Documentation from a session's kernel."""
+
+    @web.authenticated
+    @requires("exec:scratch", body=Inspect, answers={200: Inspection})
+    async def post(self, session_id: str, body: Inspect) -> None:
+        """Say what the documentation has on what stands at a place in code."""
+        self.answer(await self.inspection.inspect(session_id, body, self.caller))
+
+
+class PackagesHandler(InspectionBase):
+    """The packages of a session's kernel."""
+
+    @web.authenticated
+    @requires("exec:scratch", query=PackagesQuery, answers={200: PackageList})
+    async def get(self, session_id: str, query: PackagesQuery) -> None:
+        """List the distributions that code in the kernel can import, by name."""
+        self.answer(await self.inspection.packages(session_id, query))
+
 
 ROUTES: list[tuple[str, type[SessionsBase]]] = [
     ("/status", StatusHandler),
@@ -381,13 +259,9 @@ ROUTES: list[tuple[str, type[SessionsBase]]] = [
     ("/sessions/{session_id}/close", CloseHandler),
     ("/sessions/{session_id}/interrupt", InterruptHandler),
     ("/sessions/{session_id}/restart", RestartHandler),
-    ("/sessions/{session_id}/executions", ExecutionsHandler),
-    ("/sessions/{session_id}/notebook", NotebookHandler),
-    ("/sessions/{session_id}/journal", JournalHandler),
-    ("/executions/{execution_id}", ExecutionHandler),
-    ("/executions/{execution_id}/stream", StreamHandler),
-    ("/executions/{execution_id}/text", TextHandler),
-    ("/executions/{execution_id}/cancel", CancelHandler),
-    ("/blobs/{digest}", BlobHandler),
-    ("/search", SearchHandler),
+    ("/sessions/{session_id}/guide", GuideHandler),
+    ("/sessions/{session_id}/variables", VariablesHandler),
+    ("/sessions/{session_id}/complete", CompleteHandler),
+    ("/sessions/{session_id}/inspect", InspectHandler),
+    ("/sessions/{session_id}/packages", PackagesHandler),
 ]

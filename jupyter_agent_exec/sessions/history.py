@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, Final, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 from ..auth.scopes import Caller
+from ..errors import ServerStopping
 from ..journal.history import History
 from ..journal.query import Criteria, Pictured
 from ..models import JournalEventList, SearchResults, Text, TextMatches
@@ -16,7 +20,6 @@ from ..ranges import grep, read_range
 from ..records import ExecutionRecord
 from ..text import transcript
 from ..types import TokenId
-from .long_reads import LongReads
 from .queries import CriteriaQuery, EventsQuery, ImagesQuery, SearchQuery
 
 T = TypeVar("T")
@@ -131,3 +134,33 @@ class Finding:
 def _criteria(query: CriteriaQuery, only: TokenId | None) -> Criteria:
     asked = {name: getattr(query, name) for name in CriteriaQuery.__struct_fields__}
     return Criteria(**asked, token=only)
+
+
+THREADS: Final = 2
+
+
+class LongReads:
+    """Reads for one caller one thing at a time, so that nobody takes all the threads."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="agent-exec-text")
+        self._stopping = False
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def read(self, caller: Caller, read: Callable[[], T]) -> T:
+        """Read something when the caller's reads before have ended.
+
+        Raises
+        ------
+        ServerStopping
+        """
+        whose = caller.username if caller.token is None else caller.token.id
+        async with self._locks.setdefault(whose, asyncio.Lock()):
+            if self._stopping:
+                raise ServerStopping("The server is stopping; nothing new is read.")
+            return await asyncio.get_running_loop().run_in_executor(self._threads, read)
+
+    async def stop(self) -> None:
+        """Take nothing new, and return when what is being read has been. Idempotent."""
+        self._stopping = True
+        await asyncio.to_thread(self._threads.shutdown)

@@ -54,7 +54,7 @@ _Variable = tuple[str, str, list[int] | None, int | None, str | None]
 _Package = tuple[str, str, list[str]]
 
 
-class Looking:
+class KernelInspection:
     """Looks into the kernels of sessions.
 
     Parameters

@@ -17,6 +17,7 @@ from ..errors import (
     AgentExecError,
     AlreadyFinished,
     HistoryUnavailable,
+    InputNotAsked,
     ServerStopping,
     SessionClosed,
     SessionElsewhere,
@@ -30,16 +31,14 @@ from ..journal.history import History
 from ..kernels.kernel import KernelSource
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.scratch_kernels import ScratchKernels
-from ..models import Execute, OpenSession, ServerStatus, Session
+from ..models import Execute, GiveInput, OpenSession, ServerStatus, Session
 from ..records import SERVER, By, ExecutionRecord
 from ..tasks import Tasks, call_later_apart, start_apart
 from ..types import FINAL_STATUSES, CloseReason, ExecutionId, SessionId, TokenId
-from .clients import Clients
 from .closing import CLOSED_BECAUSE
 from .factory import Opener
-from .history import Finding
-from .idempotency import Keys
-from .long_reads import LongReads
+from .history import Finding, LongReads
+from .idempotency import Clients, Keys
 from .queries import SessionsQuery
 from .quotas import Usage
 from .session import LiveSession
@@ -355,6 +354,30 @@ class AgentSessions:
         await session.cancel(execution, caller.by())
         await until_finished([execution], self._settings.bounds.interrupt_grace)
         return session.execution_record(execution)
+
+    async def give_input(self, id: str, given: GiveInput, caller: Caller) -> ExecutionRecord:
+        """Answer what the code of an execution asks for; return the execution as it goes on.
+
+        Raises
+        ------
+        ExecutionNotFound
+            There is no such execution.
+        InputNotAsked, Paused, ApprovalRequired, TooManyRequests, HistoryUnavailable
+            Nothing was answered.
+        """
+        found = self.watching(id)
+        if found is None:
+            record = await self.unwatched(id)
+            raise InputNotAsked(
+                f"The execution has finished with status {record.status}.",
+                execution_id=record.id,
+                status=record.status,
+            )
+        session, execution = found
+        if caller.token is not None:  # the user answers in JupyterLab, also in a pause
+            self.admit(session, caller, "An agent's answer", is_code=True, executions=1)
+        await session.give_input(execution, given, caller.by())
+        return await self.execution(id, given.wait)
 
     def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
         """Return an execution that is not finished yet, with its session; None if it is."""

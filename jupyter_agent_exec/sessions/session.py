@@ -42,9 +42,9 @@ from ..records import (
 )
 from ..tasks import Tasks, call_later_apart
 from ..types import CloseReason, ExecutionId, SessionId, TokenId
+from .activity import Publish
 from .closing import Closing
 from .notebook_kernels import AttachedNotebook
-from .publishing import Publish
 
 NOT_OWNED = (
     "The kernel is a person's, and only a person may restart it: ask them to, or open a session "

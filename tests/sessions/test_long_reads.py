@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import ServerStopping
 from jupyter_agent_exec.models import TokenRef
-from jupyter_agent_exec.sessions.history import Finding
-from jupyter_agent_exec.sessions.long_reads import LongReads
+from jupyter_agent_exec.sessions.history import Finding, LongReads
 from jupyter_agent_exec.types import TokenId
 
 ADA = Caller(username="ada", display_name="Ada", access="full")

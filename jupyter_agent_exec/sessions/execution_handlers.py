@@ -1,0 +1,188 @@
+"""The routes of executions: run code, wait for it, follow it, answer it, cancel it."""
+
+from __future__ import annotations
+
+from tornado import web
+
+from ..auth.handler import requires
+from ..errors import InvalidRequest
+from ..models import (
+    Cancel,
+    Execute,
+    Execution,
+    ExecutionList,
+    GiveInput,
+    OutputChange,
+    RunSteps,
+    StatusChange,
+    Steps,
+    Text,
+    TextMatches,
+    json_pieces,
+)
+from ..types import FINAL_STATUSES
+from .handlers import SessionsBase
+from .queries import (
+    ExecutionsQuery,
+    TextQuery,
+    WaitQuery,
+)
+from .stream import Event, follow, replay
+
+
+class ExecutionsHandler(SessionsBase):
+    """The executions of a session."""
+
+    @web.authenticated
+    @requires("history:read", query=ExecutionsQuery, answers={200: ExecutionList})
+    async def get(self, session_id: str, query: ExecutionsQuery) -> None:
+        """List a session's executions in order."""
+        if query.after is not None and query.before is not None:
+            raise InvalidRequest("before: not together with after.", field="before")
+        records, next_after = await self.manager.executions(
+            session_id,
+            after=query.after,
+            before=query.before,
+            limit=query.limit,
+            leave_out=query.outputs == "brief",
+        )
+        await self.answer_large(
+            records, lambda told: ExecutionList(executions=told, next_after=next_after)
+        )
+
+    @web.authenticated
+    @requires(
+        "exec",
+        body=Execute,
+        answers={201: Execution, 202: Execution},
+        headers=("Idempotency-Key",),
+    )
+    async def post(self, session_id: str, body: Execute) -> None:
+        """Run a source once; 201 when it has finished, 202 when it goes on."""
+        await self.authorize_cells(session_id, body.placement)
+        with self.manager.holding(self.caller, body.wait):
+            record = await self.manager.execute(session_id, body, self.caller, self.idempotency_key)
+        await self.answer_execution(record, asked=True)
+
+
+class ExecutionHandler(SessionsBase):
+    """One execution."""
+
+    @web.authenticated
+    @requires("history:read", query=WaitQuery, answers={200: Execution})
+    async def get(self, execution_id: str, query: WaitQuery) -> None:
+        """Look at an execution, any number of times."""
+        with self.manager.holding(self.caller, query.wait):
+            record = await self.manager.execution(execution_id, query.wait, query.asked_at)
+        await self.answer_execution(record)
+
+
+class CancelHandler(SessionsBase):
+    """An execution, taken back."""
+
+    @web.authenticated
+    @requires("stop", body=Cancel, answers={200: Execution})
+    async def post(self, execution_id: str, body: Cancel) -> None:
+        """Take back an execution that waits, or interrupt it if it runs."""
+        await self.answer_execution(await self.manager.cancel(execution_id, self.caller))
+
+
+class StreamHandler(SessionsBase):
+    """An execution as server-sent events."""
+
+    @web.authenticated
+    @requires("history:read", answers={200: "text/event-stream"}, headers=("Last-Event-ID",))
+    async def get(self, execution_id: str) -> None:
+        """Follow an execution; `Last-Event-ID` resumes."""
+        with self.manager.streaming(self.caller):
+            await self._follow(execution_id)
+
+    async def _follow(self, execution_id: str) -> None:
+        resumed = "Last-Event-ID" in self.request.headers
+        live = self.manager.watching(execution_id)
+        record = None if live else await self.manager.unwatched(execution_id)
+        self.set_header("Content-Type", "text/event-stream")
+        self.set_header("Cache-Control", "no-store")
+        self.set_header("X-Accel-Buffering", "no")
+        if live is not None:
+            async for event in follow(*live, self.base_url, resumed=resumed):
+                await self.send_event(event)
+                del event  # nothing is held while the next is waited for
+        elif record is not None:
+            for event in replay(record, self.base_url, resumed=resumed):
+                await self.send_event(event)
+
+    async def send_event(self, event: Event | None) -> None:
+        """Send an event, or a comment that says that the stream goes on."""
+        self.check_still()
+        if event is None:
+            await self.send(b": nothing new\n\n")
+            return
+        before = f"event: {event.kind}\nid: {event.id}\ndata: ".encode()
+        for piece in json_pieces(event.data):
+            await self.send(before + piece)
+            before = b""
+        await self.send(b"\n\n")
+
+
+class TextHandler(SessionsBase):
+    """The whole text of an execution."""
+
+    @web.authenticated
+    @requires("history:read", query=TextQuery, answers={200: (Text, TextMatches)})
+    async def get(self, execution_id: str, query: TextQuery) -> None:
+        """Read a range of an execution's text, or with `grep` the lines that match."""
+        found: Text | TextMatches
+        if query.grep is None:
+            found = await self.manager.finding.text(
+                self.caller, execution_id, query.offset, query.limit
+            )
+        else:
+            found = await self.manager.finding.grep(
+                self.caller, execution_id, query.grep, query.offset, query.limit
+            )
+        self.answer(found)
+
+
+class StepsHandler(SessionsBase):
+    """Several executions, one after the other."""
+
+    @web.authenticated
+    @requires("exec", body=RunSteps, answers={201: Steps, 202: Steps}, headers=("Idempotency-Key",))
+    async def post(self, session_id: str, body: RunSteps) -> None:
+        """Run several sources; 201 when all have finished, 202 when they go on."""
+        await self.authorize_cells(session_id, *(step.placement for step in body.steps))
+        with self.manager.holding(self.caller, body.wait):
+            records = await self.manager.running.run_steps(
+                session_id, body, self.caller, self.idempotency_key
+            )
+        self.check_still()
+        finished = all(record.status in FINAL_STATUSES for record in records)
+        self.set_status(201 if finished else 202)
+        await self.answer_large(records, lambda told: Steps(executions=told, finished=finished))
+
+
+class InputHandler(SessionsBase):
+    """What the code of an execution asks for."""
+
+    @web.authenticated
+    @requires("exec", body=GiveInput, answers={200: Execution})
+    async def post(self, execution_id: str, body: GiveInput) -> None:
+        """Answer what an execution's code asks for; of several answers the first counts."""
+        with self.manager.holding(self.caller, body.wait):
+            record = await self.manager.give_input(execution_id, body, self.caller)
+        await self.answer_execution(record)
+
+
+STREAMED = (Execution, StatusChange, OutputChange)
+"""Models of the events of a stream, for the OpenAPI document."""
+
+ROUTES: list[tuple[str, type[SessionsBase]]] = [
+    ("/sessions/{session_id}/executions", ExecutionsHandler),
+    ("/sessions/{session_id}/steps", StepsHandler),
+    ("/executions/{execution_id}", ExecutionHandler),
+    ("/executions/{execution_id}/stream", StreamHandler),
+    ("/executions/{execution_id}/text", TextHandler),
+    ("/executions/{execution_id}/input", InputHandler),
+    ("/executions/{execution_id}/cancel", CancelHandler),
+]

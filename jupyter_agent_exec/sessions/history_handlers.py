@@ -1,0 +1,130 @@
+"""The routes of the history: search it, read its payloads, export it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from tornado import web
+
+from ..auth.handler import requires
+from ..models import (
+    PIECE_BYTES,
+    ImageList,
+    JournalEventList,
+    SearchResults,
+)
+from .answers import recorded_image
+from .handlers import SessionsBase
+from .queries import (
+    EventsQuery,
+    ExportQuery,
+    ImagesQuery,
+    SearchQuery,
+)
+
+
+class NotebookHandler(SessionsBase):
+    """A session as a notebook."""
+
+    @web.authenticated
+    @requires("history:read", query=ExportQuery, answers={200: "application/x-ipynb+json"})
+    async def get(self, session_id: str, query: ExportQuery) -> None:
+        """Export a session as a notebook."""
+        pieces = await self.manager.finding.notebook(session_id, clean=query.clean)
+        self.set_header("Content-Type", "application/x-ipynb+json")
+        self.set_header("Content-Disposition", f'attachment; filename="{session_id}.ipynb"')
+        await self.send_pieces(_in_chunks(pieces))
+
+
+class JournalHandler(SessionsBase):
+    """The raw record of a session."""
+
+    @web.authenticated
+    @requires("history:read", answers={200: "application/jsonl"})
+    async def get(self, session_id: str) -> None:
+        """Read a session's journal as it is on disk."""
+        path = await self.manager.finding.journal(session_id)
+        self.set_header("Content-Type", "application/jsonl")
+        self.set_header("Content-Disposition", f'attachment; filename="{session_id}.jsonl"')
+        with path.open("rb") as file:
+            await self.send_pieces(iter(lambda: file.read(PIECE_BYTES), b""))
+
+
+class BlobHandler(SessionsBase):
+    """A large payload."""
+
+    @web.authenticated
+    @requires("history:read", answers={200: "*/*"})
+    async def get(self, digest: str) -> None:
+        """Read a payload; what it holds was made by code that nobody vouches for."""
+        path, mimetype, size = await self.manager.finding.blob(digest)
+        self.set_header("Content-Type", mimetype)
+        self.set_header("Content-Length", str(size))
+        self.set_header("Content-Disposition", f'attachment; filename="{digest[:16]}"')
+        self.set_header("Content-Security-Policy", "sandbox; default-src 'none'")
+        self.set_header("Cache-Control", "private, max-age=31536000, immutable")
+        with path.open("rb") as file:
+            await self.send_pieces(iter(lambda: file.read(PIECE_BYTES), b""))
+
+
+class SearchHandler(SessionsBase):
+    """The history, searched."""
+
+    @web.authenticated
+    @requires(
+        "history:read",
+        query=SearchQuery,
+        answers={200: SearchResults},
+        agents="executions of the sessions that it may read",
+    )
+    async def get(self, query: SearchQuery) -> None:
+        """Search sources, text outputs and errors of all executions."""
+        only = self.access.only(self.caller)
+        self.answer(await self.manager.finding.search(query, only=only))
+
+
+class EventsHandler(SessionsBase):
+    """What is between a session's executions."""
+
+    @web.authenticated
+    @requires("history:read", query=EventsQuery, answers={200: JournalEventList})
+    async def get(self, session_id: str, query: EventsQuery) -> None:
+        """List the entries of a session that are no part of an execution's cell, in order."""
+        self.answer(await self.manager.finding.events(session_id, query))
+
+
+class ImagesHandler(SessionsBase):
+    """The images of the history."""
+
+    @web.authenticated
+    @requires(
+        "history:read",
+        query=ImagesQuery,
+        answers={200: ImageList},
+        agents="images of the sessions that it may read",
+    )
+    async def get(self, query: ImagesQuery) -> None:
+        """List images of executions: of one session in order, else the newest first."""
+        found, next_after = await self.manager.finding.images(
+            query, only=self.access.only(self.caller)
+        )
+        images = [recorded_image(pictured, self.base_url) for pictured in found]
+        self.answer(ImageList(images=images, next_after=next_after))
+
+
+def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:
+    """Join small pieces, so that each chunk costs one hop between threads."""
+    iterator = iter(pieces)
+    while batch := "".join(islice(iterator, 200)):
+        yield batch.encode()
+
+
+ROUTES: list[tuple[str, type[SessionsBase]]] = [
+    ("/sessions/{session_id}/notebook", NotebookHandler),
+    ("/sessions/{session_id}/journal", JournalHandler),
+    ("/sessions/{session_id}/events", EventsHandler),
+    ("/blobs/{digest}", BlobHandler),
+    ("/search", SearchHandler),
+    ("/images", ImagesHandler),
+]
