@@ -26,10 +26,10 @@ from ..host_kernel import HEADER
 from ..models import Problem, Request
 from .agents import AgentHandler
 from .delivery import deliver
-from .reading import Nothing, read_body, read_query
 from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope
 from .tokens import TokenRefused
 from .unlocks import UNLOCK_HEADER, Unlocks
+from .validation import Nothing, read_body, read_query
 
 M = TypeVar("M", bound=Callable[..., Awaitable[None]])
 

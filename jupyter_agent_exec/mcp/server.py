@@ -17,8 +17,8 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from .._version import __version__
-from ..auth.reading import read_arguments
 from ..auth.scopes import Scope
+from ..auth.validation import read_arguments
 from ..errors import AgentExecError, Forbidden
 from ..guide import guide
 from . import prompts, resources

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from jupyter_agent_exec.auth.reading import read_arguments
+from jupyter_agent_exec.auth.validation import read_arguments
 from jupyter_agent_exec.mcp import budget
 from jupyter_agent_exec.mcp.prompts import PROMPTS
 from jupyter_agent_exec.mcp.resources import TEMPLATES

@@ -11,8 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp_types import CallToolResult, TextContent
 
-from jupyter_agent_exec.auth.reading import read_arguments
 from jupyter_agent_exec.auth.scopes import Caller, Scope
+from jupyter_agent_exec.auth.validation import read_arguments
 from jupyter_agent_exec.errors import Forbidden
 from jupyter_agent_exec.mcp.answering import result_of
 from jupyter_agent_exec.mcp.call import Asker, Call, Elicited, LogLevel

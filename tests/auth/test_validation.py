@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_agent_exec.auth.reading import Nothing, read_body, read_query
+from jupyter_agent_exec.auth.validation import Nothing, read_body, read_query
 from jupyter_agent_exec.errors import InvalidRequest, PayloadTooLarge
 from jupyter_agent_exec.models import CloseSession, Execute
 from jupyter_agent_exec.sessions.queries import SessionsQuery
