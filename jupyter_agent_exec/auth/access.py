@@ -21,9 +21,7 @@ from ..errors import (
 )
 from ..models import KernelTarget, NotebookTarget, ScratchTarget, Session, Target
 from ..types import SessionId, TokenId
-from .grants import Grants, NotebookScope
-from .patterns import plain
-from .scopes import FOR_PEOPLE, Caller, Scope
+from .scopes import FOR_PEOPLE, Caller, Grants, NotebookScope, Scope, plain
 
 E = TypeVar("E", bound=AgentExecError)
 

@@ -16,10 +16,9 @@ from jupyter_server.base.handlers import JupyterHandler
 from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..types import TokenId
 from .access import AccessControl, denied
-from .credentials import is_misplaced, shown_token, tokens_in, without_tokens
 from .denials import Denials
 from .scopes import FOR_PEOPLE, Caller, Scope
-from .tokens import TokenRefused, Tokens
+from .tokens import TokenRefused, Tokens, is_misplaced, shown_token, tokens_in, without_tokens
 
 
 class AgentHandler(JupyterHandler):

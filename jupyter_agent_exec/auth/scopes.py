@@ -1,17 +1,23 @@
-"""Who may do what: scopes, what Jupyter's Authorizer is asked for each, and who is asking."""
+"""Scopes: what each route needs, and what an agent token grants. Pure.
+
+A token's scopes may name patterns of contents paths. A pattern is compared with a path part by part
+and case by case: `*` stands for any text within a part, a part `**` for any number of parts. Only a
+path in its plain form matches at all, so no other way of writing a path leads round a pattern.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from ..errors import InvalidRequest
 from ..models import Caps, TokenRef
 from ..records import By
 from ..types import Access, ApprovalMode
-from .grants import Grants
 
 Scope: TypeAlias = Literal[
     "exec",
@@ -51,6 +57,101 @@ PERMISSIONS: Final[dict[Scope, tuple[str, str]]] = {
     "tokens": ("execute", "kernels"),
 }
 """Action and resource that Jupyter's Authorizer is asked about when a person comes."""
+
+NotebookScope: TypeAlias = Literal["exec:notebook", "edit:notebook", "read:notebook"]
+
+NOTEBOOK_SCOPES: Final[tuple[NotebookScope, ...]] = (
+    "exec:notebook",
+    "edit:notebook",
+    "read:notebook",
+)
+PLAIN_SCOPES: Final = ("exec:scratch", "files", "history:read", "history:read:all")
+
+_FORMS: Final = (
+    "exec:scratch, exec:notebook[:<pattern>], read:notebook[:<pattern>], "
+    "edit:notebook[:<pattern>], files, history:read, history:read:all"
+)
+
+EVERYWHERE: Final = "**"
+
+_ODD: Final = re.compile(r"[\x00-\x1f\x7f\\]")
+_DRIVE: Final = re.compile(r"RTC:")
+_ANY_PARTS: Final = "**"
+
+
+class Grants(Struct, frozen=True, kw_only=True):
+    """What a token lets its agent do."""
+
+    scratch: bool = False
+    """To run code in scratch kernels."""
+    files: bool = False
+    """To reach the files in the folders of its own sessions."""
+    all_history: bool = False
+    """To read what was done without this token too; its own is always readable."""
+    notebooks: tuple[tuple[NotebookScope, str], ...] = ()
+    """Patterns of contents paths, and what may be done to the notebooks there."""
+
+    @classmethod
+    def parse(cls, scopes: Iterable[str], *, field: str = "scopes") -> Grants:
+        """Return what scopes mean.
+
+        Raises
+        ------
+        InvalidRequest
+            One of them is none.
+        """
+        plain: set[str] = set()
+        notebooks: dict[tuple[NotebookScope, str], None] = {}
+        for index, scope in enumerate(scopes):
+            at = f"{field}[{index}]"
+            if scope in PLAIN_SCOPES:
+                plain.add(scope)
+                continue
+            found = _notebook_scope(scope)
+            if found is None:
+                raise InvalidRequest(
+                    f"{at}: there is no scope {scope!r}; there are {_FORMS}.",
+                    field=at,
+                    allowed=[*PLAIN_SCOPES, *NOTEBOOK_SCOPES],
+                )
+            notebooks[found[0], checked_pattern(found[1], at)] = None
+        return cls(
+            scratch="exec:scratch" in plain,
+            files="files" in plain,
+            all_history="history:read:all" in plain,
+            notebooks=tuple(notebooks),
+        )
+
+    def holds(self, scope: NotebookScope) -> bool:
+        """Tell whether there is any notebook to which this may be done."""
+        return bool(self.patterns(scope))
+
+    def patterns(self, scope: NotebookScope) -> list[str]:
+        """Return the patterns of the notebooks to which this may be done.
+
+        Who may run code in a notebook's kernel, or change its cells, may read it.
+        """
+        return [
+            pattern for name, pattern in self.notebooks if name == scope or scope == "read:notebook"
+        ]
+
+    def reaches(self, scope: NotebookScope, path: str) -> bool:
+        """Tell whether this may be done to the notebook at a path in the plain way."""
+        return any(matches(pattern, path) for pattern in self.patterns(scope))
+
+    def is_everywhere(self, scope: NotebookScope) -> bool:
+        """Tell whether this may be done to any notebook."""
+        return EVERYWHERE in self.patterns(scope)
+
+
+def _notebook_scope(scope: str) -> tuple[NotebookScope, str] | None:
+    """Return what a scope lets an agent do to notebooks, and where; None if it is none of these."""
+    for name in NOTEBOOK_SCOPES:
+        if scope == name:
+            return name, EVERYWHERE
+        if scope.startswith(f"{name}:"):
+            return name, scope[len(name) + 1 :]
+    return None
 
 
 def given_away(grants: Grants) -> list[Scope]:
@@ -97,3 +198,68 @@ class Caller(Struct, frozen=True, kw_only=True):
             display_name=self.display_name,
             token_id=None if self.token is None else self.token.id,
         )
+
+
+def plain(path: str) -> str | None:
+    """Return a contents path as it is compared; None if it is not written in the plain way.
+
+    Slashes at its ends do not count. Empty parts, `.` and `..`, backslashes, control characters
+    and the drive under which pages open live documents do not belong in one.
+    """
+    path = path.strip("/")
+    parts = path.split("/")
+    if _ODD.search(path) or _DRIVE.match(path) or any(part in ("", ".", "..") for part in parts):
+        return None
+    return path
+
+
+def checked_pattern(pattern: str, field: str) -> str:
+    """Return a pattern in the plain way.
+
+    Raises
+    ------
+    InvalidRequest
+        Nothing could match it, or it does not mean what it seems to.
+    """
+    found = plain(pattern)
+    if found is None or any("**" in part and part != "**" for part in found.split("/")):
+        raise InvalidRequest(
+            f"{field}: {pattern!r} is no pattern of contents paths. Write parts divided by '/', "
+            "without '.', '..' and backslashes; '*' stands for any text within a part, a part "
+            "'**' for any number of parts.",
+            field=field,
+        )
+    return found
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Tell whether a path in the plain way matches a pattern in the plain way."""
+    return _match(tuple(pattern.split("/")), tuple(path.split("/")))
+
+
+def _match(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
+    """Compare part by part; whatever the pattern, in no more steps than both have parts."""
+    reached = {0}
+    for part in pattern:
+        if part == _ANY_PARTS:
+            reached = set(range(min(reached, default=len(path) + 1), len(path) + 1))
+        else:
+            reached = {at + 1 for at in reached if at < len(path) and _is_part(part, path[at])}
+    return len(path) in reached
+
+
+def _is_part(pattern: str, part: str) -> bool:
+    """Compare one part; each text between stars is looked for once, from left to right."""
+    first, *middle = pattern.split("*")
+    if not middle:
+        return part == first
+    last = middle.pop()
+    if len(part) < len(first) + len(last) or not (part.startswith(first) and part.endswith(last)):
+        return False
+    at, end = len(first), len(part) - len(last)
+    for text in middle:
+        at = part.find(text, at, end)
+        if at < 0:
+            return False
+        at += len(text)
+    return True

@@ -12,11 +12,12 @@ import hmac
 import logging
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, Literal, Protocol, TypeAlias, TypeVar
+from urllib.parse import unquote_plus
 
 from msgspec.structs import replace
 from ulid import ULID
@@ -26,9 +27,7 @@ from ..models import MintToken, Token, TokenRef
 from ..records import LedgerEntry, TokenMinted, TokenRevoked, digest_of, timestamp
 from ..tasks import Tasks
 from ..types import TokenId
-from .credentials import AGENT_PREFIX
-from .grants import Grants
-from .scopes import Caller
+from .scopes import Caller, Grants
 from .token_store import Stored, StoredToken, TokenStore
 
 T = TypeVar("T")
@@ -41,6 +40,11 @@ KEEP_DELAY: Final = 60.0
 KEPT_DAYS: Final = 90
 """For which a token that has ended is still listed."""
 
+AGENT_PREFIX: Final = "jaex_"
+"""How agent tokens begin, so that none is ever taken for a credential of Jupyter's own."""
+
+_IN_HEADER: Final = re.compile(rf"\s*(?:\S+\s+)?(?P<token>{AGENT_PREFIX}.*?)\s*", re.DOTALL)
+_ANYWHERE: Final = re.compile(rf"{AGENT_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_\w*")
 _TOKEN: Final = re.compile(rf"{AGENT_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_(?P<secret>[0-9a-f]{{64}})")
 _NOBODYS: Final = digest_of(b"")
 
@@ -379,3 +383,40 @@ def _forget_old(tokens: dict[TokenId, StoredToken]) -> None:
     for token in list(tokens.values()):
         if (token.revoked_at or token.expires_at) < long_ago:
             del tokens[token.id]
+
+
+def shown_token(headers: Mapping[str, str]) -> str | None:
+    """Return the agent token in a request's `Authorization` header, whatever its scheme.
+
+    Such a request is not for Jupyter's identity provider, which gives out cookies that can do
+    anything.
+    """
+    found = _IN_HEADER.fullmatch(headers.get("Authorization", ""))
+    return None if found is None else found["token"]
+
+
+def is_misplaced(uri: str, arguments: Mapping[str, Sequence[bytes]]) -> bool:
+    """Tell whether an agent token stands in a request's address, or in a form.
+
+    Parameters
+    ----------
+    uri
+        The request's, with its query.
+    arguments
+        Of its query and of a body that is a form.
+    """
+    prefix = AGENT_PREFIX.encode()
+    as_credential = any(token.strip().startswith(prefix) for token in arguments.get("token", ()))
+    return as_credential or tokens_in(uri) != []
+
+
+def tokens_in(uri: str) -> list[str]:
+    """Return the ids of the agent tokens that stand somewhere in an address."""
+    return [found["id"] for found in _ANYWHERE.finditer(unquote_plus(uri))]
+
+
+def without_tokens(uri: str) -> str:
+    """Return an address as it may stand in a log."""
+    if not tokens_in(uri):
+        return uri
+    return _ANYWHERE.sub(f"{AGENT_PREFIX}[secret]", unquote_plus(uri))

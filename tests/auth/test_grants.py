@@ -6,8 +6,7 @@ import itertools
 
 import pytest
 
-from jupyter_agent_exec.auth.grants import Grants
-from jupyter_agent_exec.auth.patterns import checked_pattern, matches, plain
+from jupyter_agent_exec.auth.scopes import Grants, checked_pattern, matches, plain
 from jupyter_agent_exec.errors import InvalidRequest
 
 

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from jupyter_agent_exec.auth.grants import Grants
-from jupyter_agent_exec.auth.scopes import Caller
+from jupyter_agent_exec.auth.scopes import Caller, Grants
 from jupyter_agent_exec.errors import TooManyRequests
 from jupyter_agent_exec.models import Caps, TokenRef
 from jupyter_agent_exec.sessions.quotas import Usage

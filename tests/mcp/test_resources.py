@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tools_bench import PERSON, Bench, size
 
 from jupyter_agent_exec import errors
-from jupyter_agent_exec.auth.grants import Grants
+from jupyter_agent_exec.auth.scopes import Grants
 from jupyter_agent_exec.guide import guide
 from jupyter_agent_exec.mcp import prompts, resources
 from jupyter_agent_exec.mcp.uris import execution_uri, image_uri, named, notebook_uri

@@ -14,7 +14,7 @@ from real_server import Gate
 from tools_bench import PERSON, Bench, size
 
 from jupyter_agent_exec import errors
-from jupyter_agent_exec.auth.grants import Grants
+from jupyter_agent_exec.auth.scopes import Grants
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.types import TokenId
 
