@@ -13,7 +13,7 @@ from pathlib import Path
 
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.openapi import document
-from jupyter_agent_exec.sessions.handlers import STREAMED
+from jupyter_agent_exec.sessions.execution_handlers import STREAMED
 
 
 def main() -> None:

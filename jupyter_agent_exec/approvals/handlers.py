@@ -141,12 +141,12 @@ class SessionReviewHandler(ReviewsBase):
 
 
 ROUTES: list[tuple[str, type[ApprovalsBase | ReviewsBase]]] = [
+    ("/executions/{execution_id}/review", ExecutionReviewHandler),
+    ("/sessions/{session_id}/review", SessionReviewHandler),
     ("/approvals", ApprovalsHandler),
     ("/approvals/policy", PolicyHandler),
     ("/approvals/pause", PauseHandler),
     ("/executions/{execution_id}/approve", ApproveHandler),
     ("/executions/{execution_id}/reject", RejectHandler),
     ("/sessions/{session_id}/approval", GrantHandler),
-    ("/executions/{execution_id}/review", ExecutionReviewHandler),
-    ("/sessions/{session_id}/review", SessionReviewHandler),
 ]
