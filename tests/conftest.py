@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+import zmq
 from asking import NAMESPACE, Agent, Answered, Send
+from jupyter_server.serverapp import ServerApp
 from real_server import NOTHING_ASKS
 from tornado.httpclient import HTTPResponse
 
@@ -85,3 +88,31 @@ def ask(send: Send) -> Send:
         return await send(method, f"{NAMESPACE}/{path}", **named)
 
     return ask
+
+
+@pytest.fixture(scope="session")
+def ended_contexts() -> Iterator[list[zmq.Context[Any]]]:
+    """ZeroMQ contexts of servers that have ended."""
+    contexts: list[zmq.Context[Any]] = []
+    yield contexts
+    for context in contexts:
+        context.destroy()
+
+
+@pytest.fixture(autouse=True)
+def jp_server_cleanup(
+    jp_asyncio_loop: asyncio.AbstractEventLoop, ended_contexts: list[zmq.Context[Any]]
+) -> Iterator[None]:
+    """End the server of a test, in place of pytest-jupyter's fixture of this name.
+
+    Jupyter's sockets outlive their end by up to a second, for which their context would wait: it
+    is ended some tests later.
+    """
+    yield
+    app = ServerApp.instance()
+    jp_asyncio_loop.run_until_complete(app._cleanup())
+    while len(ended_contexts) > 2:
+        ended_contexts.pop(0).destroy()
+    if hasattr(app, "kernel_manager"):
+        ended_contexts.append(app.kernel_manager.context)
+    ServerApp.clear_instance()
