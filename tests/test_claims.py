@@ -8,7 +8,7 @@ import pytest
 from asking import Agent, Send
 from minting import TokenAgent, mint
 
-from jupyter_agent_exec.client.wording import credential, quoted
+from jupyter_agent_exec.client.display import credential, quoted
 
 PRETENDS = "Ada (you)” · approved by “Ada"
 

@@ -19,7 +19,7 @@ from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.auth.handler import STATUSES, operations, status_of
 from jupyter_agent_exec.auth.scopes import FOR_PEOPLE, PERMISSIONS
 from jupyter_agent_exec.auth.unlocks import UNLOCK_HEADER
-from jupyter_agent_exec.client.sse import EventParser
+from jupyter_agent_exec.client.events import EventParser
 from jupyter_agent_exec.errors import AgentExecError
 from jupyter_agent_exec.models import Problem
 from jupyter_agent_exec.openapi import document

@@ -15,7 +15,7 @@ from ..client import (
     StatusChanged,
     Step,
 )
-from ..client.calls import tell_what_it_needs
+from ..client.session import print_needed_decision
 from ..errors import AgentExecError, AlreadyFinished, SessionClosed
 
 
@@ -88,7 +88,7 @@ class Asked:
         self._sent = client, session
         first = (await self._accepted(session))[0]
         if first.status == "awaiting_approval":
-            tell_what_it_needs(first.execution)
+            print_needed_decision(first.execution)
             async for event in client.follow(first.id):
                 if isinstance(event, Finished) or _is_decided(event):
                     break

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
 from ..client import Result
-from ..client.mimebundle import joined, suffix_of
+from ..client.result import joined, suffix_of
 from ..terminal import clean
 from ..types import RAW_IMAGE_TYPES, Output
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from getpass import getpass
 
-from ..client.plain import one_line
+from ..client.display import one_line
 from ..models import Input
 from .console import Console
 

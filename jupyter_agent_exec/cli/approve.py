@@ -7,8 +7,7 @@ from argparse import Namespace
 from typing import Final
 
 from ..client import AgentExecClient
-from ..client.plain import exact
-from ..client.wording import credential, quoted
+from ..client.display import credential, exact, quoted
 from ..models import Approvals, Execution
 from ..types import TargetKind
 from . import exit_codes

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from ..client.plain import one_line, plain
+from ..client.display import one_line, plain
 
 
 class Console:

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ..client import Session
-from ..client.plain import size
+from ..client.display import size
 from . import exit_codes
 from .connection import connected
 from .console import Console

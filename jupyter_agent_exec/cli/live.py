@@ -6,7 +6,7 @@ import base64
 from typing import Any, Final
 
 from ..client.events import OutputChanged, apply
-from ..client.mimebundle import joined
+from ..client.result import joined
 from ..models import OutputChange
 from ..terminal import clean
 from ..types import RAW_IMAGE_TYPES, Output

@@ -12,8 +12,7 @@ import msgspec
 
 from .. import models
 from ..client import AgentExecClient, Result, Session
-from ..client.plain import one_line, size
-from ..client.wording import credential, placed, quoted
+from ..client.display import credential, one_line, placed, quoted, size
 from . import exit_codes
 from .connection import connected
 from .console import Console

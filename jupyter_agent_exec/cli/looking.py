@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from ..client.plain import one_line
+from ..client.display import one_line
 from ..models import Variable
 from . import exit_codes
 from .connection import connected

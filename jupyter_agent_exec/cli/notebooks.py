@@ -6,8 +6,7 @@ from argparse import Namespace
 from typing import Final
 
 from ..client import AgentExecClient
-from ..client.plain import one_line
-from ..client.wording import quoted
+from ..client.display import one_line, quoted
 from ..models import NotebookCell, OpenNotebook, Session
 from . import exit_codes
 from .connection import connected

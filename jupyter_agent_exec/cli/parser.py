@@ -7,8 +7,8 @@ from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormat
 from typing import Any, get_args
 
 from .._version import __version__
+from ..client.client import SCOPES
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
-from ..client.token_calls import SCOPES
 from ..types import FINAL_STATUSES, ApprovalMode, TargetKind, Verdict
 from . import approve, check, files, look, looking, mcp, notebooks, review, run, token
 

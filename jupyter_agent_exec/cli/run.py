@@ -22,9 +22,8 @@ from ..client import (
     Session,
     StatusChanged,
 )
-from ..client.plain import one_line, size
+from ..client.display import one_line, placed, size, waiting
 from ..client.requests import Place
-from ..client.wording import placed, waiting
 from ..errors import AlreadyFinished, InputNotAsked
 from ..models import Input, WaitingFor
 from . import exit_codes

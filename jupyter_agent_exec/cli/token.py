@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from ..client.token_calls import SCOPES
+from ..client.client import SCOPES
 from ..models import Caps
 from . import exit_codes
 from .connection import connected, decided

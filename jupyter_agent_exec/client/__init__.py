@@ -20,8 +20,8 @@ from ..models import (
     SplitCell,
     Step,
 )
-from .async_client import AsyncAgentExecClient
-from .async_session import AsyncSession
+from .blocking import AgentExecClient, Session
+from .client import AsyncAgentExecClient
 from .errors import (
     CannotConnect,
     ClientError,
@@ -32,10 +32,9 @@ from .errors import (
     UnexpectedAnswer,
 )
 from .events import Accepted, Event, Finished, OutputChanged, StatusChanged, apply
-from .preload import Preloadable, function
+from .requests import Preloadable, function
 from .result import Image, Result
-from .sync_client import AgentExecClient
-from .sync_session import Session
+from .session import AsyncSession
 
 __all__ = [
     "Accepted",

@@ -1,4 +1,4 @@
-"""Read what the server answered: a model, or the error that its refusal stands for."""
+"""Answers of the server: each is a model, or the error that a refusal stands for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import msgspec
 from ..errors import AgentExecError
 from ..models import Problem
 from .errors import ConnectionLost, UnexpectedAnswer
-from .steps import Reply
 
 M = TypeVar("M")
 
@@ -17,6 +16,16 @@ _GATEWAY_TROUBLE: Final = frozenset({502, 503, 504})
 """What a proxy answers when it does not reach the server."""
 
 _problem_decoder = msgspec.json.Decoder(Problem)
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What the server answered."""
+
+    status: int
+    """Of HTTP."""
+    content: bytes
+    etag: str | None = None
+    """Of the resource that the answer is about."""
 
 
 def _with_codes(base: type[AgentExecError]) -> dict[str, type[AgentExecError]]:

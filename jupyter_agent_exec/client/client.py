@@ -1,27 +1,84 @@
-"""The client that awaits."""
+"""The client: finds a server, opens sessions, reads the history, and decides for a user."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import overload
+import math
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from typing import Final, overload
+from uuid import uuid4
 
 import httpx2
+import msgspec
+from msgspec.structs import replace
 
 from .. import models
 from ..types import ApprovalMode, Digest, Verdict
-from . import approval_calls, calls, notebook_calls
-from .async_session import AsyncSession
-from .drivers import AsyncDriver
-from .events import Event
-from .preload import Preloadable
-from .requests import session_request, session_target
+from .answers import read
+from .connection import AwaitingConnection, Connection, Request, json_request
+from .events import Event, follow
+from .requests import (
+    API,
+    Preloadable,
+    require_finite,
+    segment,
+    session_target,
+    to_preload,
+    with_query,
+)
 from .result import Result
-from .servers import named, running
-from .token_methods import AsyncTokenMethods
+from .servers import named
+from .session import (
+    AsyncSession,
+    finished,
+    get_execution,
+    get_session,
+    give_input,
+    read_cells,
+)
+
+OPENING_SECONDS: Final = 120.0
+"""How long the server may take to open a session: its kernel has to start."""
+
+SCOPES: Final = ("exec:scratch", "files")
+"""Of a token by default: to run code and to move files, apart from the user's own."""
+
+_status = msgspec.json.Decoder(models.ServerStatus)
+_session = msgspec.json.Decoder(models.Session)
+_sessions = msgspec.json.Decoder(models.SessionList)
+_execution = msgspec.json.Decoder(models.Execution)
+_hits = msgspec.json.Decoder(models.SearchResults)
+_text = msgspec.json.Decoder(models.Text)
+_matches = msgspec.json.Decoder(models.TextMatches)
+_notebooks = msgspec.json.Decoder(models.OpenNotebookList)
+_approvals = msgspec.json.Decoder(models.Approvals)
+_unlocked = msgspec.json.Decoder(models.Unlocked)
+_minted = msgspec.json.Decoder(models.MintedToken)
+_token = msgspec.json.Decoder(models.Token)
+_tokens = msgspec.json.Decoder(models.TokenList)
 
 
-class AsyncAgentExecClient(AsyncTokenMethods):
-    """`AgentExecClient`, awaited; on asyncio or trio. Tasks of one event loop may share one.
+class AsyncAgentExecClient:
+    """Run code in a person's Jupyter, in the open.
+
+    An async context manager that closes its connections at the end; it may be used without. Tasks
+    of one event loop may share one.
+
+    Parameters
+    ----------
+    url
+        The Jupyter server's base URL, or one with ``?token=`` as Jupyter prints it. When None,
+        that of the environment variable ``JUPYTER_AGENT_EXEC_URL``; else the newest server that
+        runs here and answers.
+    token
+        The credential, an agent token or the server's own; ``JUPYTER_AGENT_EXEC_TOKEN`` when None.
+        That of a server that runs here is found.
+    transport
+        What sends, such as ``httpx2.AsyncHTTPTransport(proxy=…)``.
+
+    Raises
+    ------
+    ValueError
+        `url` is not an address that a Jupyter server could have.
 
     Examples
     --------
@@ -38,10 +95,14 @@ class AsyncAgentExecClient(AsyncTokenMethods):
         *,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        given = named(url, token)
-        self._driver = AsyncDriver(
-            lambda: calls.connect(given, [] if given else running()), transport
-        )
+        self._connection: Connection = AwaitingConnection(named(url, token), transport)
+
+    @classmethod
+    def over(cls, connection: Connection) -> AsyncAgentExecClient:
+        """Return a client that uses `connection`."""
+        client = cls.__new__(cls)
+        client._connection = connection
+        return client
 
     async def __aenter__(self) -> AsyncAgentExecClient:
         return await self.connect()
@@ -50,22 +111,28 @@ class AsyncAgentExecClient(AsyncTokenMethods):
         await self.close()
 
     async def connect(self) -> AsyncAgentExecClient:
-        """Find the server, as the first call does otherwise, and return this client."""
-        await self._driver.connect()
+        """Find the server, as the first call does otherwise, and return this client.
+
+        Raises
+        ------
+        NoServerFound
+            None was named, and none of those that run here answers.
+        """
+        await self._connection.connect()
         return self
 
     async def close(self) -> None:
         """Close the connections. Sessions stay open."""
-        await self._driver.close()
+        await self._connection.close()
 
     @property
     def address(self) -> str | None:
         """The address of the server; None before there is one."""
-        return self._driver.address
+        return self._connection.address
 
     async def status(self) -> models.ServerStatus:
         """Ask how the extension is doing."""
-        return await self._driver.run(calls.status())
+        return await self._connection.get("/status", _status)
 
     async def open_session(
         self,
@@ -87,10 +154,60 @@ class AsyncAgentExecClient(AsyncTokenMethods):
         preload: Iterable[Preloadable] = (),
         allow_stdin: bool = False,
     ) -> AsyncSession:
-        """Open a session, as `AgentExecClient.open_session` does."""
-        request = session_request(
-            agent,
-            session_target(
+        """Open a session: in a notebook, in a kernel that runs, else in a scratch kernel.
+
+        Parameters
+        ----------
+        agent
+            Who asks: a name, or an Agent with version and model too.
+        notebook
+            Contents path of a person's notebook: code runs in its kernel, cells go into it.
+        create
+            Make an empty notebook if there is none.
+        kernel_id
+            Of a kernel that runs, such as a console's: code runs in it, without a document.
+        kernel_name
+            A kernelspec, to start for a scratch kernel, or for a notebook without a kernel; the
+            server's default, or what the notebook says, when None.
+        cwd
+            Contents path of the folder in which a scratch kernel starts; the server's root when
+            None.
+        env
+            Environment variables of a scratch kernel; the server has a list of the names it allows.
+        isolated
+            Keep a scratch kernel apart from the server, its network and files; `cwd` is then all
+            that it may write, or None for a folder of its own that goes with the session.
+        title
+            What the session is for, in words.
+        client_id
+            The same id with the same target gets the same open session, however often it is asked.
+        timeout
+            Seconds each execution may run; the server's default when None.
+        max_output_bytes
+            UTF-8 bytes of output that are kept with a cell; the server's default when None.
+        restart_if_interrupt_ignored
+            Replace the kernel when code goes on after an interrupt and the grace time.
+        init_source
+            Code that runs first in each of the session's kernels.
+        preload
+            What is there before that, in kernels of Python: modules by name (``"pandas as pd"``),
+            functions, or what `function` makes of one with requirements and imports.
+        allow_stdin
+            Whether code may ask for input while it runs; see `Session.run`.
+
+        Raises
+        ------
+        InvalidRequest
+            What is given does not go together, such as `notebook` and `kernel_id`.
+        AgentExecError
+            The server refuses; see `jupyter_agent_exec.errors`.
+        ServerUnreachable
+            There is no connection.
+        """
+        require_finite("limits.timeout", timeout)
+        request = models.OpenSession(
+            agent=models.Agent(name=agent) if isinstance(agent, str) else agent,
+            target=session_target(
                 notebook=notebook,
                 kernel_id=kernel_id,
                 kernel_name=kernel_name,
@@ -99,22 +216,25 @@ class AsyncAgentExecClient(AsyncTokenMethods):
                 env=env,
                 isolated=isolated,
             ),
-            models.Limits(
+            title=title,
+            # With a client id, the server opens one session however often it is asked.
+            client_id=f"once-{uuid4().hex}" if client_id is None else client_id,
+            limits=models.Limits(
                 timeout=timeout,
                 max_output_bytes=max_output_bytes,
                 restart_if_interrupt_ignored=restart_if_interrupt_ignored,
             ),
-            title=title,
-            client_id=client_id,
             init_source=init_source,
-            preload=preload,
+            preload=to_preload(preload),
             allow_stdin=allow_stdin,
         )
-        return AsyncSession(self._driver, await self._driver.run(calls.open_session(request)))
+        sending = json_request("POST", "/sessions", request, read_timeout=OPENING_SECONDS)
+        info = read(await self._connection.send_persistently(sending), _session)
+        return AsyncSession(self._connection, info)
 
     async def session(self, session_id: str) -> AsyncSession:
         """Return the session with this id, to look at it or to go on in it."""
-        return AsyncSession(self._driver, await self._driver.run(calls.session(session_id)))
+        return AsyncSession(self._connection, await get_session(self._connection, session_id))
 
     async def sessions(
         self,
@@ -125,56 +245,117 @@ class AsyncAgentExecClient(AsyncTokenMethods):
         since: str | None = None,
         until: str | None = None,
         unreviewed: bool | None = None,
-    ) -> AsyncIterator[AsyncSession]:
-        """Give sessions, as `AgentExecClient.sessions` does."""
-        found = calls.sessions(
-            status=status,
-            agent=agent,
-            target=target,
-            since=since,
-            until=until,
-            unreviewed=unreviewed,
-        )
-        async for info in self._driver.feed(found):
-            yield AsyncSession(self._driver, info)
+    ) -> AsyncGenerator[AsyncSession, None]:
+        """Give sessions: the open ones first, then the closed, each the newest first.
+
+        Parameters
+        ----------
+        status, agent, target, since, until, unreviewed
+            Only those of which all of this is true, as `GET /sessions` has it; None is any.
+        """
+        after: str | None = None
+        seen: set[str] = set()
+        while True:
+            path = with_query(
+                "/sessions",
+                after=after,
+                status=status,
+                agent=agent,
+                target=target,
+                since=since,
+                until=until,
+                unreviewed=unreviewed,
+            )
+            page = await self._connection.get(path, _sessions)
+            for info in page.sessions:
+                if info.id not in seen:  # it may have been closed since the page before
+                    seen.add(info.id)
+                    yield AsyncSession(self._connection, info)
+            after = page.next_after
+            if after is None:
+                return
 
     async def execution(self, execution_id: str) -> Result:
         """Look at an execution, any number of times."""
-        return await self._driver.run(calls.execution(execution_id))
+        return Result(await get_execution(self._connection, execution_id))
 
     async def wait(self, execution_id: str) -> Result:
         """Wait until an execution has finished."""
-        return await self._driver.run(calls.wait(execution_id))
+        return Result(
+            await finished(self._connection, await get_execution(self._connection, execution_id))
+        )
 
-    def follow(self, execution_id: str) -> AsyncIterator[Event]:
+    def follow(self, execution_id: str) -> AsyncGenerator[Event, None]:
         """Give the events of an execution: those that were, and those to come."""
-        return self._driver.feed(calls.follow(execution_id))
+        return follow(self._connection, execution_id)
 
     async def cancel(self, execution_id: str) -> None:
-        """Take back an execution, as `AgentExecClient.cancel` does."""
-        await self._driver.run(calls.cancel(execution_id))
+        """Take back an execution that waits, or interrupt it if it runs.
+
+        Raises
+        ------
+        AlreadyFinished
+            There is nothing left to cancel.
+        """
+        await self._connection.act_persistently(f"/executions/{segment(execution_id)}/cancel")
 
     async def give_input(
         self, execution_id: str, value: str, *, asked_at: str | None = None
     ) -> Result:
-        """Answer what the code of an execution asks for."""
-        return await self._driver.run(calls.give_input(execution_id, value, asked_at))
+        """Answer what the code of an execution asks for.
+
+        Parameters
+        ----------
+        asked_at
+            Of the input that is answered: refused if the code asks for another by now.
+
+        Raises
+        ------
+        InputNotAsked
+            It asks for nothing now, or somebody else was first.
+        """
+        return Result(await give_input(self._connection, execution_id, value, asked_at))
 
     async def approvals(self) -> models.Approvals:
-        """Return what asks for approval, as `AgentExecClient.approvals` does."""
-        return await self._driver.run(approval_calls.approvals())
+        """Return what asks for approval now, the policy, and whether agents are paused."""
+        return await self._connection.get("/approvals", _approvals)
 
     async def approve(
         self, execution_id: str, source_sha256: str, *, source: str | None = None
     ) -> Result:
-        """Let an execution run, as `AgentExecClient.approve` does."""
+        """Let, for a person, an execution run that asks for approval.
+
+        Parameters
+        ----------
+        execution_id
+            The execution.
+        source_sha256
+            Of the source that was looked at: another one is not approved.
+        source
+            What to run instead.
+
+        Raises
+        ------
+        AlreadyDecided
+            It does not ask, or no more.
+        ApprovalChanged
+            It asks for another source, or another life of the kernel, than was looked at.
+        """
         request = models.Approve(source_sha256=Digest(source_sha256), source=source)
-        return await self._driver.run(approval_calls.decide(execution_id, request))
+        path = f"/executions/{segment(execution_id)}/approve"
+        return Result(await self._connection.send_model("POST", path, request, _execution))
 
     async def reject(self, execution_id: str, reason: str | None = None) -> Result:
-        """Do not let an execution run, as `AgentExecClient.reject` does."""
+        """Do not let, for a person, an execution run; the agent reads the reason.
+
+        Raises
+        ------
+        AlreadyDecided
+            It does not ask, or no more.
+        """
         request = models.Reject(reason=reason)
-        return await self._driver.run(approval_calls.decide(execution_id, request))
+        path = f"/executions/{segment(execution_id)}/reject"
+        return Result(await self._connection.send_model("POST", path, request, _execution))
 
     async def set_policy(
         self,
@@ -183,28 +364,70 @@ class AsyncAgentExecClient(AsyncTokenMethods):
         notebook: ApprovalMode | None = None,
         kernel: ApprovalMode | None = None,
     ) -> models.Approvals:
-        """Say what agents must ask for, as `AgentExecClient.set_policy` does."""
+        """Say, for a person, what agents must ask for from now on, by the kind of target."""
         policy = models.SetPolicy(scratch=scratch, notebook=notebook, kernel=kernel)
-        return await self._driver.run(approval_calls.rule(policy))
+        return await self._connection.send_model("PUT", "/approvals/policy", policy, _approvals)
 
     async def unlock(self, passphrase: str) -> str:
-        """Prove that a person decides, as `AgentExecClient.unlock` does."""
-        return await self._driver.run(approval_calls.unlock(passphrase))
+        """Prove that a person decides, on a server that asks for its passphrase.
+
+        What this client decides from now on is taken, for some minutes and until it is closed.
+        A decision before that raises PassphraseRequired.
+
+        Returns
+        -------
+        str
+            When it ends, in RFC 3339.
+
+        Raises
+        ------
+        PassphraseWrong
+            It is another one.
+        TooManyRequests
+            Too many wrong ones were sent; ``detail["retry_after"]`` says for how long.
+        NotFound
+            The server has no passphrase.
+        """
+        request = models.Unlock(passphrase=passphrase)
+        unlocked = await self._connection.send_model("POST", "/unlock", request, _unlocked)
+        self._connection.show_unlock(unlocked.unlock)
+        return unlocked.expires_at
 
     async def pause(self) -> models.Approvals:
-        """Hold all agents, as `AgentExecClient.pause` does."""
-        return await self._driver.run(approval_calls.rule(models.SetPause(paused=True)))
+        """Send, for a person, nothing more of any agent to a kernel; what runs goes on."""
+        return await self._set_pause(paused=True)
 
     async def resume(self) -> models.Approvals:
         """End a pause."""
-        return await self._driver.run(approval_calls.rule(models.SetPause(paused=False)))
+        return await self._set_pause(paused=False)
+
+    async def _set_pause(self, *, paused: bool) -> models.Approvals:
+        request = models.SetPause(paused=paused)
+        return await self._connection.send_model("PUT", "/approvals/pause", request, _approvals)
 
     async def review(
         self, execution_id: str, verdict: Verdict | None, *, comment: str | None = None
     ) -> Result:
-        """Say what to think of an execution, as `AgentExecClient.review` does."""
+        """Say, for a person, what to think of an execution that has finished.
+
+        Parameters
+        ----------
+        execution_id
+            The execution.
+        verdict
+            ``"approved"`` or ``"flagged"``; None for a comment alone, or without a comment to take
+            back what was said.
+        comment
+            What else there is to say.
+
+        Raises
+        ------
+        NotFinished
+            It waits or runs.
+        """
         request = models.SetReview(verdict=verdict, comment=comment)
-        return await self._driver.run(calls.review_execution(execution_id, request))
+        path = f"/executions/{segment(execution_id)}/review"
+        return Result(await self._connection.send_model("PUT", path, request, _execution))
 
     @overload
     async def text(
@@ -223,22 +446,50 @@ class AsyncAgentExecClient(AsyncTokenMethods):
         limit: int | None = None,
         grep: str | None = None,
     ) -> models.Text | models.TextMatches:
-        """Read an execution's whole text, as `AgentExecClient.text` does."""
+        """Read an execution's whole text, also what its cell leaves out.
+
+        Parameters
+        ----------
+        execution_id
+            The execution.
+        offset
+            Byte of the UTF-8 text from which to read.
+        limit
+            Bytes to read at most; the server's default when None.
+        grep
+            A pattern: return the lines that match it instead.
+        """
+        path = f"/executions/{segment(execution_id)}/text"
         if grep is not None:
-            return await self._driver.run(calls.grep(execution_id, grep, offset))
-        return await self._driver.run(calls.text(execution_id, offset, limit))
+            return await self._connection.get(with_query(path, grep=grep, offset=offset), _matches)
+        return await self._connection.get(with_query(path, offset=offset, limit=limit), _text)
 
     async def notebooks(self) -> list[models.OpenNotebook]:
-        """List the notebooks in use, as `AgentExecClient.notebooks` does."""
-        return await self._driver.run(notebook_calls.notebooks())
+        """List the notebooks that have a kernel, or are open in a tab or a live document."""
+        return (await self._connection.get("/notebooks", _notebooks)).notebooks
 
     async def cells(
         self, path: str, *, outputs: bool = True, text_limit: int | None = None
     ) -> models.NotebookCells:
-        """Read a notebook as it is now, as `AgentExecClient.cells` does."""
-        return await self._driver.run(notebook_calls.cells(path, outputs, text_limit))
+        """Read a notebook as it is now, unsaved edits included.
 
-    def search(
+        Parameters
+        ----------
+        path
+            Its contents path.
+        outputs
+            Whether to tell what the cells' outputs say.
+        text_limit
+            Characters of each cell's output at most; the server's default when None.
+
+        Raises
+        ------
+        NotebookNotFound
+            There is none.
+        """
+        return await read_cells(self._connection, path, outputs, text_limit)
+
+    async def search(
         self,
         q: str = "",
         *,
@@ -251,18 +502,95 @@ class AsyncAgentExecClient(AsyncTokenMethods):
         has_image: bool | None = None,
         review: str | None = None,
         limit: int | None = None,
-    ) -> AsyncIterator[models.SearchHit]:
-        """Search the history, as `AgentExecClient.search` does."""
-        found = calls.search(
-            q,
-            limit,
-            agent=agent,
-            target=target,
-            status=status,
-            session_id=session_id,
-            since=since,
-            until=until,
-            has_image=has_image,
-            review=review,
+    ) -> AsyncGenerator[models.SearchHit, None]:
+        """Search sources, text outputs and errors, the newest first.
+
+        Parameters
+        ----------
+        q
+            Words; empty for all executions that pass the filters.
+        agent, target, status, session_id, since, until, has_image, review
+            Only those of which all of this is true, as `GET /search` has it; None is any.
+        limit
+            How many to give at most; all when None.
+        """
+        after: str | None = None
+        left = math.inf if limit is None else limit
+        while left > 0:
+            path = with_query(
+                "/search",
+                q=q,
+                after=after,
+                limit=None if limit is None else min(int(left), 100),
+                agent=agent,
+                target=target,
+                status=status,
+                session_id=session_id,
+                since=since,
+                until=until,
+                has_image=has_image,
+                review=review,
+            )
+            page = await self._connection.get(path, _hits)
+            for hit in page.hits[: None if limit is None else int(left)]:
+                yield hit
+            left -= len(page.hits)
+            after = page.next_after
+            if after is None:
+                return
+
+    # -- agent tokens ------------------------------------------------------------------------------
+
+    async def mint_token(
+        self,
+        label: str,
+        scopes: Sequence[str] = SCOPES,
+        *,
+        expires_in: float | None = None,
+        approval: ApprovalMode | None = None,
+        caps: models.Caps | None = None,
+    ) -> models.MintedToken:
+        """Give an agent a token of its own; this needs a person's credential.
+
+        Parameters
+        ----------
+        label
+            What people call it.
+        scopes
+            What the agent may do with it.
+        expires_in
+            Seconds; the server's default, 8 hours, when None.
+        approval
+            What a person has to approve; what the policy says when None.
+        caps
+            The most that the agent may use with it.
+
+        Returns
+        -------
+        MintedToken
+            With the secret, which is told this once.
+        """
+        request = models.MintToken(
+            label=label,
+            scopes=list(scopes),
+            approval=approval,
+            caps=models.Caps() if caps is None else caps,
         )
-        return self._driver.feed(found)
+        if expires_in is not None:
+            request = replace(request, expires_in=expires_in)
+        return await self._connection.send_model("POST", "/tokens", request, _minted)
+
+    async def tokens(self) -> list[models.Token]:
+        """List agent tokens without their secrets, the newest first."""
+        return (await self._connection.get("/tokens", _tokens)).tokens
+
+    async def revoke_token(self, token_id: str) -> models.Token:
+        """Take a token back: its sessions are closed, and what runs there is interrupted.
+
+        Raises
+        ------
+        NotFound
+            There is no such token.
+        """
+        request = Request("DELETE", f"{API}/tokens/{segment(token_id)}")
+        return read(await self._connection.send(request), _token)

@@ -1,43 +1,451 @@
-"""Carry out the steps of a call: the one part that does I/O, once blocking and once awaiting.
+"""A client's connection to its server: the only part of the client that does I/O.
+
+`Connection` says what is sent, what is sent again when the connection breaks, and how the server is
+found. `AwaitingConnection` awaits the network. `BlockingConnection` blocks instead: its coroutines
+never wait for an event loop, so that `blocking.run` can run them without one. Because of that, the
+client is written once, with ``async`` and ``await``.
 
 Both send through httpx2's transports rather than its clients: a request needs no redirects and no
-look at the environment, which cost as much again as sending it does. The cookie that Jupyter hands
-out is kept and shown again: without it, each request with a token is made by somebody new.
+settings from the environment, which cost as much again as sending it does. The cookie that Jupyter
+sets is kept and sent again: without it, Jupyter makes up a new user for each request with a token.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager
 from functools import lru_cache
 from http.cookies import SimpleCookie
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar, TypeVarTuple
 
 import anyio
+import anyio.to_thread
 import httpx2
+import msgspec
 
+from ..errors import AgentExecError, InvalidRequest
 from ..host_kernel import HEADER, host_kernels
-from .errors import CannotConnect, ConnectionLost, ServerUnreachable
-from .file_stream import FileStream
-from .servers import Server
-from .steps import Call, Connect, Emit, Feed, Pause, Receive, Reply, Send, ShowUnlock
+from ..models import Request as RequestModel
+from ..models import ServerStatus
+from .answers import Reply, check, read
+from .errors import (
+    CannotConnect,
+    ClientError,
+    ConnectionLost,
+    NoServerFound,
+    ServerUnreachable,
+    UnexpectedAnswer,
+)
+from .requests import API
+from .servers import URL_VARIABLE, Server, running
 
+M = TypeVar("M")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 CONNECT_SECONDS: Final = 10.0
+
+PROBE_SECONDS: Final = 5.0
+"""How long a server that was found may take to answer."""
+
+RECONNECT_SECONDS: Final = 30.0
+"""How long a broken connection is tried again before that is an error."""
 
 UNLOCK_HEADER: Final = b"X-Agent-Exec-Unlock"
 
 LIMITS: Final = httpx2.Limits(
     max_connections=100, max_keepalive_connections=20, keepalive_expiry=120.0
 )
-"""httpx2's own, but for how long a connection is kept that nobody uses: between two executions a
-model thinks for longer than five seconds. What stands between, such as a NAT, may forget one that
-is idle for some minutes without a word."""
+"""httpx2's own, but an unused connection is kept longer: between two executions a model often
+thinks for more than five seconds. What stands between, such as a NAT, may silently drop one that is
+idle for some minutes."""
+
+_PIECE_BYTES: Final = 1 << 18
+
+_encoder = msgspec.json.Encoder()
+_status = msgspec.json.Decoder(ServerStatus)
 
 
-class Address:
+class Request(msgspec.Struct, frozen=True):
+    """A request to the server."""
+
+    method: str
+    path: str
+    """Below the server's base URL, with query."""
+    body: bytes = b""
+    """JSON."""
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    """Beside those that the server's address and the body add."""
+    read_timeout: float = 60.0
+    """Seconds without any data after which the connection counts as broken."""
+    upload: bytes | Path | None = None
+    """Sent as it is, instead of `body`; a path stands for the file's content."""
+
+
+def json_request(
+    method: Literal["POST", "PUT", "PATCH"],
+    path: str,
+    body: RequestModel,
+    headers: tuple[tuple[bytes, bytes], ...] = (),
+    read_timeout: float = 60.0,
+) -> Request:
+    """Return the request that sends a model to a route below `API`."""
+    try:
+        encoded = _encoder.encode(body)
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            "Text with a lone surrogate cannot be sent: it has no UTF-8 form.",
+            position=error.start,
+        ) from error
+    return Request(method, f"{API}{path}", encoded, headers, read_timeout)
+
+
+class Download(msgspec.Struct, frozen=True):
+    """An answer whose content is read piece by piece."""
+
+    status: int
+    etag: str | None
+    pieces: AsyncGenerator[bytes, None]
+
+
+class Backoff:
+    """How long to pause before the next try, and when to give up."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start again from the shortest pause, because there was a connection."""
+        self._tries = 0
+        self._paused = 0.0
+
+    def after(self, error: ServerUnreachable) -> float:
+        """Return the seconds to pause after `error`, or raise it when it is time to give up."""
+        if self._paused >= RECONNECT_SECONDS:
+            raise error
+        pause = min(0.05 * (1 << self._tries), 2.0)
+        self._tries += 1
+        self._paused += pause
+        return pause
+
+
+class Connection(ABC):
+    """Sends requests to one server, which it finds first.
+
+    Parameters
+    ----------
+    server
+        The server; None for the first of those found that answers.
+    find
+        Returns the servers that run on this machine.
+    """
+
+    def __init__(self, server: Server | None, find: Callable[[], list[Server]] = running) -> None:
+        self._server = server
+        self._find = find
+        self._address: _Address | None = None
+        self.connected = False
+
+    @property
+    def address(self) -> str | None:
+        """The address of the server; None before there is one."""
+        return self._address.server.address if self.connected and self._address else None
+
+    # -- the server --------------------------------------------------------------------------------
+
+    async def connect(self) -> None:
+        """Find the server."""
+        try:
+            await self._connect()
+        except BaseException:
+            await self.close()
+            raise
+        self.connected = True
+
+    async def _connect(self) -> None:
+        if self._server is not None:
+            await self.use(self._server)
+            return
+        reasons: list[str] = []
+        for server in self._find():
+            await self.use(server)
+            try:
+                request = Request("GET", f"{API}/status", read_timeout=PROBE_SECONDS)
+                read(await self.exchange(request), _status)
+            except (ClientError, AgentExecError) as error:
+                reasons.append(f"{server.address}: {error}")
+            else:
+                return
+        raise _no_server(reasons)
+
+    async def use(self, server: Server) -> None:
+        """Send what follows to this server."""
+        await self.close()
+        self._address = _Address(server)
+        self._open_transport(self._address.transport_options)
+
+    def show_unlock(self, unlock: str) -> None:
+        """Send this with each later request, to prove that a user makes the decisions."""
+        assert self._address is not None
+        self._address.unlock = [(UNLOCK_HEADER, unlock.encode())]
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    async def send(self, request: Request) -> Reply:
+        """Send `request` once and return the answer.
+
+        Raises
+        ------
+        ServerUnreachable
+            The connection could not be made, or it broke.
+        """
+        if not self.connected:
+            await self.connect()
+        return await self.exchange(request)
+
+    async def send_persistently(self, request: Request) -> Reply:
+        """Send `request`, and again while its connection breaks.
+
+        If nobody listens at the first try, that is raised at once: it is a wrong address more often
+        than a server that comes back.
+        """
+        backoff: Backoff | None = None
+        while True:
+            try:
+                reply = await self.send(request)
+                if reply.status in (502, 503, 504):
+                    _raise_if_lost(reply)
+                return reply
+            except CannotConnect as error:
+                if backoff is None:
+                    raise
+                pause = backoff.after(error)
+            except ServerUnreachable as error:
+                backoff = backoff or Backoff()
+                pause = backoff.after(error)
+            await self.sleep(pause)
+
+    async def get(
+        self, path: str, decoder: msgspec.json.Decoder[M], read_timeout: float = 60.0
+    ) -> M:
+        """Return what is at `path` below `API`; this is safe to send again."""
+        request = Request("GET", f"{API}{path}", read_timeout=read_timeout)
+        return read(await self.send_persistently(request), decoder)
+
+    async def send_model(
+        self,
+        method: Literal["POST", "PUT", "PATCH"],
+        path: str,
+        body: RequestModel,
+        decoder: msgspec.json.Decoder[M],
+    ) -> M:
+        """Send a model once, and return what the server answers."""
+        return read(await self.send(json_request(method, path, body)), decoder)
+
+    async def act(self, path: str) -> None:
+        """Do once what a route does that needs no more than its path."""
+        check(await self.send(Request("POST", f"{API}{path}", b"{}")))
+
+    async def act_persistently(self, path: str) -> None:
+        """Do what a route does that is safe to call again."""
+        check(await self.send_persistently(Request("POST", f"{API}{path}", b"{}")))
+
+    @asynccontextmanager
+    async def download(self, request: Request) -> AsyncIterator[Download]:
+        """Open the content of an answer for reading.
+
+        Raises
+        ------
+        AgentExecError
+            The server refused.
+        ServerUnreachable
+            The connection could not be made, or it broke; also while the content is read.
+        """
+        if not self.connected:
+            await self.connect()
+        response = await self._answered(request)
+        try:
+            if not response.is_success:
+                check(await self._whole(response))
+            async with aclosing(self._pieces_of(response)) as pieces:
+                yield Download(response.status_code, response.headers.get("ETag"), pieces)
+        finally:
+            await self._end(response)
+
+    async def pieces(self, path: str) -> AsyncGenerator[bytes, None]:
+        """Give the content of what is at `path` below `API`, piece by piece."""
+        async with self.download(Request("GET", f"{API}{path}")) as download:
+            async for piece in download.pieces:
+                yield piece
+
+    async def exchange(self, request: Request) -> Reply:
+        """Send `request` to the server in use, and return the whole answer."""
+        response = await self._answered(request)
+        try:
+            return await self._whole(response)
+        except BaseException:
+            await self._end(response)
+            raise
+
+    async def _answered(self, request: Request) -> httpx2.Response:
+        assert self._address is not None
+        try:
+            response = await self._handle(self._address.request(request))
+        except httpx2.TransportError as error:
+            raise self._address.trouble(error) from error
+        self._address.remember(response)
+        return response
+
+    async def _whole(self, response: httpx2.Response) -> Reply:
+        assert self._address is not None
+        try:
+            content = await self._read(response)
+        except httpx2.TransportError as error:
+            raise self._address.trouble(error) from error
+        return Reply(response.status_code, content, response.headers.get("ETag"))
+
+    async def _pieces_of(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+        assert self._address is not None
+        try:
+            async for piece in self._content(response):
+                if piece:
+                    yield piece
+        except httpx2.TransportError as error:
+            raise self._address.trouble(error) from error
+
+    # -- what blocks or awaits ---------------------------------------------------------------------
+
+    @abstractmethod
+    def _open_transport(self, options: dict[str, Any]) -> None:
+        """Make what sends, unless it was given."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the connections; a later request opens others."""
+
+    @abstractmethod
+    async def _handle(self, request: httpx2.Request) -> httpx2.Response: ...
+
+    @abstractmethod
+    async def _read(self, response: httpx2.Response) -> bytes: ...
+
+    @abstractmethod
+    def _content(self, response: httpx2.Response) -> AsyncIterator[bytes]: ...
+
+    @abstractmethod
+    async def _end(self, response: httpx2.Response) -> None: ...
+
+    @abstractmethod
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+
+    @abstractmethod
+    async def in_thread(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Call a function that blocks for long, without holding up an event loop."""
+
+
+class AwaitingConnection(Connection):
+    """Awaits; tasks of one event loop may share one.
+
+    Parameters
+    ----------
+    server
+        As for `Connection`.
+    transport
+        What sends, closed with the connection; one for the server's address when None.
+    """
+
+    def __init__(self, server: Server | None, transport: httpx2.AsyncBaseTransport | None) -> None:
+        super().__init__(server)
+        self._given = transport
+        self._transport: httpx2.AsyncBaseTransport | None = None
+
+    def _open_transport(self, options: dict[str, Any]) -> None:
+        self._transport = self._given or httpx2.AsyncHTTPTransport(**options)
+
+    async def close(self) -> None:
+        """Close the connections; a later request opens others."""
+        transport, self._transport = self._transport, None
+        self.connected = False
+        if transport is not None:
+            await transport.aclose()
+
+    async def _handle(self, request: httpx2.Request) -> httpx2.Response:
+        assert self._transport is not None
+        return await self._transport.handle_async_request(request)
+
+    async def _read(self, response: httpx2.Response) -> bytes:
+        return await response.aread()
+
+    def _content(self, response: httpx2.Response) -> AsyncIterator[bytes]:
+        return response.aiter_bytes()
+
+    async def _end(self, response: httpx2.Response) -> None:
+        with anyio.CancelScope(shield=True):
+            await response.aclose()
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        await anyio.sleep(seconds)
+
+    async def in_thread(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Call a function in another thread."""
+        return await anyio.to_thread.run_sync(function, *args)
+
+
+class BlockingConnection(Connection):
+    """Blocks: no coroutine of it ever waits for an event loop. Threads may share one.
+
+    Parameters
+    ----------
+    server
+        As for `Connection`.
+    transport
+        As for `AwaitingConnection`.
+    """
+
+    def __init__(self, server: Server | None, transport: httpx2.BaseTransport | None) -> None:
+        super().__init__(server)
+        self._given = transport
+        self._transport: httpx2.BaseTransport | None = None
+
+    def _open_transport(self, options: dict[str, Any]) -> None:
+        self._transport = self._given or httpx2.HTTPTransport(**options)
+
+    async def close(self) -> None:
+        """Close the connections; a later request opens others."""
+        transport, self._transport = self._transport, None
+        self.connected = False
+        if transport is not None:
+            transport.close()
+
+    async def _handle(self, request: httpx2.Request) -> httpx2.Response:
+        assert self._transport is not None
+        return self._transport.handle_request(request)
+
+    async def _read(self, response: httpx2.Response) -> bytes:
+        return response.read()
+
+    async def _content(self, response: httpx2.Response) -> AsyncIterator[bytes]:
+        for piece in response.iter_bytes():
+            yield piece
+
+    async def _end(self, response: httpx2.Response) -> None:
+        response.close()
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        time.sleep(seconds)  # noqa: ASYNC251 (it is meant to block)
+
+    async def in_thread(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Call a function in this thread."""
+        return function(*args)
+
+
+class _Address:
     """A server's address, made ready for many requests."""
 
     def __init__(self, server: Server) -> None:
@@ -63,41 +471,41 @@ class Address:
 
     def remember(self, response: httpx2.Response) -> None:
         """Keep the cookies that come with an answer, and send them from now on."""
-        said = response.headers.get_list("set-cookie")
-        if said:
-            for line in said:
+        lines = response.headers.get_list("set-cookie")
+        if lines:
+            for line in lines:
                 self._cookies.load(line)
-            shown = "; ".join(f"{name}={m.coded_value}" for name, m in self._cookies.items())
-            self._cookie = [(b"Cookie", shown.encode("latin-1"))]
+            cookie = "; ".join(f"{name}={m.coded_value}" for name, m in self._cookies.items())
+            self._cookie = [(b"Cookie", cookie.encode("latin-1"))]
 
-    def request(self, step: Send) -> httpx2.Request:
-        """Return what is sent for `step`.
+    def request(self, request: Request) -> httpx2.Request:
+        """Return httpx2's form of `request`.
 
         Headers are bytes and the body is a stream, so that httpx2 has nothing to work out.
         """
-        headers = [*self._headers, *self._cookie, *self.unlock, *step.headers]
-        stream: httpx2.ByteStream | FileStream
-        if isinstance(step.upload, Path):
-            stream = FileStream(step.upload)
+        headers = [*self._headers, *self._cookie, *self.unlock, *request.headers]
+        stream: httpx2.ByteStream | _FileStream
+        if isinstance(request.upload, Path):
+            stream = _FileStream(request.upload)
             length = stream.bytes
         else:
-            content = step.body if step.upload is None else step.upload
+            content = request.body if request.upload is None else request.upload
             stream, length = httpx2.ByteStream(content), len(content)
-        if step.body:
+        if request.body:
             headers.append((b"Content-Type", b"application/json"))
-        if step.upload is not None:
+        if request.upload is not None:
             headers.append((b"Content-Type", b"application/octet-stream"))
-        if step.method != "GET":
+        if request.method != "GET":
             headers.append((b"Content-Length", b"%d" % length))
         timeout = {
             "connect": CONNECT_SECONDS,
-            "read": step.read_timeout,
-            "write": step.read_timeout,
+            "read": request.read_timeout,
+            "write": request.read_timeout,
             "pool": None,
         }
         return httpx2.Request(
-            step.method,
-            self._url(step.path),
+            request.method,
+            self._url(request.path),
             headers=headers,
             stream=stream,
             extensions={"timeout": timeout},
@@ -115,277 +523,44 @@ class Address:
         return ConnectionLost(f"The connection to {where} broke: {reason}")
 
 
-class SyncDriver:
-    """Carry out steps, blocking; threads may share one.
+class _FileStream(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    """The body of an upload: as much of a file as there is when the request is made."""
 
-    Parameters
-    ----------
-    connect
-        The steps that find the server; taken before the first call.
-    transport
-        What sends, closed with the driver; one for the server's address when None.
-    """
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.bytes = path.stat().st_size
 
-    def __init__(
-        self, connect: Callable[[], Call[None]], transport: httpx2.BaseTransport | None
-    ) -> None:
-        self._connect = connect
-        self._given = transport
-        self._transport: httpx2.BaseTransport | None = None
-        self._address: Address | None = None
-        self.connected = False
+    def __iter__(self) -> Iterator[bytes]:
+        left = self.bytes
+        with self._path.open("rb") as file:
+            while left and (piece := file.read(min(left, _PIECE_BYTES))):
+                left -= len(piece)
+                yield piece
 
-    @property
-    def address(self) -> str | None:
-        """The address of the server; None before there is one."""
-        return self._address.server.address if self.connected and self._address else None
-
-    def run(self, call: Call[T]) -> T:
-        """Carry out `call` and return what it comes to."""
-        if not self.connected:
-            self.connect()
-        return self._run(call)
-
-    def connect(self) -> None:
-        """Find the server."""
-        try:
-            self._run(self._connect())
-        except BaseException:
-            self.close()
-            raise
-        self.connected = True
-
-    def feed(self, feed: Feed[T]) -> Iterator[T]:
-        """Carry out `feed` and give what it emits."""
-        if not self.connected:
-            self.connect()
-        response: httpx2.Response | None = None
-        chunks: Iterator[bytes] = iter(())
-        try:
-            step = next(feed)
-            while True:
-                if isinstance(step, Emit):
-                    yield step.value
-                    step = next(feed)
-                    continue
-                try:
-                    if isinstance(step, Receive):
-                        taken: Reply | bytes | None = self._next(chunks)
-                    elif isinstance(step, Send) and step.streamed:
-                        if response is not None:
-                            response.close()
-                        response, taken = self._open(step)
-                        chunks = response.iter_bytes()
-                    else:
-                        taken = self._take(step)
-                except ServerUnreachable as error:
-                    step = feed.throw(error)
-                else:
-                    step = feed.send(taken)
-        except StopIteration:
-            return
-        finally:
-            if response is not None:
-                response.close()
-
-    def close(self) -> None:
-        """Close the connections; a later call opens others."""
-        transport, self._transport = self._transport, None
-        self.connected = False
-        if transport is not None:
-            transport.close()
-
-    def _run(self, call: Call[T]) -> T:
-        try:
-            step = next(call)
-            while True:
-                try:
-                    taken = self._take(step)
-                except ServerUnreachable as error:
-                    step = call.throw(error)
-                else:
-                    step = call.send(taken)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
-
-    def _take(self, step: Send | Receive | Pause | Connect | ShowUnlock) -> Reply | None:
-        if isinstance(step, Send):
-            _, reply = self._open(step)
-            return reply
-        if isinstance(step, Pause):
-            time.sleep(step.seconds)
-        elif isinstance(step, ShowUnlock):
-            assert self._address is not None
-            self._address.unlock = [(UNLOCK_HEADER, step.unlock.encode())]
-        elif isinstance(step, Connect):
-            self.close()
-            self._address = Address(step.server)
-            self._transport = self._given or httpx2.HTTPTransport(**self._address.transport_options)
-        return None
-
-    def _open(self, step: Send) -> tuple[httpx2.Response, Reply]:
-        assert self._transport is not None
-        assert self._address is not None
-        try:
-            response = self._transport.handle_request(self._address.request(step))
-            self._address.remember(response)
-            try:
-                if step.streamed and response.is_success:
-                    return response, Reply(response.status_code, b"", response.headers.get("ETag"))
-                content = response.read()
-            except BaseException:
-                response.close()
-                raise
-        except httpx2.TransportError as error:
-            raise self._address.trouble(error) from error
-        return response, Reply(response.status_code, content, response.headers.get("ETag"))
-
-    def _next(self, chunks: Iterator[bytes]) -> bytes:
-        assert self._address is not None
-        try:
-            return next((chunk for chunk in chunks if chunk), b"")
-        except httpx2.TransportError as error:
-            raise self._address.trouble(error) from error
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = self.bytes
+        async with await anyio.open_file(self._path, "rb") as file:
+            while left and (piece := await file.read(min(left, _PIECE_BYTES))):
+                left -= len(piece)
+                yield piece
 
 
-class AsyncDriver:
-    """Carry out steps, awaiting; tasks of one event loop may share one.
+def _raise_if_lost(reply: Reply) -> None:
+    """Raise `ConnectionLost` if it is a proxy that answers, not the server."""
+    try:
+        check(reply)
+    except (AgentExecError, UnexpectedAnswer):
+        return
 
-    Parameters
-    ----------
-    connect
-        As for `SyncDriver`.
-    transport
-        As for `SyncDriver`.
-    """
 
-    def __init__(
-        self, connect: Callable[[], Call[None]], transport: httpx2.AsyncBaseTransport | None
-    ) -> None:
-        self._connect = connect
-        self._given = transport
-        self._transport: httpx2.AsyncBaseTransport | None = None
-        self._address: Address | None = None
-        self.connected = False
-
-    @property
-    def address(self) -> str | None:
-        """The address of the server; None before there is one."""
-        return self._address.server.address if self.connected and self._address else None
-
-    async def run(self, call: Call[T]) -> T:
-        """Carry out `call` and return what it comes to."""
-        if not self.connected:
-            await self.connect()
-        return await self._run(call)
-
-    async def connect(self) -> None:
-        """Find the server."""
-        try:
-            await self._run(self._connect())
-        except BaseException:
-            await self.close()
-            raise
-        self.connected = True
-
-    async def feed(self, feed: Feed[T]) -> AsyncIterator[T]:
-        """Carry out `feed` and give what it emits."""
-        if not self.connected:
-            await self.connect()
-        response: httpx2.Response | None = None
-        chunks: AsyncIterator[bytes] | None = None
-        try:
-            step = next(feed)
-            while True:
-                if isinstance(step, Emit):
-                    yield step.value
-                    step = next(feed)
-                    continue
-                try:
-                    if isinstance(step, Receive):
-                        assert chunks is not None
-                        taken: Reply | bytes | None = await self._next(chunks)
-                    elif isinstance(step, Send) and step.streamed:
-                        if response is not None:
-                            await response.aclose()
-                        response, taken = await self._open(step)
-                        chunks = response.aiter_bytes()
-                    else:
-                        taken = await self._take(step)
-                except ServerUnreachable as error:
-                    step = feed.throw(error)
-                else:
-                    step = feed.send(taken)
-        except StopIteration:
-            return
-        finally:
-            if response is not None:
-                with anyio.CancelScope(shield=True):
-                    await response.aclose()
-
-    async def close(self) -> None:
-        """Close the connections; a later call opens others."""
-        transport, self._transport = self._transport, None
-        self.connected = False
-        if transport is not None:
-            await transport.aclose()
-
-    async def _run(self, call: Call[T]) -> T:
-        try:
-            step = next(call)
-            while True:
-                try:
-                    taken = await self._take(step)
-                except ServerUnreachable as error:
-                    step = call.throw(error)
-                else:
-                    step = call.send(taken)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
-
-    async def _take(self, step: Send | Receive | Pause | Connect | ShowUnlock) -> Reply | None:
-        if isinstance(step, Send):
-            _, reply = await self._open(step)
-            return reply
-        if isinstance(step, Pause):
-            await anyio.sleep(step.seconds)
-        elif isinstance(step, ShowUnlock):
-            assert self._address is not None
-            self._address.unlock = [(UNLOCK_HEADER, step.unlock.encode())]
-        elif isinstance(step, Connect):
-            await self.close()
-            self._address = Address(step.server)
-            self._transport = self._given or httpx2.AsyncHTTPTransport(
-                **self._address.transport_options
-            )
-        return None
-
-    async def _open(self, step: Send) -> tuple[httpx2.Response, Reply]:
-        assert self._transport is not None
-        assert self._address is not None
-        try:
-            response = await self._transport.handle_async_request(self._address.request(step))
-            self._address.remember(response)
-            try:
-                if step.streamed and response.is_success:
-                    return response, Reply(response.status_code, b"", response.headers.get("ETag"))
-                content = await response.aread()
-            except BaseException:
-                with anyio.CancelScope(shield=True):
-                    await response.aclose()
-                raise
-        except httpx2.TransportError as error:
-            raise self._address.trouble(error) from error
-        return response, Reply(response.status_code, content, response.headers.get("ETag"))
-
-    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes:
-        assert self._address is not None
-        try:
-            async for chunk in chunks:
-                if chunk:
-                    return chunk
-        except httpx2.TransportError as error:
-            raise self._address.trouble(error) from error
-        return b""
+def _no_server(reasons: list[str]) -> NoServerFound:
+    advice = (
+        "Start one with `jupyter lab` or `jupyter server` where jupyter-agent-exec is installed, "
+        f"or name one by url= and token=, or in {URL_VARIABLE}."
+    )
+    if not reasons:
+        return NoServerFound("No Jupyter server runs here.", advice)
+    return NoServerFound(
+        "No Jupyter server that runs here answers for jupyter-agent-exec.",
+        "\n  ".join([advice, *reasons]),
+    )

@@ -1,4 +1,4 @@
-"""Text from a kernel, made harmless for a terminal.
+"""Text for people's terminals: what a kernel printed, and where an execution stands.
 
 What code prints is not to be trusted: control characters can move the cursor, rewrite what was
 shown, change the window's title or, in some terminals, type for the person.
@@ -11,6 +11,8 @@ import unicodedata
 from typing import Final
 
 from ..lookalikes import lookalikes
+from ..models import Document, TokenRef, WaitingFor
+from ..types import Via
 
 _SEQUENCES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
@@ -40,6 +42,14 @@ _BLANK: Final = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0" + "".join(
     map(chr, [*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
 )
 """Letters and marks of which nothing is seen."""
+
+_THROUGH: Final[dict[Via, str]] = {
+    "collaboration": "through the live document",
+    "tab": "through a JupyterLab tab",
+    "contents": "through the file",
+}
+
+_QUOTES: Final = str.maketrans(dict.fromkeys("“”„‟", "'"))
 
 
 def plain(text: str) -> str:
@@ -90,3 +100,43 @@ def size(count: int) -> str:
         if count_in < 999.5:
             return f"{count_in:.0f} {unit}" if count_in >= 10 else f"{count_in:.1f} {unit}"
     return f"{count / 1e9:.1f} GB"
+
+
+def quoted(words: str) -> str:
+    """Return what a program says of itself, in quotation marks that it cannot close."""
+    return f"“{words.translate(_QUOTES)}”"
+
+
+def credential(token: TokenRef | None) -> str:
+    """Return with what an agent came: the label that a person gave its token, or their own."""
+    return "full access" if token is None else token.label
+
+
+def waiting(behind: WaitingFor) -> str:
+    """Return behind whom an execution waits, as the end of a sentence about it."""
+    if behind.who == "kernel":
+        return "waits for the kernel"
+    if behind.who == "approval":
+        return "waits for approval in JupyterLab (or by `jupyter agent-exec approve`)"
+    if behind.who == "pause":
+        return "waits, since a person has paused all agents"
+    since = "" if behind.since is None else f", which began at {behind.since[11:19]} UTC"
+    if behind.who == "agent":
+        called = "" if behind.agent is None else f" that calls itself {quoted(behind.agent)}"
+        return f"waits behind an execution of an agent{called}{since}"
+    return f"waits behind a cell that somebody runs{since}"
+
+
+def placed(document: Document) -> str:
+    """Return what became of an execution's cell in a notebook."""
+    if document.status == "discarded":
+        return f"no cell in {document.path}: {document.reason or 'a person took it out'}"
+    if document.status == "not_written":
+        return f"no cell in {document.path}: {document.reason or 'it was not written'}"
+    through = "" if document.via is None else f" {_THROUGH[document.via]}"
+    if document.status == "writing":
+        return f"on its way into {document.path}{through}"
+    cell = f"cell {document.cell_id} in {document.path}{through}"
+    if document.outputs == "held":
+        return f"{cell}, active outputs held back until a person accepts them"
+    return cell if document.outputs == "inert" else f"{cell}, outputs {document.outputs}"

@@ -1,14 +1,19 @@
-"""What happens while an execution goes on, as it happens."""
+"""Events of an execution, and the stream of server-sent events that brings them."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
 
 import msgspec
 from msgspec import Struct
 
 from ..models import Execution, OutputChange, StatusChange
 from ..types import Output
+from .connection import Backoff, Connection, Request
+from .errors import ConnectionLost, ServerUnreachable, UnexpectedAnswer
+from .requests import API, segment
 from .result import Result
-from .sse import Message
 
 
 class Accepted(Struct, frozen=True):
@@ -38,9 +43,52 @@ class Finished(Struct, frozen=True):
 
 Event = Accepted | StatusChanged | OutputChanged | Finished
 
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
 _execution = msgspec.json.Decoder(Execution)
 _status_change = msgspec.json.Decoder(StatusChange)
 _output_change = msgspec.json.Decoder(OutputChange)
+
+
+async def follow(connection: Connection, execution_id: str) -> AsyncGenerator[Event, None]:
+    """Give the events of an execution from its acceptance to its end.
+
+    A connection that breaks is made again, and the stream goes on after its last event.
+    """
+    path = f"{API}/executions/{segment(execution_id)}/stream"
+    backoff = Backoff()
+    last_id = ""
+    last_status: Event | None = None
+    while True:
+        headers = ((b"Last-Event-ID", last_id.encode()),) if last_id else ()
+        try:
+            async with connection.download(Request("GET", path, headers=headers)) as download:
+                parser = EventParser()
+                async for piece in download.pieces:
+                    backoff.reset()
+                    for message in parser.feed(piece):
+                        event = _event(message)
+                        last_id = message.id
+                        if event is None or event == last_status:
+                            continue  # of an unknown kind, or sent again after a break
+                        if isinstance(event, StatusChanged):
+                            last_status = event
+                        yield event
+                        if isinstance(event, Finished):
+                            return
+            raise ConnectionLost("The server ended the stream before the execution had finished.")
+        except ServerUnreachable as error:
+            pause = backoff.after(error)
+        await connection.sleep(pause)
+
+
+def _event(message: Message) -> Event | None:
+    try:
+        return read_event(message)
+    except msgspec.DecodeError as error:
+        raise UnexpectedAnswer(
+            f"The stream brought a {message.event!r} event that is unknown here: {error}", 200
+        ) from error
 
 
 def read_event(message: Message) -> Event | None:
@@ -71,3 +119,71 @@ def apply(outputs: list[Output], change: OutputChange) -> None:
         outputs[change.index] = {**output, "text": output["text"] + change.append}
     elif isinstance(change.output, dict):
         outputs[change.index : change.index + 1] = [change.output]
+
+
+class Message(Struct, frozen=True):
+    """One event of a stream."""
+
+    event: str
+    data: str
+    id: str
+    """The last id that the stream gave, in this event or before it."""
+
+
+class EventParser:
+    """Turn an event stream's bytes, however they are cut, into messages.
+
+    Source: HTML standard, *Server-sent events*, section "Parsing an event stream".
+    """
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+        self._searched = 0
+        self._after_cr = False
+        self._at_start = True
+        self._event = ""
+        self._data: list[str] = []
+        self._id = ""
+
+    def feed(self, chunk: bytes) -> list[Message]:
+        """Take the next bytes and return the messages that they complete."""
+        if self._after_cr and chunk:
+            # A CR ended the line before; an LF here is the other half of that line end.
+            chunk = chunk.removeprefix(b"\n")
+            self._after_cr = False
+        self._pending += chunk
+        messages: list[Message] = []
+        start = 0
+        for end in _LINE_END.finditer(self._pending, self._searched):
+            message = self._take(self._pending[start : end.start()])
+            start = end.end()
+            if message is not None:
+                messages.append(message)
+            self._after_cr = start == len(self._pending) and end.group() == b"\r"
+        self._pending = self._pending[start:]
+        self._searched = len(self._pending)
+        return messages
+
+    def _take(self, line: bytearray) -> Message | None:
+        text = line.decode("utf-8", "replace")
+        if self._at_start:
+            self._at_start = False
+            text = text.removeprefix("\ufeff")
+        if not text:
+            return self._dispatch()
+        name, _, value = text.partition(":")
+        value = value.removeprefix(" ")
+        if name == "event":
+            self._event = value
+        elif name == "data":
+            self._data.append(value)
+        elif name == "id" and "\0" not in value:
+            self._id = value
+        return None
+
+    def _dispatch(self) -> Message | None:
+        event, data = self._event, self._data
+        self._event, self._data = "", []
+        if not data:
+            return None
+        return Message(event=event or "message", data="\n".join(data), id=self._id)

@@ -1,32 +1,79 @@
-"""Put together what both clients send, and refuse what JSON would silently change."""
+"""Requests of the client: their paths and bodies, put together from what the caller gives.
+
+Values that JSON would silently change are refused here.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Mapping
-from typing import Literal, TypeAlias
+import re
+from collections.abc import Callable, Iterable, Mapping
+from textwrap import dedent
+from types import FunctionType
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import quote, urlencode
 
 from msgspec.structs import replace
 
 from ..errors import InvalidRequest
 from ..models import (
-    Agent,
     Execute,
     KernelTarget,
-    Limits,
     NotebookTarget,
-    OpenSession,
     Placement,
+    Preload,
+    PreloadFunction,
+    PreloadModule,
     RunSteps,
     ScratchTarget,
     Step,
     Target,
 )
 from ..types import CellId, Digest, ExecutionId
-from .preload import Preloadable, to_preload
+
+API: Final = "/api/agent-exec"
 
 Place: TypeAlias = Placement | Literal["end", "none"]
 """Where in its notebook an execution's cell goes."""
+
+Preloadable: TypeAlias = str | Callable[..., Any] | Preload
+"""A module by its name (``"pandas"``, ``"pandas as pd"``), a function, or what `function` makes."""
+
+_MODULE: Final = re.compile(r"\s*(?P<name>[^\s]+)(\s+as\s+(?P<alias>[^\s]+))?\s*")
+
+
+# -- paths -----------------------------------------------------------------------------------------
+
+
+def segment(value: str) -> str:
+    """Return `value` as one segment of a path."""
+    return quote(value, safe="")
+
+
+def contents_path(path: str) -> str:
+    """Return a contents path as segments of a path."""
+    return quote(path.strip("/"), safe="/")
+
+
+def with_query(path: str, /, **query: str | float | None) -> str:
+    """Return `path` with those of the `query` that are not None."""
+    given = {
+        name: ("true" if value else "false") if isinstance(value, bool) else value
+        for name, value in query.items()
+        if value is not None
+    }
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def header_value(key: str) -> bytes:
+    """Return an idempotency key as a header's value."""
+    if not key.isprintable() or not key.isascii():
+        raise InvalidRequest("An idempotency key is printable ASCII.", field="Idempotency-Key")
+    return key.encode()
+
+
+# -- bodies ----------------------------------------------------------------------------------------
 
 
 def session_target(
@@ -59,31 +106,6 @@ def session_target(
     return ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {}), isolated=isolated)
 
 
-def session_request(
-    agent: str | Agent,
-    target: Target,
-    limits: Limits,
-    *,
-    title: str | None,
-    client_id: str | None,
-    init_source: str | None,
-    preload: Iterable[Preloadable],
-    allow_stdin: bool,
-) -> OpenSession:
-    """Return the request that opens a session."""
-    _require_finite("limits.timeout", limits.timeout)
-    return OpenSession(
-        agent=Agent(name=agent) if isinstance(agent, str) else agent,
-        target=target,
-        title=title,
-        client_id=client_id,
-        limits=limits,
-        init_source=init_source,
-        preload=to_preload(preload),
-        allow_stdin=allow_stdin,
-    )
-
-
 def execute_request(
     source: str | None,
     timeout: float | None,
@@ -94,8 +116,8 @@ def execute_request(
     values: Mapping[str, str] | None = None,
 ) -> Execute:
     """Return the request that runs `source`, or that of the cell that `placement` names."""
-    _require_finite("timeout", timeout)
-    _require_finite("queue_timeout", queue_timeout)
+    require_finite("timeout", timeout)
+    require_finite("queue_timeout", queue_timeout)
     return Execute(
         source=source,
         timeout=timeout,
@@ -111,7 +133,7 @@ def steps_request(
     steps: Iterable[str | Step], *, stop_on_error: bool, timeout: float | None
 ) -> RunSteps:
     """Return the request that runs several sources."""
-    _require_finite("timeout", timeout)
+    require_finite("timeout", timeout)
     asked = [Step(source=each) if isinstance(each, str) else each for each in steps]
     return RunSteps(
         steps=[replace(each, timeout=each.timeout or timeout) for each in asked],
@@ -134,9 +156,89 @@ def _require_none(given: str, **others: object) -> None:
             raise InvalidRequest(f"{given}= and {field}= exclude each other.", field=field)
 
 
-def _require_finite(field: str, seconds: float | None) -> None:
+def require_finite(field: str, seconds: float | None) -> None:
     """Refuse what JSON does not know: infinity would arrive as null, which is the default."""
     if seconds is not None and not math.isfinite(seconds):
         raise InvalidRequest(
             f"{field} must be a finite number of seconds, not {seconds}.", field=field
         )
+
+
+# -- preload ---------------------------------------------------------------------------------------
+
+
+def function(
+    definition: str | Callable[..., Any],
+    *,
+    requirements: Iterable[str] = (),
+    imports: Iterable[str] = (),
+) -> PreloadFunction:
+    """Return a function as something to preload.
+
+    It runs in the kernel, where only `imports` and what else is preloaded is there: not the names
+    of the module that it is from.
+
+    Parameters
+    ----------
+    definition
+        The function, or its source: one ``def`` or ``async def``.
+    requirements
+        What must be installed where the kernel runs, such as ``"numpy>=2"``. It is looked for, and
+        never installed.
+    imports
+        Modules that it needs, as names (``"numpy"``) or as statements (``"import numpy as np"``).
+
+    Raises
+    ------
+    InvalidRequest
+        It is a lambda, a closure, a method or a class, or its source is not known.
+    """
+    source = definition if isinstance(definition, str) else _source_of(definition)
+    return PreloadFunction(
+        source=dedent(source),
+        requirements=list(requirements),
+        imports=[each if " " in each.strip() else f"import {each.strip()}" for each in imports],
+    )
+
+
+def to_preload(items: Iterable[Preloadable]) -> list[Preload]:
+    """Return what is sent for each item."""
+    return [_preload(item) for item in items]
+
+
+def _preload(item: Preloadable) -> Preload:
+    if isinstance(item, (PreloadModule, PreloadFunction)):
+        return item
+    if not isinstance(item, str):
+        return function(item)
+    named = _MODULE.fullmatch(item)
+    if named is None:
+        raise InvalidRequest(
+            f"preload: {item!r} is no module's name. For the source of a function use "
+            "function(source).",
+            field="preload",
+        )
+    return PreloadModule(name=named["name"], alias=named["alias"])
+
+
+def _source_of(definition: Callable[..., Any]) -> str:
+    if not isinstance(definition, FunctionType):
+        kind = type(definition).__name__
+        raise _refused(definition, f"is a {kind}, not a function defined with def")
+    if definition.__name__ == "<lambda>":
+        raise _refused(definition, "is a lambda: define it with def, so that it has a name")
+    if definition.__closure__:
+        names = ", ".join(definition.__code__.co_freevars)
+        raise _refused(
+            definition,
+            f"is a closure over {names}, which the kernel does not have: pass them as parameters",
+        )
+    try:
+        return inspect.getsource(definition)
+    except (OSError, TypeError):
+        raise _refused(definition, "has no source that can be found: pass its text") from None
+
+
+def _refused(definition: object, why: str) -> InvalidRequest:
+    name = getattr(definition, "__qualname__", repr(definition))
+    return InvalidRequest(f"preload: {name} {why}.", field="preload")

@@ -13,7 +13,7 @@ import pytest
 from command import COMMAND, Cli
 from real_server import RealServer, real_server
 
-from jupyter_agent_exec.client.plain import exact
+from jupyter_agent_exec.client.display import exact
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from jupyter_agent_exec.client import (
     Step,
     function,
 )
-from jupyter_agent_exec.client.preload import to_preload
+from jupyter_agent_exec.client.requests import to_preload
 from jupyter_agent_exec.errors import InitFailed, InputNotAsked, InvalidRequest
 
 ASKS_TWICE = "print(input('First? '), input('Second? '))"

@@ -11,6 +11,7 @@ from wire import Script, execution, problem, reply, server_status, session
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.client import (
     Accepted,
+    AsyncSession,
     CannotConnect,
     ConnectionLost,
     Finished,
@@ -18,16 +19,14 @@ from jupyter_agent_exec.client import (
     OutputChanged,
     StatusChanged,
     UnexpectedAnswer,
-    calls,
 )
+from jupyter_agent_exec.client.blocking import run
+from jupyter_agent_exec.client.connection import RECONNECT_SECONDS
 from jupyter_agent_exec.client.requests import execute_request
-from jupyter_agent_exec.client.retry import RECONNECT_SECONDS
 from jupyter_agent_exec.client.servers import Server
+from jupyter_agent_exec.client.session import FIRST_WAIT_SECONDS
 from jupyter_agent_exec.models import (
-    Agent,
-    Execute,
     ExecutionList,
-    OpenSession,
     OutputChange,
     SearchHit,
     SearchResults,
@@ -36,7 +35,6 @@ from jupyter_agent_exec.models import (
     WaitingFor,
 )
 
-RUN = Execute(source="1+1")
 LOST = ConnectionLost("cut")
 REFUSED = CannotConnect("nobody")
 
@@ -54,12 +52,12 @@ def event(kind: str, data: Any, event_id: int) -> bytes:
 
 def test_run_takes_one_request_when_it_finishes_in_time() -> None:
     script = Script(reply(execution(), 201))
-    result = script.run(calls.run("s_1", RUN, None))
+    result = script.run(script.session.run("1+1"))
     assert (result.status, result.text) == ("ok", "2")
     (sent,) = script.sent
     assert (sent.method, sent.path) == ("POST", "/api/agent-exec/sessions/s_1/executions")
-    assert msgspec.json.decode(sent.body)["wait"] == calls.FIRST_WAIT_SECONDS
-    assert sent.read_timeout > calls.FIRST_WAIT_SECONDS
+    assert msgspec.json.decode(sent.body)["wait"] == FIRST_WAIT_SECONDS
+    assert sent.read_timeout > FIRST_WAIT_SECONDS
 
 
 def test_run_waits_until_the_status_is_final() -> None:
@@ -69,7 +67,7 @@ def test_run_waits_until_the_status_is_final() -> None:
         reply(execution("running")),
         reply(execution("timed_out")),
     )
-    assert script.run(calls.run("s_1", RUN, None)).status == "timed_out"
+    assert script.run(script.session.run("1+1")).status == "timed_out"
     assert {sent.path for sent in script.sent[1:]} == {"/api/agent-exec/executions/x_1?wait=30"}
 
 
@@ -87,7 +85,7 @@ def test_what_a_person_has_to_do_first_is_said_on_standard_error_once(
     behind = WaitingFor(who=who, agent=None, execution_id=None, since=None)
     waits = reply(execution(status, waiting_for=behind))
     script = Script(reply(execution("queued"), 202), waits, waits, reply(execution()))
-    assert script.run(calls.run("s_1", RUN, None)).ok
+    assert script.run(script.session.run("1+1")).ok
     told = capsys.readouterr()
     assert told.out == ""
     (line,) = told.err.splitlines()
@@ -96,7 +94,7 @@ def test_what_a_person_has_to_do_first_is_said_on_standard_error_once(
 
 def test_a_broken_connection_is_answered_with_the_same_body_and_key() -> None:
     script = Script(LOST, REFUSED, LOST, reply(execution(), 201))
-    script.run(calls.run("s_1", RUN, None))
+    script.run(script.session.run("1+1"))
     assert len(set(keys_of(script))) == 1
     assert len(keys_of(script)) == 4
     assert len({sent.body for sent in script.sent}) == 1
@@ -105,62 +103,60 @@ def test_a_broken_connection_is_answered_with_the_same_body_and_key() -> None:
 def test_each_run_has_a_key_of_its_own_and_a_given_key_is_sent() -> None:
     script = Script(reply(execution(), 201), reply(execution(), 201), reply(execution(), 201))
     for key in (None, None, "step-3"):
-        steps = calls.run("s_1", RUN, key)
-        first = next(steps)
-        script.sent.append(first)  # type: ignore[arg-type]
+        run(script.session.run("1+1", idempotency_key=key))
     assert len(set(keys_of(script))) == 3
     assert keys_of(script)[2] == b"step-3"
 
 
 def test_a_wait_that_breaks_goes_on() -> None:
     script = Script(reply(execution("running"), 202), LOST, LOST, reply(execution()))
-    assert script.run(calls.run("s_1", RUN, None)).ok
+    assert script.run(script.session.run("1+1")).ok
     assert [sent.method for sent in script.sent] == ["POST", "GET", "GET", "GET"]
 
 
 def test_a_proxy_that_does_not_reach_the_server_is_a_broken_connection() -> None:
     script = Script(reply(b"<html>Bad gateway", 502), reply(execution(), 201))
-    assert script.run(calls.run("s_1", RUN, None)).ok
+    assert script.run(script.session.run("1+1")).ok
 
 
 def test_the_servers_own_503_is_its_refusal() -> None:
     script = Script(problem("history_unavailable", "disk full", 503))
     with pytest.raises(errors.HistoryUnavailable, match="disk full"):
-        script.run(calls.run("s_1", RUN, None))
+        script.run(script.session.run("1+1"))
 
 
 def test_a_connection_that_stays_broken_is_an_error_after_a_bounded_time() -> None:
     script = Script(*itertools.repeat(LOST, 40))
     with pytest.raises(ConnectionLost):
-        script.run(calls.run("s_1", RUN, None))
+        script.run(script.session.run("1+1"))
     assert RECONNECT_SECONDS <= sum(script.pauses) <= RECONNECT_SECONDS + 2
 
 
 def test_a_wrong_address_is_told_at_once() -> None:
     script = Script(REFUSED)
     with pytest.raises(CannotConnect):
-        script.run(calls.run("s_1", RUN, None))
+        script.run(script.session.run("1+1"))
     assert script.pauses == []
 
 
 def test_opening_is_asked_again_with_one_client_id() -> None:
     script = Script(LOST, reply(session(), 201))
-    script.run(calls.open_session(OpenSession(agent=Agent(name="a"))))
+    script.run(script.client.open_session("a"))
     ids = {msgspec.json.decode(sent.body)["client_id"] for sent in script.sent}
     assert len(ids) == 1
     assert None not in ids
 
 
-@pytest.mark.parametrize("call", [calls.interrupt, calls.restart])
+@pytest.mark.parametrize("call", [AsyncSession.interrupt, AsyncSession.restart])
 def test_what_would_do_its_work_twice_is_not_asked_again(call: Any) -> None:
     script = Script(LOST)
     with pytest.raises(ConnectionLost):
-        script.run(call("s_1"))
+        script.run(call(script.session))
     assert len(script.sent) == 1
 
 
 def test_closing_what_is_closed_is_no_error() -> None:
-    Script(LOST, problem("session_closed", "closed", 409)).run(calls.close_session("s_1"))
+    Script(LOST, problem("session_closed", "closed", 409)).run(lambda it: it.session.close())
 
 
 @pytest.mark.parametrize(
@@ -177,7 +173,7 @@ def test_a_refusal_becomes_the_class_with_its_code(
 ) -> None:
     script = Script(problem(code, "100% no", 400, field="source", message="kept"))
     with pytest.raises(kind) as caught:
-        script.run(calls.session("s_1"))
+        script.run(script.client.session("s_1"))
     assert type(caught.value) is kind
     assert caught.value.message == "100% no"
     assert caught.value.detail == {"field": "source", "message": "kept"}
@@ -185,7 +181,7 @@ def test_a_refusal_becomes_the_class_with_its_code(
 
 def test_an_unknown_code_is_kept() -> None:
     with pytest.raises(errors.AgentExecError) as caught:
-        Script(problem("brand_new", "no", 418)).run(calls.status())
+        Script(problem("brand_new", "no", 418)).run(lambda it: it.client.status())
     assert caught.value.detail == {"code": "brand_new"}
 
 
@@ -194,13 +190,13 @@ def test_an_unknown_code_is_kept() -> None:
 )
 def test_an_answer_of_something_else_says_what_to_look_at(status: int, word: str) -> None:
     with pytest.raises(UnexpectedAnswer, match=word) as caught:
-        Script(reply(b"<html>", status)).run(calls.status())
+        Script(reply(b"<html>", status)).run(lambda it: it.client.status())
     assert caught.value.status == status
 
 
 def test_an_answer_that_cannot_be_read_is_told_as_such() -> None:
     with pytest.raises(UnexpectedAnswer, match="version"):
-        Script(reply({"id": "s_1"})).run(calls.session("s_1"))
+        Script(reply({"id": "s_1"})).run(lambda it: it.client.session("s_1"))
 
 
 @pytest.mark.parametrize("seconds", [math.inf, -math.inf, math.nan])
@@ -213,19 +209,19 @@ def test_infinity_is_refused_since_json_would_make_it_the_default(seconds: float
 def test_a_lone_surrogate_is_refused_before_it_is_sent() -> None:
     script = Script()
     with pytest.raises(errors.InvalidRequest, match="surrogate"):
-        script.run(calls.run("s_1", Execute(source="'\ud800'"), None))
+        script.run(script.session.run("'\ud800'"))
     assert script.sent == []
 
 
 def test_a_key_that_no_header_can_hold_is_refused() -> None:
     with pytest.raises(errors.InvalidRequest, match="key"):
-        Script().run(calls.run("s_1", RUN, "a\r\nX-Other: 1"))
+        Script().run(lambda it: it.session.run("1+1", idempotency_key="a\r\nX-Other: 1"))
 
 
 def test_ids_are_escaped_in_paths() -> None:
     script = Script(problem("session_not_found", "no", 404))
     with pytest.raises(errors.SessionNotFound):
-        script.run(calls.session("../../contents?x=#"))
+        script.run(script.client.session("../../contents?x=#"))
     assert script.sent[0].path == "/api/agent-exec/sessions/..%2F..%2Fcontents%3Fx%3D%23"
 
 
@@ -243,7 +239,7 @@ def test_a_stream_goes_on_after_its_last_event_when_it_breaks() -> None:
         reply(b""),
         event("from_the_future", {"x": 1}, 3) + event("finished", execution(), 4),
     )
-    script.run(calls.stream("s_1", RUN, None))
+    script.run(script.session.stream("1+1"))
     assert [type(each) for each in script.emitted] == [Accepted, OutputChanged, Finished]
     assert script.emitted[1].change == change
     resumed = [dict(sent.headers).get(b"Last-Event-ID") for sent in script.sent[1:]]
@@ -260,21 +256,21 @@ def test_a_status_that_is_told_again_after_a_break_is_told_once() -> None:
         reply(b""),
         running + event("finished", execution(), 1),
     )
-    script.run(calls.stream("s_1", RUN, None))
+    script.run(script.session.stream("1+1"))
     assert [type(each) for each in script.emitted] == [StatusChanged, StatusChanged, Finished]
 
 
 def test_a_stream_that_cannot_come_back_ends_with_an_error() -> None:
     script = Script(reply(execution("queued"), 202), *itertools.repeat(REFUSED, 40))
     with pytest.raises(CannotConnect):
-        script.run(calls.stream("s_1", RUN, None))
+        script.run(script.session.stream("1+1"))
     assert sum(script.pauses) >= RECONNECT_SECONDS
 
 
 def test_a_stream_of_something_unreadable_is_told_as_such() -> None:
     script = Script(reply(execution(), 201), reply(b""), b"event: output\ndata: {}\n\n")
     with pytest.raises(UnexpectedAnswer, match="output"):
-        script.run(calls.stream("s_1", RUN, None))
+        script.run(script.session.stream("1+1"))
 
 
 def test_lists_are_read_page_by_page() -> None:
@@ -282,7 +278,7 @@ def test_lists_are_read_page_by_page() -> None:
         reply(ExecutionList(executions=[execution(), execution()], next_after=2)),
         reply(ExecutionList(executions=[execution("error")], next_after=None)),
     )
-    script.run(calls.executions("s_1"))
+    script.run(script.session.executions())
     assert [result.status for result in script.emitted] == ["ok", "ok", "error"]
     assert script.sent[1].path.endswith("/sessions/s_1/executions?after=2")
 
@@ -307,7 +303,7 @@ def test_search_asks_for_no_more_than_is_wanted() -> None:
     script = Script(
         reply(first), reply(SearchResults(hits=[hit(n) for n in range(50)], next_after=None))
     )
-    script.run(calls.search("mean", 120, agent=None, has_image=True))
+    script.run(script.client.search("mean", limit=120, has_image=True))
     assert len(script.emitted) == 120
     assert script.sent[0].path == "/api/agent-exec/search?q=mean&limit=100&has_image=true"
     assert "after=x_99&limit=20" in script.sent[1].path
@@ -317,7 +313,7 @@ def test_a_session_that_closes_while_all_are_listed_is_told_once() -> None:
     first = SessionList(sessions=[session("s_3"), session("s_2")], next_after="open:s_2")
     last = SessionList(sessions=[session("s_3"), session("s_1")], next_after=None)
     script = Script(reply(first), reply(last))
-    script.run(calls.sessions(target="notebook", unreviewed=True, agent=None))
+    script.run(script.client.sessions(target="notebook", unreviewed=True))
     assert [each.id for each in script.emitted] == ["s_3", "s_2", "s_1"]
     assert script.sent[0].path == "/api/agent-exec/sessions?target=notebook&unreviewed=true"
     assert "after=open%3As_2" in script.sent[1].path
@@ -325,16 +321,16 @@ def test_a_session_that_closes_while_all_are_listed_is_told_once() -> None:
 
 def test_a_server_that_does_not_answer_gives_way_to_the_next() -> None:
     servers = [Server.at("http://127.0.0.1:1/"), Server.at("http://127.0.0.1:2/base/")]
-    script = Script(REFUSED, reply(server_status()))
-    script.run(calls.connect(None, servers))
-    assert script.connected == ["http://127.0.0.1:1", "http://127.0.0.1:2/base"]
+    script = Script(REFUSED, reply(server_status()), servers=servers)
+    script.run(script.client.connect())
+    assert script.tried == ["http://127.0.0.1:1", "http://127.0.0.1:2/base"]
 
 
 def test_when_nobody_answers_the_error_says_who_was_asked_and_what_to_do() -> None:
     servers = [Server.at("http://127.0.0.1:1/?token=secret"), Server.at("http://127.0.0.1:2/")]
-    script = Script(REFUSED, reply(b"", 404))
+    script = Script(REFUSED, reply(b"", 404), servers=servers)
     with pytest.raises(NoServerFound) as caught:
-        script.run(calls.connect(None, servers))
+        script.run(script.client.connect())
     message = str(caught.value)
     assert "jupyter lab" in message
     assert "127.0.0.1:1: nobody" in message
@@ -344,4 +340,4 @@ def test_when_nobody_answers_the_error_says_who_was_asked_and_what_to_do() -> No
 
 def test_no_server_at_all_is_a_connection_error_too() -> None:
     with pytest.raises(ConnectionError, match="No Jupyter server runs here"):
-        Script().run(calls.connect(None, []))
+        Script(servers=[]).run(lambda it: it.client.connect())

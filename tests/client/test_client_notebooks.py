@@ -10,6 +10,7 @@ from wire import CHAIN, DIGEST, Script, execution, problem, reply, session
 
 from jupyter_agent_exec import errors, models
 from jupyter_agent_exec.client import (
+    AsyncSession,
     ClearOutputs,
     ConnectionLost,
     DeleteCell,
@@ -18,11 +19,9 @@ from jupyter_agent_exec.client import (
     Placement,
     Result,
     StatusChanged,
-    calls,
-    notebook_calls,
 )
-from jupyter_agent_exec.client.requests import cell_of, execute_request, session_target
-from jupyter_agent_exec.client.wording import placed, waiting
+from jupyter_agent_exec.client.display import placed, waiting
+from jupyter_agent_exec.client.requests import session_target
 from jupyter_agent_exec.types import CellId, ExecutionId
 
 PERSON = models.WaitingFor(
@@ -92,9 +91,9 @@ def test_what_does_not_go_together_is_refused_by_name(given: dict[str, Any], fie
     assert caught.value.detail == {"field": field}
 
 
-def sent_body(request: models.Execute) -> Any:
+def sent_body(method: Any, *args: Any, **options: Any) -> Any:
     script = Script(reply(execution(), 201))
-    script.run(calls.run("s_1", request, None))
+    script.run(method(script.session, *args, **options))
     return msgspec.json.decode(script.sent[0].body)
 
 
@@ -107,14 +106,14 @@ def sent_body(request: models.Execute) -> Any:
     ],
 )
 def test_a_placement_is_sent_with_the_source(placement: Any, sent: str) -> None:
-    body = sent_body(execute_request("1", None, None, None, placement))
+    body = sent_body(AsyncSession.run, "1", placement=placement)
     told = body["placement"]
     assert (told["after"] if isinstance(told, dict) else told) == sent
     assert body["source"] == "1"
 
 
 def test_a_cell_is_run_by_its_id_and_the_source_that_was_read() -> None:
-    body = sent_body(execute_request(None, None, None, None, cell_of("c1", DIGEST)))
+    body = sent_body(AsyncSession.run_cell, "c1", source_sha256=DIGEST)
     assert body["source"] is None
     assert (body["placement"]["cell"], body["placement"]["source_sha256"]) == ("c1", DIGEST)
 
@@ -124,13 +123,13 @@ def test_open_notebooks_are_listed() -> None:
         path="a.ipynb", via="tab", kernel=None, tabs=1, unsaved=True, session_ids=[]
     )
     script = Script(reply(models.OpenNotebookList(notebooks=[notebook])))
-    assert script.run(notebook_calls.notebooks()) == [notebook]
+    assert script.run(script.client.notebooks()) == [notebook]
     assert script.sent[0].path == "/api/agent-exec/notebooks"
 
 
 def test_a_path_is_sent_in_segments_whatever_is_in_their_names() -> None:
     script = Script(reply(CELLS))
-    assert script.run(notebook_calls.cells("/data/50% #1? ü.ipynb", True, None)) == CELLS
+    assert script.run(script.client.cells("/data/50% #1? ü.ipynb")) == CELLS
     assert script.sent[0].path == (
         "/api/agent-exec/notebooks/data/50%25%20%231%3F%20%C3%BC.ipynb/cells"
     )
@@ -139,7 +138,7 @@ def test_a_path_is_sent_in_segments_whatever_is_in_their_names() -> None:
 def test_a_sessions_cells_are_read_where_its_notebook_is_now() -> None:
     moved = msgspec.structs.replace(IN_NOTEBOOK, path="archive/sales.ipynb")
     script = Script(reply(moved), reply(CELLS))
-    script.run(notebook_calls.session_cells("s_1", True, None))
+    script.run(script.session.cells())
     assert [sent.path.removeprefix("/api/agent-exec") for sent in script.sent] == [
         "/sessions/s_1",
         "/notebooks/archive/sales.ipynb/cells",
@@ -148,13 +147,13 @@ def test_a_sessions_cells_are_read_where_its_notebook_is_now() -> None:
 
 def test_only_as_much_of_the_outputs_is_read_as_is_wanted() -> None:
     script = Script(reply(CELLS))
-    script.run(notebook_calls.cells("a.ipynb", False, 500))
+    script.run(script.client.cells("a.ipynb", outputs=False, text_limit=500))
     assert script.sent[0].path.endswith("/a.ipynb/cells?outputs=false&text_limit=500")
 
 
 def test_a_session_without_a_notebook_has_no_cells() -> None:
     with pytest.raises(errors.InvalidRequest, match="no notebook"):
-        Script(reply(session())).run(notebook_calls.session_cells("s_1", True, None))
+        Script(reply(session())).run(lambda it: it.session.cells())
 
 
 def test_edits_are_sent_together_with_what_they_expect() -> None:
@@ -166,7 +165,7 @@ def test_edits_are_sent_together_with_what_they_expect() -> None:
         DeleteCell(cell_id=CellId("c1")),
     ]
     script = Script(reply(IN_NOTEBOOK), reply(edited))
-    assert script.run(notebook_calls.edit("s_1", edits, DIGEST)) == edited
+    assert script.run(script.session.edit(edits, hash=DIGEST)) == edited
     sent = script.sent[-1]
     assert (sent.method, sent.path) == (
         "PATCH",
@@ -180,7 +179,7 @@ def test_edits_are_sent_together_with_what_they_expect() -> None:
 def test_edits_whose_connection_broke_are_not_sent_again() -> None:
     script = Script(reply(IN_NOTEBOOK), ConnectionLost("cut"))
     with pytest.raises(ConnectionLost):
-        script.run(notebook_calls.edit("s_1", [ClearOutputs()], None))
+        script.run(script.session.edit([ClearOutputs()]))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +196,7 @@ def test_a_refused_edit_says_how_it_is_now(
 ) -> None:
     script = Script(reply(IN_NOTEBOOK), problem(code, "moved", status, cell_ids=["c1"]))
     with pytest.raises(kind) as caught:
-        script.run(notebook_calls.edit("s_1", [ClearOutputs()], None))
+        script.run(script.session.edit([ClearOutputs()]))
     assert caught.value.detail == {"cell_ids": ["c1"]}
 
 
@@ -209,7 +208,7 @@ def test_what_a_kernel_refuses_is_its_own_error(
     code: str, kind: type[errors.AgentExecError]
 ) -> None:
     with pytest.raises(kind):
-        Script(problem(code, "no", 409)).run(calls.restart("s_1"))
+        Script(problem(code, "no", 409)).run(lambda it: it.session.restart())
 
 
 def test_a_result_tells_its_cell_in_the_notebook_and_behind_whom_it_waits() -> None:
@@ -229,7 +228,7 @@ def test_a_stream_tells_behind_whom_an_execution_waits() -> None:
         f"event: finished\nid: 2\ndata: {msgspec.json.encode(execution()).decode()}\n\n"
     )
     script = Script(reply(execution("queued"), 202), reply(b""), events.encode())
-    script.run(calls.stream("s_1", models.Execute(source="1"), None))
+    script.run(script.session.stream("1"))
     told, last = script.emitted
     assert isinstance(told, StatusChanged)
     assert told.change.waiting_for == PERSON
@@ -281,8 +280,8 @@ def test_what_later_servers_add_to_an_answer_is_passed_over() -> None:
     answer["brand_new"] = 1
     answer["document"]["brand_new"] = 1
     answer["waiting_for"]["brand_new"] = 1
-    result = Script(reply(answer, 201)).run(calls.run("s_1", models.Execute(source="1"), None))
+    result = Script(reply(answer, 201)).run(lambda it: it.session.run("1"))
     assert result.document == DOCUMENT
     cells = msgspec.to_builtins(CELLS)
     cells["cells"][0]["brand_new"] = 1
-    assert Script(reply(cells)).run(notebook_calls.cells("a.ipynb", True, None)) == CELLS
+    assert Script(reply(cells)).run(lambda it: it.client.cells("a.ipynb")) == CELLS

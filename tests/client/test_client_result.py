@@ -10,7 +10,7 @@ from wire import execution
 
 from jupyter_agent_exec import models
 from jupyter_agent_exec.client import ExecutionFailed, Result, apply
-from jupyter_agent_exec.client.plain import one_line, plain, size
+from jupyter_agent_exec.client.display import one_line, plain, size
 from jupyter_agent_exec.models import OutputChange
 
 PNG = b"\x89PNG not really"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_agent_exec.client.sse import EventParser, Message
+from jupyter_agent_exec.client.events import EventParser, Message
 
 STREAM = (
     '\ufeffevent: accepted\nid: 1\ndata: {"text": "héllo"}\n\n'

@@ -1,14 +1,19 @@
-"""Answers as a server would send them, and a way to take a call's steps without I/O."""
+"""Answers as a server would send them, and a connection that gives them without I/O."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import msgspec
 
 from jupyter_agent_exec import models
-from jupyter_agent_exec.client.errors import ServerUnreachable
-from jupyter_agent_exec.client.steps import Connect, Emit, Pause, Receive, Reply, Send
+from jupyter_agent_exec.client import AsyncAgentExecClient, AsyncSession, ServerUnreachable
+from jupyter_agent_exec.client.answers import Reply, check
+from jupyter_agent_exec.client.blocking import iterate, run
+from jupyter_agent_exec.client.connection import Connection, Download, Request
+from jupyter_agent_exec.client.servers import Server
 from jupyter_agent_exec.models import Problem
 from jupyter_agent_exec.types import Digest, ExecutionId, SessionId
 
@@ -103,46 +108,86 @@ def problem(code: str, message: str, status: int, /, **detail: Any) -> Reply:
     return reply(Problem(message=message, reason=None, code=code, detail=detail), status)
 
 
-class Script:
-    """Take a call's steps with answers that are given beforehand, and keep what was asked.
+class Script(Connection):
+    """Answers a client's requests with what is given beforehand, and keeps what was sent.
 
     Parameters
     ----------
     answers
-        For each `Send` and each `Receive` in turn: a reply, bytes, or an error to throw in.
+        For each request and each piece of a download in turn: a reply, bytes, or an error to raise.
+    servers
+        The servers to find; None if the connection is there already.
     """
 
-    def __init__(self, *answers: Reply | bytes | ServerUnreachable) -> None:
+    def __init__(
+        self, *answers: Reply | bytes | ServerUnreachable, servers: list[Server] | None = None
+    ) -> None:
+        super().__init__(None, lambda: servers or [])
+        self.connected = servers is None
         self._answers = list(answers)
-        self.sent: list[Send] = []
+        self.client = AsyncAgentExecClient.over(self)
+        self.session = AsyncSession(self, session())
+        self.sent: list[Request] = []
         self.pauses: list[float] = []
         self.emitted: list[Any] = []
-        self.connected: list[str] = []
+        self.tried: list[str] = []
 
-    def run(self, steps: Any) -> Any:
-        try:
-            step = next(steps)
-            while True:
-                answer = self._answer(step)
-                if isinstance(answer, ServerUnreachable):
-                    step = steps.throw(answer)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as stop:
-            assert not self._answers, "the call ended before all answers were taken"
-            return stop.value
+    def run(self, work: Any) -> Any:
+        """Run a coroutine, or keep in `emitted` what an async generator gives."""
+        if callable(work):
+            work = work(self)
+        if isinstance(work, AsyncGenerator):
+            self.emitted += iterate(work)
+            value = None
+        else:
+            value = run(work)
+        assert not self._answers, "the call ended before all answers were taken"
+        return value
 
-    def _answer(self, step: Any) -> Reply | bytes | ServerUnreachable | None:
-        match step:
-            case Send():
-                self.sent.append(step)
-                return self._answers.pop(0)
-            case Receive():
-                return self._answers.pop(0)
-            case Pause():
-                self.pauses.append(step.seconds)
-            case Emit():
-                self.emitted.append(step.value)
-            case Connect():
-                self.connected.append(step.server.address)
-        return None
+    def _next(self) -> Any:
+        answer = self._answers.pop(0)
+        if isinstance(answer, ServerUnreachable):
+            raise answer
+        return answer
+
+    async def use(self, server: Server) -> None:
+        self.tried.append(server.address)
+
+    async def exchange(self, request: Request) -> Reply:
+        self.sent.append(request)
+        reply: Reply = self._next()
+        return reply
+
+    @asynccontextmanager
+    async def download(self, request: Request) -> AsyncIterator[Download]:
+        reply = await self.exchange(request)
+        check(reply)
+        async with aclosing(self._pieces()) as pieces:
+            yield Download(reply.status, reply.etag, pieces)
+
+    async def _pieces(self) -> AsyncGenerator[bytes, None]:
+        while piece := self._next():
+            yield piece
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+    async def close(self) -> None: ...
+
+    async def in_thread(self, function: Any, *args: Any) -> Any:
+        return function(*args)
+
+    def _open_transport(self, options: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    async def _handle(self, request: Any) -> Any:
+        raise NotImplementedError
+
+    async def _read(self, response: Any) -> Any:
+        raise NotImplementedError
+
+    def _content(self, response: Any) -> Any:
+        raise NotImplementedError
+
+    async def _end(self, response: Any) -> None:
+        raise NotImplementedError

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...client import Result
-from ...client.mimebundle import joined
+from ...client.result import joined
 from ...terminal import clean
 from ..installing import quiet
 from ..reading import (

@@ -12,7 +12,7 @@ from pantheon.agent import Agent, StopRunning
 
 from jupyter_agent_exec.adapters.pantheon import PythonInterpreterToolSet
 from jupyter_agent_exec.client import Result
-from jupyter_agent_exec.client.async_session import AsyncSession
+from jupyter_agent_exec.client.session import AsyncSession
 
 RUN = "python__run_python_code"
 
