@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from msgspec import Struct
 
 from ..errors import DocumentChanged, DocumentUnwritable, NotebookNotFound
+from ..inert import InertCopy, html_length
 from ..models import Document, OutputChange
 from ..tasks import settle
 from ..types import CellId, Via
@@ -34,7 +35,6 @@ from .changes import (
     find_cell,
     joined,
 )
-from .inert import InertCopy, html_length
 
 BATCH_DELAY = 1.0
 """Seconds for which writes are gathered."""

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ..auth.scopes import Caller
 from ..errors import AgentExecError, CellNotFound, DocumentChanged, HistoryUnavailable
+from ..inert import inert, set_outputs
 from ..journal.ids import is_execution_id
 from ..journal.notebook import dump
 from ..models import Document
@@ -46,7 +47,6 @@ from .changes import (
 )
 from .decisions import PAGE, TRIES, DecisionsBase, no_cell
 from .finished_cells import check_left
-from .inert import inert, set_outputs
 
 
 class _AgentCell(NamedTuple):

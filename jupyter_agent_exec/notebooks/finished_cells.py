@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from ..errors import CellNotFound, DocumentChanged, DocumentUnwritable, NotebookNotFound
+from ..inert import inert, set_outputs
 from ..journal.ids import is_execution_id
 from ..journal.notebook import cell as exported
 from ..models import Document
@@ -27,7 +28,6 @@ from .changes import (
     id_of,
     joined,
 )
-from .inert import inert, set_outputs
 
 Decision: TypeAlias = Literal["accepted", "discarded", "restored"]
 

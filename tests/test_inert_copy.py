@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from jupyter_agent_exec.inert import InertCopy, set_outputs
 from jupyter_agent_exec.models import OutputChange
 from jupyter_agent_exec.notebooks.changes import apply_output_changes
-from jupyter_agent_exec.notebooks.inert import InertCopy, set_outputs
 
 SCRIPT = {
     "output_type": "display_data",

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import nh3
 
-from ..models import OutputChange
-from ..types import RAW_IMAGE_TYPES, Output
+from .models import OutputChange
+from .types import RAW_IMAGE_TYPES, Output
 
 MAX_HTML_LENGTH: Final = 500_000
 """Characters of HTML from which on it is held: beyond, sanitising would hold up the server."""

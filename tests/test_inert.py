@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from jupyter_agent_exec.notebooks.inert import MAX_HTML_LENGTH, inert, sanitised
+from jupyter_agent_exec.inert import MAX_HTML_LENGTH, inert, sanitised
 from jupyter_agent_exec.types import Output
 
 PAYLOADS = [
