@@ -1,4 +1,4 @@
-"""What of an execution's outputs may enter a notebook before a person has accepted them. Pure.
+"""What of an execution's outputs may enter a notebook before a person has accepted them.
 
 The cell of the copy is flagged trusted, so that the notebook's own trust stays what it is. So
 JupyterLab sanitises nothing of it: what can run, load or cover something is taken out here.
@@ -6,6 +6,7 @@ JupyterLab sanitises nothing of it: what can run, load or cover something is tak
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,9 @@ from .types import RAW_IMAGE_TYPES, Output
 
 MAX_HTML_LENGTH: Final = 500_000
 """Characters of HTML from which on it is held: beyond, sanitising would hold up the server."""
+
+LARGE_HTML: Final = 50_000
+"""Characters of HTML from which on it is sanitised in a thread."""
 
 _MAX_ENTITIES: Final = 20_000
 _MAX_EFFORT: Final = 2_000_000
@@ -317,6 +321,12 @@ class InertCopy:
         dropped: dict[int, _Item] = {}
         return [self._feed(step, dropped) for step in steps]
 
+    async def feed_without_blocking(self, steps: Sequence[OutputChange]) -> list[OutputChange]:
+        """Do what `feed` does; much HTML is sanitised in a thread."""
+        if _html_length(steps) > LARGE_HTML:
+            return await asyncio.to_thread(self.feed, steps)
+        return self.feed(steps)
+
     def _feed(self, step: OutputChange, dropped: dict[int, _Item]) -> OutputChange:
         if isinstance(step.append, str):
             self._items[step.index].more.append(step.append)
@@ -348,7 +358,7 @@ class InertCopy:
         return set_outputs([item.whole() for item in self._items])
 
 
-def html_length(steps: Iterable[OutputChange]) -> int:
+def _html_length(steps: Iterable[OutputChange]) -> int:
     """Return how many characters of HTML there are to be made inert."""
     outputs = [step.output for step in steps if isinstance(step.output, dict)]
     return sum(len(output.get("data", {}).get("text/html", "")) for output in outputs)

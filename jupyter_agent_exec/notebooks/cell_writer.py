@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from msgspec import Struct
 
 from ..errors import DocumentChanged, DocumentUnwritable, NotebookNotFound
-from ..inert import InertCopy, html_length
+from ..inert import InertCopy
 from ..models import Document, OutputChange
 from ..tasks import settle
 from ..types import CellId, Via
@@ -154,9 +154,6 @@ def shown(
 
 MERGE_DELAY = 0.1
 """Seconds for which changes are gathered before they are sent."""
-
-LARGE_HTML = 50_000
-"""Characters of HTML from which on they are made inert in a thread."""
 
 RENAME_LOOKS = 10
 """How often to look, so many seconds apart, for a notebook that is not where it was."""
@@ -489,9 +486,7 @@ class CellWriter:
     async def _take(self) -> list[OutputChange]:
         """Take the outputs' changes into the copy; large HTML without holding up the loop."""
         self._version, steps = self._changes(self._version)
-        if html_length(steps) > LARGE_HTML:
-            return await asyncio.to_thread(self._copy.feed, steps)
-        return self._copy.feed(steps)
+        return await self._copy.feed_without_blocking(steps)
 
     def _expected(self, *, put: bool) -> Expected:
         """Return what must hold: until it is known once its execution has begun, the source.

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from msgspec.structs import replace
 
+from ..inert import inert as inert_copy
 from ..journal.brief import kept_images
 from ..journal.notebook import cell
 from ..journal.query import Pictured
@@ -41,20 +42,22 @@ _NO_STDIN_NOTE: Final = (
 )
 
 
-def execution(record: ExecutionRecord, base_url: str) -> Execution:
+def execution(record: ExecutionRecord, base_url: str, *, inert: bool = False) -> Execution:
     """Answer with an execution.
 
     Parameters
     ----------
     base_url
         The server's, with a slash at both ends.
+    inert
+        Whether its cell has an inert copy of its outputs.
     """
     brief = record.brief
     return derive(
         Execution,
         record,
         source_sha256=digest_of(record.source.encode()),
-        cell=cell(record),
+        cell=_inert_cell(record) if inert else cell(record),
         text=""
         if brief
         else text(
@@ -67,6 +70,14 @@ def execution(record: ExecutionRecord, base_url: str) -> Execution:
         changes=_changes(record, base_url),
         left_out=list(brief.left_out) if brief else [],
     )
+
+
+def _inert_cell(record: ExecutionRecord) -> dict[str, Any]:
+    """Return the cell of an execution with an inert copy of its outputs."""
+    outputs, held = inert_copy(record.outputs)
+    made = cell(replace(record, outputs=outputs))
+    made["metadata"]["agent_exec"] |= {"outputs": "held" if held else "inert", "held": held}
+    return made
 
 
 def text(

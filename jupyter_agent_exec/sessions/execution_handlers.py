@@ -24,6 +24,7 @@ from ..types import FINAL_STATUSES
 from .handlers import SessionsBase
 from .queries import (
     ExecutionsQuery,
+    StreamQuery,
     TextQuery,
     WaitQuery,
 )
@@ -47,7 +48,9 @@ class ExecutionsHandler(SessionsBase):
             leave_out=query.outputs == "brief",
         )
         await self.answer_large(
-            records, lambda told: ExecutionList(executions=told, next_after=next_after)
+            records,
+            lambda told: ExecutionList(executions=told, next_after=next_after),
+            inert=query.inert,
         )
 
     @web.authenticated
@@ -74,7 +77,7 @@ class ExecutionHandler(SessionsBase):
         """Look at an execution, any number of times."""
         with self.manager.holding(self.caller, query.wait):
             record = await self.manager.execution(execution_id, query.wait, query.asked_at)
-        await self.answer_execution(record)
+        await self.answer_execution(record, inert=query.inert)
 
 
 class CancelHandler(SessionsBase):
@@ -91,13 +94,18 @@ class StreamHandler(SessionsBase):
     """An execution as server-sent events."""
 
     @web.authenticated
-    @requires("history:read", answers={200: "text/event-stream"}, headers=("Last-Event-ID",))
-    async def get(self, execution_id: str) -> None:
+    @requires(
+        "history:read",
+        query=StreamQuery,
+        answers={200: "text/event-stream"},
+        headers=("Last-Event-ID",),
+    )
+    async def get(self, execution_id: str, query: StreamQuery) -> None:
         """Follow an execution; `Last-Event-ID` resumes."""
         with self.manager.streaming(self.caller):
-            await self._follow(execution_id)
+            await self._follow(execution_id, inert=query.inert)
 
-    async def _follow(self, execution_id: str) -> None:
+    async def _follow(self, execution_id: str, *, inert: bool) -> None:
         resumed = "Last-Event-ID" in self.request.headers
         live = self.manager.watching(execution_id)
         record = None if live else await self.manager.unwatched(execution_id)
@@ -105,11 +113,11 @@ class StreamHandler(SessionsBase):
         self.set_header("Cache-Control", "no-store")
         self.set_header("X-Accel-Buffering", "no")
         if live is not None:
-            async for event in follow(*live, self.base_url, resumed=resumed):
+            async for event in follow(*live, self.base_url, resumed=resumed, inert=inert):
                 await self.send_event(event)
                 del event  # nothing is held while the next is waited for
         elif record is not None:
-            for event in replay(record, self.base_url, resumed=resumed):
+            async for event in replay(record, self.base_url, resumed=resumed, inert=inert):
                 await self.send_event(event)
 
     async def send_event(self, event: Event | None) -> None:

@@ -11,6 +11,7 @@ from tornado import web
 from ..auth.handler import AgentExecHandler, requires
 from ..errors import InvalidRequest
 from ..guide import guide
+from ..inert import LARGE_HTML
 from ..models import (
     CloseSession,
     Complete,
@@ -74,25 +75,34 @@ class SessionsBase(AgentExecHandler):
         if has_cells and self.caller.grants is None:
             await self.authorize("edit:notebook")
 
-    async def answer_execution(self, record: ExecutionRecord, *, asked: bool = False) -> None:
+    async def answer_execution(
+        self, record: ExecutionRecord, *, asked: bool = False, inert: bool = False
+    ) -> None:
         """Answer with an execution: 201 or 202 to whoever asked for it to be run."""
         self.check_still()
         if asked:
             self.set_status(201 if record.status in FINAL_STATUSES else 202)
             location = f"{self.base_url}{answers.NAMESPACE}/executions/{record.id}"
             self.set_header("Location", location)
-        await self.answer_large([record], lambda told: told[0])
+        await self.answer_large([record], lambda told: told[0], inert=inert)
 
     async def answer_large(
-        self, records: Sequence[ExecutionRecord], whole: Callable[[list[Execution]], Any]
+        self,
+        records: Sequence[ExecutionRecord],
+        whole: Callable[[list[Execution]], Any],
+        *,
+        inert: bool = False,
     ) -> None:
         """Answer with what `whole` makes of executions, without holding up the loop."""
 
         def model() -> Any:
-            return whole([answers.execution(record, self.base_url) for record in records])
+            return whole(
+                [answers.execution(record, self.base_url, inert=inert) for record in records]
+            )
 
         outputs = (output for record in records for output in record.outputs)
-        if output_size(outputs, most=LARGE_BYTES) < LARGE_BYTES:
+        large = LARGE_HTML if inert else LARGE_BYTES
+        if output_size(outputs, most=large) < large:
             self.write(msgspec.json.encode(model()))
             return
         for piece in json_pieces(await self.manager.in_thread(model)):

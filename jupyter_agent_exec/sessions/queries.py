@@ -16,8 +16,16 @@ LARGEST = 2**63 - 1
 """Number that the index can hold."""
 
 
-class WaitQuery(Request, frozen=True, kw_only=True):
-    """How long to wait."""
+class StreamQuery(Request, frozen=True, kw_only=True):
+    """How to show an execution."""
+
+    inert: bool = False
+    """Whether `cell` has an inert copy of the outputs, as a notebook would: HTML sanitised, and
+    nothing that runs. `metadata.agent_exec.held` names the MIME types that it is without."""
+
+
+class WaitQuery(StreamQuery, frozen=True, kw_only=True):
+    """How long to wait, and how to show the execution."""
 
     wait: Annotated[float, Meta(ge=0, le=3600)] = 0
     """Seconds to hold the answer until the execution finishes, or its code asks for input; not
@@ -61,6 +69,8 @@ class ExecutionsQuery(Request, frozen=True, kw_only=True):
     before: Annotated[int, Meta(ge=1, le=LARGEST)] | None = None
     """The last ones before this `seq`, still in order; not together with `after`."""
     limit: Limit = 50
+    inert: bool = False
+    """Whether each `cell` has an inert copy of the outputs."""
     outputs: Literal["full", "brief"] = "full"
     """`brief` leaves out images and what is large in outputs, which `left_out` tells, and `text`;
     each execution by itself has all."""

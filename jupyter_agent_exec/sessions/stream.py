@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from ..executions.execution import LiveExecution
+from ..inert import InertCopy
+from ..inert import inert as inert_copy
 from ..models import Execution, OutputChange, StatusChange
 from ..records import ExecutionRecord
+from ..types import Output
 from . import answers
 from .session import LiveSession
 
@@ -32,20 +35,31 @@ class Event(NamedTuple):
     data: Execution | StatusChange | OutputChange
 
 
-def replay(record: ExecutionRecord, base_url: str, *, resumed: bool) -> Iterator[Event]:
+async def replay(
+    record: ExecutionRecord, base_url: str, *, resumed: bool, inert: bool = False
+) -> AsyncIterator[Event]:
     """Yield the events of an execution that has finished.
 
     Whoever resumes is given the end alone: it holds the outputs whole.
     """
     if not resumed:
         yield Event("accepted", "0", _without_outputs(record, base_url))
-        for index, output in enumerate(record.outputs):
+        outputs: Sequence[Output] = record.outputs
+        if inert:
+            outputs, _ = await asyncio.to_thread(inert_copy, record.outputs)
+        for index, output in enumerate(outputs):
             yield Event("output", str(index + 1), OutputChange(index=index, output=output))
-    yield Event("finished", END, answers.execution(record, base_url))
+    whole = await asyncio.to_thread(answers.execution, record, base_url, inert=inert)
+    yield Event("finished", END, whole)
 
 
 async def follow(
-    session: LiveSession, execution: LiveExecution, base_url: str, *, resumed: bool
+    session: LiveSession,
+    execution: LiveExecution,
+    base_url: str,
+    *,
+    resumed: bool,
+    inert: bool = False,
 ) -> AsyncIterator[Event | None]:
     """Yield the events of an execution until it has finished, and None when nothing happens.
 
@@ -53,6 +67,7 @@ async def follow(
     it may have been cut off in the middle of changes that belong together.
     """
     version = 0
+    copy = InertCopy() if inert else None
     if resumed:
         yield Event("output", "0", OutputChange(index=0, truncate=True))
     else:
@@ -72,13 +87,16 @@ async def follow(
             if status != told and not finished:
                 told = status
                 yield Event("status", str(version), status)
+            changes: Sequence[OutputChange]
             version, changes = execution.changes(version)
+            if copy is not None:
+                changes = await copy.feed_without_blocking(changes)
             for index in range(len(changes)):
                 yield Event("output", str(version), changes[index])
             del changes  # while it waits it holds no texts
             if finished:
                 record = session.execution_record(execution)
-                whole = await asyncio.to_thread(answers.execution, record, base_url)
+                whole = await asyncio.to_thread(answers.execution, record, base_url, inert=inert)
                 yield Event("finished", END, whole)
                 return
             try:

@@ -290,3 +290,43 @@ async def test_what_the_kernel_has_not_been_sent_yet_has_no_outputs(
     finally:
         held.set()
     assert (await running)["status"] == "ok"
+
+
+ACTIVE = """
+import time
+for each in range(3):
+    print(each)
+    time.sleep(0.05)
+display({"text/html": "<b>bold</b><script>run()</script>", "text/plain": "bold"}, raw=True)
+display({"application/javascript": "run()"}, raw=True)
+"""
+
+
+async def test_an_inert_copy_of_outputs_is_answered_on_request(agent: Agent) -> None:
+    session = await agent.open()
+    original = await agent.run(session, ACTIVE)
+    assert "<script>" in original["cell"]["outputs"][1]["data"]["text/html"]
+    assert "held" not in original["cell"]["metadata"]["agent_exec"]
+    read = (await agent.get(f"executions/{original['id']}", inert="true")).json
+    listed = (await agent.get(f"sessions/{session['id']}/executions", inert="true")).json
+    assert listed["executions"][0]["cell"] == read["cell"]
+    stream, html, script = read["cell"]["outputs"]
+    assert stream == original["cell"]["outputs"][0]
+    assert html["data"] == {"text/html": "<b>bold</b>", "text/plain": "bold"}
+    assert script["data"].keys() == {"text/plain"}
+    held = read["cell"]["metadata"]["agent_exec"]["held"]
+    assert sorted(held) == ["application/javascript", "text/html"]
+    assert {**read, "cell": None} == {**original, "cell": None}
+    nbformat.validate(read["cell"], ref="code_cell", version=4, version_minor=5)
+
+
+async def test_a_stream_sends_an_inert_copy_on_request(agent: Agent) -> None:
+    session = await agent.open()
+    started = await agent.run(session, ACTIVE, wait=0)
+    path = f"executions/{started['id']}/stream"
+    running = events((await agent.get(path, inert="true")).body)
+    replayed = events((await agent.get(path, inert="true")).body)
+    whole = (await agent.get(f"executions/{started['id']}", inert="true")).json
+    for streamed in (running, replayed):
+        outputs = applied([data for kind, _, data in streamed if kind == "output"])
+        assert outputs == streamed[-1][2]["cell"]["outputs"] == whole["cell"]["outputs"]
