@@ -9,8 +9,8 @@ import msgspec
 from tornado import iostream, web
 from tornado.websocket import WebSocketClosedError
 
-from ..auth.handler import AgentExecHandler, requires
-from ..auth.websocket import AgentExecWebSocket
+from ..auth.handler import AgentExecHandler, AgentExecWebSocket
+from ..auth.operations import requires
 from ..models import (
     AcceptOutputs,
     DiscardCell,

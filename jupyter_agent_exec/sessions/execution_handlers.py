@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tornado import web
 
-from ..auth.handler import requires
+from ..auth.operations import requires
 from ..errors import InvalidRequest
 from ..models import (
     Cancel,
@@ -12,9 +12,7 @@ from ..models import (
     Execution,
     ExecutionList,
     GiveInput,
-    OutputChange,
     RunSteps,
-    StatusChange,
     Steps,
     Text,
     TextMatches,
@@ -122,7 +120,7 @@ class StreamHandler(SessionsBase):
 
     async def send_event(self, event: Event | None) -> None:
         """Send an event, or a comment that says that the stream goes on."""
-        self.check_still()
+        self.check_token()
         if event is None:
             await self.send(b": nothing new\n\n")
             return
@@ -164,7 +162,7 @@ class StepsHandler(SessionsBase):
             records = await self.manager.running.run_steps(
                 session_id, body, self.caller, self.idempotency_key
             )
-        self.check_still()
+        self.check_token()
         finished = all(record.status in FINAL_STATUSES for record in records)
         self.set_status(201 if finished else 202)
         await self.answer_large(records, lambda told: Steps(executions=told, finished=finished))
@@ -181,9 +179,6 @@ class InputHandler(SessionsBase):
             record = await self.manager.give_input(execution_id, body, self.caller)
         await self.answer_execution(record)
 
-
-STREAMED = (Execution, StatusChange, OutputChange)
-"""Models of the events of a stream, for the OpenAPI document."""
 
 ROUTES: list[tuple[str, type[SessionsBase]]] = [
     ("/sessions/{session_id}/executions", ExecutionsHandler),

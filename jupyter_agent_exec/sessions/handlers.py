@@ -8,7 +8,8 @@ from typing import Any, Literal
 import msgspec
 from tornado import web
 
-from ..auth.handler import AgentExecHandler, requires
+from ..auth.handler import AgentExecHandler
+from ..auth.operations import requires
 from ..errors import InvalidRequest
 from ..guide import guide
 from ..inert import LARGE_HTML
@@ -79,7 +80,7 @@ class SessionsBase(AgentExecHandler):
         self, record: ExecutionRecord, *, asked: bool = False, inert: bool = False
     ) -> None:
         """Answer with an execution: 201 or 202 to whoever asked for it to be run."""
-        self.check_still()
+        self.check_token()
         if asked:
             self.set_status(201 if record.status in FINAL_STATUSES else 202)
             location = f"{self.base_url}{answers.NAMESPACE}/executions/{record.id}"

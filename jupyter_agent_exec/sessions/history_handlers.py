@@ -7,7 +7,7 @@ from itertools import islice
 
 from tornado import web
 
-from ..auth.handler import requires
+from ..auth.operations import requires
 from ..models import (
     PIECE_BYTES,
     ImageList,
