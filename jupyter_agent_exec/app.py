@@ -38,11 +38,10 @@ from .executions.permission import Rules
 from .files.handlers import ROUTES as FILE_ROUTES
 from .files.manager import SessionFiles
 from .journal.history import History
-from .kernels.isolation.options import IsolationTraits
+from .kernels.isolation.isolation import IsolationTraits
 from .kernels.live_kernels import LiveKernels
-from .kernels.provisioner import KernelStarter
 from .kernels.scratch_kernels import ScratchKernels
-from .kernels.server_kernels import ServerKernels
+from .kernels.server_kernels import KernelStarter, ServerKernels
 from .mcp.doors import Doors
 from .mcp.endpoint import Endpoint, McpHandler
 from .mcp.options import McpTraits
