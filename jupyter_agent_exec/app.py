@@ -255,12 +255,10 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.notebooks = NotebookManager(
             notebooks,
             self.manager,
-            jupyter_sessions,
-            tabs=self.tabs.open_notebooks,
-            live=collaboration.paths,
-            busy=notebook_writer.busy,
-            flush=notebook_writer.flush,
-            disk=disk,
+            notebook_writer,
+            collaboration,
+            self.tabs,
+            kernels=jupyter_sessions.by_notebook,
         )
 
         self.mcp_endpoint = Endpoint(
