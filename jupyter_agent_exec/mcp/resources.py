@@ -56,7 +56,7 @@ TEMPLATES: Final = (
 async def listed(call: Call) -> list[types.Resource]:
     """Return the notebooks of the open sessions that the caller may read."""
     await call.authorize("history:read")
-    found, _ = await call.doors.manager.sessions(
+    found = await call.doors.manager.sessions(
         SessionsQuery(status="open"), only=call.doors.access.only(call.caller)
     )
     return [
@@ -67,7 +67,7 @@ async def listed(call: Call) -> list[types.Resource]:
             description="What the session ran so far.",
             mime_type=NOTEBOOK_TYPE,
         )
-        for session in found
+        for session in found.sessions
     ]
 
 

@@ -128,10 +128,7 @@ class SessionsHandler(SessionsBase):
     )
     async def get(self, query: SessionsQuery) -> None:
         """List sessions: the open ones first, then the closed, each the newest first."""
-        sessions, next_after = await self.manager.sessions(
-            query, only=self.access.only(self.caller)
-        )
-        self.answer(SessionList(sessions=sessions, next_after=next_after))
+        self.answer(await self.manager.sessions(query, only=self.access.only(self.caller)))
 
     @web.authenticated
     @requires(

@@ -14,7 +14,8 @@ from weakref import WeakValueDictionary
 from ..auth.scopes import Caller
 from ..errors import ServerStopping
 from ..journal.history import History
-from ..journal.query import Criteria, Pictured
+from ..journal.query import Criteria
+from ..journal.reader import ImagePage
 from ..models import JournalEventList, SearchResults, Text, TextMatches
 from ..ranges import grep, read_range
 from ..records import ExecutionRecord
@@ -85,10 +86,8 @@ class Finding:
             self._history.search, _criteria(query, only), after=query.after, limit=query.limit
         )
 
-    async def images(
-        self, query: ImagesQuery, *, only: TokenId | None = None
-    ) -> tuple[list[Pictured], str | None]:
-        """Return images: of one session in order, else the newest first; and where to go on.
+    async def images(self, query: ImagesQuery, *, only: TokenId | None = None) -> ImagePage:
+        """Return images: of one session in order, else the newest first.
 
         `only` as for `search`.
         """

@@ -106,11 +106,9 @@ class ImagesHandler(SessionsBase):
     )
     async def get(self, query: ImagesQuery) -> None:
         """List images of executions: of one session in order, else the newest first."""
-        found, next_after = await self.manager.finding.images(
-            query, only=self.access.only(self.caller)
-        )
-        images = [recorded_image(pictured, self.base_url) for pictured in found]
-        self.answer(ImageList(images=images, next_after=next_after))
+        page = await self.manager.finding.images(query, only=self.access.only(self.caller))
+        images = [recorded_image(pictured, self.base_url) for pictured in page.images]
+        self.answer(ImageList(images=images, next_after=page.next_after, indexing=page.indexing))
 
 
 def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:

@@ -31,7 +31,7 @@ from ..journal.history import History
 from ..kernels.kernel import KernelSource
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.scratch_kernels import ScratchKernels
-from ..models import Execute, GiveInput, OpenSession, ServerStatus, Session
+from ..models import Execute, GiveInput, OpenSession, ServerStatus, Session, SessionList
 from ..records import SERVER, By, ExecutionRecord
 from ..tasks import Tasks, call_later_apart, start_apart
 from ..types import FINAL_STATUSES, CloseReason, ExecutionId, SessionId, TokenId
@@ -182,10 +182,8 @@ class AgentSessions:
         """Tell whether a token's sessions have a payload; BlobNotFound if no session has."""
         return await self._read(self._history.has_blob, digest, token_id)
 
-    async def sessions(
-        self, query: SessionsQuery, *, only: TokenId | None = None
-    ) -> tuple[list[Session], str | None]:
-        """Return sessions, the open ones first, and where to go on.
+    async def sessions(self, query: SessionsQuery, *, only: TokenId | None = None) -> SessionList:
+        """Return sessions, the open ones first.
 
         Parameters
         ----------
@@ -204,11 +202,11 @@ class AgentSessions:
             after=query.after,
             limit=query.limit,
         )
-        records, next_after = await self._read(listed)
-        if any(self._is_elsewhere(record) for record in records):
+        page = await self._read(listed)
+        if any(self._is_elsewhere(record) for record in page.sessions):
             await self.in_thread(self._history.settle)
-            records, next_after = await self._read(listed)
-        return [self._as_it_stands(record) for record in records], next_after
+            page = await self._read(listed)
+        return replace(page, sessions=[self._as_it_stands(record) for record in page.sessions])
 
     async def close(self, id: str, caller: Caller) -> Session:
         """Close a session; one that is closed stays as it is.
