@@ -38,6 +38,7 @@ from .executions.permission import Rules
 from .files.handlers import ROUTES as FILE_ROUTES
 from .files.manager import SessionFiles
 from .journal.history import History
+from .journal.ledger import TokenEntries
 from .kernels.isolation.isolation import IsolationTraits
 from .kernels.live_kernels import LiveKernels
 from .kernels.scratch_kernels import ScratchKernels
@@ -184,7 +185,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         rules = Rules(policy, self.approval_timeout)
         self.token_thread = ThreadPoolExecutor(1, thread_name_prefix="agent-exec-tokens")
         self.tokens = Tokens(
-            TokenStore(Path(self.history_dir)),
+            TokenStore(Path(self.history_dir), TokenEntries(Path(self.history_dir)).read),
             history,
             changed=self._tokens_changed,
             max_lifetime=self.max_token_lifetime,
