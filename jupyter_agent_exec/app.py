@@ -67,18 +67,17 @@ from .server import (
     ServerSessions,
     StopSignals,
 )
-from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Action, Activity
+from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
 from .sessions.answers import NAMESPACE
 from .sessions.execution_handlers import ROUTES as EXECUTION_ROUTES
-from .sessions.factory import Opener
+from .sessions.factory import SessionFactory
 from .sessions.handlers import ROUTES
 from .sessions.history_handlers import ROUTES as HISTORY_ROUTES
 from .sessions.inspection import KernelInspection
-from .sessions.lifetimes import TokenEnds
 from .sessions.manager import AgentSessions
 from .sessions.notebook_kernels import NotebookKernels
 from .sessions.permits import Permits
-from .sessions.programs import Programs
+from .sessions.program_kernels import ProgramKernels
 from .tasks import Tasks, start_apart
 from .traits import SessionTraits
 
@@ -194,7 +193,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         )
         self.unlocks = Unlocks(self.decision_passphrase_hash, history.note_owed, thread=disk)
         self.denials = Denials(history.note_owed, thread=self.token_thread, log=self.log)
-        opener = Opener(
+        factory = SessionFactory(
             history,
             kernels,
             contents,
@@ -203,13 +202,21 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             rules=rules,
             permits=Permits(TargetAccess(jupyter_sessions), self.tokens),
             make_cells=notebook_writer.cells,
-            publish=self._publish,
+            publish=self.activity.publish,
             has_gateway=self.serverapp.gateway_config.gateway_enabled,
             disk=disk,
             log=self.log,
         )
         self.manager = AgentSessions(
-            history, kernels, live, opener, settings, version=__version__, disk=disk, log=self.log
+            history,
+            kernels,
+            live,
+            factory,
+            settings,
+            self.tokens,
+            version=__version__,
+            disk=disk,
+            log=self.log,
         )
         self.cell_recovery = CellRecovery(
             history,
@@ -219,14 +226,13 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             disk=disk,
             log=self.log,
         )
-        self.programs = Programs(self.manager, self.log)
-        self.kernel_events = KernelEvents(self.serverapp.event_logger, self.programs.started)
+        self.program_kernels = ProgramKernels(self.manager, self.log)
+        self.kernel_events = KernelEvents(self.serverapp.event_logger, self.program_kernels.started)
         if self.record_people != "off":
             self.kernel_events.start()
-        self.access = AccessControl(self.manager, jupyter_sessions)
-        self.token_ends = TokenEnds(self.manager, self.tokens, self.log)
+        self.access = AccessControl(self.manager.history, jupyter_sessions)
         self.approvals = Approvals(self.manager, history, policy, rules, self.activity.publish)
-        self.reviews = Reviews(self.manager, history, self.activity.publish)
+        self.reviews = Reviews(self.manager.history, self.activity.publish)
         self.files = SessionFiles(
             self.manager,
             ServerFolders(contents, jupyter_sessions),
@@ -247,10 +253,10 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.inspection = KernelInspection(self.manager, may_run_code=self.allow_completion)
         self.decisions = {
             "output_decisions": OutputDecisions(
-                self.manager, history, notebook_writer, self.activity.publish, log=self.log
+                self.manager.history, history, notebook_writer, self.activity.publish, log=self.log
             ),
             "cell_decisions": CellDecisions(
-                self.manager, history, notebook_writer, self.activity.publish, log=self.log
+                self.manager.history, history, notebook_writer, self.activity.publish, log=self.log
             ),
         }
         self.notebooks = NotebookManager(
@@ -349,8 +355,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         await self.dynamic_sessions.stop()
         await self.cell_recovery.stop()
         await self.manager.stop()
-        await self.programs.stop()
-        await self.token_ends.stop()  # it may be waiting for what has been interrupted now
+        await self.program_kernels.stop()
         self.token_thread.shutdown()
         await self.contents_backend.stop()
         await self.tabs.stop()
@@ -362,13 +367,8 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.log.critical("Received %s; the server stops", signal_name)
         self.serverapp.stop(from_signal=True)
 
-    def _publish(self, action: Action, *of_what: Any, **told: Any) -> None:
-        if action == "opened":
-            self.token_ends.watch()
-        self.activity.publish(action, *of_what, **told)
-
     def _tokens_changed(self) -> None:
-        self.token_ends.look()
+        self.manager.lifetimes.check_tokens()
         self.activity.publish("tokens", None)
 
     def _emit(self, event: dict[str, Any]) -> None:

@@ -230,7 +230,9 @@ class SessionsAnswer(Answer, frozen=True, kw_only=True):
 async def _list(call: Call, asked: ListArguments) -> Answered:
     await call.authorize("history:read")
     query = SessionsQuery(status=asked.status, target=asked.target, after=asked.after)
-    found = await call.doors.manager.sessions(query, only=call.doors.access.only(call.caller))
+    found = await call.doors.manager.history.sessions(
+        query, only=call.doors.access.only(call.caller)
+    )
     sessions = [session_answer(session) for session in found.sessions]
     shown = fitting(sessions)
     next_after = found.next_after
@@ -327,7 +329,7 @@ class ExportAnswer(Answer, frozen=True, kw_only=True):
 
 async def _export(call: Call, asked: SessionArguments) -> Answered:
     await reach_session(call, "history:read", asked.session_id)
-    session = await call.doors.manager.session(asked.session_id)
+    session = await call.doors.manager.history.session(asked.session_id)
     told = ExportAnswer(
         session_id=session.id,
         executions=session.executions,

@@ -25,7 +25,7 @@ from ..records import (
     timestamp,
 )
 from ..sessions.activity import Publish, Told
-from ..sessions.manager import AgentSessions
+from ..sessions.history import SessionHistory
 from ..types import FINAL_STATUSES, CellId, SessionId
 from .changes import Expected, Moved, Notebook, id_of, joined
 from .execution_cells import NotebookWriter
@@ -43,7 +43,7 @@ class DecisionsBase:
 
     def __init__(
         self,
-        sessions: AgentSessions,
+        sessions: SessionHistory,
         history: History,
         writer: NotebookWriter,
         publish: Publish,

@@ -128,7 +128,7 @@ class SessionsHandler(SessionsBase):
     )
     async def get(self, query: SessionsQuery) -> None:
         """List sessions: the open ones first, then the closed, each the newest first."""
-        self.answer(await self.manager.sessions(query, only=self.access.only(self.caller)))
+        self.answer(await self.manager.history.sessions(query, only=self.access.only(self.caller)))
 
     @web.authenticated
     @requires(
@@ -153,7 +153,7 @@ class SessionHandler(SessionsBase):
     @requires("history:read", answers={200: Session})
     async def get(self, session_id: str) -> None:
         """Look at a session."""
-        self.answer(await self.manager.session(session_id))
+        self.answer(await self.manager.history.session(session_id))
 
 
 class CloseHandler(SessionsBase):
@@ -209,7 +209,7 @@ class GuideHandler(SessionsBase):
     @requires("history:read", answers={200: Guide})
     async def get(self, session_id: str) -> None:
         """Read what a language model should know before it works in a session."""
-        session = await self.manager.session(session_id)
+        session = await self.manager.history.session(session_id)
         text = guide(session, default_timeout=self.default_timeout)
         self.answer(Guide(session_id=session.id, text=text))
 
