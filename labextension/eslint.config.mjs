@@ -89,10 +89,8 @@ export default tseslint.config(
           // The panel, badges and toolbar items are there from the start; these
           // are what they are made of.
           ignoreImports: [
-            './approvalparts',
+            './commands',
             './decisions',
-            './report',
-            './selected',
             '../api/channel',
             '../api/client',
             '../model/activity',

@@ -31,21 +31,18 @@ Scope: TypeAlias = Literal[
     "decide",
     "tokens",
 ]
-"""What a route needs.
-
-`exec` runs code wherever the session's target is; `exec:scratch` and `exec:notebook` run it in a
-scratch kernel or in a kernel that others use. `stop` ends what the caller began. `files` is for the
-session's folder. `decide` (about what agents want to do or did) and `tokens` (to mint them) are for
-people only.
-"""
+"""What a verb needs: to run code, in a scratch kernel or in one that somebody else uses, as the
+session's target is (`exec`), or in one of both; to end what one has begun; to read or to change
+notebooks; to reach the files in a session's folder; to read the history; to decide about what
+agents ask for or did; to give agents tokens. The last two are for people only."""
 
 FOR_PEOPLE: Final[frozenset[Scope]] = frozenset({"decide", "tokens"})
-"""Scopes that no agent token can have."""
+"""What no agent token reaches."""
 
 RUNS_CODE: Final[frozenset[Scope]] = frozenset(
     {"exec", "exec:scratch", "exec:notebook", "edit:notebook", "files"}
 )
-"""Scopes that need an agent token if `allow_full_access` is off."""
+"""What needs an agent token if the operator wants agents to have one."""
 
 PERMISSIONS: Final[dict[Scope, tuple[str, str]]] = {
     "exec": ("execute", "kernels"),
@@ -59,7 +56,7 @@ PERMISSIONS: Final[dict[Scope, tuple[str, str]]] = {
     "decide": ("execute", "kernels"),
     "tokens": ("execute", "kernels"),
 }
-"""For each scope, the action and resource to check with Jupyter's Authorizer for a person."""
+"""Action and resource that Jupyter's Authorizer is asked about when a person comes."""
 
 NotebookScope: TypeAlias = Literal["exec:notebook", "edit:notebook", "read:notebook"]
 
@@ -175,23 +172,23 @@ def given_away(grants: Grants) -> list[Scope]:
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """Who sent a request."""
+    """Who asks."""
 
     username: str
-    """The person, or the person on whose behalf the agent works."""
+    """The person, or the one on whose behalf the agent works."""
     display_name: str
     access: Access
     token: TokenRef | None = None
-    """The agent token in the request."""
+    """The agent token that was shown."""
     grants: Grants | None = None
-    """What the token allows; None without a token: all that the person may do."""
+    """What the token lets its agent do; None without a token, for all that the person may."""
     approval: ApprovalMode | None = None
-    """Which of the token's code needs approval; None follows the policy."""
+    """What has to be approved of the token's sessions; None is what the policy says."""
     caps: Caps = Caps()
-    """Limits on what the token may use."""
+    """The most that may be used with the token."""
     host_kernels: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """The kernels in which the caller itself runs, by id: for each, a proof that it can read the
-    kernel's connection file. The proofs are not checked yet."""
+    """By its id, what the asker shows of each kernel in which it runs itself: a proof that it can
+    read the kernel's connection file, which is still to be checked."""
 
     def by(self) -> By:
         """Return the caller as entries name them."""
@@ -203,7 +200,7 @@ class Caller(Struct, frozen=True, kw_only=True):
         )
 
 
-def plain_path(path: str) -> str | None:
+def plain(path: str) -> str | None:
     """Return a contents path as it is compared; None if it is not written in the plain way.
 
     Slashes at its ends do not count. Empty parts, `.` and `..`, backslashes, control characters
@@ -224,7 +221,7 @@ def checked_pattern(pattern: str, field: str) -> str:
     InvalidRequest
         Nothing could match it, or it does not mean what it seems to.
     """
-    found = plain_path(pattern)
+    found = plain(pattern)
     if found is None or any("**" in part and part != "**" for part in found.split("/")):
         raise InvalidRequest(
             f"{field}: {pattern!r} is no pattern of contents paths. Write parts divided by '/', "

@@ -77,7 +77,6 @@ from .executions import (
 from .files import SessionFile, SessionFileList
 from .history import (
     ImageList,
-    Indexing,
     JournalEvent,
     JournalEventList,
     RecordedImage,
@@ -191,7 +190,6 @@ __all__ = [
     "Guide",
     "Image",
     "ImageList",
-    "Indexing",
     "Input",
     "InsertCell",
     "Inspect",

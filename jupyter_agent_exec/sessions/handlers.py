@@ -8,8 +8,7 @@ from typing import Any, Literal
 import msgspec
 from tornado import web
 
-from ..auth.handler import AgentExecHandler
-from ..auth.operations import requires
+from ..auth.handler import AgentExecHandler, requires
 from ..errors import InvalidRequest
 from ..guide import guide
 from ..inert import LARGE_HTML
@@ -80,7 +79,7 @@ class SessionsBase(AgentExecHandler):
         self, record: ExecutionRecord, *, asked: bool = False, inert: bool = False
     ) -> None:
         """Answer with an execution: 201 or 202 to whoever asked for it to be run."""
-        self.check_token()
+        self.check_still()
         if asked:
             self.set_status(201 if record.status in FINAL_STATUSES else 202)
             location = f"{self.base_url}{answers.NAMESPACE}/executions/{record.id}"
@@ -128,7 +127,10 @@ class SessionsHandler(SessionsBase):
     )
     async def get(self, query: SessionsQuery) -> None:
         """List sessions: the open ones first, then the closed, each the newest first."""
-        self.answer(await self.manager.history.sessions(query, only=self.access.only(self.caller)))
+        sessions, next_after = await self.manager.sessions(
+            query, only=self.access.only(self.caller)
+        )
+        self.answer(SessionList(sessions=sessions, next_after=next_after))
 
     @web.authenticated
     @requires(
@@ -153,7 +155,7 @@ class SessionHandler(SessionsBase):
     @requires("history:read", answers={200: Session})
     async def get(self, session_id: str) -> None:
         """Look at a session."""
-        self.answer(await self.manager.history.session(session_id))
+        self.answer(await self.manager.session(session_id))
 
 
 class CloseHandler(SessionsBase):
@@ -209,7 +211,7 @@ class GuideHandler(SessionsBase):
     @requires("history:read", answers={200: Guide})
     async def get(self, session_id: str) -> None:
         """Read what a language model should know before it works in a session."""
-        session = await self.manager.history.session(session_id)
+        session = await self.manager.session(session_id)
         text = guide(session, default_timeout=self.default_timeout)
         self.answer(Guide(session_id=session.id, text=text))
 

@@ -17,7 +17,6 @@ import type {
   IExecution,
   IExecutionList,
   IImageList,
-  IIndexing,
   IJournalEvent,
   IJournalEventList,
   IMintedToken,
@@ -235,8 +234,6 @@ export interface IActivityModel extends IDisposable {
   readonly sessions: readonly IAgentSession[];
   readonly state: LoadState;
   readonly hasMore: boolean;
-  /** How far the server has rebuilt its index; null if all is listed. */
-  readonly indexing: IIndexing | null;
   readonly selected: ISessionModel | null;
   /** Whether somebody looks; nothing is fetched while nobody does. */
   isActive: boolean;

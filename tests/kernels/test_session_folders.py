@@ -21,13 +21,9 @@ from real_server import TOKEN
 from jupyter_agent_exec.client import Session
 from jupyter_agent_exec.errors import AgentExecError
 from jupyter_agent_exec.kernels.folder import Folder, identity
-from jupyter_agent_exec.kernels.isolation.sandbox import (
-    IsolationLimits,
-    Sandbox,
-    SandboxFiles,
-    Way,
-    argv,
-)
+from jupyter_agent_exec.kernels.isolation.provisioner import Asked, Room
+from jupyter_agent_exec.kernels.isolation.view import View
+from jupyter_agent_exec.kernels.isolation.ways import IsolationLimits, Way, argv
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are isolated on Linux")
 
@@ -308,14 +304,19 @@ def test_a_folder_that_is_another_by_the_time_it_is_mounted_is_not_worked_in(
     held = identity((tmp_path / "held").stat())
     limits = IsolationLimits(memory_bytes=0, cpu_seconds=0, processes=0, disk_bytes=0)
 
-    sandbox = Sandbox(limits)
+    def view() -> View:
+        view = View([])
+        view.system()
+        view.server_python()
+        return view
+
     told = {}
     for name in ("held", "other"):
-        files = SandboxFiles()
+        room = Room()
         try:
             folder = Folder(tmp_path, (name,), held)
             command = [sys.executable, "-I", "-S", "-c", "print('began')"]
-            plan = sandbox.plan(files, folder, command)
+            plan = room.plan(Asked(way, folder, (), limits, view), command)
             ran = subprocess.run(
                 [*prefix, *argv(way, plan)],
                 cwd=plan.cwd,
@@ -326,7 +327,7 @@ def test_a_folder_that_is_another_by_the_time_it_is_mounted_is_not_worked_in(
             )
             told[name] = (ran.stdout, ran.stderr)
         finally:
-            files.remove()
+            room.remove()
     assert told["held"][0] == "began\n", told
     assert told["other"][0] == ""
     assert "another folder has taken its place" in told["other"][1]

@@ -7,29 +7,12 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
-import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import { keyIcon } from '../widgets/icons';
-import { reporter } from './report';
+import { describedBy, reporter } from './commands';
 
 /** The drives under which pages open the server's own notebooks. */
 const OWN_DRIVES = ['', 'RTC'];
-
-/** What can be filled in. */
-function formArgs(trans: TranslationBundle): ReadonlyJSONObject {
-  return {
-    type: 'object',
-    properties: {
-      path: {
-        type: 'string',
-        description: trans.__(
-          'The path of a notebook, or a pattern; without it, the notebook in front'
-        )
-      }
-    }
-  };
-}
 
 /** The notebook in front, if it is one of the server's. */
 function pathInFront(
@@ -91,7 +74,11 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
       caption: trans.__(
         'Make a token with which an agent can do what you allow'
       ),
-      describedBy: { args: formArgs(trans) },
+      describedBy: describedBy({
+        path: trans.__(
+          'The path of a notebook, or a pattern; without it, the notebook in front'
+        )
+      }),
       execute: async ({ path }) => {
         const wanted =
           typeof path === 'string' ? path : pathInFront(app, notebooks);
@@ -102,7 +89,7 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('Agent Tokens…'),
       caption: trans.__('See which agents have access, and take it back'),
       icon: keyIcon,
-      describedBy: { args: { type: 'object', properties: {} } },
+      describedBy: describedBy(),
       execute: async () => {
         try {
           if (await list()) {

@@ -1,29 +1,153 @@
-/** Provides what agents ask a person to approve, and keeps the policy. */
+/** Asks the user to approve what agents want to run. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { Notification } from '@jupyterlab/apputils';
+import { ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { checkIcon, closeIcon, runIcon } from '@jupyterlab/ui-components';
 import { ApprovalsModel } from '../model/approvals';
 import { keepPolicy } from '../model/policy';
-import { IActivityModel, IApprovalsModel, TRANSLATION_DOMAIN } from '../tokens';
-import { reporter } from './report';
+import {
+  CommandIDs,
+  IActivityModel,
+  IApprovalsModel,
+  TRANSLATION_DOMAIN
+} from '../tokens';
+import type { IExecution } from '../tokens';
+import { Clock } from '../widgets/clock';
+import { pauseIcon } from '../widgets/icons';
+import { NotebookApprovals } from '../widgets/notebookapprovals';
+import { describedBy, labelled, reporter } from './commands';
 
-/** One model for all that shows what asks; its settings are the policy. */
+/** The execution with an id that waits for approval; an error if it does not. */
+function waiting(
+  approvals: IApprovalsModel,
+  id: unknown,
+  trans: TranslationBundle
+): IExecution {
+  const execution = typeof id === 'string' ? approvals.get(id) : null;
+  if (!execution) {
+    throw new Error(trans.__('This execution does not ask for approval.'));
+  }
+  return execution;
+}
+
+/** Add the commands that approve, reject, grant, pause and resume. */
+function addCommands(
+  { commands }: JupyterFrontEnd,
+  approvals: IApprovalsModel,
+  trans: TranslationBundle,
+  palette: ICommandPalette | null
+): void {
+  const report = reporter(trans);
+  const execution_id = trans.__('The id of the execution that asks');
+  commands.addCommand(CommandIDs.approve, {
+    label: trans.__('Approve What an Agent Asks'),
+    caption: trans.__('Let an execution run whose source was looked at'),
+    icon: checkIcon,
+    describedBy: describedBy(
+      {
+        execution_id,
+        source_sha256: trans.__('The SHA-256 of the source that was looked at'),
+        source: trans.__('What to run instead')
+      },
+      ['execution_id', 'source_sha256']
+    ),
+    execute: async ({ execution_id, source, source_sha256 }) => {
+      try {
+        const asking = waiting(approvals, execution_id, trans);
+        // Not the source that waits now: the one that the user looked at.
+        const seen = { ...asking, source_sha256: String(source_sha256) };
+        await approvals.approve(
+          seen,
+          typeof source === 'string' ? source : undefined
+        );
+      } catch (error) {
+        report(error);
+      }
+    }
+  });
+  commands.addCommand(CommandIDs.reject, {
+    label: trans.__('Reject What an Agent Asks'),
+    caption: trans.__('Do not let an execution run, and say why'),
+    icon: closeIcon,
+    describedBy: describedBy(
+      { execution_id, reason: trans.__('A sentence for the agent') },
+      ['execution_id']
+    ),
+    execute: async ({ execution_id, reason }) => {
+      try {
+        await approvals.reject(
+          waiting(approvals, execution_id, trans),
+          typeof reason === 'string' && reason ? reason : null
+        );
+      } catch (error) {
+        report(error);
+      }
+    }
+  });
+  commands.addCommand(CommandIDs.grant, {
+    label: labelled(trans.__('Approve All of an Agent Session for a Time')),
+    caption: trans.__('Let all that an agent session asks for run for a time'),
+    describedBy: describedBy(
+      {
+        session_id: trans.__('The id of the agent session'),
+        minutes: {
+          type: 'number',
+          minimum: 0,
+          maximum: 1440,
+          description: trans.__('For how many minutes; 0 ends it')
+        },
+        label: trans.__('What the command is called in a menu')
+      },
+      ['session_id', 'minutes']
+    ),
+    execute: ({ minutes, session_id }) =>
+      approvals.grant(String(session_id), Number(minutes)).catch(report)
+  });
+  commands.addCommand(CommandIDs.pause, {
+    label: trans.__('Pause All Agents'),
+    caption: trans.__('Send nothing more of any agent to a kernel'),
+    icon: pauseIcon,
+    describedBy: describedBy(),
+    isEnabled: () => approvals.paused === null,
+    execute: () => approvals.setPaused(true).catch(report)
+  });
+  commands.addCommand(CommandIDs.resume, {
+    label: trans.__('Let All Agents Go On'),
+    caption: trans.__('End the pause of all agents'),
+    icon: runIcon,
+    describedBy: describedBy(),
+    isEnabled: () => approvals.paused !== null,
+    execute: () => approvals.setPaused(false).catch(report)
+  });
+  for (const command of [CommandIDs.pause, CommandIDs.resume]) {
+    approvals.changed.connect(() => commands.notifyCommandChanged(command));
+    palette?.addItem({ command, category: trans.__('Agents') });
+  }
+}
+
+/** One model for all that shows what waits; its settings are the policy. */
 export const approvalsPlugin: JupyterFrontEndPlugin<IApprovalsModel> = {
   id: 'jupyter-agent-exec:approvals',
-  description: 'Provides what agents ask a person to approve.',
+  description:
+    'Asks you to approve what agents want to run, in notebooks and by commands.',
   autoStart: true,
   provides: IApprovalsModel,
   requires: [IActivityModel],
-  optional: [ISettingRegistry, ITranslator],
+  optional: [ISettingRegistry, ITranslator, ICommandPalette, INotebookTracker],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
     registry: ISettingRegistry | null,
-    translator: ITranslator | null
+    translator: ITranslator | null,
+    palette: ICommandPalette | null,
+    notebooks: INotebookTracker | null
   ): IApprovalsModel => {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const report = reporter(trans);
@@ -62,6 +186,22 @@ export const approvalsPlugin: JupyterFrontEndPlugin<IApprovalsModel> = {
       }
     };
     void follow().catch(report);
+    addCommands(app, approvals, trans, palette);
+    const { api } = model;
+    const options = {
+      api,
+      approvals,
+      drafts: new Map<string, string>(),
+      clock: new Clock(() => Date.now() + api.clockOffset),
+      trans
+    };
+    // Above the cell that would run.
+    const show = (panel: NotebookPanel) => {
+      const shown = new NotebookApprovals(panel, options);
+      panel.disposed.connect(() => shown.dispose());
+    };
+    notebooks?.forEach(show);
+    notebooks?.widgetAdded.connect((_, panel) => show(panel));
     return approvals;
   }
 };

@@ -1,39 +1,242 @@
-/** Provides the agents at work. */
+/** Shows which agents are at work, and stops them. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { IStatusBar } from '@jupyterlab/statusbar';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { stopIcon } from '@jupyterlab/ui-components';
+import type { CommandRegistry } from '@lumino/commands';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { AgentsAtWork } from '../model/atwork';
-import { IActivityModel, IAgentsAtWork, IApprovalsModel } from '../tokens';
+import {
+  CommandIDs,
+  IActivityModel,
+  IAgentsAtWork,
+  IApprovalsModel,
+  isFinal,
+  isRunning,
+  TRANSLATION_DOMAIN
+} from '../tokens';
+import type { IAgent } from '../tokens';
+import { AtWorkItem } from '../widgets/atwork';
+import { stoppedText, stopText } from '../widgets/atworkwording';
+import { activityIcon } from '../widgets/icons';
+import { describedBy, labelled, reporter, watchSelected } from './commands';
 
-/** One model for all that shows or stops agents. */
+/** The status bar item's id, and its place: after the kernels. */
+const ITEM = 'jupyter-agent-exec:at-work';
+const RANK = 5;
+
+/** What can be stopped. */
+interface ITarget {
+  sessionId: string;
+  agent: IAgent | null;
+  seq: number | null;
+}
+
+/** How long a notification stays that all is well, and one that it is not. */
+const WELL = 5000;
+const NOT_WELL = 15_000;
+
+/** What a session runs, or else what of it waits. */
+function targetOf(
+  sessionId: string,
+  model: IActivityModel,
+  atWork: IAgentsAtWork
+): ITarget {
+  const selected = model.selected?.id === sessionId ? model.selected : null;
+  const pending = [
+    ...(atWork.get(sessionId)?.pending ?? []),
+    ...(selected?.executions ?? []).flatMap(({ execution }) =>
+      isFinal(execution.status) ? [] : [execution]
+    )
+  ];
+  const first = pending.find(({ status }) => isRunning(status)) ?? pending[0];
+  const session = atWork.get(sessionId)?.session ?? selected?.session;
+  return { sessionId, agent: session?.agent ?? null, seq: first?.seq ?? null };
+}
+
+/** What the command would stop; null if nothing can be stopped. */
+function findTarget(
+  { chosen, session_id }: ReadonlyPartialJSONObject,
+  model: IActivityModel,
+  atWork: IAgentsAtWork
+): ITarget | null {
+  if (typeof session_id === 'string') {
+    return targetOf(session_id, model, atWork);
+  }
+  const { selected } = model;
+  if (selected?.session?.status === 'open') {
+    const target = targetOf(selected.id, model, atWork);
+    const isBusy = selected.session.kernel?.execution_state === 'busy';
+    if (isBusy || target.seq !== null) {
+      return target;
+    }
+  }
+  const [only, ...others] = atWork.agents;
+  return only && others.length === 0 && chosen !== true
+    ? targetOf(only.session.id, model, atWork)
+    : null;
+}
+
+/** Stop an agent, and tell what became of it. */
+async function stop(
+  { agent, seq, sessionId }: ITarget,
+  atWork: IAgentsAtWork,
+  trans: TranslationBundle
+): Promise<void> {
+  const doing = agent
+    ? stopText(agent, seq, trans)
+    : trans.__('Stop the agent');
+  const id = Notification.emit(trans.__('%1…', doing), 'in-progress', {
+    autoClose: false
+  });
+  try {
+    const { isFree, text } = stoppedText(await atWork.stop(sessionId), trans);
+    Notification.update({
+      id,
+      message: text,
+      type: isFree ? 'success' : 'warning',
+      autoClose: isFree ? WELL : NOT_WELL
+    });
+  } catch (error) {
+    Notification.dismiss(id);
+    reporter(trans)(error);
+  }
+}
+
+/** Add the command that interrupts a session's kernel. */
+function addStopCommand(
+  commands: CommandRegistry,
+  model: IActivityModel,
+  atWork: IAgentsAtWork,
+  trans: TranslationBundle
+): void {
+  const command = CommandIDs.interrupt;
+  const name = (args: ReadonlyPartialJSONObject): string => {
+    const target = findTarget(args, model, atWork);
+    return target?.agent
+      ? stopText(target.agent, target.seq, trans)
+      : trans.__('Stop Agent');
+  };
+  commands.addCommand(command, {
+    label: args => labelled(name(args))(args),
+    caption: args =>
+      args.chosen === true
+        ? trans.__('%1, in the chosen agent session', name(args))
+        : trans.__('Interrupt what the agent runs, and see its kernel free'),
+    icon: stopIcon,
+    describedBy: describedBy({
+      session_id: trans.__(
+        'The id of an agent session; without it, the one chosen in the panel, or else the only one at work'
+      ),
+      chosen: {
+        type: 'boolean',
+        description: trans.__(
+          'Whether only the one chosen in the panel is meant'
+        )
+      },
+      label: trans.__('What the command is called in a menu')
+    }),
+    isEnabled: args => findTarget(args, model, atWork) !== null,
+    execute: async args => {
+      const target = findTarget(args, model, atWork);
+      if (target) {
+        await stop(target, atWork, trans);
+      }
+    }
+  });
+  const notify = () => commands.notifyCommandChanged(command);
+  watchSelected(model, notify);
+  atWork.changed.connect(notify);
+}
+
+/** Add the command that opens the panel at an agent that works. */
+function addShowCommand(
+  commands: CommandRegistry,
+  atWork: IAgentsAtWork,
+  trans: TranslationBundle
+): void {
+  const command = CommandIDs.showAtWork;
+  commands.addCommand(command, {
+    label: trans.__('Show Agent at Work'),
+    caption: trans.__(
+      'Show what asks for approval, or else what runs, in the panel'
+    ),
+    icon: activityIcon,
+    describedBy: describedBy(),
+    isEnabled: () => atWork.agents.length > 0,
+    execute: async () => {
+      const agent = atWork.agents[0];
+      if (agent) {
+        await commands.execute(CommandIDs.openPanel, {
+          session_id: agent.session.id,
+          execution_id: agent.pending[0].id
+        });
+      }
+    }
+  });
+  atWork.changed.connect(() => commands.notifyCommandChanged(command));
+}
+
+/** One model for all that shows or stops agents, kept up to date. */
+function createModel(
+  app: JupyterFrontEnd,
+  model: IActivityModel,
+  approvals: IApprovalsModel | null
+): IAgentsAtWork {
+  const { connectionFailure, events } = app.serviceManager;
+  const isPaused = () => (approvals?.paused ?? null) !== null;
+  const atWork = new AgentsAtWork(model.api, events.stream, isPaused);
+  const refresh = () => atWork.refresh();
+  document.addEventListener('visibilitychange', refresh);
+  connectionFailure.connect(refresh);
+  let paused = false;
+  approvals?.changed.connect(() => {
+    if (paused !== isPaused()) {
+      paused = isPaused();
+      refresh();
+    }
+  });
+  approvals?.reconnected.connect(refresh);
+  void app.restored.then(refresh);
+  return atWork;
+}
+
+/** The agents at work in the status bar, and the command that stops one. */
 export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
   id: 'jupyter-agent-exec:at-work',
-  description: 'Provides the agents at work on this server.',
+  description: 'Shows in the status bar which agents are at work; stops them.',
   autoStart: true,
   provides: IAgentsAtWork,
   requires: [IActivityModel],
-  optional: [IApprovalsModel],
+  optional: [IApprovalsModel, IStatusBar, ITranslator, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
-    approvals: IApprovalsModel | null
+    approvals: IApprovalsModel | null,
+    statusBar: IStatusBar | null,
+    translator: ITranslator | null,
+    palette: ICommandPalette | null
   ): IAgentsAtWork => {
-    const { connectionFailure, events } = app.serviceManager;
-    const isPaused = () => (approvals?.paused ?? null) !== null;
-    const atWork = new AgentsAtWork(model.api, events.stream, isPaused);
-    const refresh = () => atWork.refresh();
-    document.addEventListener('visibilitychange', refresh);
-    connectionFailure.connect(refresh);
-    let paused = false;
-    approvals?.changed.connect(() => {
-      if (paused !== isPaused()) {
-        paused = isPaused();
-        refresh();
-      }
+    const { commands } = app;
+    const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
+    const atWork = createModel(app, model, approvals);
+    addStopCommand(commands, model, atWork, trans);
+    addShowCommand(commands, atWork, trans);
+    for (const command of [CommandIDs.interrupt, CommandIDs.showAtWork]) {
+      palette?.addItem({ command, category: trans.__('Agents') });
+    }
+    statusBar?.registerStatusItem(ITEM, {
+      item: new AtWorkItem(atWork, trans, commands.execute.bind(commands)),
+      align: 'left',
+      rank: RANK,
+      isActive: () => atWork.agents.length > 0,
+      activeStateChanged: atWork.changed
     });
-    approvals?.reconnected.connect(refresh);
-    void app.restored.then(refresh);
     return atWork;
   }
 };

@@ -1,38 +1,32 @@
-/** What commands that decide about notebooks have in common: a way back. */
+/** The commands that decide about agents' cells and outputs in notebooks. */
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
+import type { ICommandPalette } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import {
+  checkIcon,
+  closeIcon,
+  deleteIcon,
+  undoIcon
+} from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
-import type {
-  ReadonlyJSONObject,
-  ReadonlyPartialJSONObject
-} from '@lumino/coreutils';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { CommandIDs } from '../tokens';
 import type { IActivityModel, IAgentExecApi, IExecutionList } from '../tokens';
 import { plainName } from '../widgets/notebookwording';
-import { reporter } from './report';
-import { sessionArgs, sessionCommand } from './selected';
+import {
+  describedBy,
+  reporter,
+  sessionCommand,
+  watchSelected
+} from './commands';
 
-/** Milliseconds for which the way back is in sight; it stays in the list. */
-const SHOWN = 8000;
+/** Milliseconds for which a notification offers to undo a decision. */
+const UNDO_SHOWN = 8000;
 
-/** The arguments of a decision about one execution. */
-function executionArgs(trans: TranslationBundle): ReadonlyJSONObject {
-  return {
-    type: 'object',
-    properties: {
-      execution_id: {
-        type: 'string',
-        description: trans.__('The id of the execution')
-      },
-      cell_id: {
-        type: 'string',
-        description: trans.__('The id of the cell that was looked at')
-      }
-    },
-    required: ['execution_id']
-  };
-}
+type Undo = (executionId: string) => Promise<unknown>;
 
-/** Where an execution's cell is, if it is another than the one looked at. */
+/** Where an execution's cell is, if it is another than the one with this id. */
 async function originalOf(
   api: IAgentExecApi,
   executionId: string,
@@ -44,114 +38,225 @@ async function originalOf(
     : null;
 }
 
-/** Take back each of several decisions, as far as that goes. */
-async function undoAll(
-  ids: readonly string[],
-  undo: (id: string) => Promise<unknown>,
-  report: (error: unknown) => void
-): Promise<void> {
-  const failures: unknown[] = [];
-  for (const id of ids) {
-    await undo(id).catch(error => failures.push(error));
-  }
-  if (failures.length > 0) {
-    report(failures[0]);
-  }
-}
-
-/** Say what was done, and offer to take it back. */
+/** Say what was done, and offer to undo it. */
 function offerUndo(
-  said: string,
+  message: string,
   ids: readonly string[],
-  undo: (id: string) => Promise<unknown>,
+  undo: Undo,
   trans: TranslationBundle
 ): void {
-  Notification.info(said, {
-    autoClose: SHOWN,
+  const undoAll = async () => {
+    const failures: unknown[] = [];
+    for (const id of ids) {
+      await undo(id).catch(error => failures.push(error));
+    }
+    if (failures.length > 0) {
+      reporter(trans)(failures[0]);
+    }
+  };
+  Notification.info(message, {
+    autoClose: UNDO_SHOWN,
     actions: [
       {
         label: trans.__('Undo'),
         caption: trans.__('Let the notebook be as it was before'),
-        callback: () => void undoAll(ids, undo, reporter(trans))
+        callback: () => void undoAll()
       }
     ]
   });
 }
 
-/** What is done to one execution, and how that is told and taken back. */
-interface IDecision {
-  decide: (id: string) => Promise<unknown>;
-  /** Null if it is itself the way back. */
-  undo: ((id: string) => Promise<unknown>) | null;
-  said: string;
+type Looks = Pick<
+  CommandRegistry.ICommandOptions,
+  'label' | 'caption' | 'icon'
+>;
+
+/** A decision about one execution. */
+interface IDecision extends Looks {
+  execute: (executionId: string) => Promise<unknown>;
+  /** What is notified, and how it is undone; null if it is itself an undo. */
+  done: { message: string; undo: Undo } | null;
 }
 
-/** A command that decides about one execution in its notebook. */
-export function decision(
-  api: IAgentExecApi,
-  trans: TranslationBundle,
-  { decide, said, undo }: IDecision
-): Pick<CommandRegistry.ICommandOptions, 'describedBy' | 'execute'> {
-  const report = reporter(trans);
-  const execute = async ({
-    cell_id,
-    execution_id
-  }: ReadonlyPartialJSONObject) => {
-    const id = String(execution_id);
-    const original =
-      typeof cell_id === 'string' ? await originalOf(api, id, cell_id) : null;
-    if (original !== null) {
-      Notification.warning(
-        trans.__(
-          'This cell is a copy. Decide about it where the agent ran it: %1',
-          plainName(original)
-        ),
-        { autoClose: SHOWN }
-      );
-      return;
-    }
-    await decide(id);
-    if (undo) {
-      offerUndo(said, [id], undo, trans);
-    }
-  };
-  return {
-    describedBy: { args: executionArgs(trans) },
-    execute: args => execute(args).catch(report)
-  };
-}
-
-/** What is done to all of a session, and how that is told and taken back. */
-interface ISessionDecision {
-  decide: (sessionId: string) => Promise<IExecutionList>;
-  undo: (id: string) => Promise<unknown>;
-  said: (cells: number) => string;
+/** A decision about all executions of a session. */
+interface ISessionDecision extends Looks {
+  execute: (sessionId: string) => Promise<IExecutionList>;
+  message: (cells: number) => string;
   nothing: string;
+  undo: Undo;
 }
 
-/** A command that decides about all of a session in its notebook. */
-export function sessionDecision(
+/** Adds the commands; each can be undone. */
+class Decisions {
+  constructor(
+    private readonly _commands: CommandRegistry,
+    private readonly _model: IActivityModel,
+    private readonly _trans: TranslationBundle,
+    private readonly _palette: ICommandPalette | null
+  ) {}
+
+  /** Add a command about one execution. */
+  add(id: string, { done, execute, ...options }: IDecision): void {
+    const trans = this._trans;
+    const decide = async (args: ReadonlyPartialJSONObject) => {
+      const executionId = String(args.execution_id);
+      const original =
+        typeof args.cell_id === 'string'
+          ? await originalOf(this._model.api, executionId, args.cell_id)
+          : null;
+      if (original !== null) {
+        Notification.warning(
+          trans.__(
+            'This cell is a copy. Decide about it where the agent ran it: %1',
+            plainName(original)
+          ),
+          { autoClose: UNDO_SHOWN }
+        );
+        return;
+      }
+      await execute(executionId);
+      if (done) {
+        offerUndo(done.message, [executionId], done.undo, trans);
+      }
+    };
+    this._commands.addCommand(id, {
+      ...options,
+      describedBy: describedBy(
+        {
+          execution_id: trans.__('The id of the execution'),
+          cell_id: trans.__('The id of the cell that was looked at')
+        },
+        ['execution_id']
+      ),
+      execute: args => decide(args).catch(reporter(trans))
+    });
+  }
+
+  /** Add a command about all of a session. */
+  addForSession(id: string, decision: ISessionDecision): void {
+    const { execute, message, nothing, undo, ...options } = decision;
+    const model = this._model;
+    const trans = this._trans;
+    const decide = async (sessionId: string) => {
+      const ids = (await execute(sessionId)).executions.map(each => each.id);
+      if (ids.length === 0) {
+        Notification.info(nothing, { autoClose: UNDO_SHOWN });
+      } else {
+        offerUndo(message(ids.length), ids, undo, trans);
+      }
+    };
+    this._commands.addCommand(id, {
+      ...options,
+      ...sessionCommand(
+        model,
+        trans,
+        decide,
+        () => model.selected?.session?.target.kind === 'notebook'
+      )
+    });
+    watchSelected(model, () => this._commands.notifyCommandChanged(id));
+    this._palette?.addItem({ command: id, category: trans.__('Agents') });
+  }
+}
+
+/** Add the commands that accept, discard and restore cells and outputs. */
+export function addDecisions(
+  { commands }: JupyterFrontEnd,
   model: IActivityModel,
   trans: TranslationBundle,
-  { decide, nothing, said, undo }: ISessionDecision
-): Pick<
-  CommandRegistry.ICommandOptions,
-  'describedBy' | 'execute' | 'isEnabled'
-> {
-  const act = async (sessionId: string) => {
-    const { executions } = await decide(sessionId);
-    if (executions.length === 0) {
-      Notification.info(nothing, { autoClose: SHOWN });
-      return;
-    }
-    const ids = executions.map(({ id }) => id);
-    offerUndo(said(ids.length), ids, undo, trans);
-  };
-  return {
-    ...sessionCommand(model, trans)(
-      act,
-      () => model.selected?.session?.target.kind === 'notebook'
+  palette: ICommandPalette | null
+): void {
+  const { api } = model;
+  const decisions = new Decisions(commands, model, trans, palette);
+  const restoreCell: Undo = id => api.restoreCell(id);
+  const restoreOutputs: Undo = id => api.restoreOutputs(id);
+  decisions.add(CommandIDs.acceptOutputs, {
+    label: trans.__('Accept Outputs'),
+    caption: trans.__(
+      'Bring the original outputs into the notebook and trust them'
     ),
-    describedBy: { args: sessionArgs(trans) }
-  };
+    icon: checkIcon,
+    execute: id => api.acceptOutputs(id),
+    done: { message: trans.__('Outputs accepted'), undo: restoreOutputs }
+  });
+  decisions.add(CommandIDs.discardOutputs, {
+    label: trans.__('Discard Outputs'),
+    caption: trans.__(
+      'Take the outputs out of the notebook; the history keeps them'
+    ),
+    icon: closeIcon,
+    execute: id => api.discardOutputs(id),
+    done: { message: trans.__('Outputs discarded'), undo: restoreOutputs }
+  });
+  decisions.add(CommandIDs.restoreOutputs, {
+    label: trans.__('Take Back the Decision About Outputs'),
+    caption: trans.__(
+      'Let the outputs in the notebook be as they were before the last decision'
+    ),
+    icon: undoIcon,
+    execute: restoreOutputs,
+    done: null
+  });
+  decisions.add(CommandIDs.discardCell, {
+    label: trans.__('Discard Cell'),
+    caption: trans.__(
+      'Take the agent’s cell out of the notebook; the history keeps it'
+    ),
+    icon: deleteIcon,
+    execute: id => api.discardCell(id),
+    done: { message: trans.__('Cell discarded'), undo: restoreCell }
+  });
+  decisions.add(CommandIDs.restoreCell, {
+    label: trans.__('Put the Cell Back'),
+    caption: trans.__(
+      'Put an agent’s cell that was discarded back to where it was'
+    ),
+    icon: undoIcon,
+    execute: restoreCell,
+    done: null
+  });
+  decisions.addForSession(CommandIDs.acceptAllOutputs, {
+    label: trans.__('Accept All Outputs From This Agent Session'),
+    caption: trans.__(
+      'Bring all outputs of the chosen agent session that are held back into its notebook'
+    ),
+    icon: checkIcon,
+    execute: id => api.acceptAllOutputs(id),
+    message: cells =>
+      trans._n(
+        'Outputs of %1 cell accepted',
+        'Outputs of %1 cells accepted',
+        cells
+      ),
+    nothing: trans.__('No outputs are held back'),
+    undo: restoreOutputs
+  });
+  decisions.addForSession(CommandIDs.discardAllOutputs, {
+    label: trans.__('Discard All Outputs From This Agent Session'),
+    caption: trans.__(
+      'Take all outputs of the chosen agent session that nobody has decided on out of its notebook'
+    ),
+    icon: closeIcon,
+    execute: id => api.discardAllOutputs(id),
+    message: cells =>
+      trans._n(
+        'Outputs of %1 cell discarded',
+        'Outputs of %1 cells discarded',
+        cells
+      ),
+    nothing: trans.__('No outputs are there to be discarded'),
+    undo: restoreOutputs
+  });
+  decisions.addForSession(CommandIDs.discardAllCells, {
+    label: trans.__('Discard All Cells From This Agent Session'),
+    caption: trans.__(
+      'Take all cells of the chosen agent session that are as it left them out of its notebook'
+    ),
+    icon: deleteIcon,
+    execute: id => api.discardAllCells(id),
+    message: cells =>
+      trans._n('%1 cell discarded', '%1 cells discarded', cells),
+    nothing: trans.__('No cell is there as the agent left it'),
+    undo: restoreCell
+  });
 }

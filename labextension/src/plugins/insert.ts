@@ -1,8 +1,9 @@
-/** Lets a person take over what an agent ran. */
+/** Copies what an agent ran into a notebook, and leads to the original. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import type { Cell } from '@jupyterlab/cells';
 import { Clipboard, ICommandPalette, Notification } from '@jupyterlab/apputils';
 import {
   INotebookTracker,
@@ -12,52 +13,33 @@ import {
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { copyIcon, pasteIcon, runIcon } from '@jupyterlab/ui-components';
-import type {
-  ReadonlyJSONObject,
-  ReadonlyPartialJSONObject
-} from '@lumino/coreutils';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { METADATA_KEY, readCellRecord } from '../model/cellrecord';
 import type { Wanted } from '../model/insertion';
 import { ORIGIN_KEY, readOrigin } from '../model/origin';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import type { IExecution } from '../tokens';
-import { reporter } from './report';
-import { labelled } from './selected';
+import { describedBy, labelled, reporter } from './commands';
 
 type Args = ReadonlyPartialJSONObject;
 
-/** The arguments of these commands. */
-function cellArgs(trans: TranslationBundle): ReadonlyJSONObject {
-  return {
-    type: 'object',
-    properties: {
-      execution_ids: {
-        type: 'array',
-        items: { type: 'string' },
-        description: trans.__(
-          'The ids of executions; without anything, those of the cells that are selected'
-        )
-      },
-      execution_id: {
-        type: 'string',
-        description: trans.__('The id of an execution')
-      },
-      session_id: {
-        type: 'string',
-        description: trans.__('The id of a session, for all its cells')
-      },
-      from_execution_id: {
-        type: 'string',
-        description: trans.__(
-          'The first of the session’s executions that is meant'
-        )
-      },
-      label: {
-        type: 'string',
-        description: trans.__('What the command is called in a menu')
-      }
-    }
-  };
+/** The arguments of the commands that copy. */
+function copyArgs(trans: TranslationBundle) {
+  return describedBy({
+    execution_ids: {
+      type: 'array',
+      items: { type: 'string' },
+      description: trans.__(
+        'The ids of executions; without anything, those of the cells that are selected'
+      )
+    },
+    execution_id: trans.__('The id of an execution'),
+    session_id: trans.__('The id of a session, for all its cells'),
+    from_execution_id: trans.__(
+      'The first of the session’s executions that is meant'
+    ),
+    label: trans.__('What the command is called in a menu')
+  });
 }
 
 /** The executions that the selected cells of a notebook show. */
@@ -104,11 +86,78 @@ function shownIn(model: IActivityModel, wanted: Wanted): IExecution[] | null {
   return found.length === wanted.ids.length ? found : null;
 }
 
+/** Whether a cell has an id, or shows an execution. */
+function isCell({ model }: Cell, cellId: unknown, executionId: unknown) {
+  const record = readCellRecord(model.getMetadata(METADATA_KEY));
+  return (
+    model.id === cellId ||
+    (record !== null &&
+      (record.cell_id === cellId || record.execution_id === executionId))
+  );
+}
+
+/** Show one of a notebook's cells, and choose it. */
+async function showCell(
+  panel: NotebookPanel,
+  cellId: unknown,
+  executionId: unknown
+): Promise<void> {
+  await panel.context.ready;
+  await panel.revealed;
+  const { content } = panel;
+  const at = content.widgets.findIndex(each =>
+    isCell(each, cellId, executionId)
+  );
+  if (at >= 0) {
+    content.deselectAll();
+    content.activeCellIndex = at;
+    content.mode = 'command';
+    await content.scrollToItem(at, 'smart');
+    content.widgets[at].node.focus({ preventScroll: true });
+  }
+}
+
+/** Add the command that opens a notebook at a cell. */
+function addGoToCommand(
+  { commands, shell }: JupyterFrontEnd,
+  notebooks: INotebookTracker,
+  trans: TranslationBundle
+): void {
+  commands.addCommand(CommandIDs.goToCell, {
+    label: trans.__('Go to the Cell in Its Notebook'),
+    caption: trans.__('Open the notebook at the cell that an agent ran'),
+    describedBy: describedBy(
+      {
+        path: trans.__('The path of the notebook'),
+        cell_id: trans.__('The id of the cell'),
+        execution_id: trans.__('The id of the execution it shows')
+      },
+      ['path']
+    ),
+    execute: async ({ path, cell_id, execution_id }) => {
+      // The one that is open, whichever drive it came from, else a new one.
+      const open = notebooks.find(each => each.context.localPath === path);
+      if (open) {
+        shell.activateById(open.id);
+      }
+      try {
+        const panel =
+          open ?? (await commands.execute('docmanager:open', { path }));
+        if (panel && (cell_id || execution_id)) {
+          await showCell(panel as NotebookPanel, cell_id, execution_id);
+        }
+      } catch (error) {
+        reporter(trans)(error);
+      }
+    }
+  });
+}
+
 /** The commands that copy agents' cells, and what tells of copies. */
 export const insertPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:insert',
   description:
-    'Adds commands that copy what agents ran into a person’s own notebook.',
+    'Adds commands that copy what agents ran into your notebook, and that open where it ran.',
   autoStart: true,
   requires: [IActivityModel, INotebookTracker],
   optional: [ITranslator, ICommandPalette],
@@ -145,10 +194,9 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
       shell.activateById(panel.id);
       return executions.length > 0 ? panel : null;
     };
-    const describedBy = { args: cellArgs(trans) };
     commands.addCommand(CommandIDs.insertCells, {
       label: labelled(trans.__('Insert Into My Notebook')),
-      describedBy,
+      describedBy: copyArgs(trans),
       caption: trans.__(
         'Copy what the agent ran, with its outputs, below the active cell of the notebook used last'
       ),
@@ -157,7 +205,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     });
     commands.addCommand(CommandIDs.runAgain, {
       label: labelled(trans.__('Run Again in My Kernel')),
-      describedBy,
+      describedBy: copyArgs(trans),
       caption: trans.__(
         'Copy the source below the active cell of the notebook used last, and run it there as yours'
       ),
@@ -171,7 +219,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     });
     commands.addCommand(CommandIDs.copySource, {
       label: labelled(trans.__('Copy Source')),
-      describedBy,
+      describedBy: copyArgs(trans),
       caption: trans.__('Copy the source that the agent ran'),
       icon: copyIcon,
       execute: async args => {
@@ -187,6 +235,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
+    addGoToCommand(app, notebooks, trans);
     const category = trans.__('Agents');
     for (const command of [
       CommandIDs.insertCells,

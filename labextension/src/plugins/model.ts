@@ -1,12 +1,15 @@
-/** Provides the model of agent activity. */
+/** Provides the model of agent activity, and guards decisions and links. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { IStateDB } from '@jupyterlab/statedb';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { AgentExecApi } from '../api/client';
 import { ActivityModel } from '../model/activity';
-import { IActivityModel } from '../tokens';
+import { IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
+import { guardLinks } from '../widgets/links';
+import { reporter } from './commands';
 
 /** Where the chosen session is kept for the next time. */
 const STATE_KEY = 'jupyter-agent-exec:panel';
@@ -29,11 +32,22 @@ export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
   description: 'Provides the model of what agents do on this server.',
   autoStart: true,
   provides: IActivityModel,
-  optional: [IStateDB],
-  activate: (app: JupyterFrontEnd, state: IStateDB | null): IActivityModel => {
+  optional: [IStateDB, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    state: IStateDB | null,
+    translator: ITranslator | null
+  ): IActivityModel => {
     const { serverSettings, events } = app.serviceManager;
+    const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
+    const api = new AgentExecApi(serverSettings);
+    api.askPassphrase = async () => {
+      const { askPassphrase } = await import('../widgets/passphrase');
+      return askPassphrase(api, trans);
+    };
+    guardLinks(trans, reporter(trans));
     const model = new ActivityModel({
-      api: new AgentExecApi(serverSettings),
+      api,
       events: events.stream,
       restored: restoreSession(state)
     });

@@ -4,27 +4,37 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette } from '@jupyterlab/apputils';
+import { ICommandPalette, MainAreaWidget } from '@jupyterlab/apputils';
 import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon, searchIcon } from '@jupyterlab/ui-components';
-import type {
-  ReadonlyJSONObject,
-  ReadonlyPartialJSONObject
-} from '@lumino/coreutils';
+import { find } from '@lumino/algorithm';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { Widget } from '@lumino/widgets';
 import { GalleryModel } from '../model/gallery';
 import { SearchModel } from '../model/search';
 import {
   CommandIDs,
   IActivityModel,
   IApprovalsModel,
+  isFinal,
   TRANSLATION_DOMAIN
 } from '../tokens';
-import type { IAgentExecApi } from '../tokens';
+import type {
+  Execute,
+  IAgentExecApi,
+  IExecutionModel,
+  ISessionModel
+} from '../tokens';
+import { ApprovalRecord } from '../widgets/approvalrecord';
+import { ApprovalSlot } from '../widgets/approvalslot';
+import { AskingList, PauseButton } from '../widgets/asking';
+import { Clock } from '../widgets/clock';
 import { copyingPart } from '../widgets/copying';
+import { SessionGrant } from '../widgets/grant';
 import { createHighlight } from '../widgets/highlight';
 import { activityIcon } from '../widgets/icons';
 import { menuOpener } from '../widgets/menu';
@@ -33,40 +43,10 @@ import { CellReview, SessionReview } from '../widgets/reviewparts';
 import type { IReviewOptions } from '../widgets/reviewparts';
 import { sandboxPart } from '../widgets/sandbox';
 import { StopButton } from '../widgets/stopbutton';
-import { approvalParts } from './approvalparts';
-import { reporter } from './report';
-import { labelled, sessionArgs } from './selected';
+import { describedBy, labelled, reporter, sessionArgs } from './commands';
 
 /** Where the panel stands among the others of its side. */
 const RANK = 850;
-
-/** What the panel can be asked to show. */
-function placeArgs(trans: TranslationBundle): ReadonlyJSONObject {
-  const { properties } = sessionArgs(trans);
-  return {
-    type: 'object',
-    properties: {
-      ...(properties as ReadonlyJSONObject),
-      execution_id: {
-        type: 'string',
-        description: trans.__('The id of an execution to show')
-      }
-    }
-  };
-}
-
-/** What can be looked for. */
-function searchArgs(trans: TranslationBundle): ReadonlyJSONObject {
-  return {
-    type: 'object',
-    properties: {
-      query: {
-        type: 'string',
-        description: trans.__('Words in source, output or error')
-      }
-    }
-  };
-}
 
 /** Show a session or an execution, whichever is named. */
 async function show(
@@ -82,6 +62,60 @@ async function show(
     const execution = await api.getExecution(executionId);
     panel.showCells(execution.session_id, executionId);
   }
+}
+
+/** What the panel shows of approvals: in cells, sessions, and above all. */
+function approvalParts(
+  approvals: IApprovalsModel,
+  model: IActivityModel,
+  trans: TranslationBundle,
+  execute: Execute
+) {
+  const { api } = model;
+  const now = () => Date.now() + api.clockOffset;
+  const clock = new Clock(now);
+  const drafts = new Map<string, string>();
+  const options = { api, approvals, clock, drafts, execute, now, trans };
+  return {
+    above: [
+      ({ execution: { id, status } }: IExecutionModel) =>
+        isFinal(status) ? new Widget() : new ApprovalSlot(id, options),
+      (cell: IExecutionModel) => new ApprovalRecord(cell, trans)
+    ],
+    session: [(session: ISessionModel) => new SessionGrant(session, options)],
+    head: () => new AskingList(options),
+    pause: () => new PauseButton(options)
+  };
+}
+
+/** Add the command that opens an execution's whole text in the main area. */
+function addTextCommand(
+  { commands, shell }: JupyterFrontEnd,
+  api: IAgentExecApi,
+  trans: TranslationBundle
+): void {
+  commands.addCommand(CommandIDs.openText, {
+    label: trans.__('Open Whole Text of a Cell'),
+    caption: trans.__('Open all that a cell of an agent session printed'),
+    describedBy: describedBy(
+      { execution_id: trans.__('The id of the execution') },
+      ['execution_id']
+    ),
+    execute: async args => {
+      const { TextViewer } = await import('../widgets/textviewer');
+      const executionId = String(args.execution_id);
+      const id = `jp-agent-exec-text-${executionId}`;
+      if (!find(shell.widgets('main'), widget => widget.id === id)) {
+        const content = new TextViewer(api, executionId, trans);
+        const widget = new MainAreaWidget({ content });
+        widget.id = id;
+        widget.title.label = trans.__('Text of a cell');
+        widget.title.closable = true;
+        shell.add(widget, 'main');
+      }
+      shell.activateById(id);
+    }
+  });
 }
 
 /** The sidebar panel, and the commands that open and refresh it. */
@@ -116,7 +150,10 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       label: labelled(trans.__('Show Agent Activity')),
       caption: trans.__('Show what agents run on this server'),
       icon: activityIcon,
-      describedBy: { args: placeArgs(trans) },
+      describedBy: describedBy({
+        ...sessionArgs(trans),
+        execution_id: trans.__('The id of an execution to show')
+      }),
       execute: async args => {
         shell.activateById(PANEL_ID);
         await show(panel, model.api, args).catch(report);
@@ -126,7 +163,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('Refresh Agent Activity'),
       caption: trans.__('Ask the server again for all that is shown'),
       icon: refreshIcon,
-      describedBy: { args: { type: 'object', properties: {} } },
+      describedBy: describedBy(),
       execute: async () => {
         gallery.refresh();
         await Promise.all([model.refresh(), search.refresh()]);
@@ -136,7 +173,9 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('Search Agent Activity'),
       caption: trans.__('Search all that agents have run on this server'),
       icon: searchIcon,
-      describedBy: { args: searchArgs(trans) },
+      describedBy: describedBy({
+        query: trans.__('Words in source, output or error')
+      }),
       execute: ({ query }) => {
         shell.activateById(PANEL_ID);
         if (typeof query === 'string') {
@@ -145,6 +184,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         panel.focusSearch();
       }
     });
+    addTextCommand(app, model.api, trans);
     let settings: ISettingRegistry.ISettings | null = null;
     // Without settings that can be read, all is as it is by default.
     void registry?.load(panelPlugin.id).then(

@@ -3,14 +3,11 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { Dialog, ICommandPalette, showDialog } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { checkIcon } from '@jupyterlab/ui-components';
-import type {
-  ReadonlyJSONObject,
-  ReadonlyPartialJSONObject
-} from '@lumino/coreutils';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
 import { Reviews } from '../model/reviews';
 import {
@@ -22,45 +19,38 @@ import {
 import type { IAgentExecApi, IReview, Verdict } from '../tokens';
 import { element } from '../widgets/elements';
 import { commentIcon, flagIcon } from '../widgets/icons';
-import { reporter } from './report';
-import { labelled, sessionArgs } from './selected';
+import { describedBy, labelled, reporter, sessionArgs } from './commands';
+import { addDecisions } from './decisions';
 
 type Args = ReadonlyPartialJSONObject;
 
 /** The arguments that say what is reviewed. */
-function subjectArgs(trans: TranslationBundle): ReadonlyJSONObject {
-  const { properties } = sessionArgs(trans);
+function subjectArgs(trans: TranslationBundle) {
   return {
-    ...(properties as ReadonlyJSONObject),
-    execution_id: {
-      type: 'string',
-      description: trans.__(
-        'The id of an execution; without it, all that the session has run is meant'
-      )
-    }
+    ...sessionArgs(trans),
+    execution_id: trans.__(
+      'The id of an execution; without it, all that the session has run is meant'
+    )
   };
 }
 
 /** The arguments of a review. */
-function reviewArgs(trans: TranslationBundle): ReadonlyJSONObject {
-  return {
-    type: 'object',
-    properties: {
-      ...subjectArgs(trans),
-      verdict: {
-        enum: ['approved', 'flagged', null],
-        description: trans.__(
-          'The verdict; null takes it back, and without it, it stays'
-        )
-      },
-      comment: {
-        type: ['string', 'null'],
-        description: trans.__(
-          'A comment; null takes it back, and without it, it stays'
-        )
-      }
+function reviewArgs(trans: TranslationBundle) {
+  return describedBy({
+    ...subjectArgs(trans),
+    verdict: {
+      enum: ['approved', 'flagged', null],
+      description: trans.__(
+        'The verdict; null takes it back, and without it, it stays'
+      )
+    },
+    comment: {
+      type: ['string', 'null'],
+      description: trans.__(
+        'A comment; null takes it back, and without it, it stays'
+      )
     }
-  };
+  });
 }
 
 /** What is reviewed, and what was said of just that. */
@@ -144,15 +134,16 @@ async function comment(
 export const reviewPlugin: JupyterFrontEndPlugin<IReviews> = {
   id: 'jupyter-agent-exec:review',
   description:
-    'Adds commands that approve, flag or comment on what agents ran.',
+    'Adds commands that review what agents ran, and that accept or discard it.',
   autoStart: true,
   provides: IReviews,
   requires: [IActivityModel],
-  optional: [ITranslator],
+  optional: [ITranslator, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
-    translator: ITranslator | null
+    translator: ITranslator | null,
+    palette: ICommandPalette | null
   ): IReviews => {
     const { commands, serviceManager } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
@@ -166,18 +157,17 @@ export const reviewPlugin: JupyterFrontEndPlugin<IReviews> = {
           : verdict === 'flagged'
             ? flagIcon
             : undefined,
-      describedBy: { args: reviewArgs(trans) },
+      describedBy: reviewArgs(trans),
       execute: args => review(model, args).catch(report)
     });
     commands.addCommand(CommandIDs.comment, {
       label: labelled(trans.__('Comment on What an Agent Ran…')),
       caption: trans.__('Say something about what an agent ran'),
       icon: commentIcon,
-      describedBy: {
-        args: { type: 'object', properties: subjectArgs(trans) }
-      },
+      describedBy: describedBy(subjectArgs(trans)),
       execute: args => comment(model, args, trans).catch(report)
     });
+    addDecisions(app, model, trans, palette);
     return new Reviews(model.api, serviceManager.events.stream);
   }
 };

@@ -1,4 +1,5 @@
 /** Which agents work in a notebook, and what they do now. */
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ReactWidget, stopIcon } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Message } from '@lumino/messaging';
@@ -26,7 +27,10 @@ export class AgentStatus extends ReactWidget {
     super();
     this.addClass('jp-AgentExecStatus');
     this.hide();
-    _options.attached.changed.connect(this._onChanged, this);
+    const { attached, panel } = _options;
+    attached.changed.connect(this._onChanged, this);
+    panel.context.pathChanged.connect(this._onChanged, this);
+    panel.sessionContext.kernelChanged.connect(this._onChanged, this);
     this._onChanged();
   }
 
@@ -77,9 +81,9 @@ export class AgentStatus extends ReactWidget {
 
   /** The agents here, as they are now. */
   private _onChanged(): void {
-    const { attached, clock, place } = this._options;
-    const { path, kernelId } = place();
-    this._here = attached.at(path, kernelId);
+    const { attached, clock, panel } = this._options;
+    const kernel = panel.sessionContext.session?.kernel;
+    this._here = attached.at(panel.context.localPath, kernel?.id ?? null);
     clock.set(
       this,
       this._here.some(({ current }) => current && isRunning(current.status))
@@ -89,11 +93,6 @@ export class AgentStatus extends ReactWidget {
       this._tellToolbar();
     }
     this.update();
-  }
-
-  /** Look again: the notebook has another path or kernel. */
-  refresh(): void {
-    this._onChanged();
   }
 
   protected override onAfterShow(msg: Message): void {
@@ -272,7 +271,7 @@ export namespace AgentStatus {
     trans: TranslationBundle;
     execute: Execute;
     openMenu: OpenMenu;
-    /** Where the notebook is now. */
-    place: () => { path: string; kernelId: string | null };
+    /** The notebook in whose toolbar it stands. */
+    panel: NotebookPanel;
   }
 }

@@ -137,8 +137,7 @@ describe('GalleryModel', () => {
     const listed = jest.spyOn(server, 'listImages').mockImplementationOnce(
       () =>
         new Promise(resolve => {
-          answer = () =>
-            resolve({ images: images(9), next_after: null, indexing: null });
+          answer = () => resolve({ images: images(9), next_after: null });
         })
     );
     gallery.isActive = true;

@@ -1,4 +1,4 @@
-/** Opens a session as a live notebook that can only be read. */
+/** Opens a session as a live notebook that can only be read; exports it. */
 import { ILayoutRestorer } from '@jupyterlab/application';
 import type {
   JupyterFrontEnd,
@@ -10,6 +10,8 @@ import {
   WidgetTracker
 } from '@jupyterlab/apputils';
 import { IEditorServices } from '@jupyterlab/codeeditor';
+import { PathExt } from '@jupyterlab/coreutils';
+import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import {
   INotebookWidgetFactory,
   NotebookActions,
@@ -17,11 +19,17 @@ import {
   NotebookWidgetFactory
 } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { Contents } from '@jupyterlab/services';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { notebookIcon } from '@jupyterlab/ui-components';
+import {
+  downloadIcon,
+  launchIcon,
+  notebookIcon
+} from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { LiveNotebook } from '../model/livenotebook';
+import { freeName, notebookName } from '../model/notebook';
 import {
   DOCUMENT_PATTERN,
   documentPath,
@@ -30,11 +38,16 @@ import {
 } from '../model/sessiondrive';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import type { IAgentExecApi } from '../tokens';
+import { download } from '../widgets/download';
 import { activityIcon } from '../widgets/icons';
 import { makeReadOnly } from '../widgets/readonly';
 import { untrusted } from '../widgets/untrusted';
-import { reporter } from './report';
-import { sessionArgs, sessionCommand, watchSelected } from './selected';
+import {
+  describedBy,
+  reporter,
+  sessionCommand,
+  watchSelected
+} from './commands';
 
 /** The name of the factory; Jupyter Notebook looks for "Notebook" in it. */
 const FACTORY = 'Agent Session Notebook';
@@ -71,17 +84,12 @@ function addKeys(
   const command = CommandIDs.moveInDocument;
   commands.addCommand(command, {
     label: trans.__('Go to the Next or Previous Cell of an Agent Session'),
-    describedBy: {
-      args: {
-        type: 'object',
-        properties: {
-          back: {
-            type: 'boolean',
-            description: trans.__('Whether to go to the previous cell')
-          }
-        }
+    describedBy: describedBy({
+      back: {
+        type: 'boolean',
+        description: trans.__('Whether to go to the previous cell')
       }
-    },
+    }),
     isEnabled: () => documents.currentWidget !== null,
     execute: ({ back }) => {
       const content = documents.currentWidget?.content;
@@ -143,10 +151,70 @@ async function follow(
   panel.contentHeader.addWidget(new SessionBanner(live, trans));
 }
 
+/** Save a session's export under a free name and give its path. */
+async function saveNotebook(
+  model: IActivityModel,
+  contents: Contents.IManager,
+  folder: string,
+  sessionId: string
+): Promise<string> {
+  const [session, file, listing] = await Promise.all([
+    model.api.getSession(sessionId),
+    model.api.getNotebook(sessionId),
+    contents.get(folder, { content: true })
+  ]);
+  const taken = (listing.content as Contents.IModel[]).map(each => each.name);
+  const path = PathExt.join(folder, freeName(notebookName(session), taken));
+  const content: unknown = JSON.parse(await file.text());
+  await contents.save(path, { type: 'notebook', format: 'json', content });
+  return path;
+}
+
+/** Give a session's export to the browser to keep. */
+async function downloadNotebook(
+  model: IActivityModel,
+  sessionId: string
+): Promise<void> {
+  const [session, file] = await Promise.all([
+    model.api.getSession(sessionId),
+    model.api.getNotebook(sessionId)
+  ]);
+  download(file, `${notebookName(session)}.ipynb`);
+}
+
+/** Add the commands that download a session as a notebook, and that save it. */
+function addExportCommands(
+  { commands, serviceManager }: JupyterFrontEnd,
+  model: IActivityModel,
+  browser: IDefaultFileBrowser | null,
+  trans: TranslationBundle
+): void {
+  commands.addCommand(CommandIDs.exportNotebook, {
+    ...sessionCommand(model, trans, id => downloadNotebook(model, id)),
+    label: trans.__('Download Agent Session as Notebook'),
+    caption: trans.__('Download the chosen agent session as a notebook'),
+    icon: downloadIcon
+  });
+  commands.addCommand(CommandIDs.openNotebook, {
+    ...sessionCommand(model, trans, async id => {
+      const folder = browser?.model.path ?? '';
+      const { contents } = serviceManager;
+      const path = await saveNotebook(model, contents, folder, id);
+      await commands.execute('docmanager:open', { path });
+    }),
+    label: trans.__('Open Agent Session as Notebook'),
+    caption: trans.__(
+      'Save the chosen agent session as a notebook and open it'
+    ),
+    icon: launchIcon
+  });
+}
+
 /** The drive of sessions, and the documents that show them. */
-export const sessionDocumentPlugin: JupyterFrontEndPlugin<void> = {
+export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:session-document',
-  description: 'Opens agent sessions as live notebooks that can only be read.',
+  description:
+    'Opens agent sessions as live notebooks that can only be read, and exports them.',
   autoStart: true,
   requires: [
     IActivityModel,
@@ -158,7 +226,8 @@ export const sessionDocumentPlugin: JupyterFrontEndPlugin<void> = {
     INotebookWidgetFactory,
     ILayoutRestorer,
     ITranslator,
-    ICommandPalette
+    ICommandPalette,
+    IDefaultFileBrowser
   ],
   activate: (
     app: JupyterFrontEnd,
@@ -169,7 +238,8 @@ export const sessionDocumentPlugin: JupyterFrontEndPlugin<void> = {
     notebooks: NotebookWidgetFactory.IFactory | null,
     restorer: ILayoutRestorer | null,
     translator: ITranslator | null,
-    palette: ICommandPalette | null
+    palette: ICommandPalette | null,
+    browser: IDefaultFileBrowser | null
   ): void => {
     const { commands, docRegistry, serviceManager } = app;
     const { contents, events, serverSettings } = serviceManager;
@@ -224,12 +294,8 @@ export const sessionDocumentPlugin: JupyterFrontEndPlugin<void> = {
       name: ({ context }) => context.path
     });
     addKeys(commands, documents, trans);
-    const command = CommandIDs.openDocument;
-    commands.addCommand(command, {
-      ...sessionCommand(
-        model,
-        trans
-      )(async id => {
+    commands.addCommand(CommandIDs.openDocument, {
+      ...sessionCommand(model, trans, async id => {
         await commands.execute('docmanager:open', {
           path: documentPath(id),
           factory: FACTORY,
@@ -240,10 +306,16 @@ export const sessionDocumentPlugin: JupyterFrontEndPlugin<void> = {
       caption: trans.__(
         'Open the chosen agent session as a live notebook beside your own'
       ),
-      icon: notebookIcon,
-      describedBy: { args: sessionArgs(trans) }
+      icon: notebookIcon
     });
-    watchSelected(model, () => commands.notifyCommandChanged(command));
-    palette?.addItem({ command, category: trans.__('Agents') });
+    addExportCommands(app, model, browser, trans);
+    for (const command of [
+      CommandIDs.openDocument,
+      CommandIDs.exportNotebook,
+      CommandIDs.openNotebook
+    ]) {
+      watchSelected(model, () => commands.notifyCommandChanged(command));
+      palette?.addItem({ command, category: trans.__('Agents') });
+    }
   }
 };

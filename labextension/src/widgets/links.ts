@@ -1,13 +1,6 @@
-/** Asks a person before a link leads away that an agent wrote. */
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+/** Asks the user before a link that an agent wrote is opened. */
 import { Dialog, showDialog } from '@jupyterlab/apputils';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { TRANSLATION_DOMAIN } from '../tokens';
-import { reporter } from './report';
 
 /** Where agents' outputs are; those that a person has accepted are theirs. */
 const OUTPUTS = [
@@ -48,27 +41,23 @@ async function follow(
   }
 }
 
-/** Asks before a link in an agent's output leads anywhere. */
-export const linksPlugin: JupyterFrontEndPlugin<void> = {
-  id: 'jupyter-agent-exec:links',
-  description: 'Asks before a link that an agent wrote leads away.',
-  autoStart: true,
-  optional: [ITranslator],
-  activate: (_: JupyterFrontEnd, translator: ITranslator | null): void => {
-    const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    const ask = (event: MouseEvent) => {
-      const link = (event.target as Element | null)?.closest?.('a[href]');
-      if (link?.closest(OUTPUTS)) {
-        // Before JupyterLab's own listeners, which run commands of links.
-        event.preventDefault();
-        event.stopPropagation();
-        if (link instanceof HTMLAnchorElement) {
-          void follow(link, trans).catch(reporter(trans));
-        }
+/** Ask before a link in an agent's output is opened, wherever it is shown. */
+export function guardLinks(
+  trans: TranslationBundle,
+  onError: (error: unknown) => void
+): void {
+  const ask = (event: MouseEvent) => {
+    const link = (event.target as Element | null)?.closest?.('a[href]');
+    if (link?.closest(OUTPUTS)) {
+      // Before JupyterLab's own listeners, which run commands of links.
+      event.preventDefault();
+      event.stopPropagation();
+      if (link instanceof HTMLAnchorElement) {
+        void follow(link, trans).catch(onError);
       }
-    };
-    for (const click of ['click', 'auxclick'] as const) {
-      document.addEventListener(click, ask, true);
     }
+  };
+  for (const click of ['click', 'auxclick'] as const) {
+    document.addEventListener(click, ask, true);
   }
-};
+}
