@@ -24,7 +24,7 @@ const NBFORMAT = {
   '#/components/schemas/OutputChange/output': 'nbformat.IOutput'
 };
 
-/** The schemas that the page names, and those that these name. */
+/** The schemas that the page names, and those that these name, by name. */
 function pruned(schemas, names) {
   const found = new Set();
   const visit = name => {
@@ -41,6 +41,7 @@ function pruned(schemas, names) {
     Object.entries(schemas)
       .filter(([name]) => found.has(name))
       .map(([name, { title, ...schema }]) => [title && name, schema])
+      .sort(([one], [other]) => (one < other ? -1 : 1))
   );
 }
 

@@ -179,12 +179,6 @@ export type Schemas = {
   ImageList: {
     images: Schemas['RecordedImage'][];
     next_after: string | null;
-    indexing: Schemas['Indexing'] | null;
-  };
-  /** How far a rebuild of the history's index has come; the newest sessions are indexed first. */
-  Indexing: {
-    done: number;
-    total: number;
   };
   /** What code asks for while it runs. */
   Input: {
@@ -333,7 +327,6 @@ export type Schemas = {
   SearchResults: {
     hits: Schemas['SearchHit'][];
     next_after: string | null;
-    indexing: Schemas['Indexing'] | null;
   };
   /** An agent session. */
   Session: {
@@ -378,7 +371,6 @@ export type Schemas = {
   SessionList: {
     sessions: Schemas['Session'][];
     next_after: string | null;
-    indexing: Schemas['Indexing'] | null;
   };
   /** An execution's new status. */
   StatusChange: {
