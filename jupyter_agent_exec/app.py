@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -22,32 +21,28 @@ from traitlets.config import Config
 from ._version import __version__
 from .aca.failed_calls import FailedCalls
 from .aca.handlers import ROUTES as DYNAMIC_ROUTES
-from .aca.handlers import DynamicSessionsBase
 from .aca.manager import DynamicSessions
 from .approvals.handlers import ROUTES as APPROVAL_ROUTES
-from .approvals.handlers import ApprovalsBase, ReviewsBase
 from .approvals.manager import Approvals
 from .approvals.policy import Modes, Policy
 from .approvals.reviews import Reviews
 from .auth.access import AccessControl, TargetAccess
 from .auth.denials import Denials
-from .auth.handler import AgentExecHandler, NotFoundHandler, check_verbs
+from .auth.handler import Route, url_specs
 from .auth.token_handlers import ROUTES as TOKEN_ROUTES
-from .auth.token_handlers import TokensBase
 from .auth.token_store import TokenStore
 from .auth.tokens import Tokens
 from .auth.unlocks import Unlocks
 from .errors import GATEWAY
 from .executions.permission import Rules
 from .files.handlers import ROUTES as FILE_ROUTES
-from .files.handlers import FilesBase
 from .files.manager import SessionFiles
 from .journal.history import History
-from .kernels.isolation.options import IsolationTraits
+from .journal.ledger import TokenEntries
+from .kernels.isolation.isolation import IsolationTraits
 from .kernels.live_kernels import LiveKernels
-from .kernels.provisioner import KernelStarter
 from .kernels.scratch_kernels import ScratchKernels
-from .kernels.server_kernels import ServerKernels
+from .kernels.server_kernels import KernelStarter, ServerKernels
 from .mcp.doors import Doors
 from .mcp.endpoint import Endpoint, McpHandler
 from .mcp.options import McpTraits
@@ -59,10 +54,10 @@ from .notebooks.discarded_cells import CellDecisions
 from .notebooks.documents import Notebooks
 from .notebooks.execution_cells import NotebookWriter
 from .notebooks.handlers import ROUTES as NOTEBOOK_ROUTES
-from .notebooks.handlers import ChannelHandler, NotebookDecisionsBase, NotebooksBase
+from .notebooks.handlers import ChannelHandler
 from .notebooks.manager import NotebookManager
 from .notebooks.recovery import CellRecovery
-from .openapi import OpenAPIHandler, Route, document
+from .openapi import OpenAPIHandler, document
 from .server import (
     ContentsEvents,
     KernelEvents,
@@ -72,19 +67,17 @@ from .server import (
     ServerSessions,
     StopSignals,
 )
-from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Action, Activity
+from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
 from .sessions.answers import NAMESPACE
 from .sessions.execution_handlers import ROUTES as EXECUTION_ROUTES
-from .sessions.execution_handlers import STREAMED
-from .sessions.factory import Opener
-from .sessions.handlers import ROUTES, GuideHandler, InspectionBase
+from .sessions.factory import SessionFactory
+from .sessions.handlers import ROUTES
 from .sessions.history_handlers import ROUTES as HISTORY_ROUTES
 from .sessions.inspection import KernelInspection
-from .sessions.lifetimes import TokenEnds
 from .sessions.manager import AgentSessions
 from .sessions.notebook_kernels import NotebookKernels
 from .sessions.permits import Permits
-from .sessions.programs import Programs
+from .sessions.program_kernels import ProgramKernels
 from .tasks import Tasks, start_apart
 from .traits import SessionTraits
 
@@ -191,7 +184,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         rules = Rules(policy, self.approval_timeout)
         self.token_thread = ThreadPoolExecutor(1, thread_name_prefix="agent-exec-tokens")
         self.tokens = Tokens(
-            TokenStore(Path(self.history_dir)),
+            TokenStore(Path(self.history_dir), TokenEntries(Path(self.history_dir)).read),
             history,
             changed=self._tokens_changed,
             max_lifetime=self.max_token_lifetime,
@@ -200,7 +193,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         )
         self.unlocks = Unlocks(self.decision_passphrase_hash, history.note_owed, thread=disk)
         self.denials = Denials(history.note_owed, thread=self.token_thread, log=self.log)
-        opener = Opener(
+        factory = SessionFactory(
             history,
             kernels,
             contents,
@@ -209,13 +202,21 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             rules=rules,
             permits=Permits(TargetAccess(jupyter_sessions), self.tokens),
             make_cells=notebook_writer.cells,
-            publish=self._publish,
+            publish=self.activity.publish,
             has_gateway=self.serverapp.gateway_config.gateway_enabled,
             disk=disk,
             log=self.log,
         )
         self.manager = AgentSessions(
-            history, kernels, live, opener, settings, version=__version__, disk=disk, log=self.log
+            history,
+            kernels,
+            live,
+            factory,
+            settings,
+            self.tokens,
+            version=__version__,
+            disk=disk,
+            log=self.log,
         )
         self.cell_recovery = CellRecovery(
             history,
@@ -225,14 +226,13 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             disk=disk,
             log=self.log,
         )
-        self.programs = Programs(self.manager, self.log)
-        self.kernel_events = KernelEvents(self.serverapp.event_logger, self.programs.started)
+        self.program_kernels = ProgramKernels(self.manager, self.log)
+        self.kernel_events = KernelEvents(self.serverapp.event_logger, self.program_kernels.started)
         if self.record_people != "off":
             self.kernel_events.start()
-        self.access = AccessControl(self.manager, jupyter_sessions)
-        self.token_ends = TokenEnds(self.manager, self.tokens, self.log)
+        self.access = AccessControl(self.manager.history, jupyter_sessions)
         self.approvals = Approvals(self.manager, history, policy, rules, self.activity.publish)
-        self.reviews = Reviews(self.manager, history, self.activity.publish)
+        self.reviews = Reviews(self.manager.history, self.activity.publish)
         self.files = SessionFiles(
             self.manager,
             ServerFolders(contents, jupyter_sessions),
@@ -253,21 +253,19 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.inspection = KernelInspection(self.manager, may_run_code=self.allow_completion)
         self.decisions = {
             "output_decisions": OutputDecisions(
-                self.manager, history, notebook_writer, self.activity.publish, log=self.log
+                self.manager.history, history, notebook_writer, self.activity.publish, log=self.log
             ),
             "cell_decisions": CellDecisions(
-                self.manager, history, notebook_writer, self.activity.publish, log=self.log
+                self.manager.history, history, notebook_writer, self.activity.publish, log=self.log
             ),
         }
         self.notebooks = NotebookManager(
             notebooks,
             self.manager,
-            jupyter_sessions,
-            tabs=self.tabs.open_notebooks,
-            live=collaboration.paths,
-            busy=notebook_writer.busy,
-            flush=notebook_writer.flush,
-            disk=disk,
+            notebook_writer,
+            collaboration,
+            self.tabs,
+            kernels=jupyter_sessions.by_notebook,
         )
 
         self.mcp_endpoint = Endpoint(
@@ -285,38 +283,34 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         )
 
     def initialize_handlers(self) -> None:
-        """Add the routes; a verb that does not name its scope stops the extension here."""
+        """Add the routes; one that is not complete stops the extension here."""
         assert self.serverapp is not None
-        for _, handler in (*self.routes, self.channel, self.mcp):
-            check_verbs(handler)
-        failed_calls = FailedCalls()
-        for path, handler in self.routes:
-            given: dict[str, Any] = {"manager": self.manager}
-            if handler is OpenAPIHandler:
-                given = {"document": cache(self._described)}
-            elif handler is GuideHandler:
-                given["default_timeout"] = self.default_timeout
-            elif issubclass(handler, TokensBase):
-                given = {"namespace": NAMESPACE}
-            elif issubclass(handler, NotebookDecisionsBase):
-                given |= self.decisions
-            elif issubclass(handler, ApprovalsBase):
-                given["approvals"] = self.approvals
-            elif issubclass(handler, ReviewsBase):
-                given["reviews"] = self.reviews
-            elif issubclass(handler, DynamicSessionsBase):
-                given |= {"dynamic_sessions": self.dynamic_sessions, "failed_calls": failed_calls}
-            elif issubclass(handler, FilesBase):
-                given["files"] = self.files
-            elif issubclass(handler, InspectionBase):
-                given["inspection"] = self.inspection
-            elif issubclass(handler, NotebooksBase):
-                executions_url = f"{self.serverapp.base_url}{NAMESPACE}/executions"
-                given = {"notebooks": self.notebooks, "executions_url": executions_url}
-            self._add_route(path, handler, given)
-        self._add_route(*self.channel, {"tabs": self.tabs})
-        self._add_route(*self.mcp, {"endpoint": self.mcp_endpoint})
-        self._add_route("*", NotFoundHandler, {})
+        services = {
+            "access": self.access,
+            "allow_full_access": self.allow_full_access,
+            "approvals": self.approvals,
+            "body_limit": self.max_body_bytes,
+            "default_timeout": self.default_timeout,
+            "denials": self.denials,
+            "dynamic_sessions": self.dynamic_sessions,
+            "endpoint": self.mcp_endpoint,
+            "executions_url": f"{self.serverapp.base_url}{NAMESPACE}/executions",
+            "failed_calls": FailedCalls(),
+            "files": self.files,
+            "inspection": self.inspection,
+            "manager": self.manager,
+            "namespace": NAMESPACE,
+            "notebooks": self.notebooks,
+            "openapi_document": cache(self._described),
+            "reviews": self.reviews,
+            "send_timeout": self.send_timeout,
+            "tabs": self.tabs,
+            "tokens": self.tokens,
+            "unlocks": self.unlocks,
+            **self.decisions,
+        }
+        routes = (*self.routes, self.channel, self.mcp)
+        self.handlers.extend(url_specs(routes, services, NAMESPACE))
 
     def _described(self) -> bytes:
         """Return the OpenAPI document of the routes."""
@@ -325,22 +319,8 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             self.routes,
             version=__version__,
             base_path=f"{self.serverapp.base_url}{NAMESPACE}",
-            streamed=STREAMED,
         )
         return msgspec.json.encode(described)
-
-    def _add_route(self, path: str, handler: type[AgentExecHandler], given: dict[str, Any]) -> None:
-        common = {
-            "access": self.access,
-            "tokens": self.tokens,
-            "denials": self.denials,
-            "unlocks": self.unlocks,
-            "allow_full_access": self.allow_full_access,
-            "body_limit": self.max_body_bytes,
-            "send_timeout": self.send_timeout,
-            "route": path,
-        }
-        self.handlers.append((_pattern(path), handler, common | given))
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
         # What is loaded by now stays: to look through it for garbage keeps the loop for 100 ms.
@@ -375,8 +355,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         await self.dynamic_sessions.stop()
         await self.cell_recovery.stop()
         await self.manager.stop()
-        await self.programs.stop()
-        await self.token_ends.stop()  # it may be waiting for what has been interrupted now
+        await self.program_kernels.stop()
         self.token_thread.shutdown()
         await self.contents_backend.stop()
         await self.tabs.stop()
@@ -388,24 +367,11 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         self.log.critical("Received %s; the server stops", signal_name)
         self.serverapp.stop(from_signal=True)
 
-    def _publish(self, action: Action, *of_what: Any, **told: Any) -> None:
-        if action == "opened":
-            self.token_ends.watch()
-        self.activity.publish(action, *of_what, **told)
-
     def _tokens_changed(self) -> None:
-        self.token_ends.look()
+        self.manager.lifetimes.check_tokens()
         self.activity.publish("tokens", None)
 
     def _emit(self, event: dict[str, Any]) -> None:
         assert self.serverapp is not None
         assert self.serverapp.event_logger is not None
         self.serverapp.event_logger.emit(schema_id=EVENTS_SCHEMA_ID, data=event)
-
-
-def _pattern(path: str) -> str:
-    """Return what a path template matches, its parts by name; a contents path has slashes."""
-    if path == "*":
-        return rf"/{NAMESPACE}(?:/.*)?"
-    path = path.replace("{path}", "(?P<path>.+)")
-    return f"/{NAMESPACE}" + re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)

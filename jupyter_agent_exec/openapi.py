@@ -5,31 +5,29 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from tornado import web
 
-from .auth.handler import STATUSES, AgentExecHandler, Operation, operations, requires
+from .auth.handler import STATUSES, AgentExecHandler, Route
+from .auth.operations import Operation, operations, requires
 from .auth.scopes import FOR_PEOPLE
-from .models import Problem
+from .models import Execution, OutputChange, Problem, StatusChange
 
-Route = tuple[str, type[AgentExecHandler]]
+STREAMED: Final = (Execution, StatusChange, OutputChange)
+"""Models of the events in an execution's stream; no answer is one of the last two."""
 
-_REF = "#/components/schemas/{name}"
+_REF: Final = "#/components/schemas/{name}"
 
 
-def document(
-    routes: Sequence[Route], *, version: str, base_path: str, streamed: Sequence[Any]
-) -> dict[str, Any]:
+def document(routes: Sequence[Route], *, version: str, base_path: str) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of `routes`.
 
     Parameters
     ----------
     routes
         Path templates under `base_path`, and their handlers.
-    streamed
-        Models that appear in event streams only.
     """
     found = [
         (path, verb, operation)
@@ -37,7 +35,7 @@ def document(
         for verb, operation in operations(handler).items()
     ]
     models = _models(operation for _, _, operation in found)
-    models += [model for model in (*streamed, Problem) if model not in models]
+    models += [model for model in (*STREAMED, Problem) if model not in models]
     schemas, components = msgspec.json.schema_components(models, ref_template=_REF)
     schema_of = dict(zip(models, schemas, strict=True))
     paths: dict[str, Any] = {}
@@ -54,7 +52,7 @@ def document(
         "security": [{"token": []}, {"agentToken": []}],
         "paths": paths,
         "components": {
-            "schemas": components,
+            "schemas": dict(sorted(components.items())),
             "securitySchemes": {
                 "token": {
                     "type": "apiKey",
@@ -167,9 +165,9 @@ def _id(path: str, verb: str) -> str:
 class OpenAPIHandler(AgentExecHandler):
     """The description of all routes."""
 
-    document: Callable[[], bytes]
-    """Returns it. Called in a thread when it is first asked for: making it takes time that a
-    server's start should not."""
+    openapi_document: Callable[[], bytes]
+    """Returns the document. It is called in a thread, and makes the document at the first request:
+    that takes time which the server's start should not."""
 
     @web.authenticated
     @requires(
@@ -180,4 +178,4 @@ class OpenAPIHandler(AgentExecHandler):
     async def get(self) -> None:
         """Describe all routes."""
         self.set_header("Content-Type", "application/openapi+json")
-        self.finish(await asyncio.to_thread(self.document))
+        self.finish(await asyncio.to_thread(self.openapi_document))

@@ -21,8 +21,8 @@ from tornado import web
 
 from .errors import FolderUnknown, KernelUnavailable, NotebookNotFound
 from .kernels.folder import Folder
-from .kernels.provisioner import FolderProvisioner, KernelStarter
-from .kernels.server_kernels import kernel_spec
+from .kernels.provisioner import folder_provisioner
+from .kernels.server_kernels import KernelStarter, kernel_spec
 from .models import KernelTarget, NotebookKernel
 from .sessions.notebook_kernels import JupyterSession, contents_path
 from .sessions.session import LiveSession
@@ -201,7 +201,7 @@ class ServerSessions:
                     type="notebook",
                     kernel_name=kernel_name,
                 ),
-                partial(FolderProvisioner, None),  # the person's folder is theirs to choose
+                partial(folder_provisioner, None),  # the person's folder is theirs to choose
             )
         except Exception as error:
             self._log.warning("Kernel %r did not start", kernel_name, exc_info=error)

@@ -13,12 +13,11 @@ from pathlib import Path
 
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.openapi import document
-from jupyter_agent_exec.sessions.execution_handlers import STREAMED
 
 
 def main() -> None:
     """Write the document."""
-    described = document(AgentExecApp.routes, version="0", base_path="/", streamed=STREAMED)
+    described = document(AgentExecApp.routes, version="0", base_path="/")
     text = json.dumps(described, indent=2) + "\n"
     if len(sys.argv) > 1:
         Path(sys.argv[1]).write_text(text)

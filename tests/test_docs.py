@@ -12,7 +12,8 @@ from traitlets import Bool, Enum, Float, Int
 
 from jupyter_agent_exec import errors, models
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.auth.handler import operations, status_of
+from jupyter_agent_exec.auth.handler import status_of
+from jupyter_agent_exec.auth.operations import operations
 from jupyter_agent_exec.types import Via
 
 ROOT = Path(__file__).parents[1]

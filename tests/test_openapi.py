@@ -16,14 +16,14 @@ from openapi_spec_validator import validate
 
 from jupyter_agent_exec._version import __version__
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.auth.handler import STATUSES, operations, status_of
+from jupyter_agent_exec.auth.handler import STATUSES, status_of
+from jupyter_agent_exec.auth.operations import operations
 from jupyter_agent_exec.auth.scopes import FOR_PEOPLE, PERMISSIONS
 from jupyter_agent_exec.auth.unlocks import UNLOCK_HEADER
 from jupyter_agent_exec.client.events import EventParser
 from jupyter_agent_exec.errors import AgentExecError
 from jupyter_agent_exec.models import Problem
 from jupyter_agent_exec.openapi import document
-from jupyter_agent_exec.sessions.execution_handlers import STREAMED
 
 PICTURE = """
 import base64
@@ -36,9 +36,7 @@ Image(data=base64.b64decode(
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Any]:
-    made = document(
-        AgentExecApp.routes, version=__version__, base_path="/api/agent-exec", streamed=STREAMED
-    )
+    made = document(AgentExecApp.routes, version=__version__, base_path="/api/agent-exec")
     return msgspec.json.decode(msgspec.json.encode(made))
 
 
@@ -113,7 +111,7 @@ def test_bodies_are_needed_where_a_field_is(described: dict[str, Any]) -> None:
         for path, _, operation in every_operation(described)
         if "requestBody" in operation
     }
-    assert [path for path, required in needed.items() if required] == [
+    assert {path for path, required in needed.items() if required} == {
         "/sessions",
         "/sessions/{session_id}/complete",
         "/sessions/{session_id}/inspect",
@@ -130,7 +128,7 @@ def test_bodies_are_needed_where_a_field_is(described: dict[str, Any]) -> None:
         "/unlock",
         "/aca/code/execute",
         "/aca/files/upload",
-    ]
+    }
 
 
 def test_what_is_sent_is_closed_and_what_is_answered_may_grow(described: dict[str, Any]) -> None:

@@ -21,11 +21,10 @@ from server_process import TOKEN, ServerProcess, server_process
 from jupyter_agent_exec._version import __version__
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.openapi import document
-from jupyter_agent_exec.sessions.execution_handlers import STREAMED
 
 DOCUMENT = json.loads(
     json.dumps(
-        document(AgentExecApp.routes, version=__version__, base_path="", streamed=STREAMED),
+        document(AgentExecApp.routes, version=__version__, base_path=""),
         default=str,
     )
 )

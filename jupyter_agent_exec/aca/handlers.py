@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 from urllib.parse import unquote
 
 from tornado import web
 from tornado.httputil import HTTPFile
 
-from ..auth.handler import AgentExecHandler, requires
+from ..auth.handler import AgentExecHandler
+from ..auth.operations import requires
 from ..errors import InvalidRequest
 from ..files.handlers import OneFileBase
 from ..models import CodeExecuted, DynamicFileList, ExecuteCode
@@ -50,9 +52,9 @@ class DynamicExecuteHandler(DynamicSessionsBase):
 
     failed_calls: FailedCalls
 
-    def initialize(self, **given: Any) -> None:
-        """Take what `app.py` gives, before the client can go away."""
-        super().initialize(**given)
+    def initialize(self, services: Mapping[str, object], route: str) -> None:
+        """Take the services, before the client can go away."""
+        super().initialize(services, route)
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_connection_close(self) -> None:
@@ -77,7 +79,7 @@ class DynamicExecuteHandler(DynamicSessionsBase):
         told = await self.dynamic_sessions.execute(client, body.properties, self.caller, self._gone)
         if told is None:
             return
-        self.check_still()
+        self.check_token()
         if not told.succeeded:
             self._mark_failure(client)
         self.answer(told.executed)

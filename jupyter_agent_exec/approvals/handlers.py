@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tornado import web
 
-from ..auth.handler import requires
+from ..auth.operations import requires
 from ..models import (
     Approvals,
     Approve,

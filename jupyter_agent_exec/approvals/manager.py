@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ..auth.scopes import Caller
 from ..executions.approval_gate import already_decided
 from ..executions.execution import LiveExecution
 from ..executions.permission import Rules
+from ..journal.history import History
 from ..models import ApprovalPolicy, Approve, Pause, Session, SetPolicy
 from ..records import AgentsPaused, AgentsResumed, Entry, ExecutionRecord, PolicySet, timestamp
 from ..sessions.activity import Publish
+from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..types import TokenId
 from .policy import Policy
@@ -25,37 +26,16 @@ END_WAIT = 5.0
 until its cell is out of the notebook."""
 
 
-class Sessions(Protocol):
-    """What is asked of the sessions."""
-
-    def all_open(self) -> list[LiveSession]:
-        """Return the sessions that are open."""
-
-    async def live_session(self, id: str) -> LiveSession:
-        """Return an open session; SessionNotFound or SessionClosed if it is none."""
-
-    def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
-        """Return an execution that is not finished yet, with its session; None if it is."""
-
-    async def unwatched(self, id: str) -> ExecutionRecord:
-        """Return an execution that has finished; ExecutionNotFound, SessionElsewhere if none."""
-
-    async def in_thread(self, call: Callable[[], T]) -> T:
-        """Do something that blocks on the disk."""
-
-
-class Ledger(Protocol):
-    """What is asked of the history."""
-
-    def note(self, entry: PolicySet) -> None:
-        """Record what concerns all sessions, durable on return; HistoryUnavailable if not."""
-
-
 class Approvals:
     """Takes what people decide about what agents are about to do."""
 
     def __init__(
-        self, sessions: Sessions, history: Ledger, policy: Policy, rules: Rules, publish: Publish
+        self,
+        sessions: AgentSessions,
+        history: History,
+        policy: Policy,
+        rules: Rules,
+        publish: Publish,
     ) -> None:
         self._sessions = sessions
         self._history = history
@@ -164,7 +144,7 @@ class Approvals:
     async def _live(self, id: str) -> tuple[LiveSession, LiveExecution]:
         found = self._sessions.watching(id)
         if found is None:
-            record = await self._sessions.unwatched(id)
+            record = await self._sessions.history.finished(id)
             raise already_decided(record.id, record.status, record.approval)
         return found
 

@@ -6,48 +6,23 @@ years after the session's end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ..auth.scopes import Caller
 from ..errors import NotFinished
 from ..models import Session, SetReview
-from ..records import Entry, ExecutionRecord, Reviewed, timestamp
+from ..records import ExecutionRecord, Reviewed, timestamp
 from ..sessions.activity import Publish, Told
-from ..types import FINAL_STATUSES, ExecutionId, SessionId
+from ..sessions.history import SessionHistory
+from ..types import FINAL_STATUSES, ExecutionId
 
 T = TypeVar("T")
-
-
-class Sessions(Protocol):
-    """What is asked of the sessions."""
-
-    async def session(self, id: str) -> Session:
-        """Return a session; SessionNotFound if there is none."""
-
-    async def execution(self, id: str) -> ExecutionRecord:
-        """Return an execution; ExecutionNotFound if there is none."""
-
-    async def finished_up_to(self, id: str) -> int:
-        """Return the `seq` up to which all of a session's executions have finished; 0 for none."""
-
-    async def in_thread(self, call: Callable[[], T]) -> T:
-        """Do something that blocks on the disk."""
-
-
-class Deciding(Protocol):
-    """What is asked of the history."""
-
-    def decide(self, session_id: SessionId, entries: Sequence[Entry]) -> None:
-        """Record a decision, durable on return; HistoryUnavailable if it is not recorded."""
 
 
 class Reviews:
     """Takes down what people think, of open sessions and of closed ones."""
 
-    def __init__(self, sessions: Sessions, history: Deciding, publish: Publish) -> None:
-        self._sessions = sessions
+    def __init__(self, history: SessionHistory, publish: Publish) -> None:
         self._history = history
         self._publish = publish
 
@@ -58,17 +33,17 @@ class Reviews:
         ------
         ExecutionNotFound, NotFinished, HistoryUnavailable
         """
-        record = await self._sessions.execution(id)
+        record = await self._history.execution(id)
         if record.status not in FINAL_STATUSES:
             raise NotFinished(
                 f"The execution is {record.status}; review it when it has finished.",
                 execution_id=record.id,
                 status=record.status,
             )
-        session = await self._sessions.session(record.session_id)
+        session = await self._history.session(record.session_id)
         await self._record(session, asked, caller, execution_id=record.id)
-        record = await self._sessions.execution(id)
-        told = Told(await self._sessions.session(record.session_id))
+        record = await self._history.execution(id)
+        told = Told(await self._history.session(record.session_id))
         self._publish("execution", told, record.id, status=record.status, seq=record.seq)
         return record
 
@@ -81,10 +56,10 @@ class Reviews:
         ------
         SessionNotFound, HistoryUnavailable
         """
-        session = await self._sessions.session(id)
-        up_to = await self._sessions.finished_up_to(id)
+        session = await self._history.session(id)
+        up_to = await self._history.finished_up_to(id)
         await self._record(session, asked, caller, up_to=up_to)
-        session = await self._sessions.session(id)
+        session = await self._history.session(id)
         self._publish("session", Told(session), status=session.status)
         return session
 
@@ -105,4 +80,4 @@ class Reviews:
             comment=asked.comment or None,
             up_to=up_to,
         )
-        await self._sessions.in_thread(partial(self._history.decide, session.id, [entry]))
+        await self._history.decide(session.id, [entry])

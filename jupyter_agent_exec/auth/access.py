@@ -21,7 +21,7 @@ from ..errors import (
 )
 from ..models import KernelTarget, NotebookTarget, ScratchTarget, Session, Target
 from ..types import SessionId, TokenId
-from .scopes import FOR_PEOPLE, Caller, Grants, NotebookScope, Scope, plain
+from .scopes import FOR_PEOPLE, Caller, Grants, NotebookScope, Scope, plain_path
 
 E = TypeVar("E", bound=AgentExecError)
 
@@ -51,7 +51,7 @@ class SessionLookup(Protocol):
 
 
 class TargetAccess:
-    """Looks at what a caller may do where. All of it raises, or returns nothing.
+    """Checks where a caller may run code and which notebooks it may see.
 
     Parameters
     ----------
@@ -80,13 +80,13 @@ class TargetAccess:
 
     def reads(self, caller: Caller, path: str) -> bool:
         """Tell whether a caller may read the notebook at a path."""
-        there = plain(path)
+        there = plain_path(path)
         return caller.grants is None or (
             there is not None and caller.grants.reaches("read:notebook", there)
         )
 
     def notebook(self, caller: Caller, scope: Scope, path: str) -> None:
-        """Look whether a caller may do something to the notebook at a path, if there is one.
+        """Check that a caller may do something to the notebook at a path, if there is one.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class TargetAccess:
         if grants is None:
             return
         self.check(caller, scope)
-        there = plain(path)
+        there = plain_path(path)
         if there is None or not grants.reaches("read:notebook", there):
             within = ", ".join(grants.patterns("read:notebook"))
             raise denied(
@@ -113,7 +113,7 @@ class TargetAccess:
             raise _lacks(scope, f"{scope}:{there}", f" to {path!r}")
 
     async def target(self, caller: Caller, target: Target, path: str | None = None) -> None:
-        """Look whether a caller may run code in the kernel of a target.
+        """Check that a caller may run code in the kernel of a target.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class TargetAccess:
         self.check(caller, "exec:notebook")
         if grants.is_everywhere("exec:notebook"):
             return
-        paths = [plain(path) for path in await self._kernels.notebooks_of(target.kernel_id)]
+        paths = [plain_path(path) for path in await self._kernels.notebooks_of(target.kernel_id)]
         if not paths or not all(path and grants.reaches("exec:notebook", path) for path in paths):
             raise denied(
                 KernelNotFound(
@@ -153,7 +153,7 @@ class TargetAccess:
 
 
 class AccessControl(TargetAccess):
-    """Looks at what a caller may reach. All of it raises, or returns nothing.
+    """Checks which sessions, executions and payloads a caller may see or change.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class AccessControl(TargetAccess):
         return caller.grants is None or caller.grants.all_history or _is_own(caller, session)
 
     async def session(self, caller: Caller, scope: Scope, session_id: str) -> None:
-        """Look whether a caller may do something to a session.
+        """Check that a caller may do something to a session.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class AccessControl(TargetAccess):
             await self._to(caller, scope, session)
 
     async def execution(self, caller: Caller, scope: Scope, execution_id: str) -> None:
-        """Look whether a caller may do something to an execution.
+        """Check that a caller may do something to an execution.
 
         Raises
         ------
@@ -213,7 +213,7 @@ class AccessControl(TargetAccess):
             await self._to(caller, scope, session)
 
     async def blob(self, caller: Caller, scope: Scope, digest: str) -> None:
-        """Look whether a caller may read a payload.
+        """Check that a caller may read a payload.
 
         Raises
         ------

@@ -1,37 +1,51 @@
-"""The base of all handlers: who asks, may they, and what do they say.
+"""The base of all handlers: it authenticates, authorizes, and answers.
 
-Authentication happens in `prepare()`, before any verb. A verb that does not name its scope with
-`requires` stops the extension when it is loaded (see `check_verbs`).
+Authentication happens in `prepare()`, before any verb. A person has a credential of Jupyter's own.
+An agent may have an agent token, which Jupyter's identity provider does not know: before the verb
+runs, the handler checks that the token gives access to what the route's path names. A route whose
+path names nothing is for people, unless its verb says what agents get there. A verb that does not
+name its scope with `requires` stops the extension when it is loaded (see `check_verbs`).
 """
 
 from __future__ import annotations
 
-import functools
+import asyncio
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from http.client import responses
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeAlias
+from urllib.parse import urlsplit
 
 import msgspec
 from jupyter_core.utils import ensure_async
 from jupyter_server import CallContext
+from jupyter_server.auth import User
 from jupyter_server.auth.decorator import allow_unauthenticated
+from jupyter_server.base.handlers import JupyterHandler
 from tornado import iostream, web
+from tornado.http1connection import HTTP1Connection
+from tornado.log import app_log
+from tornado.websocket import WebSocketHandler
 
 from .. import errors
 from ..host_kernel import HEADER
-from ..models import Problem, Request
-from .agents import AgentHandler
-from .delivery import deliver
+from ..models import Problem
+from ..types import TokenId
+from .access import AccessControl, denied
+from .denials import Denials
+from .operations import operations
 from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope
-from .tokens import TokenRefused
+from .tokens import TokenRefused, Tokens, is_misplaced, shown_token, tokens_in, without_tokens
 from .unlocks import UNLOCK_HEADER, Unlocks
-from .validation import Nothing, read_body, read_query
 
-M = TypeVar("M", bound=Callable[..., Awaitable[None]])
+Route: TypeAlias = "tuple[str, type[AgentExecHandler]]"
+"""A path template under the namespace, and the handler of its verbs."""
+
+PING_INTERVAL: Final = 20.0
+"""Seconds between two pings of a WebSocket; a peer that has not answered by the next is gone."""
 
 READ_HEADERS: Final = (
     "accept, authorization, content-type, idempotency-key, last-event-id, x-agent-exec-unlock, "
@@ -84,92 +98,6 @@ def status_of(error: type[errors.AgentExecError]) -> int:
     return next((STATUSES[cls] for cls in error.__mro__ if cls in STATUSES), 500)
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verb needs, reads and answers; the OpenAPI document is made from these."""
-
-    scopes: tuple[Scope, ...]
-    body: type[Request] | str | None
-    """A model, or the media type of what is taken as it comes."""
-    query: type[Request] | None
-    answers: Mapping[int, Any]
-    """Status to a model, to several of which one is answered, or to a media type."""
-    headers: tuple[str, ...]
-    """Names of request headers that it reads."""
-    agents: str | None
-    """What an agent token gets of it if the route's path names nothing; None is a refusal."""
-    without_passphrase: bool
-    """Whether a person may do it without the server's passphrase, although it is for people."""
-    summary: str
-
-
-def requires(
-    scope: Scope,
-    *more: Scope,
-    answers: Mapping[int, Any],
-    body: type[Request] | str | None = None,
-    query: type[Request] | None = None,
-    headers: tuple[str, ...] = (),
-    agents: str | None = None,
-    without_passphrase: bool = False,
-) -> Callable[[M], M]:
-    """Name what a verb needs; check it, and hand the verb what the request says.
-
-    The verb is called with the parts of the path, then with `body` and `query`, all by name. What
-    the path names, and a session that the body names, is looked at before: whether an agent token
-    reaches it. A path that names nothing is for people, unless `agents` says otherwise.
-
-    Parameters
-    ----------
-    agents
-        Of a route whose path names nothing: what of it an agent token gets, in words. The verb has
-        to see to that, with `self.access`.
-    without_passphrase
-        Of a change that is for people, and that only stops agents: it must not have to wait for
-        the server's passphrase. Where it depends on the body, the verb calls `check_unlocked`.
-    """
-
-    def decorate(method: M) -> M:
-        @functools.wraps(method)
-        async def verb(self: AgentExecHandler, **path: str) -> None:
-            if self.caller.grants is None:  # else it was looked at before
-                for each in (scope, *more):
-                    await self.authorize(each)
-            said: dict[str, Any] = {}
-            if body is not None and not isinstance(body, str):
-                said["body"] = read_body(self.request.body, body, limit_bytes=self.body_limit)
-                if "session_id" in body.__struct_fields__:
-                    for each in (scope, *more):
-                        await self.access.session(self.caller, each, said["body"].session_id)
-            asked = read_query(self.request.query_arguments, query or Nothing)
-            if query is not None:
-                said["query"] = asked
-            await method(self, **path, **said)
-
-        scopes = (scope, *more)
-        for_people = not FOR_PEOPLE.isdisjoint(scopes)
-        only_reads = for_people and method.__name__ == "get"
-        verb.operation = Operation(  # type: ignore[attr-defined]
-            scopes=scopes,
-            body=body,
-            query=query,
-            answers=answers,
-            headers=(*headers, UNLOCK_HEADER) if for_people and not only_reads else headers,
-            agents=agents,
-            without_passphrase=without_passphrase or only_reads,
-            summary=(inspect.getdoc(method) or "").partition("\n")[0],
-        )
-        return verb  # type: ignore[return-value]
-
-    return decorate
-
-
-def operations(handler: type[web.RequestHandler]) -> dict[str, Operation]:
-    """Return the operations of a handler class by verb."""
-    verbs = [method.lower() for method in handler.SUPPORTED_METHODS]
-    found = {verb: getattr(getattr(handler, verb), "operation", None) for verb in verbs}
-    return {verb: operation for verb, operation in found.items() if operation is not None}
-
-
 def check_verbs(handler: type[web.RequestHandler]) -> None:
     """Raise TypeError if a verb of the handler does not name its scope."""
     named = operations(handler)
@@ -180,39 +108,92 @@ def check_verbs(handler: type[web.RequestHandler]) -> None:
             raise TypeError(f"{handler.__name__}.{verb} does not name its scope with @requires")
 
 
-class AgentExecHandler(AgentHandler):
-    """Base of all handlers of this extension."""
+def check_services(handler: type[AgentExecHandler], services: Iterable[str]) -> None:
+    """Raise TypeError if the handler declares an attribute that is not one of the services."""
+    declared = {
+        name
+        for cls in handler.__mro__
+        if issubclass(cls, AgentExecHandler)
+        for name in inspect.get_annotations(cls)
+        if not hasattr(handler, name)
+    }
+    missing = declared - {"caller", "route", *services}
+    if missing:
+        raise TypeError(f"{handler.__name__} needs {', '.join(sorted(missing))}: nothing wires it")
 
+
+def url_specs(
+    routes: Iterable[Route], services: Mapping[str, object], namespace: str
+) -> Iterator[tuple[str, type[AgentExecHandler], dict[str, object]]]:
+    """Yield what tornado needs to know of each route, and a handler for all other paths.
+
+    Parameters
+    ----------
+    routes
+        Path templates under the namespace, and their handlers. A parameter `{path}` is a contents
+        path and may have slashes.
+    services
+        What the handlers need, by the names of the attributes that they declare.
+    namespace
+        Path of the routes under the server's base URL.
+
+    Raises
+    ------
+    TypeError
+        A verb does not name its scope, or a handler needs a service that there is not.
+    """
+    for path, handler in routes:
+        check_verbs(handler)
+        check_services(handler, services)
+        pattern = re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path.replace("{path}", "(?P<path>.+)"))
+        yield f"/{namespace}{pattern}", handler, {"services": services, "route": path}
+    yield rf"/{namespace}(?:/.*)?", NotFoundHandler, {"services": services, "route": "*"}
+
+
+class AgentExecHandler(JupyterHandler):
+    """Base of all handlers of this extension.
+
+    A subclass declares the managers that it uses, by the names under which `app.py` wires them.
+    """
+
+    caller: Caller
+    access: AccessControl
+    tokens: Tokens
+    denials: Denials
+    unlocks: Unlocks
     allow_full_access: bool
     body_limit: int
     send_timeout: float
-    unlocks: Unlocks
+    route: str
+    """The route's path template."""
 
-    def initialize(self, **given: Any) -> None:
-        """Take what `app.py` gives: each item becomes an attribute."""
+    def initialize(self, services: Mapping[str, object], route: str) -> None:
+        """Take each service as an attribute."""
         super().initialize()
-        for name, value in given.items():
-            setattr(self, name, value)
+        self.__dict__.update(services)
+        self.route = route
+
+    # -- authentication ----------------------------------------------------------------------------
 
     async def prepare(self) -> None:  # type: ignore[override]
-        """Find out who asks; refuse whoever nobody knows."""
+        """Authenticate the caller; raise what refuses it."""
         CallContext.set(CallContext.JUPYTER_HANDLER, self)
-        self.check_placed()
+        self._check_token_placement()
         if not self.check_host():
             raise errors.Forbidden("The request names a host that this server does not answer to.")
         if self.request.method == "OPTIONS":
             return  # a browser asks without a credential what it may send
         if (shown := self.shown_token) is not None:
-            await self.let_in_agent(shown)
+            await self._authenticate_agent(shown)
         else:
-            await self._let_in_person()
+            await self._authenticate_person()
         if HEADER in self.request.headers:
             told = (each.partition("=") for each in self.request.headers[HEADER].split(","))
             host_kernels = {id.strip(): proof.strip() for id, _, proof in told}
             self.caller = msgspec.structs.replace(self.caller, host_kernels=host_kernels)
 
-    async def _let_in_person(self) -> None:
-        """Ask Jupyter's identity provider who it is."""
+    async def _authenticate_person(self) -> None:
+        """Set the caller to the person that Jupyter's identity provider names."""
         user = await ensure_async(self.identity_provider.get_user(self))
         self.current_user = self._jupyter_current_user = user
         if user is None:
@@ -236,9 +217,95 @@ class AgentExecHandler(AgentHandler):
             access="full",
         )
 
+    @property
+    def shown_token(self) -> str | None:
+        """The agent token in the request's header."""
+        return shown_token(self.request.headers)
+
+    async def _authenticate_agent(self, shown: str) -> None:
+        """Set the caller to the agent whose token the request has.
+
+        Jupyter's identity provider is not asked.
+        """
+        self.caller = await self.tokens.caller(shown)
+        # What logs requests, such as JupyterHub's server, reads a user's name here. Jupyter's
+        # authorizer is not asked about an agent: it may need more of a user than there is to give.
+        self.current_user = User(
+            username=self.caller.username, display_name=self.caller.display_name
+        )
+        origin = self.request.headers.get("Origin")
+        if origin is not None and urlsplit(origin.lower()).netloc != self.request.host.lower():
+            raise denied(errors.Forbidden("Requests from pages of another origin are refused."))
+        await self._authorize_agent()
+
+    def _check_token_placement(self) -> None:
+        """Raise InvalidRequest for an agent token in the address or in a form."""
+        if is_misplaced(self.request.uri or "", self.request.arguments):
+            self._refuse_misplaced()
+
+    def _refuse_misplaced(self) -> NoReturn:
+        """Raise InvalidRequest, and keep the token out of the log."""
+        uri = self.request.uri or ""
+        found = tokens_in(uri)
+        self.request.uri = without_tokens(uri)
+        self.request.path = without_tokens(self.request.path)
+        for id in found:
+            self.record_denial(errors.InvalidRequest.code, TokenId(id))
+        raise errors.InvalidRequest(
+            "An agent token goes into the header 'Authorization: Bearer <token>' and nowhere else: "
+            "addresses end up in logs and histories. Ask the person to revoke this token and to "
+            "give you another.",
+            field="token",
+        )
+
+    def record_denial(self, code: str, token_id: TokenId | None) -> None:
+        """Record that an agent token was refused, if the token is one of this server."""
+        if token_id is not None and self.tokens.knows(token_id):
+            self.denials.note(token_id, code, self.request.method or "", self.route)
+        else:
+            self.denials.note_unknown()
+
+    def check_token(self) -> None:
+        """Raise TokenRefused if the caller's agent token has ended since the request began."""
+        if self.caller.token is not None:
+            self.tokens.check(self.caller.token.id)
+
+    async def _authorize_agent(self) -> None:
+        """Check that the agent token gives access to what the route's path names."""
+        operation = getattr(getattr(self, (self.request.method or "").lower()), "operation", None)
+        if operation is None:
+            return  # the route has no such verb
+        for scope in FOR_PEOPLE.intersection(operation.scopes):
+            self.access.check(self.caller, scope)
+        for scope in operation.scopes:
+            await self._check_access(scope, self.path_kwargs, narrows=operation.agents is not None)
+
+    async def _check_access(self, scope: Scope, path: Mapping[str, str], *, narrows: bool) -> None:
+        if "session_id" in path:
+            await self.access.session(self.caller, scope, path["session_id"])
+        elif "execution_id" in path:
+            await self.access.execution(self.caller, scope, path["execution_id"])
+        elif "digest" in path:
+            await self.access.blob(self.caller, scope, path["digest"])
+        elif "path" in path:
+            self.access.notebook(self.caller, scope, path["path"])
+        elif not narrows:
+            raise denied(errors.Forbidden("This route is not for agent tokens."))
+        else:
+            self.access.check(self.caller, scope)
+
+    def _record_if_denied(self, error: errors.AgentExecError) -> None:
+        """Record an error that refuses an agent token something."""
+        if isinstance(error, TokenRefused):
+            self.record_denial(error.code, error.token_id)
+        elif error.is_denial and self.caller.token is not None:
+            self.record_denial(error.code, self.caller.token.id)
+
+    # -- authorization -----------------------------------------------------------------------------
+
     @allow_unauthenticated
     async def options(self, **path: str) -> None:
-        """Tell which verbs there are, and the operator's own origins what they may send."""
+        """Answer with the verbs of the route, and with CORS headers for the allowed origins."""
         self.set_status(HTTPStatus.NO_CONTENT)
         self.set_header("Allow", ", ".join(self.allowed_methods))
         if self.allow_origin or self.allow_origin_pat:
@@ -253,14 +320,14 @@ class AgentExecHandler(AgentHandler):
         return sorted(verb.upper() for verb in (*operations(type(self)), "options"))
 
     async def authorize(self, scope: Scope) -> None:
-        """Ask Jupyter's Authorizer about a person, and an agent token's scopes about that.
+        """Check that the caller may do this: a person with the Authorizer, an agent by its scopes.
 
         Raises
         ------
         Forbidden
-            One refuses, or the operator wants agents to have tokens.
+            The caller may not, or programs need an agent token on this server.
         PassphraseRequired
-            A person decides, and has not shown the server's passphrase.
+            This is a decision of a person who has not shown the server's passphrase.
         """
         if self.caller.grants is not None:
             self.access.check(self.caller, scope)
@@ -279,14 +346,14 @@ class AgentExecHandler(AgentHandler):
                 self.check_unlocked()
 
     def check_unlocked(self) -> None:
-        """Raise PassphraseRequired if a person needs the server's passphrase and has not shown it.
+        """Raise PassphraseRequired if the server has a passphrase and the request shows no unlock.
 
-        `authorize` does so for all that is for people, but for verbs `without_passphrase`.
+        `authorize` calls this for all that is for people, except for verbs `without_passphrase`.
         """
         self.unlocks.check(self.request.headers.get(UNLOCK_HEADER))
 
     async def _is_in_page(self) -> bool:
-        """Tell whether a request has a person's cookie too, as those of JupyterLab's page do."""
+        """Tell whether the request has a cookie too, as the requests of JupyterLab's page do."""
         user = await ensure_async(self.identity_provider.get_user_cookie(self))
         if user is None or self.request.method in ("GET", "HEAD"):
             return user is not None
@@ -297,7 +364,7 @@ class AgentExecHandler(AgentHandler):
         return True
 
     async def ask_authorizer(self, scope: Scope) -> None:
-        """Raise Forbidden if Jupyter's Authorizer does not let a person do something."""
+        """Raise Forbidden if Jupyter's Authorizer does not allow this to the person."""
         action, resource = PERMISSIONS[scope]
         allowed = self.authorizer.is_authorized(self, self.current_user, action, resource)
         if not await ensure_async(allowed):
@@ -306,6 +373,8 @@ class AgentExecHandler(AgentHandler):
                 action=action,
                 resource=resource,
             )
+
+    # -- answers -----------------------------------------------------------------------------------
 
     def answer(self, model: Any, status: int = 200, *, location: str | None = None) -> None:
         """Answer with a model as JSON."""
@@ -327,51 +396,51 @@ class AgentExecHandler(AgentHandler):
 
     @property
     def content_security_policy(self) -> str:
-        """What is answered here is never a page."""
+        """Allow nothing: no answer of ours is a page."""
         return super().content_security_policy + "; default-src 'none'"
 
     def set_default_headers(self) -> None:
-        """Add the headers of every answer, also of a refusal."""
+        """Set the headers of every answer, errors included."""
         super().set_default_headers()
         self.set_header("Content-Type", "application/json")
         if self.shown_token is not None:
             for name in [n for n in self._headers if n.startswith("Access-Control-")]:
-                self.clear_header(name)  # it is for no page
+                self.clear_header(name)  # pages have no agent tokens
         elif self.allow_origin or self.allow_origin_pat:
             self.set_cors_headers()
 
     def clear(self) -> None:
-        """Begin the answer anew; a refusal leaves no cookie behind."""
+        """Begin the answer again; an error sets no cookie."""
         super().clear()
         self.__dict__.pop("_new_cookie", None)
 
     def on_finish(self) -> None:
-        """Count as activity of the server, so that a hub does not cull it under an agent."""
+        """Count as activity, so that a hub does not cull a server that only an agent uses."""
         if getattr(self, "caller", None) is not None:
             self.settings["api_last_activity"] = datetime.now(UTC)
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        """Log what nobody expected; a refusal is an ordinary answer, and so is one who left."""
+        """Log unexpected errors only: a refusal is ordinary, and so is a client that went away."""
         ordinary = isinstance(value, (errors.AgentExecError, iostream.StreamClosedError))
         if isinstance(value, web.HTTPError):
             ordinary = value.status_code < HTTPStatus.INTERNAL_SERVER_ERROR
         if not ordinary:
             super().log_exception(typ, value, tb)
 
-    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
-        """Answer with the error's own status; break off an answer that has begun."""
+    def send_error(self, status_code: int = 500, **kwargs: object) -> None:
+        """Answer with the error's own status, or break off an answer that has begun."""
         if self._headers_written:
             self.detach().close()  # an ordinary end would make it look complete
             return
-        error = (kwargs.get("exc_info") or (None, None))[1]
+        error = _error_in(kwargs)
         if isinstance(error, errors.AgentExecError):
             status_code = status_of(type(error))
-            self.note_if_denied(error)
+            self._record_if_denied(error)
         super().send_error(status_code, **kwargs)
 
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Write the body of a refusal."""
-        error = (kwargs.get("exc_info") or (None, None))[1]
+    def write_error(self, status_code: int, **kwargs: object) -> None:
+        """Write the body of an error."""
+        error = _error_in(kwargs)
         if isinstance(error, web.HTTPError):
             error = self._own_error(error)
         if isinstance(error, errors.AgentExecError):
@@ -394,7 +463,7 @@ class AgentExecHandler(AgentHandler):
         )
 
     def _own_error(self, error: web.HTTPError) -> Exception:
-        """Return what tornado refuses in our own words, where we have them."""
+        """Return our own error for one of tornado's, if we have one."""
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             allowed = self.allowed_methods
             return errors.MethodNotAllowed(
@@ -414,3 +483,70 @@ class NotFoundHandler(AgentExecHandler):
         await super().prepare()
         if self.request.method != "OPTIONS":
             raise errors.NotFound(f"There is no {self.request.path} here; see openapi.json.")
+
+
+class AgentExecWebSocket(AgentExecHandler, WebSocketHandler):
+    """Base of WebSockets. Refusals before the handshake are those of any route."""
+
+    max_message_bytes: int
+
+    async def accept(self) -> None:
+        """Make the handshake; the caller is authorized by now."""
+        headers = self.request.headers
+        if headers.get("Upgrade", "").lower() != "websocket":
+            raise errors.InvalidRequest(
+                "This route is a WebSocket: the request needs 'Upgrade: websocket'.",
+                field="Upgrade",
+            )
+        await WebSocketHandler.get(self)
+
+    def get_compression_options(self) -> None:
+        """Use no compression: it costs more time than it saves to a browser nearby."""
+
+    @property
+    def ping_interval(self) -> float:
+        """Seconds between two pings."""
+        return PING_INTERVAL
+
+    @property
+    def ping_timeout(self) -> float:
+        """Seconds within which a ping is answered."""
+        return PING_INTERVAL
+
+    @property
+    def max_message_size(self) -> int:
+        """Bytes of the largest message that is taken."""
+        return self.max_message_bytes
+
+    def send_error(self, status_code: int = 500, **kwargs: object) -> None:
+        """Answer with the error's own status; after the handshake, close."""
+        if self.ws_connection is not None:
+            self.close(1011)
+        else:
+            super().send_error(status_code, **kwargs)
+
+
+def _error_in(kwargs: Mapping[str, object]) -> object:
+    """Return the exception for which tornado sends an error; None if there is none."""
+    exc_info = kwargs.get("exc_info")
+    return exc_info[1] if isinstance(exc_info, tuple) else None
+
+
+async def deliver(handler: web.RequestHandler, piece: bytes, timeout: float) -> None:
+    """Send a piece of an answer, and return when the connection has taken all of it.
+
+    Raises
+    ------
+    tornado.iostream.StreamClosedError
+        The client went away, or has not taken it within `timeout` seconds; its connection is then
+        closed.
+    """
+    handler.write(piece)
+    taken = handler.flush()
+    if not taken.done():
+        await asyncio.wait({taken}, timeout=timeout)
+    if not taken.done():
+        app_log.info("%s is not read any more; its connection is closed", handler.request.path)
+        assert isinstance(handler.request.connection, HTTP1Connection)
+        handler.request.connection.stream.close()
+    await taken

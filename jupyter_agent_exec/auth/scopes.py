@@ -31,18 +31,21 @@ Scope: TypeAlias = Literal[
     "decide",
     "tokens",
 ]
-"""What a verb needs: to run code, in a scratch kernel or in one that somebody else uses, as the
-session's target is (`exec`), or in one of both; to end what one has begun; to read or to change
-notebooks; to reach the files in a session's folder; to read the history; to decide about what
-agents ask for or did; to give agents tokens. The last two are for people only."""
+"""What a route needs.
+
+`exec` runs code wherever the session's target is; `exec:scratch` and `exec:notebook` run it in a
+scratch kernel or in a kernel that others use. `stop` ends what the caller began. `files` is for the
+session's folder. `decide` (about what agents want to do or did) and `tokens` (to mint them) are for
+people only.
+"""
 
 FOR_PEOPLE: Final[frozenset[Scope]] = frozenset({"decide", "tokens"})
-"""What no agent token reaches."""
+"""Scopes that no agent token can have."""
 
 RUNS_CODE: Final[frozenset[Scope]] = frozenset(
     {"exec", "exec:scratch", "exec:notebook", "edit:notebook", "files"}
 )
-"""What needs an agent token if the operator wants agents to have one."""
+"""Scopes that need an agent token if `allow_full_access` is off."""
 
 PERMISSIONS: Final[dict[Scope, tuple[str, str]]] = {
     "exec": ("execute", "kernels"),
@@ -56,7 +59,7 @@ PERMISSIONS: Final[dict[Scope, tuple[str, str]]] = {
     "decide": ("execute", "kernels"),
     "tokens": ("execute", "kernels"),
 }
-"""Action and resource that Jupyter's Authorizer is asked about when a person comes."""
+"""For each scope, the action and resource to check with Jupyter's Authorizer for a person."""
 
 NotebookScope: TypeAlias = Literal["exec:notebook", "edit:notebook", "read:notebook"]
 
@@ -172,23 +175,23 @@ def given_away(grants: Grants) -> list[Scope]:
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """Who asks."""
+    """Who sent a request."""
 
     username: str
-    """The person, or the one on whose behalf the agent works."""
+    """The person, or the person on whose behalf the agent works."""
     display_name: str
     access: Access
     token: TokenRef | None = None
-    """The agent token that was shown."""
+    """The agent token in the request."""
     grants: Grants | None = None
-    """What the token lets its agent do; None without a token, for all that the person may."""
+    """What the token allows; None without a token: all that the person may do."""
     approval: ApprovalMode | None = None
-    """What has to be approved of the token's sessions; None is what the policy says."""
+    """Which of the token's code needs approval; None follows the policy."""
     caps: Caps = Caps()
-    """The most that may be used with the token."""
+    """Limits on what the token may use."""
     host_kernels: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """By its id, what the asker shows of each kernel in which it runs itself: a proof that it can
-    read the kernel's connection file, which is still to be checked."""
+    """The kernels in which the caller itself runs, by id: for each, a proof that it can read the
+    kernel's connection file. The proofs are not checked yet."""
 
     def by(self) -> By:
         """Return the caller as entries name them."""
@@ -200,7 +203,7 @@ class Caller(Struct, frozen=True, kw_only=True):
         )
 
 
-def plain(path: str) -> str | None:
+def plain_path(path: str) -> str | None:
     """Return a contents path as it is compared; None if it is not written in the plain way.
 
     Slashes at its ends do not count. Empty parts, `.` and `..`, backslashes, control characters
@@ -221,7 +224,7 @@ def checked_pattern(pattern: str, field: str) -> str:
     InvalidRequest
         Nothing could match it, or it does not mean what it seems to.
     """
-    found = plain(pattern)
+    found = plain_path(pattern)
     if found is None or any("**" in part and part != "**" for part in found.split("/")):
         raise InvalidRequest(
             f"{field}: {pattern!r} is no pattern of contents paths. Write parts divided by '/', "

@@ -10,7 +10,8 @@ from typing import Final
 from tornado import web
 
 from ..models import Configuration, MintedToken, MintToken, Token, TokenList, Unlock, Unlocked
-from .handler import AgentExecHandler, requires
+from .handler import AgentExecHandler
+from .operations import requires
 from .scopes import Grants, given_away
 
 MCP_SERVER_NAME: Final = "jupyter"

@@ -10,23 +10,25 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from filelock import FileLock, Timeout
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..durability import sync_folder
 from ..errors import HistoryUnavailable
-from ..journal.folders import sync_folder
-from ..journal.ledger import TokenEntries
 from ..models import Caps
 from ..records import TokenMinted, timestamp
 from ..types import ApprovalMode, Digest, TokenId
 
 FILE: Final = "tokens.json"
 LOCK_TIMEOUT: Final = 10.0
-"""Seconds for which another server's change is waited for."""
+"""Seconds to wait for another server's change."""
+
+LedgerTokens: TypeAlias = tuple[Mapping[TokenId, TokenMinted], Mapping[TokenId, str]]
+"""The tokens that the ledgers of a history minted, and when each of the revoked ones was."""
 
 _State = tuple[int, int, int]
 
@@ -58,9 +60,15 @@ class _File(Struct, frozen=True, kw_only=True):
 
 
 class TokenStore:
-    """Reads and changes the file in a history's folder. Not thread-safe: one thread uses it."""
+    """Reads and changes the file in a history's folder. Not thread-safe: one thread uses it.
 
-    def __init__(self, folder: Path) -> None:
+    Parameters
+    ----------
+    read_ledgers
+        Reads what the ledgers of the history say of tokens; raises OSError if it cannot.
+    """
+
+    def __init__(self, folder: Path, read_ledgers: Callable[[], LedgerTokens]) -> None:
         self.folder = folder
         self._path = folder / FILE
         self._lock = FileLock(
@@ -68,7 +76,7 @@ class TokenStore:
         )
         self._state: _State | None = None
         self._kept: Stored = MappingProxyType({})
-        self._entries = TokenEntries(folder)
+        self._read_ledgers = read_ledgers
         self._tokens: Stored = MappingProxyType({})
         self.unminted: frozenset[TokenId] = frozenset()
         """Tokens in the file that no ledger minted as they are; they are refused, but kept."""
@@ -127,14 +135,14 @@ class TokenStore:
             self._bind()
 
     def _bind(self) -> None:
-        """Look which tokens of the file the ledgers know, and as what."""
-        self._entries.refresh()
+        """Find the tokens of the file that a ledger minted as they are."""
+        ledger_minted, ledger_revoked = self._read_ledgers()
         tokens: dict[TokenId, StoredToken] = {}
         unminted: set[TokenId] = set()
         for id, token in self._kept.items():
-            minted = self._entries.minted.get(id)
+            minted = ledger_minted.get(id)
             if minted is not None and _is_minted(token, minted):
-                revoked_at = token.revoked_at or self._entries.revoked.get(id)
+                revoked_at = token.revoked_at or ledger_revoked.get(id)
                 tokens[id] = replace(token, revoked_at=revoked_at)
             elif token.revoked_at is None and token.expires_at > timestamp():
                 unminted.add(id)

@@ -229,6 +229,14 @@ class AgentExecClient(Blocking[AsyncAgentExecClient]):
         """The address of the server; None before there is one."""
         return self._awaiting.address
 
+    @property
+    def indexing(self) -> models.Indexing | None:
+        """How far the index was rebuilt at the last page of sessions or search results.
+
+        None if that page was made of the whole history; else results may be missing.
+        """
+        return self._awaiting.indexing
+
     close = blocking(AsyncAgentExecClient.close)
     status = blocking(AsyncAgentExecClient.status)
     open_session = _opening(AsyncAgentExecClient.open_session)

@@ -96,12 +96,14 @@ class AsyncAgentExecClient:
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._connection: Connection = AwaitingConnection(named(url, token), transport)
+        self._indexing: models.Indexing | None = None
 
     @classmethod
     def over(cls, connection: Connection) -> AsyncAgentExecClient:
         """Return a client that uses `connection`."""
         client = cls.__new__(cls)
         client._connection = connection
+        client._indexing = None
         return client
 
     async def __aenter__(self) -> AsyncAgentExecClient:
@@ -129,6 +131,14 @@ class AsyncAgentExecClient:
     def address(self) -> str | None:
         """The address of the server; None before there is one."""
         return self._connection.address
+
+    @property
+    def indexing(self) -> models.Indexing | None:
+        """How far the index was rebuilt at the last page of sessions or search results.
+
+        None if that page was made of the whole history; else results may be missing.
+        """
+        return self._indexing
 
     async def status(self) -> models.ServerStatus:
         """Ask how the extension is doing."""
@@ -267,6 +277,7 @@ class AsyncAgentExecClient:
                 unreviewed=unreviewed,
             )
             page = await self._connection.get(path, _sessions)
+            self._indexing = page.indexing
             for info in page.sessions:
                 if info.id not in seen:  # it may have been closed since the page before
                     seen.add(info.id)
@@ -532,6 +543,7 @@ class AsyncAgentExecClient:
                 review=review,
             )
             page = await self._connection.get(path, _hits)
+            self._indexing = page.indexing
             for hit in page.hits[: None if limit is None else int(left)]:
                 yield hit
             left -= len(page.hits)

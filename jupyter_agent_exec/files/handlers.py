@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from tornado import web
 
-from ..auth.handler import requires
+from ..auth.operations import requires
 from ..errors import AgentExecError, InvalidRequest, PayloadTooLarge, RangeNotSatisfiable
 from ..kernels.folder_paths import decoded
 from ..models import SessionFile, SessionFileList
@@ -168,7 +168,7 @@ class FileHandler(OneFileBase):
         self._has_all_come = True
         try:
             await self._take_gathered(self.upload)
-            self.check_still()
+            self.check_token()
             uploaded = await self.files.finish(
                 session_id, self.upload, self._conditions, self.caller
             )

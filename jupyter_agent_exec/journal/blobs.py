@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ..durability import make_folder, sync_folder
 from ..records import BlobRef, Payload
 from ..types import IMAGE_TYPES, JSON, Digest, Output
-from .folders import make_folder, sync_folder
 from .spill import TextSpill
 
 INLINE_BYTES: Final = 8192

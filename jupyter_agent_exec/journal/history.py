@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from ..durability import make_folder, sync_folder
 from ..errors import HistoryUnavailable
 from ..models import Chain
 from ..records import Closed, Entry, LedgerEntry, Opened, Payload
@@ -19,7 +20,6 @@ from ..types import Digest, SessionId
 from .amending import amend_session
 from .blobs import BlobStore
 from .chain import GENESIS
-from .folders import make_folder, sync_folder
 from .ids import check_session_id
 from .index import Index
 from .journal import Journal

@@ -1,11 +1,12 @@
-"""The index over all journals: a cache in SQLite that is made again whenever it is not there.
+"""The index over all journals: a cache in SQLite that is rebuilt whenever it is missing.
 
-One named thread has the only connection. It is told that a journal has grown, which costs a few
-microseconds, and takes in the new lines soon after, or before it answers the next question: so
-readers see what was told before they asked. Being a cache, it is never synced to disk.
+One named thread owns the only connection. Writers report that a journal has grown, which takes a
+few microseconds; the thread indexes the new lines soon after, and always before it answers the next
+question, so that readers see everything that was written before. A cache is never synced to disk.
 
-When it starts, and when its file is missing, damaged or of another version, it reads the journals
-whose size is not what was indexed. Until that is done questions wait, within bounds.
+When the index starts, and when its file is missing, damaged or of another version, the thread reads
+the journals whose size has changed, the most recently written first. Meanwhile lists and searches
+are answered from what is indexed so far; all other questions wait, within bounds.
 """
 
 from __future__ import annotations
@@ -21,22 +22,33 @@ from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..errors import HistoryUnavailable
+from ..models import Indexing
 from ..types import SessionId
 from . import tables
 
 T = TypeVar("T")
-_Asked = tuple[Callable[[sqlite3.Connection], Any], Future[Any]]
 
 BATCH_DELAY: Final = 0.25
-"""Seconds for which new lines are collected when nobody asks."""
+"""Seconds for which new lines are collected while there is no question."""
 ANSWER_TIMEOUT: Final = 10.0
-"""Seconds a question waits, for a rebuild above all."""
+"""Seconds that a question waits, mostly for a rebuild."""
+PARTIAL_DELAY: Final = 1.0
+"""Seconds after which a rebuild is long enough to answer lists and searches from a part."""
 _BATCH_SESSIONS: Final = 16
 _RETRY_DELAY: Final = 30.0
 _FAILURE_DELAY: Final = 0.5
+
+
+class _Question(NamedTuple):
+    """A question to the index's thread."""
+
+    answer: Callable[[sqlite3.Connection], Any]
+    future: Future[Any]
+    partial: bool
+    """Whether it may be answered while the index is rebuilt."""
 
 
 class Index:
@@ -47,7 +59,7 @@ class Index:
     folder
         The history's. If it cannot be written, the index is kept in memory.
     log
-        Told when the index has to be made again.
+        Gets a warning when the index has to be rebuilt.
     """
 
     def __init__(self, folder: Path, log: logging.Logger) -> None:
@@ -56,24 +68,38 @@ class Index:
         self._log = log
         self._condition = threading.Condition()
         self._grown: dict[SessionId, None] = {}
-        self._asked: deque[_Asked] = deque()
+        self._questions: deque[_Question] = deque()
         self._stopping = False
         self._ready = threading.Event()
         self._in_memory = False
         self._retry_at = 0.0
+        self._rebuilt_since = time.monotonic()
+        self._total = 0
+        self._left = 0
         self._thread = threading.Thread(target=self._run, name="agent-exec-index", daemon=True)
 
     @property
     def ready(self) -> bool:
-        """Whether all journals are indexed, but for what was told in this moment."""
+        """Whether all journals are indexed, except for lines that were just written."""
         return self._ready.is_set()
+
+    @property
+    def indexing(self) -> Indexing | None:
+        """How many sessions are indexed while the index is rebuilt; None once it is complete.
+
+        A question that reads it learns from how many sessions it is answered.
+        """
+        if self._ready.is_set():
+            return None
+        return Indexing(done=max(0, self._total - self._left), total=self._total)
 
     def start(self) -> None:
         """Start the thread; it opens the index and brings it up to date."""
+        self._rebuilt_since = time.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
-        """Take in what was told, and end the thread. Idempotent."""
+        """Index the lines that were reported, and end the thread. Idempotent."""
         with self._condition:
             self._stopping = True
             self._condition.notify()
@@ -81,27 +107,41 @@ class Index:
             self._thread.join()
 
     def grown(self, session_id: SessionId) -> None:
-        """Tell that a session's journal has new lines."""
+        """Report that a session's journal has new lines."""
         with self._condition:
             if not self._grown:
                 self._condition.notify()
             self._grown[session_id] = None
 
-    def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what `question` makes of the connection, in the index's thread. Blocks.
+    def ask(self, question: Callable[[sqlite3.Connection], T], *, partial: bool = False) -> T:
+        """Run `question` in the index's thread and return its result. Blocks.
+
+        Parameters
+        ----------
+        question
+            Reads from the connection.
+        partial
+            While a rebuild takes long, answer from the sessions that are indexed so far. Only for
+            lists and searches, which say so (`indexing`); a lookup would miss what exists.
 
         Raises
         ------
         HistoryUnavailable
-            If the index is still being made after `ANSWER_TIMEOUT`, or it is stopped.
+            If the rebuild takes longer than `ANSWER_TIMEOUT`, or the index is stopped.
         """
-        if not self._ready.wait(ANSWER_TIMEOUT):
+        rebuilding = time.monotonic() - self._rebuilt_since
+        if partial:
+            delay = max(0.0, PARTIAL_DELAY - rebuilding)
+        else:  # in a long rebuild, do not keep threads from lists and searches
+            delay = max(PARTIAL_DELAY, ANSWER_TIMEOUT - rebuilding)
+        is_ready = self._ready.wait(delay)
+        if not is_ready and not partial:
             raise HistoryUnavailable("The history is still being indexed; ask again in a moment.")
         future: Future[T] = Future()
         with self._condition:
             if self._stopping:
                 raise HistoryUnavailable("The server is stopping; its history cannot be asked.")
-            self._asked.append((question, future))
+            self._questions.append(_Question(question, future, partial=not is_ready))
             self._condition.notify()
         try:
             return future.result(ANSWER_TIMEOUT)
@@ -119,44 +159,80 @@ class Index:
         stopping = False
         while not stopping:
             with self._condition:
-                self._condition.wait_for(lambda: self._grown or self._asked or self._stopping)
+                self._condition.wait_for(lambda: self._grown or self._questions or self._stopping)
                 if self._ready.is_set():
-                    self._condition.wait_for(lambda: self._asked or self._stopping, BATCH_DELAY)
+                    self._condition.wait_for(lambda: self._questions or self._stopping, BATCH_DELAY)
             connection = self._usable(connection)
-            with self._condition:  # who asks must see what was told before
+            with self._condition:  # a question must see what was written before it
                 grown, self._grown = self._grown, {}
-                asked, self._asked = self._asked, deque()
+                questions, self._questions = list(self._questions), deque()
                 stopping = self._stopping
             try:
-                self._take_in(connection, grown)
-                self._answer(connection, asked)
+                if not self._index_sessions(connection, grown, questions):
+                    break
+                self._answer(connection, questions)
             except sqlite3.Error as error:
-                for _, future in asked:
-                    if not future.done():
-                        future.set_exception(error)
+                for question in questions:
+                    if not question.future.done():
+                        question.future.set_exception(error)
                 connection = self._recover(connection, error)
         connection.close()
         self._ready.set()
-        for _, future in self._asked:
-            future.cancel()
+        for question in (*questions, *self._questions):
+            question.future.cancel()
 
-    def _take_in(
-        self, connection: sqlite3.Connection, grown: Mapping[SessionId, int | None]
-    ) -> None:
-        """Index what has grown, in transactions small enough for others to get a turn."""
-        left = dict(grown)
+    def _index_sessions(
+        self,
+        connection: sqlite3.Connection,
+        grown: Mapping[SessionId, None],
+        questions: list[_Question],
+    ) -> bool:
+        """Index what has grown, in transactions small enough for others to get a turn.
+
+        Return False if the index is stopped during a rebuild, which the next start finishes.
+
+        During a rebuild, `questions` that may be answered from a part are answered between two
+        transactions, and so are those that arrive meanwhile.
+        """
+        left: dict[SessionId, int | None] = dict(grown)
         while left:
             if self._stopping and not self._ready.is_set():
-                return  # the rest of a rebuild waits for the next start
-            batch = list(islice(left, _BATCH_SESSIONS))
-            connection.execute("BEGIN IMMEDIATE")
-            until = {s: self._chunk(connection, s, left[s]) for s in batch}
-            connection.execute("COMMIT")
-            for session, rest in until.items():
-                del left[session]
-                if rest is not None:
+                return False
+            batch = {session: left[session] for session in islice(left, _BATCH_SESSIONS)}
+            for session, rest in self._index_chunks(connection, batch).items():
+                if rest is None:
+                    del left[session]
+                else:
                     left[session] = rest
+            self._left = len(left)
+            if left and not self._ready.is_set():
+                self._answer_partially(connection, questions)
         self._ready.set()
+        return True
+
+    def _answer_partially(self, connection: sqlite3.Connection, questions: list[_Question]) -> None:
+        with self._condition:
+            waiting = [question for question in self._questions if question.partial]
+            if not waiting:
+                return
+            questions += waiting  # whoever handles an error finds them there
+            self._questions = deque(q for q in self._questions if not q.partial)
+            grown, self._grown = self._grown, {}
+        rest = self._index_chunks(connection, dict.fromkeys(grown))
+        with self._condition:
+            self._grown.update((session, None) for session in rest if rest[session] is not None)
+        self._answer(connection, waiting)
+
+    def _index_chunks(
+        self, connection: sqlite3.Connection, ends: Mapping[SessionId, int | None]
+    ) -> dict[SessionId, int | None]:
+        """Index the next chunk of each session; return where to stop later, None if it is done."""
+        if not ends:
+            return {}
+        connection.execute("BEGIN IMMEDIATE")
+        rest = {session: self._chunk(connection, session, end) for session, end in ends.items()}
+        connection.execute("COMMIT")
+        return rest
 
     def _chunk(
         self, connection: sqlite3.Connection, session_id: SessionId, until: int | None
@@ -170,12 +246,13 @@ class Index:
             self._log.exception("The journal of %s cannot be indexed", session_id)
             return None
 
-    def _answer(self, connection: sqlite3.Connection, asked: Iterable[_Asked]) -> None:
-        for question, future in asked:
-            if not future.set_running_or_notify_cancel():
+    def _answer(self, connection: sqlite3.Connection, questions: Iterable[_Question]) -> None:
+        for question in questions:
+            future = question.future
+            if future.done() or not future.set_running_or_notify_cancel():
                 continue
             try:
-                future.set_result(question(connection))
+                future.set_result(question.answer(connection))
             except sqlite3.Error:
                 raise
             except Exception as error:
@@ -219,22 +296,31 @@ class Index:
     def _note_changed(self, connection: sqlite3.Connection) -> None:
         """Note the sessions whose journals are not of the size that was indexed."""
         known = tables.indexed_sizes(connection)
-        changed: list[SessionId] = []
+        changed: list[tuple[int, SessionId]] = []
+        total = 0
         try:
             with os.scandir(self._folder / "sessions") as entries:
                 for entry in entries:
                     session_id = SessionId(entry.name)
-                    if known.pop(session_id, 0) != _size(entry.path):
-                        changed.append(session_id)
+                    total += 1
+                    size, written_at = _size(entry.path)
+                    if known.pop(session_id, 0) != size:
+                        changed.append((written_at, session_id))
         except OSError:
-            known.clear()  # nothing to be read now; what is indexed stays
+            known.clear()  # nothing can be read now; what is indexed stays
         with connection:
             for gone in known:
                 tables.forget(connection, gone)
+        self._total, self._left = total, len(changed)
         with self._condition:
-            self._grown.update(dict.fromkeys(sorted(changed, reverse=True)))
+            newest_first = [session for _, session in sorted(changed, reverse=True)]
+            self._grown = {**dict.fromkeys(newest_first), **self._grown}
             if not self._grown:
                 self._ready.set()
+
+    def _begin_rebuild(self) -> None:
+        self._rebuilt_since = time.monotonic()
+        self._ready.clear()
 
     def _usable(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         """Return the connection, or a new one if the file is gone or can be used again."""
@@ -242,12 +328,12 @@ class Index:
             if self._path.exists() or not self._folder.exists():
                 return connection
             connection.close()
-            self._ready.clear()
+            self._begin_rebuild()
             return self._open()
         if not self._grown or time.monotonic() < self._retry_at:
             return connection
         was_ready = self._ready.is_set()
-        self._ready.clear()
+        self._begin_rebuild()
         try:
             on_disk = self._open_file()
         except (OSError, sqlite3.Error):
@@ -266,7 +352,7 @@ class Index:
         index is kept in memory meanwhile.
         """
         self._log.warning("The index of the history failed: %s", error)
-        self._ready.clear()
+        self._begin_rebuild()
         connection.close()
         if not isinstance(error, sqlite3.OperationalError):
             self._path.unlink(missing_ok=True)
@@ -276,8 +362,10 @@ class Index:
         return self._open_in_memory()
 
 
-def _size(session: str) -> int:
+def _size(session: str) -> tuple[int, int]:
+    """Return a journal's size, and when it was written last, in nanoseconds."""
     try:
-        return os.stat(f"{session}/journal.jsonl").st_size
+        status = os.stat(f"{session}/journal.jsonl")
     except OSError:
-        return 0
+        return 0, 0
+    return status.st_size, status.st_mtime_ns

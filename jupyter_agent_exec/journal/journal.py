@@ -13,12 +13,12 @@ from typing import Final
 
 import msgspec
 
+from ..durability import sync_data
 from ..errors import HistoryUnavailable
 from ..models import Chain
 from ..records import Entry, Payload
 from ..types import Digest
 from . import chain
-from .folders import sync_data
 
 _EMPTY: Final = Chain(head=Digest(chain.GENESIS), length=0)
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC

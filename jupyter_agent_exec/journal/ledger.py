@@ -12,12 +12,13 @@ import os
 import platform
 import secrets
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
+from ..durability import sync_folder
 from ..models import Chain
 from ..records import (
     SERVER,
@@ -33,7 +34,6 @@ from ..records import (
 )
 from ..types import SessionId, TokenId
 from . import chain
-from .folders import sync_folder
 from .journal import Journal
 from .reading import ledger_entries, ledger_entry
 
@@ -238,12 +238,13 @@ class TokenEntries:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._places: dict[Path, _Place] = {}
-        self.minted: dict[TokenId, TokenMinted] = {}
-        self.revoked: dict[TokenId, str] = {}
-        """When."""
+        self._minted: dict[TokenId, TokenMinted] = {}
+        self._revoked: dict[TokenId, str] = {}
 
-    def refresh(self) -> None:
-        """Read what the ledgers have grown by; all of them if one is not what it was.
+    def read(self) -> tuple[Mapping[TokenId, TokenMinted], Mapping[TokenId, str]]:
+        """Return the tokens that were minted, and when each of the revoked ones was.
+
+        Only what the ledgers have grown by is read; all of them if one is not what it was.
 
         Raises
         ------
@@ -253,10 +254,11 @@ class TokenEntries:
         paths = ledger_paths(self._folder)
         if not self._places.keys() <= set(paths) or not all(map(self._read, paths)):
             self._places.clear()
-            self.minted.clear()
-            self.revoked.clear()
+            self._minted.clear()
+            self._revoked.clear()
             for path in paths:
                 self._read(path)
+        return self._minted, self._revoked
 
     def _read(self, path: Path) -> bool:
         """Read the lines after those that are known; False if those are not there any more."""
@@ -285,9 +287,9 @@ class TokenEntries:
         if line.hash != chain.link(previous, line.canonical):
             return
         if isinstance(entry, TokenMinted):
-            self.minted[entry.token_id] = entry
+            self._minted[entry.token_id] = entry
         elif isinstance(entry, TokenRevoked):
-            self.revoked[entry.token_id] = entry.at
+            self._revoked[entry.token_id] = entry.at
 
 
 def sessions_in(path: Path) -> dict[SessionId, bool]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
 from ..errors import BlobNotFound, ExecutionNotFound, HistoryUnavailable, SessionNotFound
-from ..models import JournalEvent, SearchResults, Session
+from ..models import Indexing, JournalEvent, SearchResults, Session, SessionList
 from ..records import ExecutionRecord
 from ..types import Digest, ExecutionId, Output, SessionId, SessionStatus, TargetKind
 from . import listing, query
@@ -27,6 +28,16 @@ from .tables import parse_ranges
 from .unwritten import UnwrittenCells, unwritten_cells
 
 Place = tuple[SessionState, list[Range]]
+
+
+class ImagePage(NamedTuple):
+    """A page of images."""
+
+    images: list[Pictured]
+    next_after: str | None
+    """Where the next page begins; None at the end."""
+    indexing: Indexing | None = None
+    """Not None if the page was made of a part of the history."""
 
 
 class HeldOutputs(list[Output]):
@@ -46,8 +57,9 @@ class HeldOutputs(list[Output]):
 class HistoryReader:
     """What is recorded in a history's folder. Thread-safe.
 
-    While the index is being made again, its questions wait up to ten seconds and then raise
-    `HistoryUnavailable`; `notebook` and `journal_path` need no index.
+    While the index is rebuilt, `sessions`, `search` and `images` answer from the sessions that are
+    indexed so far, the newest first, and say so. All other questions to the index wait up to ten
+    seconds and then raise `HistoryUnavailable`; `notebook` and `journal_path` need no index.
 
     Parameters
     ----------
@@ -66,6 +78,11 @@ class HistoryReader:
     def ready(self) -> bool:
         """Whether the index is complete."""
         return self._index.ready
+
+    @property
+    def indexing(self) -> Indexing | None:
+        """How far a rebuild of the index has come; None if the index is complete."""
+        return self._index.indexing
 
     def session(self, session_id: str) -> Session:
         """Return a session.
@@ -90,10 +107,9 @@ class HistoryReader:
         token: str | None = None,
         after: str | None = None,
         limit: int = 50,
-    ) -> tuple[list[Session], str | None]:
-        """Return sessions, and where to go on, or None at the end.
-
-        The open ones come first, then the closed, each the newest first.
+        partial: bool = True,
+    ) -> SessionList:
+        """Return sessions: the open ones first, then the closed, each the newest first.
 
         Parameters
         ----------
@@ -109,6 +125,8 @@ class HistoryReader:
             Where the page before said to go on, or a session's id.
         limit
             The most to return.
+        partial
+            While the index is rebuilt, return the sessions that are indexed so far; else wait.
 
         Raises
         ------
@@ -128,9 +146,19 @@ class HistoryReader:
             token=token,
             after=after,
         )
-        found = self._index.ask(lambda connection: listing.sessions(connection, wanted, limit + 1))
+        found, indexing = self._index.ask(
+            lambda connection: (
+                listing.sessions(connection, wanted, limit + 1),
+                self.indexing,
+            ),
+            partial=partial,
+        )
         more = len(found) > limit
-        return found[:limit], listing.place_of(found[limit - 1]) if more else None
+        return SessionList(
+            sessions=found[:limit],
+            next_after=listing.place_of(found[limit - 1]) if more else None,
+            indexing=indexing,
+        )
 
     def execution(self, execution_id: str) -> ExecutionRecord:
         """Return an execution.
@@ -296,18 +324,22 @@ class HistoryReader:
         """
         query.check_limit(limit)
         before = None if after is None else check_execution_id(after)
-        hits = self._index.ask(
-            lambda connection: query.find(connection, criteria, before, limit + 1)
+        hits, indexing = self._index.ask(
+            lambda connection: (
+                query.find(connection, criteria, before, limit + 1),
+                self.indexing,
+            ),
+            partial=True,
         )
         more = len(hits) > limit
         return SearchResults(
-            hits=hits[:limit], next_after=hits[limit - 1].execution_id if more else None
+            hits=hits[:limit],
+            next_after=hits[limit - 1].execution_id if more else None,
+            indexing=indexing,
         )
 
-    def images(
-        self, criteria: Criteria, *, after: str | None = None, limit: int = 50
-    ) -> tuple[list[Pictured], str | None]:
-        """Find images: of one session in order, else the newest first; and where to go on.
+    def images(self, criteria: Criteria, *, after: str | None = None, limit: int = 50) -> ImagePage:
+        """Find images: of one session in order, else the newest first.
 
         Parameters
         ----------
@@ -327,11 +359,17 @@ class HistoryReader:
         """
         query.check_limit(limit)
         start = None if after is None else query.image_place(after)
-        found = self._index.ask(
-            lambda connection: query.find_images(connection, criteria, start, limit + 1)
+        found, indexing = self._index.ask(
+            lambda connection: (
+                query.find_images(connection, criteria, start, limit + 1),
+                self.indexing,
+            ),
+            partial=True,
         )
         more = len(found) > limit
-        return found[:limit], query.place_of_image(found[limit - 1]) if more else None
+        return ImagePage(
+            found[:limit], query.place_of_image(found[limit - 1]) if more else None, indexing
+        )
 
     def blob(self, digest: str) -> tuple[Path, str, int]:
         """Return a large payload's file, its MIME type and its size.
@@ -430,14 +468,19 @@ class HistoryReader:
         try:
             below = sessions_below(self.folder, root_dir)
             while True:
-                page, after = self.sessions(
-                    status="closed", target="notebook", after=after, limit=query.MAX_LIMIT
+                page = self.sessions(
+                    status="closed",
+                    target="notebook",
+                    after=after,
+                    limit=query.MAX_LIMIT,
+                    partial=False,
                 )
-                for session in page:
+                for session in page.sessions:
                     if session.close_reason == "server_died" and session.id in below:
                         cells = unwritten_cells(self.journal_path(session.id))
                         if cells is not None:
                             found[session.id] = cells
+                after = page.next_after
                 if after is None:
                     return found
         except OSError as error:

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from .folders import sync_folder
+from ..durability import sync_folder
 
 RESERVE_BYTES: Final = 128 * 1024
 

@@ -9,8 +9,8 @@ import threading
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ..durability import make_folder, sync_folder
 from ..types import Digest
-from .folders import make_folder, sync_folder
 
 _BUFFER_BYTES: Final = 1 << 16
 

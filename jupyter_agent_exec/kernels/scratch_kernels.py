@@ -21,15 +21,16 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from ..errors import AgentExecError, InvalidRequest, KernelUnavailable
-from ..kernels.folder import Folder, FolderGone
 from ..tasks import Tasks, call_later_apart, first_of, start_apart
 from ..types import ExecutionState
 from .connection import KernelConnection
+from .folder import Folder, FolderGone
 from .isolation.isolation import Isolation
 from .kernel import Death, Life, WorkingFolder
 from .kernel_queue import Turns
-from .provisioner import FolderProvisioner, KernelStarter
-from .server_kernels import ServerKernels, forget_failed_starts, kernel_spec
+from .provisioner import folder_provisioner
+from .server_kernels import KernelStarter, ServerKernels, kernel_spec
+from .workarounds import forget_failed_starts
 
 IPYKERNEL_ARGUMENTS = [
     # What agents run stays out of the person's own IPython history, as with nbclient.
@@ -420,7 +421,7 @@ class ScratchKernels:
             if isolated:
                 await self._isolation.start(start, spec.folder, dict(spec.env))
             else:
-                await self._starter.start(start, partial(FolderProvisioner, spec.folder))
+                await self._starter.start(start, partial(folder_provisioner, spec.folder))
             manager = self._kernels.get_kernel(kernel_id)
             self._managers.add(manager)
             # Its state is told from our own drain: one reader of IOPub on the loop less. And its

@@ -1,25 +1,37 @@
-"""What is asked of the server's kernel manager, and of its manager of one kernel."""
+"""The server's own kernel manager: the part of it that is used here, and how it starts kernels."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, Protocol
+from importlib.metadata import EntryPoint
+from typing import Any, Final, Protocol, TypeVar
 
 from jupyter_client.kernelspec import NoSuchKernel
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from ..errors import KernelSpecNotFound
 
+_LOCAL: Final = "local-provisioner"
+_OURS: Final = "agent-exec-provisioner"
+"""The default provisioner of a server whose operator chose no other."""
+
+T = TypeVar("T")
+MakeProvisioner = Callable[[str, Any, Any], LocalProvisioner]
+"""Makes the provisioner of a kernel with an id, a kernelspec and a manager."""
+
+_make: ContextVar[MakeProvisioner | None] = ContextVar("provisioner of a kernel", default=None)
+
 
 class ServerKernels(Protocol):
-    """What is asked of the server's kernel manager (jupyter_server's AsyncMappingKernelManager)."""
+    """The part of jupyter_server's AsyncMappingKernelManager that is used here."""
 
     default_kernel_name: str
     kernel_spec_manager: Any
     last_kernel_activity: datetime
-    kernel_manager_factory: Any
-    """Makes the manager of one kernel."""
     untracked_message_types: list[str]
     """Requests that do not make a kernel busy or idle in the server's eyes."""
 
@@ -66,14 +78,70 @@ def kernel_spec(kernels: ServerKernels, name: str) -> Any:
         ) from None
 
 
-def forget_failed_starts(kernels: ServerKernels) -> None:
-    """Forget kernels that did not start, whoever wanted them, so that the server can stop.
+class KernelStarter:
+    """Has the server's kernel manager start kernels with provisioners that we choose.
 
-    jupyter_client 8.10 keeps such a kernel among those that are starting, and has no public way to
-    remove it; when jupyter_server 2.21 shuts all kernels down, it answers that there is no such
-    kernel, and stays.
+    Which provisioner a kernel has is said in its kernelspec, or by the default, for all kernels.
+    So the default becomes one that starts a person's kernels as Jupyter does, and an agent's as the
+    session wants. A kernelspec or an operator that names another provisioner keeps it.
+
+    Parameters
+    ----------
+    kernels
+        The server's kernel manager.
     """
-    starting: dict[str, asyncio.Future[None]] = getattr(kernels, "_pending_kernels", {})
-    for kernel_id, start in list(starting.items()):
-        if start.done() and kernel_id not in kernels:
-            del starting[kernel_id]
+
+    def __init__(self, kernels: ServerKernels) -> None:
+        self._kernels = kernels
+
+    async def start(self, start: Callable[[], Awaitable[T]], make: MakeProvisioner) -> T:
+        """Start a kernel; one that is cancelled meanwhile ends when the kernel has started.
+
+        The server's kernel manager loses a kernel whose start is broken off: its process goes on,
+        and the server cannot stop. Source: jupyter_client 8.10, *multikernelmanager.py*.
+
+        Parameters
+        ----------
+        start
+            Has the server's kernel manager start it.
+        make
+            Makes its provisioner, unless its kernelspec or the operator has chosen one.
+        """
+        factory = self._factory
+        if factory.default_provisioner_name == _LOCAL:
+            target = f"{__name__}:{make_provisioner.__name__}"
+            factory.provisioners[_OURS] = EntryPoint(_OURS, target, factory.GROUP_NAME)
+            factory.default_provisioner_name = _OURS
+        starting = asyncio.ensure_future(self._start(start, make))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # What it fails by is read, since nobody else would; the kernel manager has logged it.
+            await asyncio.gather(starting, return_exceptions=True)
+            raise
+
+    async def _start(self, start: Callable[[], Awaitable[T]], make: MakeProvisioner) -> T:
+        token = _make.set(make)
+        try:
+            return await start()
+        finally:
+            _make.reset(token)
+
+    def own_provisioner(self, kernel_spec: Any) -> str | None:
+        """Return the provisioner that a kernelspec or the operator has chosen; None if neither."""
+        named = kernel_spec.metadata.get("kernel_provisioner", {})
+        name: str = named.get("provisioner_name") or self._factory.default_provisioner_name
+        is_default = "provisioner_name" not in named and name in (_LOCAL, _OURS)
+        return None if is_default else name
+
+    @property
+    def _factory(self) -> KernelProvisionerFactory:
+        return KernelProvisionerFactory.instance(parent=self._kernels)
+
+
+def make_provisioner(kernel_id: str, kernel_spec: Any, parent: Any) -> LocalProvisioner:
+    """Make the provisioner of a kernel: Jupyter's own, unless `KernelStarter` starts the kernel."""
+    make = _make.get()
+    if make is None:
+        return LocalProvisioner(kernel_id=kernel_id, kernel_spec=kernel_spec, parent=parent)
+    return make(kernel_id, kernel_spec, parent)

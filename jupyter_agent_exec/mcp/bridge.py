@@ -15,7 +15,7 @@ from tornado import web
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 
-from ..auth.delivery import deliver
+from ..auth.handler import deliver
 from ..models import PIECE_BYTES
 from .call import Asker
 

@@ -12,7 +12,8 @@ from typing import Final
 
 from tornado import web
 
-from ..auth.handler import AgentExecHandler, requires
+from ..auth.handler import AgentExecHandler
+from ..auth.operations import requires
 from ..auth.scopes import Caller
 from ..errors import AgentExecError, NotInstalled, PayloadTooLarge, ServerStopping
 from ..tasks import start_apart
@@ -142,7 +143,7 @@ class McpHandler(AgentExecHandler):
             caller=self.caller,
             owner=self._owner(),
             authorize=self.authorize,
-            check_still=self.check_still,
+            check_still=self.check_token,
             note_denial=self._note_denial,
             gone=self._exchange.gone,
         )

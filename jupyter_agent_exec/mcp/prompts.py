@@ -75,7 +75,7 @@ async def _work(call: Call, session_id: str | None) -> str:
     session = None
     if session_id is not None:
         await reach_session(call, "history:read", session_id)
-        session = await call.doors.manager.session(session_id)
+        session = await call.doors.manager.history.session(session_id)
     settings = call.doors.settings.within(call.caller.caps)
     return guide(session, default_timeout=settings.bounds.timeout)
 
@@ -83,7 +83,7 @@ async def _work(call: Call, session_id: str | None) -> str:
 async def _review(call: Call, session_id: str | None) -> str:
     assert session_id is not None
     await reach_session(call, "history:read", session_id)
-    records, next_after = await call.doors.manager.executions(
+    records, next_after = await call.doors.manager.history.executions(
         session_id, after=None, before=None, limit=_SHOWN
     )
     told = [_told(record) for record in records]

@@ -56,7 +56,7 @@ TEMPLATES: Final = (
 async def listed(call: Call) -> list[types.Resource]:
     """Return the notebooks of the open sessions that the caller may read."""
     await call.authorize("history:read")
-    found, _ = await call.doors.manager.sessions(
+    found = await call.doors.manager.history.sessions(
         SessionsQuery(status="open"), only=call.doors.access.only(call.caller)
     )
     return [
@@ -67,7 +67,7 @@ async def listed(call: Call) -> list[types.Resource]:
             description="What the session ran so far.",
             mime_type=NOTEBOOK_TYPE,
         )
-        for session in found
+        for session in found.sessions
     ]
 
 
@@ -92,7 +92,7 @@ async def read(call: Call, uri: str) -> types.TextResourceContents | types.BlobR
 
 
 async def _text(call: Call, id: ExecutionId) -> types.TextResourceContents:
-    found = await call.doors.manager.finding.text(call.caller, id, 0, budget.RESOURCE_TEXT)
+    found = await call.doors.manager.history.text(call.caller, id, 0, budget.RESOURCE_TEXT)
     text = found.text
     if found.next_offset is not None:
         text += f"\n[{found.total_bytes:,} bytes in all; {read_on(id, found.next_offset)}]"
@@ -118,7 +118,7 @@ async def _image(call: Call, id: ExecutionId, output: int) -> types.BlobResource
 async def _notebook(call: Call, id: SessionId) -> types.TextResourceContents:
     await reach_session(call, "history:read", id)
     manager = call.doors.manager
-    pieces = await manager.finding.notebook(id)
+    pieces = await manager.history.notebook(id)
     text = await manager.in_thread(lambda: _joined(pieces))
     if text is None:
         raise _too_large("notebook", f"{call.doors.base_url}/sessions/{id}/notebook")

@@ -214,7 +214,7 @@ async def _get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
 
 
 async def _part(call: Call, asked: GetExecutionArguments) -> TextPart:
-    finding, offset = call.doors.manager.finding, asked.offset or 0
+    finding, offset = call.doors.manager.history, asked.offset or 0
     if asked.grep is None:
         found = await finding.text(call.caller, asked.execution_id, offset, budget.RANGE_BYTES)
         return TextPart(

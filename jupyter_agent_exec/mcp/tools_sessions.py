@@ -12,6 +12,7 @@ from ..guide import guide
 from ..models import (
     Agent,
     Answer,
+    Indexing,
     Limits,
     Name,
     NotebookTarget,
@@ -222,24 +223,29 @@ class SessionsAnswer(Answer, frozen=True, kw_only=True):
     sessions: list[SessionAnswer]
     next_after: str | None
     """Pass as `after` for the next page; null at the end."""
+    indexing: Indexing | None
+    """Not null while the index is rebuilt: sessions may be missing."""
 
 
 async def _list(call: Call, asked: ListArguments) -> Answered:
     await call.authorize("history:read")
     query = SessionsQuery(status=asked.status, target=asked.target, after=asked.after)
-    found, next_after = await call.doors.manager.sessions(
+    found = await call.doors.manager.history.sessions(
         query, only=call.doors.access.only(call.caller)
     )
-    sessions = [session_answer(session) for session in found]
+    sessions = [session_answer(session) for session in found.sessions]
     shown = fitting(sessions)
+    next_after = found.next_after
     if len(shown) < len(sessions):
         next_after = shown[-1].session_id
     lines = [_line(session) for session in shown] or ["There is none."]
     if next_after is not None:
         lines.append(f'[more: list_sessions(after="{next_after}")]')
+    if found.indexing is not None:
+        lines.append(f"[{found.indexing}]")
     return Answered(
         content=[TextContent(text="\n".join(lines))],
-        structured=SessionsAnswer(sessions=shown, next_after=next_after),
+        structured=SessionsAnswer(sessions=shown, next_after=next_after, indexing=found.indexing),
     )
 
 
@@ -323,7 +329,7 @@ class ExportAnswer(Answer, frozen=True, kw_only=True):
 
 async def _export(call: Call, asked: SessionArguments) -> Answered:
     await reach_session(call, "history:read", asked.session_id)
-    session = await call.doors.manager.session(asked.session_id)
+    session = await call.doors.manager.history.session(asked.session_id)
     told = ExportAnswer(
         session_id=session.id,
         executions=session.executions,

@@ -77,6 +77,7 @@ from .executions import (
 from .files import SessionFile, SessionFileList
 from .history import (
     ImageList,
+    Indexing,
     JournalEvent,
     JournalEventList,
     RecordedImage,
@@ -190,6 +191,7 @@ __all__ = [
     "Guide",
     "Image",
     "ImageList",
+    "Indexing",
     "Input",
     "InsertCell",
     "Inspect",

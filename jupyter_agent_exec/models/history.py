@@ -6,6 +6,21 @@ from ..types import ExecutionId, SessionId, Status
 from .base import Answer, Chain
 
 
+class Indexing(Answer, frozen=True, kw_only=True):
+    """How far a rebuild of the history's index has come; the newest sessions are indexed first."""
+
+    done: int
+    """Sessions that are indexed."""
+    total: int
+    """All sessions of the history."""
+
+    def __str__(self) -> str:
+        return (
+            f"The index is being rebuilt: {self.done:,} of {self.total:,} sessions so far; "
+            "results may be missing."
+        )
+
+
 class JournalEvent(Answer, frozen=True, kw_only=True):
     """An entry of a session's journal that is not part of an execution's cell."""
 
@@ -56,6 +71,8 @@ class ImageList(Answer, frozen=True, kw_only=True):
     images: list[RecordedImage]
     next_after: str | None
     """Pass as `after` for the next page; null at the end."""
+    indexing: Indexing | None = None
+    """Not null while the index is rebuilt: results may be missing."""
 
 
 class SearchHit(Answer, frozen=True, kw_only=True):
@@ -81,6 +98,8 @@ class SearchResults(Answer, frozen=True, kw_only=True):
     hits: list[SearchHit]
     next_after: ExecutionId | None
     """Pass as `after` for the next page; null at the end."""
+    indexing: Indexing | None = None
+    """Not null while the index is rebuilt: results may be missing."""
 
 
 class Text(Answer, frozen=True, kw_only=True):

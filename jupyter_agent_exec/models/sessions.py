@@ -9,6 +9,7 @@ from msgspec import Meta, field
 from ..types import Access, ApprovalMode, ExecutionState, RecordPeople, SessionId, SessionStatus
 from .base import Agent, Answer, Chain, ContentsPath, Name, Request, Seconds
 from .executions import Review
+from .history import Indexing
 from .preload import Preload
 from .tokens import TokenRef
 
@@ -167,3 +168,5 @@ class SessionList(Answer, frozen=True, kw_only=True):
     sessions: list[Session]
     next_after: str | None
     """Pass as `after` for the next page; null at the end."""
+    indexing: Indexing | None = None
+    """Not null while the index is rebuilt: results may be missing."""

@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -24,7 +24,6 @@ from .changes import (
     Change,
     Expected,
     Moved,
-    Notebook,
     NotebookHandle,
     Position,
     PutCell,
@@ -35,6 +34,7 @@ from .changes import (
     find_cell,
     joined,
 )
+from .documents import Notebooks
 
 BATCH_DELAY = 1.0
 """Seconds for which writes are gathered."""
@@ -163,19 +163,6 @@ CHANGED = "The cell's source was changed before its code ran, so it was left as 
 BROKEN_OFF = "Writing the cell was broken off."
 
 
-class Documents(Protocol):
-    """Knows how to reach notebooks; each call raises NotebookNotFound if there is no way."""
-
-    async def find(self, path: str) -> NotebookHandle:
-        """Return the best way to the notebook at a contents path now."""
-
-    async def read(self, path: str) -> tuple[NotebookHandle, Notebook]:
-        """Return the notebook, by the first way that works."""
-
-    async def apply(self, path: str, changes: Sequence[Change], expected: Expected) -> Via:
-        """Make changes by the first way that works; they may be made twice."""
-
-
 class CellWriter:
     """Keeps one cell as its execution stands; at most one write is under way.
 
@@ -197,7 +184,7 @@ class CellWriter:
 
     def __init__(
         self,
-        documents: Documents,
+        documents: Notebooks,
         cell_id: CellId,
         cell: NewCell | OldCell,
         *,

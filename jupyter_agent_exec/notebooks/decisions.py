@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from msgspec.structs import replace
 
 from ..auth.scopes import Caller
 from ..errors import CellNotFound, DocumentChanged, HistoryUnavailable, NotFinished
-from ..journal.discarded import DiscardedCells
-from ..models import Document, Session
+from ..journal.history import History
+from ..models import Document
 from ..records import (
     SERVER,
     CellWritten,
@@ -25,12 +25,11 @@ from ..records import (
     timestamp,
 )
 from ..sessions.activity import Publish, Told
-from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId
+from ..sessions.history import SessionHistory
+from ..types import FINAL_STATUSES, CellId, SessionId
 from .changes import Expected, Moved, Notebook, id_of, joined
 from .execution_cells import NotebookWriter
 from .finished_cells import Decision, FinishedCell, decidable, finished_cell
-
-T = TypeVar("T")
 
 TRIES: Final = 3
 """How often to look again at a notebook that changes at this very moment."""
@@ -39,45 +38,13 @@ PAGE: Final = 100
 """How many executions of a session are looked at together."""
 
 
-class Sessions(Protocol):
-    """What is asked of the sessions."""
-
-    async def session(self, id: str) -> Session:
-        """Return a session; SessionNotFound if there is none."""
-
-    async def execution(self, id: str) -> ExecutionRecord:
-        """Return an execution; ExecutionNotFound if there is none."""
-
-    async def executions(
-        self, id: str, *, after: int | None, before: int | None, limit: int
-    ) -> tuple[list[ExecutionRecord], int | None]:
-        """Return a session's executions in order, and where to go on."""
-
-    async def in_thread(self, call: Callable[[], T]) -> T:
-        """Do something that blocks on the disk."""
-
-
-class Deciding(Protocol):
-    """What is asked of the history."""
-
-    def decide(
-        self, session_id: SessionId, entries: Sequence[Entry], payloads: Sequence[Payload] = ()
-    ) -> None:
-        """Record a decision, durable on return; HistoryUnavailable if it is not recorded."""
-
-    def discarded_cells(
-        self, session_id: SessionId, wanted: Collection[ExecutionId]
-    ) -> DiscardedCells:
-        """Return what people took out of a session's notebook."""
-
-
 class DecisionsBase:
     """Base of those who carry out what people decide, in open sessions and in closed ones."""
 
     def __init__(
         self,
-        sessions: Sessions,
-        history: Deciding,
+        sessions: SessionHistory,
+        history: History,
         writer: NotebookWriter,
         publish: Publish,
         *,

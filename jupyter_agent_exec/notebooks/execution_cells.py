@@ -32,12 +32,12 @@ from .cell_writer import (
     MERGE_DELAY,
     CellState,
     CellWriter,
-    Documents,
     NewCell,
     OldCell,
     SaveBatches,
 )
 from .changes import Notebook, Position, find_cell, id_of, joined
+from .documents import Notebooks
 from .edits import source_hash
 from .finished_cells import left_alone, rewrite_late, taken_out, was_refused
 
@@ -180,7 +180,7 @@ class NotebookWriter:
 
     def __init__(
         self,
-        documents: Documents,
+        documents: Notebooks,
         *,
         settle: Callable[[str], None],
         log: logging.Logger,

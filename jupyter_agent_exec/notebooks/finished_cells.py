@@ -15,7 +15,7 @@ from ..journal.notebook import cell as exported
 from ..models import Document
 from ..records import ExecutionRecord
 from ..types import CellId, Output
-from .cell_writer import Documents, shown, theirs
+from .cell_writer import shown, theirs
 from .changes import (
     Change,
     DeleteCell,
@@ -28,6 +28,7 @@ from .changes import (
     id_of,
     joined,
 )
+from .documents import Notebooks
 
 Decision: TypeAlias = Literal["accepted", "discarded", "restored"]
 
@@ -66,7 +67,7 @@ async def finished_cell(record: ExecutionRecord, what: Decision) -> FinishedCell
     return FinishedCell(record, "held" if held else "inert", copy, sorted(held))
 
 
-async def rewrite_late(documents: Documents, path: str, record: ExecutionRecord) -> Document | None:
+async def rewrite_late(documents: Notebooks, path: str, record: ExecutionRecord) -> Document | None:
     """Bring an inert copy of all outputs into a cell that still shows just this execution.
 
     Returns what became of it; None if the cell is a person's by now: decided on, edited, run again
@@ -183,7 +184,7 @@ def left_alone(path: str, id: CellId | None) -> Document:
 
 
 async def taken_out(
-    documents: Documents, document: Document, id: CellId, sources: Collection[str]
+    documents: Notebooks, document: Document, id: CellId, sources: Collection[str]
 ) -> Document:
     """Take a cell out that nobody has touched; return what became of it.
 

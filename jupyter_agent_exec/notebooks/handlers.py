@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
 from tornado import iostream, web
 from tornado.websocket import WebSocketClosedError
 
-from ..auth.handler import AgentExecHandler, requires
-from ..auth.websocket import AgentExecWebSocket
+from ..auth.handler import AgentExecHandler, AgentExecWebSocket
+from ..auth.operations import requires
 from ..models import (
     AcceptOutputs,
     DiscardCell,
@@ -92,7 +93,7 @@ class ChannelHandler(AgentExecWebSocket):
 
     def open(self) -> None:
         """Take the page."""
-        self._page = self.tabs.join(_Socket(self))
+        self._page = self.tabs.connect(self._send, partial(self.close, 1001))
 
     def on_message(self, message: str | bytes) -> None:
         """Take what the page says; hang up on whoever speaks something else."""
@@ -106,25 +107,13 @@ class ChannelHandler(AgentExecWebSocket):
     def on_close(self) -> None:
         """Forget the page."""
         if self._page is not None:
-            self.tabs.leave(self._page)
+            self.tabs.disconnect(self._page)
 
-
-class _Socket:
-    """Sends to the page of a handler."""
-
-    def __init__(self, handler: ChannelHandler) -> None:
-        self._handler = handler
-
-    async def send(self, message: bytes) -> None:
-        """Send a text message."""
+    async def _send(self, message: bytes) -> None:
         try:
-            await self._handler.write_message(message)
+            await self.write_message(message)
         except (WebSocketClosedError, iostream.StreamClosedError) as error:
             raise ConnectionError(str(error)) from error
-
-    def close(self) -> None:
-        """Close the socket; the page may open another."""
-        self._handler.close(1001)
 
 
 class NotebookDecisionsBase(SessionsBase):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from concurrent.futures import Executor
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta
 
+from ..auth.access import AccessControl
 from ..auth.scopes import Caller
 from ..errors import AgentExecError, CellBusy, InvalidRequest
 from ..models import (
@@ -25,12 +24,16 @@ from ..models import (
 )
 from ..records import NotebookEditAsked, NotebookEditRefused, Payload, timestamp
 from ..records import NotebookEdited as NotebookEditedEntry
+from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..text import model_text, output_size, transcript
-from ..types import CellId, ExecutionId, SessionId, Via
+from ..types import ExecutionId, SessionId, Via
+from .backends.collaboration import CollaborationBackend
+from .backends.tab import OpenTabs, TabBackend
 from .changes import Notebook, id_of
 from .documents import Notebooks
 from .edits import EditPlan, as_json, as_told_edits, notebook_hash, source_hash
+from .execution_cells import NotebookWriter
 
 
 class CellsQuery(Request, frozen=True, kw_only=True):
@@ -46,113 +49,45 @@ LARGE = 200_000
 """Characters of a notebook from which on an answer is made in a thread."""
 
 
-class Sessions(Protocol):
-    """What is asked of the agent sessions."""
-
-    async def live_session(self, id: str) -> LiveSession:
-        """Return an open session.
-
-        Raises
-        ------
-        SessionNotFound, SessionClosed
-        """
-
-    def all_open(self) -> Iterable[LiveSession]:
-        """Return the sessions that are open."""
-
-    def admit(self, live: LiveSession, caller: Caller, what: str, *, is_code: bool) -> None:
-        """Let something of an agent's pass the gate; Paused or ApprovalRequired if it may not."""
-
-
-class NotebookKernels(Protocol):
-    """What is asked of the server's Jupyter sessions."""
-
-    async def by_notebook(self) -> Mapping[str, NotebookKernel]:
-        """Return the kernels of notebooks, by contents path."""
-
-
-class Reach(Protocol):
-    """What is asked of what a caller may know of."""
-
-    def sees(self, caller: Caller, session: Session) -> bool:
-        """Tell whether a caller may know of a session."""
-
-    def reads(self, caller: Caller, path: str) -> bool:
-        """Tell whether a caller may read the notebook at a path."""
-
-
-class Tabs(Protocol):
-    """What is known of the tabs that show a notebook."""
-
-    @property
-    def tabs(self) -> int:
-        """How many there are."""
-
-    @property
-    def unsaved(self) -> bool:
-        """Whether one of them has changes that are not on disk."""
-
-    @property
-    def collaborative(self) -> bool:
-        """Whether they show collaboration's live document."""
-
-
 class NotebookManager:
-    """The notebooks of this server, for agents.
+    """Reads and edits the notebooks of this server for agents.
 
     Parameters
     ----------
-    notebooks
-        Reaches them.
-    sessions
-        The agent sessions.
     kernels
-        The kernels that notebooks have.
-    tabs
-        Returns what JupyterLab tabs show, by contents path.
-    live
-        Returns the paths of collaboration's live documents.
-    busy
-        Returns in which cells of the notebook at a path executions wait or run, and which.
-    flush
-        Writes what is still to be written of executions' cells in the notebook at a path.
-    disk
-        Where what takes long goes.
+        Returns the kernels that notebooks have, by contents path.
     """
 
     def __init__(
         self,
         notebooks: Notebooks,
-        sessions: Sessions,
-        kernels: NotebookKernels,
+        sessions: AgentSessions,
+        writer: NotebookWriter,
+        collaboration: CollaborationBackend,
+        tabs: TabBackend,
         *,
-        tabs: Callable[[], Mapping[str, Tabs]],
-        live: Callable[[], Collection[str]],
-        busy: Callable[[str], Mapping[CellId, ExecutionId]],
-        flush: Callable[[str], Awaitable[None]],
-        disk: Executor,
+        kernels: Callable[[], Awaitable[Mapping[str, NotebookKernel]]],
     ) -> None:
         self._notebooks = notebooks
         self._sessions = sessions
-        self._kernels = kernels
+        self._writer = writer
+        self._collaboration = collaboration
         self._tabs = tabs
-        self._live = live
-        self._busy = busy
-        self._flush = flush
-        self._disk = disk
+        self._kernels = kernels
 
-    async def list(self, caller: Caller, reach: Reach) -> OpenNotebookList:
+    async def list(self, caller: Caller, access: AccessControl) -> OpenNotebookList:
         """Return the notebooks that have a kernel or are open, by path, that a caller may read.
 
         Of a notebook's agent sessions, those are told that the caller may know of.
         """
-        kernels, tabs, live = await self._kernels.by_notebook(), self._tabs(), set(self._live())
+        kernels = await self._kernels()
+        tabs, live = self._tabs.open_notebooks(), set(self._collaboration.paths())
         sessions: dict[str, list[SessionId]] = {}
         for session in (each.record() for each in self._sessions.all_open()):
-            if session.path is not None and reach.sees(caller, session):
+            if session.path is not None and access.sees(caller, session):
                 sessions.setdefault(session.path, []).append(session.id)
         paths = sorted({*kernels, *tabs, *live, *sessions})
-        paths = [path for path in paths if reach.reads(caller, path)]
+        paths = [path for path in paths if access.reads(caller, path)]
         return OpenNotebookList(
             notebooks=[
                 OpenNotebook(
@@ -175,7 +110,7 @@ class NotebookManager:
         NotebookNotFound, DocumentUnwritable
         """
         path = path.strip("/")
-        await self._flush(path)
+        await self._writer.flush(path)
         way, notebook = await self._notebooks.read(path)
         make = partial(told, path, way.via, notebook, query, read_on)
         return await self._made(notebook, make)
@@ -196,7 +131,7 @@ class NotebookManager:
         path = path.strip("/")
         session = await self._sessions.live_session(asked.session_id)
         _check_target(session.record(), path)
-        await self._flush(path)
+        await self._writer.flush(path)
         recording = _Recording(session, path, asked, caller)
 
         async def about_to(planned: EditPlan) -> None:
@@ -221,7 +156,7 @@ class NotebookManager:
         """Look whether edits may be made now."""
         what = "An edit of code cells" if planned.is_code else "An edit of the notebook"
         self._sessions.admit(session, caller, what, is_code=planned.is_code)
-        busy = self._busy(path)
+        busy = self._writer.busy(path)
         for id in planned.touched:
             if id in busy:
                 raise CellBusy(
@@ -234,7 +169,7 @@ class NotebookManager:
     async def _made(self, notebook: Notebook, make: Callable[[], NotebookCells]) -> NotebookCells:
         if size(notebook, most=LARGE) < LARGE:
             return make()
-        return await asyncio.get_running_loop().run_in_executor(self._disk, make)
+        return await self._sessions.in_thread(make)
 
 
 class _Recording:
@@ -300,7 +235,7 @@ def _check_target(session: Session, path: str) -> None:
         )
 
 
-def _via(path: str, tabs: Tabs | None, live: Collection[str]) -> Via:
+def _via(path: str, tabs: OpenTabs | None, live: Collection[str]) -> Via:
     if path in live or (tabs is not None and tabs.collaborative):
         return "collaboration"
     return "contents" if tabs is None else "tab"

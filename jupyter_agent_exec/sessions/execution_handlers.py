@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tornado import web
 
-from ..auth.handler import requires
+from ..auth.operations import requires
 from ..errors import InvalidRequest
 from ..models import (
     Cancel,
@@ -12,9 +12,7 @@ from ..models import (
     Execution,
     ExecutionList,
     GiveInput,
-    OutputChange,
     RunSteps,
-    StatusChange,
     Steps,
     Text,
     TextMatches,
@@ -40,7 +38,7 @@ class ExecutionsHandler(SessionsBase):
         """List a session's executions in order."""
         if query.after is not None and query.before is not None:
             raise InvalidRequest("before: not together with after.", field="before")
-        records, next_after = await self.manager.executions(
+        records, next_after = await self.manager.history.executions(
             session_id,
             after=query.after,
             before=query.before,
@@ -108,7 +106,7 @@ class StreamHandler(SessionsBase):
     async def _follow(self, execution_id: str, *, inert: bool) -> None:
         resumed = "Last-Event-ID" in self.request.headers
         live = self.manager.watching(execution_id)
-        record = None if live else await self.manager.unwatched(execution_id)
+        record = None if live else await self.manager.history.finished(execution_id)
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("Cache-Control", "no-store")
         self.set_header("X-Accel-Buffering", "no")
@@ -122,7 +120,7 @@ class StreamHandler(SessionsBase):
 
     async def send_event(self, event: Event | None) -> None:
         """Send an event, or a comment that says that the stream goes on."""
-        self.check_still()
+        self.check_token()
         if event is None:
             await self.send(b": nothing new\n\n")
             return
@@ -142,11 +140,11 @@ class TextHandler(SessionsBase):
         """Read a range of an execution's text, or with `grep` the lines that match."""
         found: Text | TextMatches
         if query.grep is None:
-            found = await self.manager.finding.text(
+            found = await self.manager.history.text(
                 self.caller, execution_id, query.offset, query.limit
             )
         else:
-            found = await self.manager.finding.grep(
+            found = await self.manager.history.grep(
                 self.caller, execution_id, query.grep, query.offset, query.limit
             )
         self.answer(found)
@@ -161,10 +159,10 @@ class StepsHandler(SessionsBase):
         """Run several sources; 201 when all have finished, 202 when they go on."""
         await self.authorize_cells(session_id, *(step.placement for step in body.steps))
         with self.manager.holding(self.caller, body.wait):
-            records = await self.manager.running.run_steps(
+            records = await self.manager.submission.run_steps(
                 session_id, body, self.caller, self.idempotency_key
             )
-        self.check_still()
+        self.check_token()
         finished = all(record.status in FINAL_STATUSES for record in records)
         self.set_status(201 if finished else 202)
         await self.answer_large(records, lambda told: Steps(executions=told, finished=finished))
@@ -181,9 +179,6 @@ class InputHandler(SessionsBase):
             record = await self.manager.give_input(execution_id, body, self.caller)
         await self.answer_execution(record)
 
-
-STREAMED = (Execution, StatusChange, OutputChange)
-"""Models of the events of a stream, for the OpenAPI document."""
 
 ROUTES: list[tuple[str, type[SessionsBase]]] = [
     ("/sessions/{session_id}/executions", ExecutionsHandler),

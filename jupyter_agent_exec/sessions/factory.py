@@ -47,7 +47,7 @@ class Folders(Protocol):
         """Tell whether a contents path is a folder in which a kernel may start."""
 
 
-class Opener:
+class SessionFactory:
     """Opens sessions."""
 
     def __init__(

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import msgspec
 from tornado import web
 
-from ..auth.handler import AgentExecHandler, requires
+from ..auth.handler import AgentExecHandler
+from ..auth.operations import requires
 from ..errors import InvalidRequest
 from ..guide import guide
 from ..inert import LARGE_HTML
@@ -79,7 +80,7 @@ class SessionsBase(AgentExecHandler):
         self, record: ExecutionRecord, *, asked: bool = False, inert: bool = False
     ) -> None:
         """Answer with an execution: 201 or 202 to whoever asked for it to be run."""
-        self.check_still()
+        self.check_token()
         if asked:
             self.set_status(201 if record.status in FINAL_STATUSES else 202)
             location = f"{self.base_url}{answers.NAMESPACE}/executions/{record.id}"
@@ -127,10 +128,7 @@ class SessionsHandler(SessionsBase):
     )
     async def get(self, query: SessionsQuery) -> None:
         """List sessions: the open ones first, then the closed, each the newest first."""
-        sessions, next_after = await self.manager.sessions(
-            query, only=self.access.only(self.caller)
-        )
-        self.answer(SessionList(sessions=sessions, next_after=next_after))
+        self.answer(await self.manager.history.sessions(query, only=self.access.only(self.caller)))
 
     @web.authenticated
     @requires(
@@ -155,7 +153,7 @@ class SessionHandler(SessionsBase):
     @requires("history:read", answers={200: Session})
     async def get(self, session_id: str) -> None:
         """Look at a session."""
-        self.answer(await self.manager.session(session_id))
+        self.answer(await self.manager.history.session(session_id))
 
 
 class CloseHandler(SessionsBase):
@@ -211,7 +209,7 @@ class GuideHandler(SessionsBase):
     @requires("history:read", answers={200: Guide})
     async def get(self, session_id: str) -> None:
         """Read what a language model should know before it works in a session."""
-        session = await self.manager.session(session_id)
+        session = await self.manager.history.session(session_id)
         text = guide(session, default_timeout=self.default_timeout)
         self.answer(Guide(session_id=session.id, text=text))
 

@@ -1,119 +1,355 @@
-"""What is found in the history: texts, matches, payloads, whole records."""
+"""The history of this server: its sessions and executions, open or ended, and what is in them.
+
+What is still open is answered as it stands now, the rest as it is recorded.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, TypeVar
+from typing import BinaryIO, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from msgspec.structs import replace
+
 from ..auth.scopes import Caller
-from ..errors import ServerStopping
+from ..errors import HistoryUnavailable, ServerStopping, SessionElsewhere, SessionNotFound
+from ..journal.brief import brief
 from ..journal.history import History
-from ..journal.query import Criteria, Pictured
-from ..models import JournalEventList, SearchResults, Text, TextMatches
+from ..journal.query import Criteria
+from ..journal.reader import ImagePage
+from ..models import JournalEventList, SearchResults, Session, SessionList, Text, TextMatches
 from ..ranges import grep, read_range
-from ..records import ExecutionRecord
+from ..records import Entry, ExecutionRecord, Payload
+from ..tasks import Tasks, start_apart
 from ..text import transcript
-from ..types import TokenId
-from .queries import CriteriaQuery, EventsQuery, ImagesQuery, SearchQuery
+from ..types import FINAL_STATUSES, Digest, ExecutionId, SessionId, TokenId
+from .queries import CriteriaQuery, EventsQuery, ImagesQuery, SearchQuery, SessionsQuery
+from .session import LiveSession, find_execution
 
 T = TypeVar("T")
 
+SETTLE_INTERVAL: Final = 60.0
+"""Seconds between two checks whether another server on the history has died, or whether entries
+that could not be written can be now. A request for such a session checks at once."""
 
-class Read(Protocol):
-    """Reads the history in a thread, once it has been taken up."""
-
-    def __call__(self, read: Callable[..., T], *args: Any, **named: Any) -> Awaitable[T]:
-        """Read it."""
+LONG_READ_THREADS: Final = 2
 
 
-class Finding:
-    """Finds things in the history.
+class SessionHistory:
+    """Reads sessions and executions, and records decisions about them.
 
     Parameters
     ----------
-    long_reads
-        Reads what may take long.
-    execution
-        Returns an execution as it stands.
+    open_sessions
+        The sessions that are open on this server.
+    disk
+        Runs what blocks on the disk.
+    tasks
+        Owns the task that settles what dead servers left.
     """
 
     def __init__(
         self,
         history: History,
-        read: Read,
-        long_reads: LongReads,
-        execution: Callable[[str], Awaitable[ExecutionRecord]],
+        open_sessions: Mapping[SessionId, LiveSession],
+        *,
+        disk: Executor,
+        tasks: Tasks,
     ) -> None:
         self._history = history
-        self._long_reads = long_reads
-        self._read = read
-        self._execution = execution
+        self._open = open_sessions
+        self._disk = disk
+        self._tasks = tasks
+        self.long_reads = LongReads()
+        self._started: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    # -- start and stop ----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to load the history; reads wait until it is loaded. Idempotent."""
+        if self._started is None:
+            self._started = start_apart(self.in_thread(self._history.start), "take up history")
+            self._settling = self._tasks.start(
+                self._settle_regularly(), "settle what dead servers left"
+            )
+
+    async def started(self) -> None:
+        """Wait until the history is loaded; ServerStopping if the server stops."""
+        if self._stopping:
+            raise ServerStopping("The server is stopping; nothing new is taken.")
+        self.start()
+        assert self._started is not None
+        if not self._started.done():
+            await asyncio.shield(self._started)
+
+    def refuse(self) -> None:
+        """Refuse new reads from now on."""
+        self._stopping = True
+        if self._settling is not None:
+            self._settling.cancel()
+
+    async def stop(self) -> None:
+        """Wait for the reads that go on, and close the history."""
+        if self._started is not None:
+            await self._started
+        await self.long_reads.stop()
+        await self.in_thread(self._history.stop)
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        """Run something that blocks on the disk."""
+        return await asyncio.get_running_loop().run_in_executor(self._disk, call)
+
+    async def read(self, call: Callable[[], T]) -> T:
+        """Run something that reads the history, once that is loaded."""
+        await self.started()
+        return await self.in_thread(call)
+
+    async def _settle_regularly(self) -> None:
+        """End the sessions of servers that died, also if nobody asks for them."""
+        while True:
+            await asyncio.sleep(SETTLE_INTERVAL)
+            await self.read(self._history.settle)
+
+    # -- sessions ----------------------------------------------------------------------------------
+
+    async def session(self, id: str) -> Session:
+        """Return a session; SessionNotFound if there is none."""
+        live = self._open.get(SessionId(id))
+        try:
+            return self._as_it_stands(await self.recorded_session(id))
+        except (SessionNotFound, HistoryUnavailable):
+            if live is None:
+                raise
+            return live.record()  # without its reviews, which are only on disk
+
+    async def recorded_session(self, id: str) -> Session:
+        """Return a session as recorded; one that a dead server left open is ended before."""
+        read = partial(self._history.session, id)
+        record = await self.read(read)
+        if self.is_elsewhere(record):
+            await self.in_thread(self._history.settle)
+            record = await self.read(read)
+        return record
+
+    async def outline(self, id: str) -> Session:
+        """Return a session, without reviews if it is open; SessionNotFound if there is none."""
+        live = self._open.get(SessionId(id))
+        return (
+            await self.read(partial(self._history.session, id)) if live is None else live.record()
+        )
+
+    async def sessions(self, query: SessionsQuery, *, only: TokenId | None = None) -> SessionList:
+        """Return sessions, the open ones first.
+
+        Parameters
+        ----------
+        only
+            The agent token with which they were opened; None for all.
+        """
+        listed = partial(
+            self._history.sessions,
+            status=query.status,
+            agent=query.agent,
+            target=query.target,
+            since=query.since,
+            until=query.until,
+            unreviewed=query.unreviewed,
+            token=only,
+            after=query.after,
+            limit=query.limit,
+        )
+        page = await self.read(listed)
+        if any(self.is_elsewhere(record) for record in page.sessions):
+            await self.in_thread(self._history.settle)
+            page = await self.read(listed)
+        return replace(page, sessions=[self._as_it_stands(record) for record in page.sessions])
+
+    async def finished_up_to(self, id: str) -> int:
+        """Return the `seq` up to which all of a session's executions have finished; 0 for none."""
+        live = self._open.get(SessionId(id))
+        if live is not None:
+            return live.finished_up_to
+        return await self.read(partial(self._history.last_seq, id))
+
+    def is_elsewhere(self, record: Session) -> bool:
+        """Tell whether a session is open, but not on this server."""
+        return record.status == "open" and record.id not in self._open
+
+    async def elsewhere(self, id: SessionId) -> SessionElsewhere:
+        """Return the error that tells which server has a session that is not open here."""
+        owner = await self.in_thread(partial(self._history.owner, id))
+        server: dict[str, object] = {"alive": owner is not None and owner.is_alive}
+        if owner is not None:
+            server |= {"address": owner.address, "host": owner.host, "pid": owner.pid}
+        if owner is not None and owner.is_alive:
+            where = "" if owner.address is None else f" at {owner.address}"
+            process = "" if owner.pid is None else f" (process {owner.pid} on {owner.host})"
+            told = (
+                f"The session belongs to another Jupyter server on the same history{where}"
+                f"{process}, which is running. Ask that server, or open a session here."
+            )
+        else:
+            told = (
+                "The session's server has died, and that cannot be recorded now: the history "
+                "cannot be written. Open another session."
+            )
+        return SessionElsewhere(told, session_id=id, server=server)
+
+    def _as_it_stands(self, record: Session) -> Session:
+        """Return a session; if it is open, with its current state."""
+        live = self._open.get(record.id)
+        if live is None:
+            return record
+        return replace(live.record(), unreviewed=record.unreviewed, review=record.review)
+
+    # -- executions --------------------------------------------------------------------------------
+
+    async def execution(self, id: str) -> ExecutionRecord:
+        """Return an execution as it stands; ExecutionNotFound if there is none."""
+        found = find_execution(self._open.values(), id)
+        if found is not None:
+            session, execution = found
+            return session.execution_record(execution)
+        return self._with_document(await self._recorded_execution(id))
+
+    async def finished(self, id: str) -> ExecutionRecord:
+        """Return an execution that this server does not run, so that it has finished.
+
+        Raises
+        ------
+        ExecutionNotFound, SessionElsewhere
+        """
+        record = await self._recorded_execution(id)
+        if record.status not in FINAL_STATUSES and record.session_id not in self._open:
+            raise await self.elsewhere(record.session_id)
+        return self._with_document(record)
+
+    async def executions(
+        self,
+        id: str,
+        *,
+        after: int | None,
+        before: int | None,
+        limit: int,
+        leave_out: bool = False,
+    ) -> tuple[list[ExecutionRecord], int | None]:
+        """Return a session's executions in order, and where the next page begins.
+
+        Parameters
+        ----------
+        leave_out
+            Leave out what is large in their outputs.
+        """
+        page = partial(
+            self._history.executions, id, after=after, before=before, limit=limit, brief=leave_out
+        )
+        records, next_after = await self.read(page)
+        live = self._open.get(SessionId(id))
+        if live is None and any(record.status not in FINAL_STATUSES for record in records):
+            await self.in_thread(self._history.settle)
+            records, next_after = await self.read(page)
+        if live is not None:
+            records = [
+                live.execution_record(execution)
+                if (execution := live.live(record.id)) is not None
+                else self._with_document(record)
+                for record in records
+            ]
+        return [brief(record) for record in records] if leave_out else records, next_after
+
+    async def session_of(self, execution_id: str) -> SessionId:
+        """Return the session of an execution; ExecutionNotFound if there is none."""
+        found = find_execution(self._open.values(), execution_id)
+        if found is not None:
+            return found[0].id
+        return await self.read(partial(self._history.session_of, execution_id))
+
+    async def find_by_key(self, id: SessionId, key: str) -> tuple[ExecutionId, Digest] | None:
+        """Return the execution that has an idempotency key, and the digest of its body."""
+        return await self.read(partial(self._history.find_by_key, id, key))
+
+    async def _recorded_execution(self, id: str) -> ExecutionRecord:
+        """Return an execution as recorded; one that a dead server left open is ended before."""
+        read = partial(self._history.execution, id)
+        record = await self.read(read)
+        if record.status not in FINAL_STATUSES and record.session_id not in self._open:
+            await self.in_thread(self._history.settle)
+            record = await self.read(read)
+        return record
+
+    def _with_document(self, record: ExecutionRecord) -> ExecutionRecord:
+        """Return a finished execution with its cell, also before that is recorded."""
+        live = self._open.get(record.session_id)
+        if live is None or record.document is not None:
+            return record
+        return live.showing.with_document(record)
+
+    # -- content -----------------------------------------------------------------------------------
 
     async def text(self, caller: Caller, id: str, offset: int, limit: int) -> Text:
         """Return a range of an execution's whole text."""
-        record = await self._execution(id)
+        record = await self.execution(id)
         read = partial(self._in_text, record, read_range, offset, limit)
-        return await self._long_reads.read(caller, read)
+        return await self.long_reads.read(caller, read)
 
     async def grep(
         self, caller: Caller, id: str, pattern: str, offset: int, limit: int
     ) -> TextMatches:
-        """Return the lines of an execution's whole text that match."""
-        record = await self._execution(id)
+        """Return the lines of an execution's whole text that match a regular expression."""
+        record = await self.execution(id)
 
         def search(file: BinaryIO, offset: int, limit: int, omitted_bytes: int) -> TextMatches:
             return grep(file, pattern, offset, limit, omitted_bytes)
 
         read = partial(self._in_text, record, search, offset, limit)
-        return await self._long_reads.read(caller, read)
+        return await self.long_reads.read(caller, read)
 
     async def search(self, query: SearchQuery, *, only: TokenId | None = None) -> SearchResults:
-        """Return executions that match, the newest first.
-
-        Parameters
-        ----------
-        only
-            The agent token with which their sessions must have been opened; None is any, or none.
-        """
-        return await self._read(
-            self._history.search, _criteria(query, only), after=query.after, limit=query.limit
+        """Return executions that match, the newest first; `only` as for `sessions`."""
+        criteria = _criteria(query, only)
+        return await self.read(
+            partial(self._history.search, criteria, after=query.after, limit=query.limit)
         )
 
-    async def images(
-        self, query: ImagesQuery, *, only: TokenId | None = None
-    ) -> tuple[list[Pictured], str | None]:
-        """Return images: of one session in order, else the newest first; and where to go on.
+    async def images(self, query: ImagesQuery, *, only: TokenId | None = None) -> ImagePage:
+        """Return images, of one session in order, else the newest first.
 
-        `only` as for `search`.
+        `only` as for `sessions`.
         """
-        return await self._read(
-            self._history.images, _criteria(query, only), after=query.after, limit=query.limit
+        criteria = _criteria(query, only)
+        return await self.read(
+            partial(self._history.images, criteria, after=query.after, limit=query.limit)
         )
 
     async def events(self, id: str, query: EventsQuery) -> JournalEventList:
-        """Return what is between a session's executions; SessionNotFound if there is none."""
-        events, next_after = await self._read(
-            self._history.events, id, after=query.after, limit=query.limit
+        """Return the entries between a session's executions; SessionNotFound if there is none."""
+        events, next_after = await self.read(
+            partial(self._history.events, id, after=query.after, limit=query.limit)
         )
         return JournalEventList(events=events, next_after=next_after)
 
     async def blob(self, digest: str) -> tuple[Path, str, int]:
         """Return a large payload's file, MIME type and size; BlobNotFound if there is none."""
-        return await self._read(self._history.blob, digest)
+        return await self.read(partial(self._history.blob, digest))
+
+    async def has_blob(self, digest: str, token_id: TokenId) -> bool:
+        """Tell whether a token's sessions have a payload; BlobNotFound if no session has it."""
+        return await self.read(partial(self._history.has_blob, digest, token_id))
 
     async def journal(self, id: str) -> Path:
         """Return a session's journal; SessionNotFound if there is none."""
-        return await self._read(self._history.journal_path, id)
+        return await self.read(partial(self._history.journal_path, id))
 
     async def notebook(self, id: str, *, clean: bool = False) -> Iterator[str]:
-        """Return a session as the text of a notebook, piece by piece; the pieces block."""
-        return await self._read(partial(self._history.notebook, clean=clean), id)
+        """Return a session as the text of a notebook, in pieces; reading a piece blocks."""
+        return await self.read(partial(self._history.notebook, id, clean=clean))
 
     def _in_text(
         self,
@@ -130,37 +366,42 @@ class Finding:
         with path.open("rb") as file:
             return read(file, offset, limit, record.omitted_text_bytes)
 
+    # -- decisions ---------------------------------------------------------------------------------
 
-def _criteria(query: CriteriaQuery, only: TokenId | None) -> Criteria:
-    asked = {name: getattr(query, name) for name in CriteriaQuery.__struct_fields__}
-    return Criteria(**asked, token=only)
-
-
-THREADS: Final = 2
+    async def decide(
+        self, id: SessionId, entries: Sequence[Entry], payloads: Sequence[Payload] = ()
+    ) -> None:
+        """Record what people decided about a session; HistoryUnavailable if it is not recorded."""
+        await self.in_thread(partial(self._history.decide, id, entries, payloads))
 
 
 class LongReads:
-    """Reads for one caller one thing at a time, so that nobody takes all the threads."""
+    """Reads what may take seconds, in threads of its own, one thing at a time for each caller."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="agent-exec-text")
+        self._threads = ThreadPoolExecutor(LONG_READ_THREADS, thread_name_prefix="agent-exec-text")
         self._stopping = False
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def read(self, caller: Caller, read: Callable[[], T]) -> T:
-        """Read something when the caller's reads before have ended.
+        """Read something after the caller's earlier reads.
 
         Raises
         ------
         ServerStopping
         """
-        whose = caller.username if caller.token is None else caller.token.id
-        async with self._locks.setdefault(whose, asyncio.Lock()):
+        owner = caller.username if caller.token is None else caller.token.id
+        async with self._locks.setdefault(owner, asyncio.Lock()):
             if self._stopping:
                 raise ServerStopping("The server is stopping; nothing new is read.")
             return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
     async def stop(self) -> None:
-        """Take nothing new, and return when what is being read has been. Idempotent."""
+        """Refuse new reads, and return when the current ones have ended. Idempotent."""
         self._stopping = True
         await asyncio.to_thread(self._threads.shutdown)
+
+
+def _criteria(query: CriteriaQuery, only: TokenId | None) -> Criteria:
+    wanted = {name: getattr(query, name) for name in CriteriaQuery.__struct_fields__}
+    return Criteria(**wanted, token=only)

@@ -7,7 +7,7 @@ from itertools import islice
 
 from tornado import web
 
-from ..auth.handler import requires
+from ..auth.operations import requires
 from ..models import (
     PIECE_BYTES,
     ImageList,
@@ -31,7 +31,7 @@ class NotebookHandler(SessionsBase):
     @requires("history:read", query=ExportQuery, answers={200: "application/x-ipynb+json"})
     async def get(self, session_id: str, query: ExportQuery) -> None:
         """Export a session as a notebook."""
-        pieces = await self.manager.finding.notebook(session_id, clean=query.clean)
+        pieces = await self.manager.history.notebook(session_id, clean=query.clean)
         self.set_header("Content-Type", "application/x-ipynb+json")
         self.set_header("Content-Disposition", f'attachment; filename="{session_id}.ipynb"')
         await self.send_pieces(_in_chunks(pieces))
@@ -44,7 +44,7 @@ class JournalHandler(SessionsBase):
     @requires("history:read", answers={200: "application/jsonl"})
     async def get(self, session_id: str) -> None:
         """Read a session's journal as it is on disk."""
-        path = await self.manager.finding.journal(session_id)
+        path = await self.manager.history.journal(session_id)
         self.set_header("Content-Type", "application/jsonl")
         self.set_header("Content-Disposition", f'attachment; filename="{session_id}.jsonl"')
         with path.open("rb") as file:
@@ -58,7 +58,7 @@ class BlobHandler(SessionsBase):
     @requires("history:read", answers={200: "*/*"})
     async def get(self, digest: str) -> None:
         """Read a payload; what it holds was made by code that nobody vouches for."""
-        path, mimetype, size = await self.manager.finding.blob(digest)
+        path, mimetype, size = await self.manager.history.blob(digest)
         self.set_header("Content-Type", mimetype)
         self.set_header("Content-Length", str(size))
         self.set_header("Content-Disposition", f'attachment; filename="{digest[:16]}"')
@@ -81,7 +81,7 @@ class SearchHandler(SessionsBase):
     async def get(self, query: SearchQuery) -> None:
         """Search sources, text outputs and errors of all executions."""
         only = self.access.only(self.caller)
-        self.answer(await self.manager.finding.search(query, only=only))
+        self.answer(await self.manager.history.search(query, only=only))
 
 
 class EventsHandler(SessionsBase):
@@ -91,7 +91,7 @@ class EventsHandler(SessionsBase):
     @requires("history:read", query=EventsQuery, answers={200: JournalEventList})
     async def get(self, session_id: str, query: EventsQuery) -> None:
         """List the entries of a session that are no part of an execution's cell, in order."""
-        self.answer(await self.manager.finding.events(session_id, query))
+        self.answer(await self.manager.history.events(session_id, query))
 
 
 class ImagesHandler(SessionsBase):
@@ -106,11 +106,9 @@ class ImagesHandler(SessionsBase):
     )
     async def get(self, query: ImagesQuery) -> None:
         """List images of executions: of one session in order, else the newest first."""
-        found, next_after = await self.manager.finding.images(
-            query, only=self.access.only(self.caller)
-        )
-        images = [recorded_image(pictured, self.base_url) for pictured in found]
-        self.answer(ImageList(images=images, next_after=next_after))
+        page = await self.manager.history.images(query, only=self.access.only(self.caller))
+        images = [recorded_image(pictured, self.base_url) for pictured in page.images]
+        self.answer(ImageList(images=images, next_after=page.next_after, indexing=page.indexing))
 
 
 def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:

@@ -1,4 +1,4 @@
-"""The use cases: open a session, run something, look at it, find it again."""
+"""Agent sessions: open and close them, run code in them, and control what runs."""
 
 from __future__ import annotations
 
@@ -8,47 +8,37 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, Final, TypeVar
-
-from msgspec.structs import replace
+from typing import TypeVar
 
 from ..auth.scopes import Caller
+from ..auth.tokens import Tokens
 from ..errors import (
     AgentExecError,
     AlreadyFinished,
-    HistoryUnavailable,
     InputNotAsked,
-    ServerStopping,
     SessionClosed,
-    SessionElsewhere,
-    SessionNotFound,
 )
 from ..executions.completion import until_finished
 from ..executions.execution import LiveExecution
 from ..executions.limits import Bounds, Settings
-from ..journal.brief import brief
 from ..journal.history import History
 from ..kernels.kernel import KernelSource
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.scratch_kernels import ScratchKernels
 from ..models import Execute, GiveInput, OpenSession, ServerStatus, Session
 from ..records import SERVER, By, ExecutionRecord
-from ..tasks import Tasks, call_later_apart, start_apart
-from ..types import FINAL_STATUSES, CloseReason, ExecutionId, SessionId, TokenId
+from ..tasks import Tasks
+from ..types import CloseReason, SessionId, TokenId
 from .closing import CLOSED_BECAUSE
-from .factory import Opener
-from .history import Finding, LongReads
+from .factory import SessionFactory
+from .history import SessionHistory
 from .idempotency import Clients, Keys
-from .queries import SessionsQuery
-from .quotas import Usage
-from .session import LiveSession
-from .submission import Running
+from .lifetimes import SessionLifetimes
+from .quotas import Quotas
+from .session import LiveSession, find_execution
+from .submission import Submission
 
 T = TypeVar("T")
-
-SETTLE_INTERVAL: Final = 60.0
-"""Seconds between two looks whether other servers on the history have died, or what could not be
-written can be now. Whoever asks for such a session has it looked at once."""
 
 
 class AgentSessions:
@@ -59,57 +49,53 @@ class AgentSessions:
         history: History,
         kernels: ScratchKernels,
         live_kernels: LiveKernels,
-        opener: Opener,
+        factory: SessionFactory,
         settings: Settings,
+        tokens: Tokens,
         *,
         version: str,
         disk: Executor,
         log: logging.Logger,
     ) -> None:
-        self._tasks = Tasks(log)
-        self._history = history
+        self._journals = history
         self._kernels = kernels
         self._live_kernels = live_kernels
-        self._opener = opener
+        self._factory = factory
         self._settings = settings
         self._version = version
         self._disk = disk
         self._open: dict[SessionId, LiveSession] = {}
+        self._tasks = Tasks(log)
+        self.history = SessionHistory(history, self._open, disk=disk, tasks=self._tasks)
+        """What all sessions have run, on this server and on others."""
+        self.lifetimes = SessionLifetimes(self, tokens, settings.session_idle_timeout, log)
         self._clients = Clients()
-        self._usage = Usage(settings.max_sessions, settings.session_idle_timeout, settings.max_held)
-        self._long_reads = LongReads()
-        self.finding = Finding(history, self._read, self._long_reads, self.execution)
-        self._keys = Keys(partial(self._read, history.find_by_key))
-        self.running = Running(self, self._keys, self._usage, settings, opener.check_edit)
-        self._started: asyncio.Task[None] | None = None
-        self._settling: asyncio.Task[None] | None = None
+        self._quotas = Quotas(
+            settings.max_sessions, settings.session_idle_timeout, settings.max_held
+        )
+        self._keys = Keys(self.history.find_by_key)
+        self.submission = Submission(self, self._keys, self._quotas, settings, factory.check_edit)
+        """Takes code to run."""
         self._stopping = False
 
     def start(self) -> None:
-        """Begin to take up the history; what needs it waits for that. Idempotent."""
-        if self._started is None:
-            self._started = start_apart(self.in_thread(self._history.start), "take up history")
-            self._settling = self._tasks.start(
-                self._settle_now_and_then(), "settle what dead servers left"
-            )
+        """Begin to load the history; everything that needs it waits for that. Idempotent."""
+        self.history.start()
 
     async def stop(self) -> None:
         """Take nothing new, end what runs, and return when that is recorded. Idempotent."""
         if self._stopping:
             return
         self._stopping = True
-        if self._settling is not None:
-            self._settling.cancel()
+        self.history.refuse()
         sessions = list(self._open.values())
         await asyncio.gather(*(session.close("server_stopped", SERVER) for session in sessions))
+        await self.lifetimes.stop()
         await self._tasks.end()
         await self._kernels.stop()
         await self._live_kernels.stop()
-        await self._opener.stop()
-        if self._started is not None:
-            await self._started
-        await self._long_reads.stop()
-        await self.in_thread(self._history.stop)
+        await self._factory.stop()
+        await self.history.stop()
         self._disk.shutdown()
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -124,10 +110,10 @@ class AgentSessions:
         IsolationUnavailable, GatewayNotSupported, ServerStopping
             Nothing was opened.
         """
-        await self._begun()
-        asked = self._opener.settled(asked)
-        bounds = self._opener.bounds(asked.limits, caller)
-        source = await self._opener.source(asked, caller)
+        await self.history.started()
+        asked = self._factory.settled(asked)
+        bounds = self._factory.bounds(asked.limits, caller)
+        source = await self._factory.source(asked, caller)
         if asked.client_id is None:
             return (await self._new_session(asked, caller, bounds, source)).record(), True
         session, is_new = await self._clients.open(
@@ -138,16 +124,6 @@ class AgentSessions:
             partial(self._new_session, asked, caller, bounds, source),
         )
         return session.record(), is_new
-
-    async def session(self, id: str) -> Session:
-        """Return a session; SessionNotFound if there is none."""
-        live = self._open.get(SessionId(id))
-        try:
-            return self._as_it_stands(await self._read_session(id))
-        except (SessionNotFound, HistoryUnavailable):
-            if live is None:
-                raise
-            return live.record()  # without what people said of it, which is only on disk
 
     def all_open(self) -> list[LiveSession]:
         """Return the sessions that are open."""
@@ -161,55 +137,6 @@ class AgentSessions:
         """Return the session that a caller has open as a client; None if there is none."""
         return self._clients.find(client_id, None if caller.token is None else caller.token.id)
 
-    async def finished_up_to(self, id: str) -> int:
-        """Return the `seq` up to which all of a session's executions have finished; 0 for none."""
-        live = self._open.get(SessionId(id))
-        return await self._read(self._history.last_seq, id) if live is None else live.finished_up_to
-
-    async def outline(self, id: str) -> Session:
-        """Return a session, if it is open without what people said; SessionNotFound if none."""
-        live = self._open.get(SessionId(id))
-        return await self._read(self._history.session, id) if live is None else live.record()
-
-    async def session_of(self, execution_id: str) -> SessionId:
-        """Return the session of an execution; ExecutionNotFound if there is none."""
-        found = self.watching(execution_id)
-        if found is not None:
-            return found[0].id
-        return await self._read(self._history.session_of, execution_id)
-
-    async def has_blob(self, digest: str, token_id: TokenId) -> bool:
-        """Tell whether a token's sessions have a payload; BlobNotFound if no session has."""
-        return await self._read(self._history.has_blob, digest, token_id)
-
-    async def sessions(
-        self, query: SessionsQuery, *, only: TokenId | None = None
-    ) -> tuple[list[Session], str | None]:
-        """Return sessions, the open ones first, and where to go on.
-
-        Parameters
-        ----------
-        only
-            The agent token with which they must have been opened; None is any, or none.
-        """
-        listed = partial(
-            self._history.sessions,
-            status=query.status,
-            agent=query.agent,
-            target=query.target,
-            since=query.since,
-            until=query.until,
-            unreviewed=query.unreviewed,
-            token=only,
-            after=query.after,
-            limit=query.limit,
-        )
-        records, next_after = await self._read(listed)
-        if any(self._is_elsewhere(record) for record in records):
-            await self.in_thread(self._history.settle)
-            records, next_after = await self._read(listed)
-        return [self._as_it_stands(record) for record in records], next_after
-
     async def close(self, id: str, caller: Caller) -> Session:
         """Close a session; one that is closed stays as it is.
 
@@ -220,9 +147,9 @@ class AgentSessions:
         live = self._open.get(SessionId(id))
         if live is not None:
             await self.end(live, "closed", caller.by())
-        record = await self._read_session(id)
-        if self._is_elsewhere(record):
-            raise await self._elsewhere(record.id)
+        record = await self.history.recorded_session(id)
+        if self.history.is_elsewhere(record):
+            raise await self.history.elsewhere(record.id)
         return record
 
     async def end(self, live: LiveSession, reason: CloseReason, by: By) -> None:
@@ -253,8 +180,8 @@ class AgentSessions:
     async def execute(
         self, id: str, asked: Execute, caller: Caller, key: str | None
     ) -> ExecutionRecord:
-        """Run a source once, as `Running.execute` does."""
-        return await self.running.execute(id, asked, caller, key)
+        """Run a source once, as `Submission.execute` does."""
+        return await self.submission.execute(id, asked, caller, key)
 
     async def execution(
         self, id: str, wait: float | None = 0, asked_at: str | None = None
@@ -274,51 +201,10 @@ class AgentSessions:
         """
         found = self.watching(id)
         if found is None:
-            record = await (self._read_execution(id) if wait == 0 else self.unwatched(id))
-            return self._with_document(record)
+            return await (self.history.execution(id) if wait == 0 else self.history.finished(id))
         session, execution = found
         await until_finished([execution], self._settings.wait(wait), asked_at)
         return session.execution_record(execution)
-
-    async def executions(
-        self,
-        id: str,
-        *,
-        after: int | None,
-        before: int | None,
-        limit: int,
-        leave_out: bool = False,
-    ) -> tuple[list[ExecutionRecord], int | None]:
-        """Return a session's executions in order, and where to go on.
-
-        Parameters
-        ----------
-        leave_out
-            Leave out what is large in their outputs.
-        """
-        page = partial(
-            self._history.executions, id, after=after, before=before, limit=limit, brief=leave_out
-        )
-        records, next_after = await self._read(page)
-        live = self._open.get(SessionId(id))
-        if live is None and any(record.status not in FINAL_STATUSES for record in records):
-            await self.in_thread(self._history.settle)
-            records, next_after = await self._read(page)
-        if live is not None:
-            records = [
-                live.execution_record(execution)
-                if (execution := live.live(record.id)) is not None
-                else self._with_document(record)
-                for record in records
-            ]
-        return [brief(record) for record in records] if leave_out else records, next_after
-
-    def _with_document(self, record: ExecutionRecord) -> ExecutionRecord:
-        """Return a finished execution with what its cell is, also before that is recorded."""
-        live = self._open.get(record.session_id)
-        if live is None or record.document is not None:
-            return record
-        return live.showing.with_document(record)
 
     def holding(
         self, caller: Caller, wait: float | None = None
@@ -331,11 +217,11 @@ class AgentSessions:
             The caller, or all agents, have as many as the operator allows.
         """
         held = self._settings.wait(wait) > 0
-        return self._usage.holding(caller) if held else contextlib.nullcontext()
+        return self._quotas.holding(caller) if held else contextlib.nullcontext()
 
     def streaming(self, caller: Caller) -> contextlib.AbstractContextManager[None]:
         """Count a stream for as long as it is open; TooManyRequests as for `holding`."""
-        return self._usage.holding(caller)
+        return self._quotas.holding(caller)
 
     async def cancel(self, id: str, caller: Caller) -> ExecutionRecord:
         """Take back an execution that waits, or interrupt it if it runs.
@@ -346,7 +232,7 @@ class AgentSessions:
         """
         found = self.watching(id)
         if found is None:
-            record = await self.unwatched(id)
+            record = await self.history.finished(id)
             raise AlreadyFinished(
                 f"The execution has finished with status {record.status}.", status=record.status
             )
@@ -367,7 +253,7 @@ class AgentSessions:
         """
         found = self.watching(id)
         if found is None:
-            record = await self.unwatched(id)
+            record = await self.history.finished(id)
             raise InputNotAsked(
                 f"The execution has finished with status {record.status}.",
                 execution_id=record.id,
@@ -381,78 +267,47 @@ class AgentSessions:
 
     def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
         """Return an execution that is not finished yet, with its session; None if it is."""
-        for session in self._open.values():
-            execution = session.live(ExecutionId(id))
-            if execution is not None:
-                return session, execution
-        return None
-
-    async def unwatched(self, id: str) -> ExecutionRecord:
-        """Return an execution that this server does not have on its way; it has finished.
-
-        Raises
-        ------
-        ExecutionNotFound, SessionElsewhere
-        """
-        record = await self._read_execution(id)
-        if record.status not in FINAL_STATUSES and record.session_id not in self._open:
-            raise await self._elsewhere(record.session_id)
-        return record
+        return find_execution(self._open.values(), id)
 
     # -- the server --------------------------------------------------------------------------------
 
     async def status(self, *, only: TokenId | None = None) -> ServerStatus:
         """Return how things stand; of sessions that were opened with one token, if one is named."""
-        await self._begun()
+        await self.history.started()
         sessions = [each for each in self._open.values() if only in (None, each.token_id)]
         return ServerStatus(
             version=self._version,
-            history_available=await self.in_thread(self._history.look),
+            history_available=await self.in_thread(self._journals.look),
             open_sessions=len(sessions),
             kernels=sum(session.has_kernel for session in sessions),
             running=sum(session.running is not None for session in sessions),
             queued=sum(session.queued for session in sessions),
-            ledger=self._history.ledger_head,
-            search_ready=self._history.ready,
+            ledger=self._journals.ledger_head,
+            search_ready=self._journals.ready,
         )
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Do something that blocks on the disk."""
-        return await asyncio.get_running_loop().run_in_executor(self._disk, call)
+        """Run something that blocks on the disk."""
+        return await self.history.in_thread(call)
 
     # -- helpers -----------------------------------------------------------------------------------
 
     async def _new_session(
         self, asked: OpenSession, caller: Caller, bounds: Bounds, source: KernelSource
     ) -> LiveSession:
-        with self._usage.opening(caller, self._open.values()):
-            self._usage.count(caller, bool(asked.preload) + (asked.init_source is not None))
-            session, kernel = await self._opener.open(asked, caller, bounds, source)
+        with self._quotas.opening(caller, self._open.values()):
+            self._quotas.count(caller, bool(asked.preload) + (asked.init_source is not None))
+            session, kernel = await self._factory.open(asked, caller, bounds, source)
             self._open[session.id] = session
+        self.lifetimes.watch_token(session)
         try:
             await session.open(kernel, caller.by(), caller.host_kernels)
         except AgentExecError:
             await session.close("init_failed", SERVER)
             self._forget(session)
             raise
-        self._look_again(session.id, self._settings.session_idle_timeout)
+        self.lifetimes.watch_use(session)
         return session
-
-    def _look_again(self, id: SessionId, delay: float) -> None:
-        """Look whether a session is used, after a delay; 0 is never."""
-        if delay:  # by its id: nothing is to be kept of sessions that were closed since
-            call_later_apart(delay, self._look_whether_used, id)
-
-    def _look_whether_used(self, id: SessionId) -> None:
-        session = self._open.get(id)
-        if self._stopping or session is None or not session.is_open:
-            return
-        timeout = self._settings.session_idle_timeout
-        left = timeout - session.idle_for()
-        if left > 0:
-            self._look_again(id, left)
-        else:
-            self._tasks.start(self.end(session, "idle", SERVER), f"close {session.id}")
 
     def _forget(self, session: LiveSession) -> None:
         self._open.pop(session.id, None)
@@ -481,7 +336,7 @@ class AgentSessions:
         Paused, ApprovalRequired, TooManyRequests
         """
         live.asking.check(what, is_code=is_code)
-        self._usage.count(caller, executions)
+        self._quotas.count(caller, executions)
 
     async def live_session(self, id: str) -> LiveSession:
         """Return an open session.
@@ -490,12 +345,12 @@ class AgentSessions:
         ------
         SessionNotFound, SessionClosed, SessionElsewhere
         """
-        await self._begun()
+        await self.history.started()
         live = self._open.get(SessionId(id))
         if live is None:
-            record = await self._read_session(id)
-            if self._is_elsewhere(record):
-                raise await self._elsewhere(record.id)
+            record = await self.history.recorded_session(id)
+            if self.history.is_elsewhere(record):
+                raise await self.history.elsewhere(record.id)
             raise self._closed(record)
         live.touch()
         return live
@@ -511,69 +366,3 @@ class AgentSessions:
             session_id=record.id,
             reason=record.close_reason,
         )
-
-    def _is_elsewhere(self, record: Session) -> bool:
-        return record.status == "open" and record.id not in self._open
-
-    async def _elsewhere(self, id: SessionId) -> SessionElsewhere:
-        """Return whose an open session is that is not open here."""
-        owner = await self.in_thread(partial(self._history.owner, id))
-        server: dict[str, object] = {"alive": owner is not None and owner.is_alive}
-        if owner is not None:
-            server |= {"address": owner.address, "host": owner.host, "pid": owner.pid}
-        if owner is not None and owner.is_alive:
-            where = "" if owner.address is None else f" at {owner.address}"
-            process = "" if owner.pid is None else f" (process {owner.pid} on {owner.host})"
-            told = (
-                f"The session belongs to another Jupyter server on the same history{where}"
-                f"{process}, which is running. Ask that server, or open a session here."
-            )
-        else:
-            told = (
-                "The session's server has died, and that cannot be recorded now: the history "
-                "cannot be written. Open another session."
-            )
-        return SessionElsewhere(told, session_id=id, server=server)
-
-    async def _read_session(self, id: str) -> Session:
-        """Return a session as recorded; one that a dead server left open is ended before."""
-        record = await self._read(self._history.session, id)
-        if self._is_elsewhere(record):
-            await self.in_thread(self._history.settle)
-            record = await self._read(self._history.session, id)
-        return record
-
-    async def _read_execution(self, id: str) -> ExecutionRecord:
-        """Return an execution as recorded; one that a dead server left open is ended before."""
-        record = await self._read(self._history.execution, id)
-        if record.status not in FINAL_STATUSES and record.session_id not in self._open:
-            await self.in_thread(self._history.settle)
-            record = await self._read(self._history.execution, id)
-        return record
-
-    async def _settle_now_and_then(self) -> None:
-        """End what other servers leave when they die, also if nobody asks for it."""
-        while True:
-            await asyncio.sleep(SETTLE_INTERVAL)
-            await self._begun()
-            await self.in_thread(self._history.settle)
-
-    def _as_it_stands(self, record: Session) -> Session:
-        """Return a session with what is not recorded of one that is open."""
-        live = self._open.get(record.id)
-        if live is None:
-            return record
-        return replace(live.record(), unreviewed=record.unreviewed, review=record.review)
-
-    async def _begun(self) -> None:
-        """Wait until the history has been taken up; ServerStopping when it is put down."""
-        if self._stopping:
-            raise ServerStopping("The server is stopping; nothing new is taken.")
-        self.start()
-        assert self._started is not None
-        if not self._started.done():
-            await asyncio.shield(self._started)
-
-    async def _read(self, read: Callable[..., T], *args: Any, **named: Any) -> T:
-        await self._begun()
-        return await self.in_thread(partial(read, *args, **named))

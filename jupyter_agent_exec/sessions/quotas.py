@@ -25,7 +25,7 @@ NAMED_SESSIONS: Final = 10
 """How many open sessions are named to whoever may open no further one."""
 
 
-class Usage:
+class Quotas:
     """Counts what each agent token has asked for, and refuses what is over its caps.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 
@@ -53,6 +53,17 @@ NOT_OWNED = (
 
 SOMEBODY = By(kind="person")
 """Whoever works in JupyterLab; which of them is not known."""
+
+
+def find_execution(
+    sessions: Iterable[LiveSession], id: str
+) -> tuple[LiveSession, LiveExecution] | None:
+    """Return an execution that has not finished yet, with its session; None if none has it."""
+    for session in sessions:
+        execution = session.live(ExecutionId(id))
+        if execution is not None:
+            return session, execution
+    return None
 
 
 class LiveSession:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -18,8 +18,11 @@ from ..models import Execute, Placement, RunSteps
 from ..records import ExecutionRecord, digest_of
 from ..types import Digest, ExecutionId, SessionId
 from .idempotency import Keys
-from .quotas import Usage
+from .quotas import Quotas
 from .session import LiveSession
+
+if TYPE_CHECKING:
+    from .manager import AgentSessions
 
 T = TypeVar("T")
 
@@ -27,28 +30,7 @@ DOCUMENT_WAIT = 1.0
 """Seconds for which the answer of a finished execution waits for its cell in the notebook."""
 
 
-class Sessions(Protocol):
-    """What is asked of the sessions."""
-
-    async def live_session(self, id: str) -> LiveSession:
-        """Return an open session; SessionNotFound or SessionClosed if it is none."""
-
-    def open_session(self, id: str) -> LiveSession | None:
-        """Return a session that is open; None if it is not."""
-
-    def all_open(self) -> Collection[LiveSession]:
-        """Return the sessions that are open."""
-
-    async def execution(self, id: str, wait: float | None = 0) -> ExecutionRecord:
-        """Return an execution, after it has finished or `wait` seconds are over."""
-
-    async def executions(
-        self, id: str, *, after: int | None, before: int | None, limit: int
-    ) -> tuple[list[ExecutionRecord], int | None]:
-        """Return a session's executions in order, and where to go on."""
-
-
-class Running:
+class Submission:
     """Runs what is asked for, by itself or as several steps.
 
     Parameters
@@ -59,15 +41,15 @@ class Running:
 
     def __init__(
         self,
-        sessions: Sessions,
+        sessions: AgentSessions,
         keys: Keys,
-        usage: Usage,
+        quotas: Quotas,
         settings: Settings,
         check_edit: Callable[[Caller, str | None], None],
     ) -> None:
         self._sessions = sessions
         self._keys = keys
-        self._usage = usage
+        self._quotas = quotas
         self._settings = settings
         self._check_edit = check_edit
 
@@ -158,12 +140,12 @@ class Running:
     ) -> tuple[LiveSession, LiveExecution]:
         """Take an execution on its way."""
         live = await self._sessions.live_session(id)
-        self._usage.check_execute(caller, self._sessions.all_open())
+        self._quotas.check_execute(caller, self._sessions.all_open())
         self._check_cell(asked, caller, live)
         place = await live.taking.place(asked)
         revised_source = await live.taking.revised_source(asked)
         nested = await live.is_nested(caller.host_kernels)
-        self._usage.check_execute(caller, self._sessions.all_open())  # others came meanwhile
+        self._quotas.check_execute(caller, self._sessions.all_open())  # others came meanwhile
         execution = live.taking.execute(
             asked,
             nested=nested,
@@ -187,14 +169,14 @@ class Running:
     ) -> tuple[LiveSession, list[LiveExecution]]:
         """Take executions on their way, all or none."""
         live = await self._sessions.live_session(id)
-        self._usage.check_execute(caller, self._sessions.all_open(), len(steps))
+        self._quotas.check_execute(caller, self._sessions.all_open(), len(steps))
         placed = []
         for index, step in enumerate(steps):
             with naming(index):
                 self._check_cell(step, caller, live)
                 placed.append((step, await live.taking.place(step)))
         nested = await live.is_nested(caller.host_kernels)
-        self._usage.check_execute(caller, self._sessions.all_open(), len(steps))
+        self._quotas.check_execute(caller, self._sessions.all_open(), len(steps))
         executions = live.taking.execute_steps(
             placed,
             nested=nested,
@@ -218,7 +200,7 @@ class Running:
         key: str | None,
         body: Digest,
     ) -> None:
-        self._usage.executed(caller, len(executions))
+        self._quotas.executed(caller, len(executions))
         if key is not None:
             self._keys.use(live.id, key, body, executions[0])
 
@@ -230,7 +212,7 @@ class Running:
         if live is not None:
             numbers = range(record.seq, record.seq + record.step.of)
             await until_finished([e for e in live.unfinished if e.seq in numbers], wait)
-        records, _ = await self._sessions.executions(
+        records, _ = await self._sessions.history.executions(
             record.session_id, after=record.seq - 1, before=None, limit=record.step.of
         )
         return records

@@ -17,6 +17,7 @@ import type {
   IExecution,
   IExecutionList,
   IImageList,
+  IIndexing,
   IJournalEvent,
   IJournalEventList,
   IMintedToken,
@@ -234,6 +235,8 @@ export interface IActivityModel extends IDisposable {
   readonly sessions: readonly IAgentSession[];
   readonly state: LoadState;
   readonly hasMore: boolean;
+  /** How far the server has rebuilt its index; null if all is listed. */
+  readonly indexing: IIndexing | null;
   readonly selected: ISessionModel | null;
   /** Whether somebody looks; nothing is fetched while nobody does. */
   isActive: boolean;

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jupyter_server.auth import passwd
 
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.auth.handler import operations
+from jupyter_agent_exec.auth.operations import operations
 
 PASSWORD = "a-password-of-the-tests"
 HASHED = passwd(PASSWORD)

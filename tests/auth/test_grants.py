@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from jupyter_agent_exec.auth.scopes import Grants, checked_pattern, matches, plain
+from jupyter_agent_exec.auth.scopes import Grants, checked_pattern, matches, plain_path
 from jupyter_agent_exec.errors import InvalidRequest
 
 
@@ -87,7 +87,7 @@ DETOURS = [
 
 @pytest.mark.parametrize("path", DETOURS)
 def test_a_path_by_a_detour_is_never_compared(path: str) -> None:
-    assert plain(path) is None
+    assert plain_path(path) is None
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,12 @@ def test_a_path_by_a_detour_is_never_compared(path: str) -> None:
     ["reports/%2e%2e/secret/s.ipynb", "reports/%2E%2E%2Fsecret/s.ipynb", "reports/..%2f/s.ipynb"],
 )
 def test_what_is_encoded_twice_stays_what_it_is(path: str) -> None:
-    assert plain(path) == path
+    assert plain_path(path) == path
     assert matches("reports/**", path)  # it is the name of a folder there
 
 
 def test_slashes_at_the_ends_do_not_count() -> None:
-    assert plain("/reports/a.ipynb/") == "reports/a.ipynb"
+    assert plain_path("/reports/a.ipynb/") == "reports/a.ipynb"
 
 
 def test_no_pattern_matches_what_it_does_not_contain_whatever_the_path() -> None:

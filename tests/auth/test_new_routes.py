@@ -9,7 +9,8 @@ from asking import Agent, Send
 from minting import TokenAgent, bearer, mint
 from tornado import web
 
-from jupyter_agent_exec.auth.handler import AgentExecHandler, requires
+from jupyter_agent_exec.auth.handler import AgentExecHandler
+from jupyter_agent_exec.auth.operations import requires
 
 
 class NewHandler(AgentExecHandler):
@@ -27,14 +28,14 @@ def add_route(jp_serverapp: Any, jp_web_app: Any, jp_base_url: str) -> Any:
     app = next(iter(jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]))
 
     def add_route(pattern: str) -> None:
-        given = {
+        services = {
             "access": app.access,
             "tokens": app.tokens,
             "denials": app.denials,
             "allow_full_access": True,
             "body_limit": 1000,
-            "route": pattern,
         }
+        given = {"services": services, "route": pattern}
         jp_web_app.add_handlers(".*$", [(f"{jp_base_url}{pattern}", NewHandler, given)])
 
     return add_route

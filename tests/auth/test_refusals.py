@@ -12,7 +12,8 @@ from tornado import web
 from tornado.simple_httpclient import HTTPStreamClosedError
 
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.auth.handler import AgentExecHandler, operations, requires
+from jupyter_agent_exec.auth.handler import AgentExecHandler
+from jupyter_agent_exec.auth.operations import operations, requires
 
 LAB = "https://lab.example"
 PREFLIGHT = {"Origin": LAB, "Access-Control-Request-Method": "POST"}
@@ -121,7 +122,8 @@ async def test_an_answer_that_breaks_midway_does_not_look_complete(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     path = f"{jp_base_url}breaking"
-    jp_web_app.add_handlers(".*$", [(path, BreakingHandler, {"body_limit": 1000})])
+    given = {"services": {"body_limit": 1000}, "route": "breaking"}
+    jp_web_app.add_handlers(".*$", [(path, BreakingHandler, given)])
     with pytest.raises(HTTPStreamClosedError):
         await send("GET", "breaking", headers=jp_auth_header)
     assert "the disk is 50% gone" in caplog.text

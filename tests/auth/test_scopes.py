@@ -10,7 +10,8 @@ from tornado import web
 from unscoped_extension import UnscopedHandler
 
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.auth.handler import AgentExecHandler, check_verbs, requires
+from jupyter_agent_exec.auth.handler import AgentExecHandler, check_services, check_verbs
+from jupyter_agent_exec.auth.operations import requires
 
 
 class ScopedHandler(AgentExecHandler):
@@ -74,3 +75,14 @@ def test_the_extension_does_not_load_with_a_verb_without_a_scope(
     }
     with pytest.raises(TypeError, match=r"UnscopedHandler\.get does not name its scope"):
         jp_configurable_serverapp(config=jp_server_config)
+
+
+class NeedsMoreHandler(ScopedHandler):
+    more: int
+
+
+def test_a_handler_that_needs_what_nothing_wires_is_refused() -> None:
+    wired = [*AgentExecHandler.__annotations__]
+    check_services(NeedsMoreHandler, [*wired, "more"])
+    with pytest.raises(TypeError, match="NeedsMoreHandler needs more: nothing wires it"):
+        check_services(NeedsMoreHandler, wired)

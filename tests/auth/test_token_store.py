@@ -23,12 +23,16 @@ from jupyter_agent_exec.auth.tokens import Tokens
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.history import History
-from jupyter_agent_exec.journal.ledger import Ledger, ledger_paths
+from jupyter_agent_exec.journal.ledger import Ledger, TokenEntries, ledger_paths
 from jupyter_agent_exec.models import Caps
 from jupyter_agent_exec.records import By, TokenMinted, TokenRevoked, digest_of
 from jupyter_agent_exec.types import TokenId
 
 FUTURE = "2999-11-21T17:00:00.000Z"
+
+
+def store_of(folder: Path) -> TokenStore:
+    return TokenStore(folder, TokenEntries(folder).read)
 
 
 def token(number: int) -> StoredToken:
@@ -77,23 +81,23 @@ def labels(store: TokenStore) -> list[str]:
 
 
 def test_nothing_is_known_before_something_is_kept(tmp_path: Path) -> None:
-    assert dict(TokenStore(tmp_path).read()) == {}
+    assert dict(store_of(tmp_path).read()) == {}
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_kept_is_there_for_the_next_server_and_for_the_owner_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        add(TokenStore(tmp_path), 1)
+        add(store_of(tmp_path), 1)
     finally:
         os.umask(before)
-    assert TokenStore(tmp_path).read()[token(1).id] == token(1)
+    assert store_of(tmp_path).read()[token(1).id] == token(1)
     for path in tmp_path.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
 
 
 def test_two_servers_see_each_others_changes_at_once(tmp_path: Path) -> None:
-    one, other = TokenStore(tmp_path), TokenStore(tmp_path)
+    one, other = store_of(tmp_path), store_of(tmp_path)
     for number in range(1, 6):
         add((one, other)[number % 2], number)
         expected = [f"Token {n}" for n in range(1, number + 1)]
@@ -101,20 +105,20 @@ def test_two_servers_see_each_others_changes_at_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
-    store = TokenStore(tmp_path)
+    store = store_of(tmp_path)
     add(store, 1)
     assert store.read() is store.read()
 
 
 def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
-    store = TokenStore(tmp_path)
+    store = store_of(tmp_path)
     add(store, 1)
     kept = (tmp_path / "tokens.json").read_bytes()
     (tmp_path / "tokens.json.new").mkdir()
     with pytest.raises(HistoryUnavailable, match="they are as they were"):
         add(store, 2)
     assert (tmp_path / "tokens.json").read_bytes() == kept
-    assert labels(store) == labels(TokenStore(tmp_path)) == ["Token 1"]
+    assert labels(store) == labels(store_of(tmp_path)) == ["Token 1"]
     (tmp_path / "tokens.json.new").rmdir()
     add(store, 3)
     assert labels(store) == ["Token 1", "Token 3"]
@@ -123,9 +127,9 @@ def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from test_token_store import TokenStore, add
+from test_token_store import add, store_of
 
-store = TokenStore(Path(sys.argv[1]))
+store = store_of(Path(sys.argv[1]))
 add(store, 1)
 Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 add(store, 2)
@@ -141,10 +145,10 @@ def test_a_server_that_is_killed_before_the_change_is_in_place_leaves_what_was(
     )
     assert killed.returncode == -signal.SIGKILL
     assert (tmp_path / "tokens.json.new").exists()
-    store = TokenStore(tmp_path)
+    store = store_of(tmp_path)
     assert labels(store) == ["Token 1"]
     add(store, 3)
-    assert labels(TokenStore(tmp_path)) == ["Token 1", "Token 3"]
+    assert labels(store_of(tmp_path)) == ["Token 1", "Token 3"]
     assert not (tmp_path / "tokens.json.new").exists()
 
 
@@ -153,7 +157,7 @@ def test_with_a_damaged_file_nobody_is_let_in_and_nothing_is_overwritten(
     tmp_path: Path, damaged: bytes
 ) -> None:
     path = tmp_path / "tokens.json"
-    store = TokenStore(tmp_path)
+    store = store_of(tmp_path)
     add(store, 1)
     path.write_bytes(damaged)
     for _ in range(2):
@@ -174,11 +178,11 @@ def put(folder: Path, *tokens: StoredToken) -> None:
 
 
 def known(folder: Path) -> list[StoredToken]:
-    return list(TokenStore(folder).read().values())
+    return list(store_of(folder).read().values())
 
 
 def test_a_token_that_no_ledger_minted_is_not_known(tmp_path: Path) -> None:
-    store = TokenStore(tmp_path)
+    store = store_of(tmp_path)
     add(store, 1)
     put(tmp_path, token(1), token(2))
     assert labels(store) == ["Token 1"]
@@ -223,7 +227,7 @@ def test_a_token_may_be_made_to_end_earlier(tmp_path: Path) -> None:
 
 
 def test_a_token_that_a_ledger_revoked_stays_so_whatever_the_file_says(tmp_path: Path) -> None:
-    store = TokenStore(tmp_path)
+    store = store_of(tmp_path)
     add(store, 1)
     at = "2026-11-21T12:00:00.000Z"
     note(tmp_path, TokenRevoked(at=at, by=By(kind="person", username="ada"), token_id=token(1).id))
@@ -252,7 +256,7 @@ def test_an_entry_that_does_not_follow_the_line_before_it_mints_nothing(tmp_path
 
 
 def test_a_ledger_that_is_another_now_is_read_again(tmp_path: Path) -> None:
-    store = TokenStore(tmp_path)
+    store = store_of(tmp_path)
     for number in (1, 2):
         add(store, number)
     [ledger] = ledger_paths(tmp_path)
@@ -270,7 +274,8 @@ class CountingStore(TokenStore):
 
 
 async def test_requests_that_wait_for_a_look_at_the_tokens_share_it(tmp_path: Path) -> None:
-    log, store, free = logging.getLogger("test"), CountingStore(tmp_path), threading.Event()
+    log, free = logging.getLogger("test"), threading.Event()
+    store = CountingStore(tmp_path, TokenEntries(tmp_path).read)
     history = History(tmp_path, version="1", log=log)
     with ThreadPoolExecutor(1) as thread:
         tokens = Tokens(

@@ -14,7 +14,7 @@ from minting import MINTED, kept_bytes, ledger
 from traitlets import TraitError
 
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.auth.handler import operations
+from jupyter_agent_exec.auth.operations import operations
 from jupyter_agent_exec.auth.scopes import FOR_PEOPLE
 from jupyter_agent_exec.auth.unlocks import MAX_TRIES, UNLOCK_HEADER
 from jupyter_agent_exec.records import DecisionsUnlocked, PassphraseRefused

@@ -18,7 +18,7 @@ from mcp_types import ElicitRequestParams, ElicitResult
 from real_server import TOKEN, RealServer, real_server
 
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.auth.handler import operations
+from jupyter_agent_exec.auth.operations import operations
 from jupyter_agent_exec.auth.scopes import FOR_PEOPLE
 from jupyter_agent_exec.auth.unlocks import is_slow_hash
 from jupyter_agent_exec.client import AgentExecClient, Session

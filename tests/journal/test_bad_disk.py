@@ -148,7 +148,7 @@ def test_a_folder_that_cannot_be_made_is_tried_again(tmp_path):
     history = new_history(obstacle)
     assert not history.available
     assert history.ledger_head.length == 0
-    assert history.sessions() == ([], None)
+    assert history.sessions().sessions == []
     with pytest.raises(HistoryUnavailable):
         history.check()
     with pytest.raises(HistoryUnavailable):

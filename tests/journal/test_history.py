@@ -156,12 +156,12 @@ def test_sessions_are_listed_newest_first_page_by_page(history):
     sessions = [history.open_session(opened(agent=name)) for name in "abcab"]
     sessions[0].close(closed())
     ids = [session.session_id for session in sessions][::-1]
-    first, after = history.sessions(limit=2)
-    rest, end = history.sessions(limit=3, after=after)
-    assert [record.id for record in [*first, *rest]] == ids
-    assert end is None
-    assert [record.agent.name for record in history.sessions(agent="b")[0]] == ["b", "b"]
-    assert [record.id for record in history.sessions(status="closed")[0]] == [ids[-1]]
+    first = history.sessions(limit=2)
+    rest = history.sessions(limit=3, after=first.next_after)
+    assert [record.id for record in [*first.sessions, *rest.sessions]] == ids
+    assert rest.next_after is None
+    assert [record.agent.name for record in history.sessions(agent="b").sessions] == ["b", "b"]
+    assert [record.id for record in history.sessions(status="closed").sessions] == [ids[-1]]
 
 
 def test_executions_are_listed_in_order_page_by_page(history, session):

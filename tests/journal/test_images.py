@@ -35,7 +35,7 @@ def plot(text="<Figure>", **more):
 
 
 def found(history, *, after=None, limit=50, **criteria):
-    images, _ = history.images(Criteria(**criteria), after=after, limit=limit)
+    images = history.images(Criteria(**criteria), after=after, limit=limit).images
     return [(image.seq, image.image.output) for image in images]
 
 
@@ -46,7 +46,7 @@ def other(history):
 
 def test_an_image_is_told_with_its_size_and_whence_it_came(history, session):
     execution_id = run(session, 3, "plot()", [stream("x"), plot()])
-    ((pictured,), after) = history.images(Criteria())
+    ((pictured,), after, _) = history.images(Criteria())
     assert after is None
     assert pictured[:6] == (execution_id, session.session_id, 3, "analyst", "Sales", AT)
     image = pictured.image
@@ -58,14 +58,14 @@ def test_an_image_is_told_with_its_size_and_whence_it_came(history, session):
 def test_one_output_is_one_image_and_raster_before_svg(history, session):
     both = {"image/svg+xml": SVG, "image/png": REAL_PNG}
     run(session, 1, "1", [display(both), display({"image/svg+xml": SVG})])
-    images, _ = history.images(Criteria())
+    images = history.images(Criteria()).images
     assert [i.image.mimetype for i in images] == ["image/png", "image/svg+xml"]
     assert (images[1].image.width, images[1].image.height) == (4, 5)
 
 
 def test_an_image_whose_size_it_does_not_tell_is_listed(history, session):
     run(session, 1, "1", [display({"image/png": PNG})])
-    (pictured,), _ = history.images(Criteria())
+    (pictured,) = history.images(Criteria()).images
     assert (pictured.image.width, pictured.image.height) == (None, None)
 
 
@@ -93,7 +93,7 @@ def test_pages_hold_each_image_once(history, session, other, criteria):
     assert len(whole) == 12
     pages, after = [], None
     while True:
-        page, after = history.images(Criteria(**criteria), after=after, limit=5)
+        page, after, _ = history.images(Criteria(**criteria), after=after, limit=5)
         pages += [(one.seq, one.image.output) for one in page]
         if after is None:
             break
@@ -162,7 +162,7 @@ def test_nothing_is_left_of_a_session_that_is_gone(history, session, folder):
     history.stop()
     shutil.rmtree(folder / "sessions" / session.session_id)
     again = new_history(folder)
-    assert again.images(Criteria()) == ([], None)
+    assert again.images(Criteria()).images == []
     again.stop()
     with closing(sqlite3.connect(folder / "index.sqlite")) as connection:
         for table in ("images", "events", "executions", "blobs", "texts"):

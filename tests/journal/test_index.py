@@ -168,7 +168,7 @@ def rebuilt(folder):
         for hit in search(history, has_image=True).hits:
             history.blob(history.execution(hit.execution_id).blobs[0].sha256)
         return (
-            [record.id for record in history.sessions()[0]],
+            [record.id for record in history.sessions().sessions],
             sources(history),
             sources(history, "df"),
             sources(history, has_image=True),

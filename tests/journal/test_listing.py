@@ -19,7 +19,7 @@ def begin(history):
 
 
 def ids(history, **criteria):
-    return [session.id for session in history.sessions(**criteria)[0]]
+    return [session.id for session in history.sessions(**criteria).sessions]
 
 
 def test_open_sessions_come_first_each_the_newest_first(history, begin):
@@ -32,8 +32,9 @@ def test_open_sessions_come_first_each_the_newest_first(history, begin):
     for limit in range(1, 6):
         listed, after = [], None
         while True:
-            page, after = history.sessions(after=after, limit=limit)
-            listed += [session.id for session in page]
+            page = history.sessions(after=after, limit=limit)
+            listed += [session.id for session in page.sessions]
+            after = page.next_after
             if after is None:
                 break
         assert listed == expected
@@ -42,11 +43,12 @@ def test_open_sessions_come_first_each_the_newest_first(history, begin):
 def test_a_session_that_closes_between_pages_hides_no_other(history, begin):
     sessions = [begin() for _ in range(5)]
     sessions[0].close(closed())
-    page, after = history.sessions(limit=2)
-    assert [session.id for session in page] == [s.session_id for s in (sessions[4], sessions[3])]
+    page = history.sessions(limit=2)
+    shown = [session.id for session in page.sessions]
+    assert shown == [s.session_id for s in (sessions[4], sessions[3])]
     for index in (3, 2):  # the one at which the page ended, and one that is still to come
         sessions[index].close(closed())
-    rest = ids(history, after=after)
+    rest = ids(history, after=page.next_after)
     assert rest[0] == sessions[1].session_id
     assert {session.session_id for session in sessions[:3]} <= set(rest)
 
@@ -121,7 +123,7 @@ def test_the_last_execution_is_known_by_its_number_and_not_by_their_count(histor
     assert history.last_seq(session.session_id) == 0
     for seq in (1, 3):  # the acceptance of the second was refused by the disk
         run(session, seq, "1", [])
-    (listed,) = history.sessions()[0]
+    (listed,) = history.sessions().sessions
     assert (listed.executions, history.last_seq(session.session_id)) == (2, 3)
     session.close(closed())
     assert history.last_seq(session.session_id) == 3
@@ -135,7 +137,7 @@ def test_what_asks_is_counted(history, begin):
     ask(session, 2, "1")
     run(session, 3, "1", [])
     assert history.session(session.session_id).asking == 2
-    assert [one.asking for one in history.sessions()[0]] == [2]
+    assert [one.asking for one in history.sessions().sessions] == [2]
 
 
 @pytest.mark.parametrize("after", ["s_1", "open:s_1", ""])

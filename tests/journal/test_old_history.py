@@ -29,7 +29,7 @@ def history(folder):
 
 
 def test_it_is_shown_with_what_there_is_to_show_now(history):
-    ((session,), _) = history.sessions(target="notebook", unreviewed=True)
+    (session,) = history.sessions(target="notebook", unreviewed=True).sessions
     assert (session.status, session.unreviewed, session.asking, session.review) == (
         "closed", 2, 0, None,
     )  # fmt: skip
@@ -46,12 +46,12 @@ def test_it_is_shown_with_what_there_is_to_show_now(history):
     assert [event.type for event in events] == [
         "kernel_started", "interrupted", "closed", "outputs_accepted",
     ]  # fmt: skip
-    assert [image.seq for image in history.images(Criteria())[0]] == [1]
+    assert [image.seq for image in history.images(Criteria()).images] == [1]
     assert [hit.seq for hit in history.search(Criteria(q="plot")).hits] == [1]
 
 
 def test_people_can_decide_about_it_and_it_still_verifies(history, folder):
-    ((session,), _) = history.sessions()
+    (session,) = history.sessions().sessions
     history.decide(session.id, [reviewed(None, "approved", up_to=2)])
     assert history.session(session.id).unreviewed == 0
     assert "whole_session" in "".join(history.notebook(session.id))
@@ -60,7 +60,7 @@ def test_people_can_decide_about_it_and_it_still_verifies(history, folder):
 
 
 def test_its_exports_agree_with_it(history, folder, tmp_path):
-    ((session,), _) = history.sessions()
+    (session,) = history.sessions().sessions
     for clean in (False, True):
         path = tmp_path / "export.ipynb"
         path.write_text("".join(history.notebook(session.id, clean=clean)), "utf-8")

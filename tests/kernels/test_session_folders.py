@@ -21,9 +21,13 @@ from real_server import TOKEN
 from jupyter_agent_exec.client import Session
 from jupyter_agent_exec.errors import AgentExecError
 from jupyter_agent_exec.kernels.folder import Folder, identity
-from jupyter_agent_exec.kernels.isolation.provisioner import Asked, Room
-from jupyter_agent_exec.kernels.isolation.view import View
-from jupyter_agent_exec.kernels.isolation.ways import IsolationLimits, Way, argv
+from jupyter_agent_exec.kernels.isolation.sandbox import (
+    IsolationLimits,
+    Sandbox,
+    SandboxFiles,
+    Way,
+    argv,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are isolated on Linux")
 
@@ -304,19 +308,14 @@ def test_a_folder_that_is_another_by_the_time_it_is_mounted_is_not_worked_in(
     held = identity((tmp_path / "held").stat())
     limits = IsolationLimits(memory_bytes=0, cpu_seconds=0, processes=0, disk_bytes=0)
 
-    def view() -> View:
-        view = View([])
-        view.system()
-        view.server_python()
-        return view
-
+    sandbox = Sandbox(limits)
     told = {}
     for name in ("held", "other"):
-        room = Room()
+        files = SandboxFiles()
         try:
             folder = Folder(tmp_path, (name,), held)
             command = [sys.executable, "-I", "-S", "-c", "print('began')"]
-            plan = room.plan(Asked(way, folder, (), limits, view), command)
+            plan = sandbox.plan(files, folder, command)
             ran = subprocess.run(
                 [*prefix, *argv(way, plan)],
                 cwd=plan.cwd,
@@ -327,7 +326,7 @@ def test_a_folder_that_is_another_by_the_time_it_is_mounted_is_not_worked_in(
             )
             told[name] = (ran.stdout, ran.stderr)
         finally:
-            room.remove()
+            files.remove()
     assert told["held"][0] == "began\n", told
     assert told["other"][0] == ""
     assert "another folder has taken its place" in told["other"][1]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+from concurrent.futures import Executor
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from msgspec.structs import replace
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import ServerStopping
 from jupyter_agent_exec.models import TokenRef
-from jupyter_agent_exec.sessions.history import Finding, LongReads
+from jupyter_agent_exec.sessions.history import LongReads, SessionHistory
+from jupyter_agent_exec.tasks import Tasks
 from jupyter_agent_exec.types import TokenId
 
 ADA = Caller(username="ada", display_name="Ada", access="full")
@@ -65,14 +68,20 @@ async def test_texts_are_not_read_where_interrupts_and_ends_are_written() -> Non
         text = None
         outputs = ({"output_type": "stream", "name": "stdout", "text": "one\ntwo\n"},)
 
-    async def execution(id: str) -> Any:
-        return Text()
+    class Histories(SessionHistory):
+        async def execution(self, id: str) -> Any:
+            return Text()
 
-    async def no_other_thread(*args: Any, **named: Any) -> Any:
-        raise AssertionError
+    class NoOtherThread(Executor):
+        def submit(self, *args: Any, **named: Any) -> Any:
+            raise AssertionError
 
-    reads, history = LongReads(), None
-    finding = Finding(history, no_other_thread, reads, execution)  # type: ignore[arg-type]
-    assert (await finding.text(ADA, "x", 0, 100)).text == "one\ntwo\n"
-    assert [match.line for match in (await finding.grep(ADA, "x", "tw", 0, 5)).matches] == [2]
-    await reads.stop()
+    history = Histories(
+        None,  # type: ignore[arg-type]
+        {},
+        disk=NoOtherThread(),
+        tasks=Tasks(logging.getLogger()),
+    )
+    assert (await history.text(ADA, "x", 0, 100)).text == "one\ntwo\n"
+    assert [match.line for match in (await history.grep(ADA, "x", "tw", 0, 5)).matches] == [2]
+    await history.long_reads.stop()

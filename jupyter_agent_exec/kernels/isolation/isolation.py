@@ -1,27 +1,22 @@
-"""Which scratch kernels are isolated, whether that can be done here, and how one is started so."""
+"""Which scratch kernels are isolated: what an operator decides, and what a session asks for."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from traitlets import Bunch, Enum, HasTraits, Int, List, TraitError, Unicode, validate
 
 from ...errors import InvalidRequest, IsolationUnavailable
-from ...kernels.folder import Folder
 from ...types import IsolationMode
-from ..provisioner import KernelStarter
-from ..server_kernels import ServerKernels
-from .provisioner import Asked, IsolatedProvisioner, Room
-from .view import View
-from .ways import IsolationLimits, Way, fault
+from ..folder import Folder
+from ..server_kernels import KernelStarter, ServerKernels
+from .provisioner import IsolatedProvisioner
+from .sandbox import WAYS, IsolationLimits, Sandbox, Way
 
-PACKAGE = Path(__file__).resolve().parents[2]
-"""Where our own programs are."""
-
-WAYS: Sequence[Way] = ("bubblewrap", "unshare")
+_LIMITS = IsolationLimits()
 
 
 class Isolation:
@@ -29,40 +24,19 @@ class Isolation:
 
     Parameters
     ----------
+    sandbox
+        What they see and may use.
     mode
         Whether scratch kernels may be isolated, must be, or must not.
-    private
-        Folders of the server's own: they are not shown, and no isolated kernel works in them.
-    root_dir
-        The folder that the server serves; of it only the folder that a kernel works in is shown.
-    readable
-        What isolated kernels may read beside the system's programs, Python and their own program.
-    ways
-        What to try, in this order.
     """
 
     def __init__(
-        self,
-        kernels: ServerKernels,
-        starter: KernelStarter,
-        *,
-        mode: IsolationMode,
-        limits: IsolationLimits,
-        private: Collection[Path],
-        root_dir: Path,
-        readable: Collection[Path] = (),
-        ways: Sequence[Way] = WAYS,
+        self, kernels: ServerKernels, starter: KernelStarter, sandbox: Sandbox, mode: IsolationMode
     ) -> None:
         self.mode = mode
         self._kernels = kernels
         self._starter = starter
-        self._limits = limits
-        self._private = [path.resolve() for path in private]
-        self._root_dir = root_dir
-        self._readable = readable
-        self._ways = ways
-        self._way: Way | None = None
-        self._lock = asyncio.Lock()
+        self._sandbox = sandbox
 
     def check_allowed(self, kernel_spec: Any) -> None:
         """Raise IsolationUnavailable if no kernel may be isolated, or none of this kernelspec."""
@@ -70,8 +44,8 @@ class Isolation:
         if own is not None:
             raise IsolationUnavailable(
                 f"target.isolated: the kernels {kernel_spec.display_name!r} are started by a "
-                f"provisioner of their own ({own!r}), which does not isolate them. Choose another "
-                "target.kernel_name, or leave target.isolated out.",
+                f"provisioner of their own ({own!r}), so this server cannot isolate them. Choose "
+                "another target.kernel_name, or leave target.isolated out.",
                 field="target.isolated",
                 provisioner=own,
             )
@@ -82,7 +56,7 @@ class Isolation:
             )
 
     def check_folder(self, folder: Path, kernel_spec: Any) -> None:
-        """Look whether a kernel may work in a folder, and write whatever is in it.
+        """Check that a kernel may work in a folder, and write whatever is in it.
 
         Parameters
         ----------
@@ -96,30 +70,13 @@ class Isolation:
         IsolationUnavailable
             The kernel's program cannot be shown.
         """
-        view = self._view()
-        view.program(kernel_spec.argv[0])
-        readable = [path.resolve() for path in self._readable]
-        # Whether a folder may not be within these, and what they are. None may hold them.
-        barred = [
-            ([Path.home().resolve()], False, "the account's home folder"),
-            (self._private, True, "folders of the server's own"),
-            ([*view.installations, PACKAGE], True, "programs that the server or kernels run"),
-            (
-                [path for path in readable if path != folder],
-                False,
-                "what all such kernels may read",
-            ),
-        ]
-        for paths, also_within, what in barred:
-            if any(
-                path.is_relative_to(folder) or (also_within and folder.is_relative_to(path))
-                for path in paths
-            ):
-                raise InvalidRequest(
-                    f"target.cwd: an isolated kernel may not work there, for it would find {what}. "
-                    "Name another folder, or leave target.cwd out.",
-                    field="target.cwd",
-                )
+        found = self._sandbox.found_in(folder, kernel_spec.argv[0])
+        if found is not None:
+            raise InvalidRequest(
+                f"target.cwd: an isolated kernel may not work there, for it would find {found}. "
+                "Name another folder, or leave target.cwd out.",
+                field="target.cwd",
+            )
 
     async def start(
         self, start: Callable[[], Awaitable[str]], folder: Folder, env: Mapping[str, str]
@@ -139,8 +96,9 @@ class Isolation:
         ------
         IsolationUnavailable
         """
-        asked = Asked(await self.way(), folder, tuple(env), self._limits, self._view)
-        kernel_id = await self._starter.start(start, partial(self._provisioner, asked))
+        await self._sandbox.way()
+        make = partial(self._provisioner, folder, tuple(env))
+        kernel_id = await self._starter.start(start, make)
         if not isinstance(self._kernels.get_kernel(kernel_id).provisioner, IsolatedProvisioner):
             await self._kernels.shutdown_kernel(kernel_id, now=True)
             raise IsolationUnavailable(
@@ -149,45 +107,101 @@ class Isolation:
             )
         return kernel_id
 
-    def _provisioner(self, asked: Asked, manager: Any) -> IsolatedProvisioner:
-        self.check_allowed(manager.kernel_spec)  # as it is now, and before anything starts
-        return IsolatedProvisioner(asked, manager)
-
-    async def way(self) -> Way:
-        """Return the way that works here, tried once; IsolationUnavailable if none does."""
-        async with self._lock:
-            if self._way is not None:
-                return self._way
-            self._way = way = await asyncio.to_thread(self._try)
-            return way
-
-    def _try(self) -> Way:
-        if not sys.platform.startswith("linux"):
-            raise IsolationUnavailable("Kernels can be isolated on Linux only.")
-        room = Room()
-        try:
-            faults = {}
-            for way in self._ways:
-                work = Folder(room.path, ("work",))
-                work.path.mkdir(exist_ok=True)
-                asked = Asked(way, work, (), self._limits, self._view)
-                why = fault(way, room.plan(asked, [sys.executable, "-I", "-S", "-c", "pass"]))
-                if why is None:
-                    return way
-                faults[way] = why
-        finally:
-            room.remove()
-        told = "; ".join(f"{way}: {why}" for way, why in faults.items())
-        raise IsolationUnavailable(
-            f"This server cannot isolate kernels. Tried {told}. Its operator can install "
-            "bubblewrap 0.8 or later, or allow user namespaces (see the page on isolation).",
-            tried=faults,
+    def _provisioner(
+        self,
+        folder: Folder,
+        env_names: Collection[str],
+        kernel_id: str,
+        kernel_spec: Any,
+        parent: Any,
+    ) -> IsolatedProvisioner:
+        self.check_allowed(kernel_spec)  # as it is now, and before anything starts
+        return IsolatedProvisioner(
+            kernel_id=kernel_id,
+            kernel_spec=kernel_spec,
+            parent=parent,
+            folder=folder,
+            sandbox=self._sandbox,
+            env_names=env_names,
         )
 
-    def _view(self) -> View:
-        view = View([*self._private, Path.home(), self._root_dir])
-        view.system()
-        view.server_python()
-        for path in self._readable:
-            view.readable(path)
-        return view
+
+class IsolationTraits(HasTraits):
+    """The traits of isolated kernels."""
+
+    isolation = Enum(
+        ("allow", "off", "always"),
+        "allow",
+        config=True,
+        help="""Which scratch kernels are isolated from the server, its network and files: those of
+        sessions that ask for it (`allow`), none (`off`), or all (`always`). Linux only.""",
+    )
+    isolation_way = Enum(
+        ("auto", *WAYS),
+        "auto",
+        config=True,
+        help="""How kernels are isolated: by `bubblewrap`, by the same system calls without it
+        (`unshare`), or by the first of them that works (`auto`).""",
+    )
+    isolated_memory_bytes = Int(
+        _LIMITS.memory_bytes,
+        min=0,
+        config=True,
+        help="""Bytes of address space for each process in an isolated kernel, more than it uses of
+        memory; 0: any.""",
+    )
+    isolated_cpu_seconds = Int(
+        _LIMITS.cpu_seconds,
+        min=0,
+        config=True,
+        help="""Seconds of processor time for each process in an isolated kernel, in all its life;
+        0: any.""",
+    )
+    isolated_processes = Int(
+        _LIMITS.processes,
+        min=0,
+        config=True,
+        help="Processes and threads in an isolated kernel, all together; 0: any.",
+    )
+    isolated_disk_bytes = Int(
+        _LIMITS.disk_bytes,
+        min=0,
+        config=True,
+        help="""Bytes of each file that an isolated kernel writes, and of all in each of its folders
+        in memory, `/tmp` and its home; 0: any, and 1 GiB in memory.""",
+    )
+    isolated_readable = List(
+        Unicode(),
+        config=True,
+        help="""Absolute paths of folders and files, such as data, that isolated kernels may read
+        beside the system's programs, Python and their kernelspec's.""",
+    )
+
+    @validate("isolated_readable")
+    def _check_readable(self, proposal: Bunch) -> list[str]:
+        for path in proposal.value:
+            if not Path(path).is_absolute():
+                raise TraitError(f"isolated_readable: {path!r} is not an absolute path.")
+        return cast(list[str], proposal.value)
+
+    def make_isolation(
+        self,
+        kernels: ServerKernels,
+        starter: KernelStarter,
+        private: Collection[Path],
+        root_dir: str,
+    ) -> Isolation:
+        """Return what isolates kernels, as the operator decided."""
+        sandbox = Sandbox(
+            IsolationLimits(
+                memory_bytes=self.isolated_memory_bytes,
+                cpu_seconds=self.isolated_cpu_seconds,
+                processes=self.isolated_processes,
+                disk_bytes=self.isolated_disk_bytes,
+            ),
+            private=private,
+            root_dir=Path(root_dir),
+            readable=[Path(path) for path in self.isolated_readable],
+            ways=WAYS if self.isolation_way == "auto" else [cast(Way, self.isolation_way)],
+        )
+        return Isolation(kernels, starter, sandbox, cast(IsolationMode, self.isolation))

@@ -1,130 +1,87 @@
-"""Starts a kernel's process where it is kept apart; signals, death and restarts stay Jupyter's."""
+"""A kernel provisioner that keeps a kernel apart; signals, death and restarts stay Jupyter's."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, cast
 
 from jupyter_client.connect import KernelConnectionInfo
+from jupyter_core.paths import jupyter_config_path, jupyter_data_dir, jupyter_runtime_dir
+from traitlets import Enum, Instance, Int, List, Tuple, Unicode
 
-from ...kernels.folder import Folder
-from ..provisioner import LAUNCHER, FolderProvisioner, with_folder_last
-from .view import HOME, View, environment
-from .ways import CWD, ENTER, ENTER_INSIDE, HOSTNAME, IsolationLimits, Plan, Way, argv
+from ...errors import IsolationUnavailable
+from ..folder import Folder
+from ..provisioner import FolderProvisioner, with_folder_last
+from .sandbox import (
+    CONNECTION_FILE,
+    LAUNCHER_INSIDE,
+    WAYS,
+    IsolationLimits,
+    Sandbox,
+    SandboxFiles,
+    Way,
+    argv,
+)
+from .view import environment
 
-LOG_BYTES = 4000
-"""Of what a kernel's process said outside of its messages, for the server's log."""
-
-CONNECTION_FILE = "/run/jupyter/kernel.json"
-"""Where an isolated kernel finds its own; there is no other."""
-
-LAUNCHER_INSIDE = "/run/jupyter/launcher.py"
-"""Where an isolated kernel's Python finds it."""
-
-_FILES = {
-    "passwd": f"agent:x:{os.geteuid()}:{os.getegid()}::{HOME}:/bin/sh\n",
-    "group": f"agent:x:{os.getegid()}:\n",
-    "hosts": f"127.0.0.1 localhost {HOSTNAME}\n::1 localhost\n",
-    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-}
-"""Of /etc, for an isolated kernel."""
-
-
-class Asked(NamedTuple):
-    """What an isolated kernel is started with."""
-
-    way: Way
-    folder: Folder
-    """Where it works, and all of this machine that it may write."""
-    names: Collection[str]
-    """Of the environment variables that the session sets."""
-    limits: IsolationLimits
-    view: Callable[[], View]
-    """Makes what every isolated kernel sees."""
-
-
-MOST_BYTES: Final = 70
-"""Of the path of a folder for rooms: the address of a socket in one may have 107."""
-
-
-class Room:
-    """Files of the server's for one isolated kernel.
-
-    The folder of its sockets is the only one that the two share beside the kernel's own.
-    """
-
-    def __init__(self) -> None:
-        place = tempfile.gettempdir()
-        if len(os.fsencode(place)) > MOST_BYTES:
-            place = "/tmp"  # noqa: S108
-        self.path = Path(tempfile.mkdtemp(prefix="agent-exec-kernel-", dir=place))
-        self.sockets = self.path / "s"
-        self.root = self.path / "root"
-        self.log = self.path / "log"
-        for folder in (self.sockets, self.root):
-            folder.mkdir(mode=0o700)
-        for name, text in _FILES.items():
-            (self.path / name).write_text(text)
-
-    def plan(
-        self,
-        asked: Asked,
-        command: list[str],
-        *,
-        connection_file: str | None = None,
-        resource_dir: str | None = None,
-    ) -> Plan:
-        """Return how a command is run in it, a kernel with its connection file and kernelspec."""
-        view = asked.view()
-        limits = asked.limits
-        for folder in ("/tmp", HOME):  # noqa: S108
-            view.memory(folder, limits.disk_bytes or 1 << 30)
-        view.file(str(ENTER), ENTER_INSIDE)
-        view.file(str(LAUNCHER), LAUNCHER_INSIDE)
-        if connection_file is not None:
-            view.file(connection_file, CONNECTION_FILE)
-        if resource_dir:
-            view.readable(Path(resource_dir))
-        for name in _FILES:
-            view.file(str(self.path / name), f"/etc/{name}")
-        folder = str(asked.folder.path)
-        view.writable(str(self.sockets), str(self.sockets))
-        view.writable(CWD, folder)
-        return Plan(
-            command=[view.program(command[0]), *command[1:]],
-            cwd=folder,
-            identity=asked.folder.identity,
-            mounts=view.mounts(),
-            root=str(self.root),
-            limits=limits,
-        )
-
-    def said(self) -> str:
-        """Return the end of what the kernel's process said outside of its messages."""
-        if not self.log.exists():
-            return ""
-        with self.log.open("rb") as log:
-            log.seek(max(0, self.log.stat().st_size - LOG_BYTES))
-            return log.read().decode(errors="replace").strip()
-
-    def remove(self) -> None:
-        """Remove it all."""
-        shutil.rmtree(self.path, ignore_errors=True)
+_DEFAULT = IsolationLimits()
 
 
 class IsolatedProvisioner(FolderProvisioner):
-    """Starts a kernel's process apart from the server, which it reaches by UNIX sockets alone."""
+    """Starts a kernel's process apart from this one, which it reaches by UNIX sockets alone.
 
-    def __init__(self, asked: Asked, manager: Any) -> None:
-        super().__init__(asked.folder, manager)
-        self._asked = asked
-        self._room: Room | None = None
-        self._ended_by_us = False
+    Any Jupyter application starts kernels so whose kernelspec names it, with the traits below::
+
+        "metadata": {"kernel_provisioner": {"provisioner_name": "isolated-provisioner",
+                                            "config": {"memory_bytes": 4294967296}}}
+
+    Such a kernel works in the folder that the application starts it in.
+    """
+
+    way = Enum(
+        ("auto", *WAYS),
+        "auto",
+        config=True,
+        help="How: by `bubblewrap`, by `unshare`, or by the first of them that works (`auto`).",
+    )
+    memory_bytes = Int(
+        _DEFAULT.memory_bytes,
+        min=0,
+        config=True,
+        help="Bytes of address space for each process; 0: any.",
+    )
+    cpu_seconds = Int(
+        _DEFAULT.cpu_seconds,
+        min=0,
+        config=True,
+        help="Seconds of processor time for each process in all its life; 0: any.",
+    )
+    processes = Int(
+        _DEFAULT.processes,
+        min=0,
+        config=True,
+        help="Processes and threads, all together; 0: any.",
+    )
+    disk_bytes = Int(
+        _DEFAULT.disk_bytes,
+        min=0,
+        config=True,
+        help="Bytes of each file, and of each folder in memory; 0: any, and 1 GiB in memory.",
+    )
+    readable = List(
+        Unicode(),
+        config=True,
+        help="Absolute paths of folders and files, such as data, that the kernel may read.",
+    )
+    sandbox: Sandbox | None = Instance(Sandbox, allow_none=True)  # type: ignore[assignment]
+    """What the kernel sees and may use; None for what the traits above say."""
+    env_names: Collection[str] = Tuple()  # type: ignore[assignment]
+    """Environment variables that the kernel is told beside those that any is told."""
+    _files: SandboxFiles | None = None
+    _ended_by_us = False
 
     @staticmethod
     def exit_code(code: int) -> int:
@@ -137,30 +94,61 @@ class IsolatedProvisioner(FolderProvisioner):
         return None if code is None else self.exit_code(code)
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """Have the server and the kernel meet at sockets in a folder of their own."""
-        if self._room is None:
-            self._room = Room()
-            self._manager.transport = "ipc"
-            self._manager.ip = str(self._room.sockets / "k")
-        kwargs["env"] = environment(kwargs.get("env") or os.environ, self._asked.names)
+        """Have this process and the kernel meet at sockets in a folder of their own."""
+        if self.sandbox is None:
+            self._take_traits(Path(kwargs.get("cwd") or Path.cwd()))
+        if self._files is None:
+            self._files = SandboxFiles()
+            manager: Any = self.parent
+            manager.transport = "ipc"
+            manager.ip = str(self._files.sockets / "k")
+        kwargs["env"] = environment(kwargs.get("env") or os.environ, self.env_names)
         return await super().pre_launch(**kwargs)
+
+    def _take_traits(self, cwd: Path) -> None:
+        """Isolate a kernel that no agent session starts as its kernelspec says."""
+        self.sandbox = Sandbox(
+            IsolationLimits(
+                memory_bytes=self.memory_bytes,
+                cpu_seconds=self.cpu_seconds,
+                processes=self.processes,
+                disk_bytes=self.disk_bytes,
+            ),
+            private=[
+                Path(path)
+                for path in (jupyter_runtime_dir(), jupyter_data_dir(), *jupyter_config_path())
+            ],
+            readable=[Path(path) for path in self.readable],
+            ways=WAYS if self.way == "auto" else [cast(Way, self.way)],
+        )
+        self.env_names = tuple(self.kernel_spec.env)
+        self.folder = Folder(cwd, ())
+        found = self.sandbox.found_in(self.folder.path, self.kernel_spec.argv[0])
+        if found is not None:
+            raise IsolationUnavailable(
+                f"An isolated kernel may not work in {str(cwd)!r}: it would find {found}."
+            )
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start the kernel's process."""
-        assert self._room is not None
-        connection_file = str(self._manager.connection_file)
+        assert self.sandbox is not None
+        assert self._files is not None
+        assert self.folder is not None
+        way = await self.sandbox.way()
+        manager: Any = self.parent
+        connection_file = str(manager.connection_file)
         real = os.path.realpath(connection_file)  # noqa: ASYNC240 - as Jupyter formats it
         cmd = with_folder_last(cmd, LAUNCHER_INSIDE)
-        cmd = [part.replace(real, CONNECTION_FILE) for part in cmd]
-        plan = self._room.plan(
-            self._asked,
-            cmd,
+        plan = self.sandbox.plan(
+            self._files,
+            self.folder,
+            [part.replace(real, CONNECTION_FILE) for part in cmd],
             connection_file=connection_file,
             resource_dir=self.kernel_spec.resource_dir,
         )
-        with self._room.log.open("ab") as log:
+        with self._files.log.open("ab") as log:
             launched = await super().launch_kernel(
-                argv(self._asked.way, plan),
+                argv(way, plan),
                 **{
                     **kwargs,
                     "stdin": subprocess.DEVNULL,
@@ -186,8 +174,8 @@ class IsolatedProvisioner(FolderProvisioner):
     async def cleanup(self, restart: bool = False) -> None:
         """Remove what was made for the kernel's process."""
         await super().cleanup(restart=restart)
-        if self._room is not None and not restart:
-            if not self._ended_by_us and (said := self._room.said()):
-                self.log.info("Isolated kernel %s said: %r", self.kernel_id, said)
-            self._room.remove()
-            self._room = None
+        if self._files is not None and not restart:
+            if not self._ended_by_us and (written := self._files.end_of_log()):
+                self.log.info("Isolated kernel %s wrote: %r", self.kernel_id, written)
+            self._files.remove()
+            self._files = None

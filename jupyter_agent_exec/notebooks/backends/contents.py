@@ -1,7 +1,7 @@
-"""The way to a notebook that nobody has open: the server's contents manager, whichever it has.
+"""Reaches a notebook that nobody has open, through the server's contents manager.
 
-A file is read, changed and saved; right before saving it is looked at again, and if somebody else
-has saved meanwhile, all begins anew. What several callers want at once goes into one save.
+A file is read, changed and saved. Right before saving its hash is checked; if somebody else has
+saved meanwhile, everything starts again. Changes of several callers go into one save.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 import nbformat
@@ -35,32 +35,13 @@ while somebody saves, there is only a part of one."""
 Model: TypeAlias = dict[str, Any]
 
 
-class Contents(Protocol):
-    """What is asked of a contents manager; its answers may be awaitable or not."""
-
-    allow_hidden: bool
-
-    @property
-    def get(self) -> Any:
-        """Return the model of a path; some managers know of `require_hash`."""
-
-    def save(self, model: Model, path: str) -> Model | Awaitable[Model]:
-        """Save a model."""
-
-    def dir_exists(self, path: str) -> bool | Awaitable[bool]:
-        """Tell whether a path is a folder."""
-
-    def is_hidden(self, path: str) -> bool | Awaitable[bool]:
-        """Tell whether a path is hidden from people."""
-
-
 class ContentsBackend:
-    """The ways to notebooks as files.
+    """Reaches notebooks as files.
 
     Parameters
     ----------
     contents
-        The server's contents manager.
+        The server's contents manager; its answers may be awaitable or not.
     saved
         Called with the path of a notebook that was saved here, and the hash of its file; None if
         the contents manager knows no hashes.
@@ -68,7 +49,7 @@ class ContentsBackend:
 
     def __init__(
         self,
-        contents: Contents,
+        contents: Any,
         log: logging.Logger,
         *,
         saved: Callable[[str, str | None], None] | None = None,
@@ -76,15 +57,17 @@ class ContentsBackend:
         self._saved = saved
         self._files = _Files(atomic(contents))
         self._tasks = Tasks(log)
-        self._ways: WeakValueDictionary[str, _ContentsHandle] = WeakValueDictionary()
+        self._handles: WeakValueDictionary[str, _ContentsHandle] = WeakValueDictionary()
 
     async def find(self, path: str) -> NotebookHandle:
-        """Return the way to a path; whether there is a notebook is seen when it is used."""
+        """Return the handle of a path; using it tells whether there is a notebook."""
         path = path.strip("/")
-        way = self._ways.get(path)
-        if way is None:
-            way = self._ways[path] = _ContentsHandle(path, self._files, self._tasks, self._saved)
-        return way
+        handle = self._handles.get(path)
+        if handle is None:
+            handle = self._handles[path] = _ContentsHandle(
+                path, self._files, self._tasks, self._saved
+            )
+        return handle
 
     async def last_modified(self, path: str) -> datetime | None:
         """Return when a notebook was saved last; None if that cannot be known."""
@@ -114,7 +97,7 @@ class _PendingChanges:
 
 
 class _ContentsHandle:
-    """The way to one file."""
+    """A notebook's file."""
 
     via: Via = "contents"
     streams = False
@@ -154,7 +137,7 @@ class _ContentsHandle:
         await asked.done
 
     async def _save_all(self) -> None:
-        """Save until nobody waits any more; not within a caller, who may be cancelled."""
+        """Save until nothing waits; in a task of its own, since callers may be cancelled."""
         batch: Sequence[_PendingChanges] = ()
         try:
             while self._waiting:
@@ -255,9 +238,9 @@ def _with_strings(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Files:
-    """Asks the contents manager, and says in our words what it refuses."""
+    """Calls the contents manager and turns its HTTPErrors into errors of ours."""
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: Any) -> None:
         self._contents = contents
         known = inspect.signature(contents.get).parameters
         self._hashes = "require_hash" in known

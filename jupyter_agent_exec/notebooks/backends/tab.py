@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -23,24 +23,10 @@ from ...types import Via
 from ..changes import Change, Expected, Moved, Notebook, NotebookHandle, Unreachable
 from . import tab_messages as wire
 
+Send: TypeAlias = Callable[[bytes], Awaitable[None]]
+
 BYTES_PER_SECOND: Final = 4_000_000
-"""What a slow page on a slow line still takes; large changes are given more time accordingly."""
-
-
-class Transport(Protocol):
-    """The socket of a page."""
-
-    async def send(self, message: bytes) -> None:
-        """Send a message.
-
-        Raises
-        ------
-        ConnectionError
-            If the page is gone.
-        """
-
-    def close(self) -> None:
-        """Close the socket; the page may come back with another."""
+"""The slowest connection that is allowed for: large changes get that much more time."""
 
 
 class Tab:
@@ -50,19 +36,19 @@ class Tab:
         self.page = page
         self.shown = shown
         self.used_at = used_at
-        self.way = TabHandle(self)
-        """The way through it: the same one for as long as the tab lives."""
+        self.handle = TabHandle(self)
+        """The same one for as long as the tab lives."""
         self.has_changes = False
         """Whether anything of agents is in it that its file has not."""
         self._turn = asyncio.Lock()
 
     @property
-    def is_way(self) -> bool:
-        """Whether the notebook is to be reached through this tab."""
+    def is_reachable(self) -> bool:
+        """Whether changes go through this tab; not if collaboration shares its model."""
         return not self.shown.collaborative
 
     async def ask(self, make: Callable[[int], wire.ToPage]) -> wire.Answer:
-        """Ask one thing after the other, so that a save ends before the next change comes.
+        """Send one request after the other, so that a save ends before the next change comes.
 
         Raises
         ------
@@ -80,11 +66,24 @@ class Tab:
 
 
 class Page:
-    """A JupyterLab page, for as long as its socket lives."""
+    """A JupyterLab page, for as long as its socket lives.
 
-    def __init__(self, transport: Transport, timeout: float, log: logging.Logger) -> None:
+    Parameters
+    ----------
+    send
+        Sends a message to the page; raises ConnectionError if the page is gone.
+    hang_up
+        Closes the socket; the page may connect again.
+    timeout
+        Seconds within which the page answers.
+    """
+
+    def __init__(
+        self, send: Send, hang_up: Callable[[], None], *, timeout: float, log: logging.Logger
+    ) -> None:
         self.tabs: dict[str, Tab] = {}
-        self._transport = transport
+        self._send = send
+        self._hang_up = hang_up
         self._timeout = timeout
         self._log = log
         self._ids = count(1)
@@ -92,7 +91,7 @@ class Page:
         self._is_gone = False
 
     async def ask(self, make: Callable[[int], wire.ToPage]) -> wire.Answer:
-        """Ask something and return the answer.
+        """Send a request and return the answer.
 
         Raises
         ------
@@ -123,17 +122,17 @@ class Page:
     async def _exchange(
         self, message: bytes, answered: asyncio.Future[wire.Answer | None]
     ) -> wire.Answer | None:
-        await self._transport.send(message)
+        await self._send(message)
         return await answered
 
-    def take(self, answer: wire.Answer) -> None:
-        """Take an answer; one that nobody waits for any more is dropped."""
+    def receive_answer(self, answer: wire.Answer) -> None:
+        """Hand an answer to its request; drop it if nobody waits for it any more."""
         waiting = self._waiting.get(answer.id)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
 
     def announce(self, notebooks: Sequence[wire.TabState]) -> None:
-        """Take what the page has open now."""
+        """Replace the list of notebooks that the page has open."""
         now = asyncio.get_running_loop().time()
         known, self.tabs = self.tabs, {}
         if self._is_gone:
@@ -156,11 +155,11 @@ class Page:
     def close(self) -> None:
         """Close the socket."""
         self.leave()
-        self._transport.close()
+        self._hang_up()
 
 
 class TabHandle:
-    """The way to a notebook through one tab."""
+    """A notebook, reached through one tab."""
 
     via: Via = "tab"
     streams = True
@@ -211,7 +210,7 @@ class OpenTabs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TabBackend:
-    """Knows which notebooks are open in which pages, and the way through them.
+    """Reaches notebooks that JupyterLab tabs have open.
 
     Parameters
     ----------
@@ -240,9 +239,9 @@ class TabBackend:
 
     # -- pages -------------------------------------------------------------------------------------
 
-    def join(self, transport: Transport) -> Page:
-        """Take a page whose socket was opened."""
-        page = Page(transport, self._timeout, self._log)
+    def connect(self, send: Send, hang_up: Callable[[], None]) -> Page:
+        """Add a page whose socket was opened; see `Page`."""
+        page = Page(send, hang_up, timeout=self._timeout, log=self._log)
         if self._stopped:
             page.close()
         else:
@@ -250,16 +249,16 @@ class TabBackend:
         return page
 
     def receive(self, page: Page, data: str | bytes) -> None:
-        """Take a message of a page.
+        """Receive a message of a page.
 
         Raises
         ------
         msgspec.MsgspecError
-            If it is none that a page of ours sends.
+            If the message is not valid.
         """
         message = wire.decode(data)
         if isinstance(message, wire.Answer):
-            page.take(message)
+            page.receive_answer(message)
             return
         page.announce(message.notebooks)
         self._wake()
@@ -267,7 +266,7 @@ class TabBackend:
             if self._written.get(_key(tab.shown.path), tab.shown.hash) != tab.shown.hash:
                 self._reload([tab])
 
-    def leave(self, page: Page) -> None:
+    def disconnect(self, page: Page) -> None:
         """Forget a page whose socket was closed."""
         page.leave()
         self._wake()
@@ -277,16 +276,16 @@ class TabBackend:
     # -- documents ---------------------------------------------------------------------------------
 
     async def find(self, path: str) -> NotebookHandle | None:
-        """Return the way through the tab that was used last; None if no tab shows the notebook.
+        """Return a handle for the tab that was used last; None if no tab shows the notebook.
 
-        A tab that has unsaved changes of agents stays the way until they are saved, though the
-        person goes on in another: if both had some, Jupyter would ask which of them to lose.
+        A tab with unsaved changes of agents is used until they are saved, even if the user works
+        in another one: if both had unsaved changes, Jupyter would ask which of them to lose.
         """
         tabs = self._tabs(path)
-        return tabs[0].way if tabs else None
+        return tabs[0].handle if tabs else None
 
     def open_notebooks(self) -> dict[str, OpenTabs]:
-        """Return by path what is open, collaborative or not."""
+        """Return the open notebooks by path, collaborative or not."""
         by_path: dict[str, list[Tab]] = {}
         for tab in self._all_tabs():
             by_path.setdefault(_key(tab.shown.path), []).append(tab)
@@ -301,7 +300,7 @@ class TabBackend:
         }
 
     async def kernel_started(self, path: str) -> None:
-        """Wait while a page is about to have a kernel for a notebook, but not for ever."""
+        """Wait while a page starts a kernel for a notebook, for at most `kernel_timeout`."""
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._until_no_kernel_starts(_key(path)), self._kernel_timeout)
 
@@ -312,18 +311,20 @@ class TabBackend:
             await self._announced.wait()
 
     def _wake(self) -> None:
-        """Have what waits for an announcement look again."""
+        """Wake up everything that waits for an announcement."""
         announced, self._announced = self._announced, asyncio.Event()
         announced.set()
 
     def other_tabs(self, path: str) -> int:
-        """Return how many tabs show a notebook beside the one through which it is reached."""
+        """Return how many tabs show a notebook beside the one that is used."""
         return max(0, len(self._tabs(path)) - 1)
 
     def _tabs(self, path: str) -> list[Tab]:
-        """Return the tabs that can reach a notebook, the one to go through first."""
+        """Return the tabs that can reach a notebook, the preferred one first."""
         tabs = [
-            tab for tab in self._all_tabs() if tab.is_way and _key(tab.shown.path) == _key(path)
+            tab
+            for tab in self._all_tabs()
+            if tab.is_reachable and _key(tab.shown.path) == _key(path)
         ]
         return sorted(tabs, key=lambda tab: (tab.has_changes, tab.used_at), reverse=True)
 
@@ -333,10 +334,10 @@ class TabBackend:
     # -- several tabs ------------------------------------------------------------------------------
 
     def settle(self, path: str) -> None:
-        """Have other tabs show what an agent did through one of them; done in the background.
+        """Show in other tabs what an agent changed through one of them, in the background.
 
-        The tab saves if all that it has unsaved is from agents, then the others read the file
-        again. Where a person has unsaved edits, nothing is saved: Jupyter asks them in time.
+        The tab saves if all its unsaved changes are from agents; then the others reload the file.
+        If the user has unsaved edits, nothing is saved.
         """
         key = _key(path)
         if key in self._settling:
@@ -367,7 +368,7 @@ class TabBackend:
             self._reload([tab for tab in tabs if tab is not source])
 
     def written(self, path: str, hash: str | None) -> None:
-        """Tell tabs that a file was written past them, as when it was opened just then.
+        """Have tabs reload a file that was written directly, such as one opened just then.
 
         Parameters
         ----------
@@ -387,7 +388,7 @@ class TabBackend:
 
     def _reload(self, tabs: Sequence[Tab]) -> None:
         for tab in tabs:
-            if tab.is_way and not tab.shown.dirty and not self._stopped:
+            if tab.is_reachable and not tab.shown.dirty and not self._stopped:
                 self._tasks.start(self._have_reloaded(tab), f"reload {tab.shown.path}")
 
     async def _have_reloaded(self, tab: Tab) -> None:

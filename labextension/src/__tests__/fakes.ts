@@ -12,6 +12,7 @@ import type {
   IExecutionList,
   IExecutionRange,
   IImageList,
+  IIndexing,
   IJournalEvent,
   IJournalEventList,
   IMintedToken,
@@ -257,6 +258,7 @@ export class FakeServer implements IAgentExecApi {
   journal: IJournalEvent[] = [];
   images: IRecordedImage[] = [];
   hits: ISearchHit[] = [];
+  indexing: IIndexing | null = null;
   tokens: IAgentToken[] = [];
   approvals: IApprovalList = {
     executions: [],
@@ -308,7 +310,8 @@ export class FakeServer implements IAgentExecApi {
     const more = at + limit < all.length;
     return {
       sessions,
-      next_after: more ? sessions[sessions.length - 1].id : null
+      next_after: more ? sessions[sessions.length - 1].id : null,
+      indexing: this.indexing
     };
   }
 
@@ -425,7 +428,11 @@ export class FakeServer implements IAgentExecApi {
     this._asked(`images ${JSON.stringify(search)} after ${after}`);
     const at = Number(after ?? 0);
     const next = at + limit < this.images.length ? String(at + limit) : null;
-    return { images: this.images.slice(at, at + limit), next_after: next };
+    return {
+      images: this.images.slice(at, at + limit),
+      next_after: next,
+      indexing: this.indexing
+    };
   }
 
   async search(
@@ -434,7 +441,11 @@ export class FakeServer implements IAgentExecApi {
     limit: number
   ): Promise<ISearchResults> {
     this._asked(`search ${JSON.stringify(search)} after ${after}`);
-    return { hits: this.hits.slice(0, limit), next_after: null };
+    return {
+      hits: this.hits.slice(0, limit),
+      next_after: null,
+      indexing: this.indexing
+    };
   }
 
   async getApprovals(): Promise<IApprovalList> {

@@ -13,6 +13,7 @@ import type {
   IAgentExecApi,
   IAgentSession,
   ISessionFilter,
+  IIndexing,
   ISessionList,
   LoadState
 } from '../tokens';
@@ -64,6 +65,10 @@ export class ActivityModel implements IActivityModel {
 
   get hasMore(): boolean {
     return this._nextAfter !== null;
+  }
+
+  get indexing(): IIndexing | null {
+    return this._indexing;
   }
 
   get selected(): SessionModel | null {
@@ -210,6 +215,7 @@ export class ActivityModel implements IActivityModel {
       }
       this._sessions = page.sessions;
       this._nextAfter = page.next_after;
+      this._indexing = page.indexing;
       this._state = { phase: 'ready' };
       this._emitChanged();
       await this._chooseFirst();
@@ -286,6 +292,7 @@ export class ActivityModel implements IActivityModel {
   private _chosen = false;
   private _filter: ISessionFilter = {};
   private _heard = false;
+  private _indexing: IIndexing | null = null;
   private _isActive = false;
   private _nextAfter: string | null = null;
   /** Counts what makes an answer that is under way too old. */

@@ -5,10 +5,19 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { ANYTHING, cellSearch, looksForCells, sessionFilter } from './criteria';
 import type { ICriteria } from './criteria';
-import type { IActivityModel, ISearch, ISearchHit, LoadState } from '../tokens';
+import type {
+  IActivityModel,
+  IIndexing,
+  ISearch,
+  ISearchHit,
+  ISearchResults,
+  LoadState
+} from '../tokens';
 
 /** Matches fetched at once. */
 export const HITS_PAGE = 30;
+
+const NOTHING: ISearchResults = { hits: [], next_after: null, indexing: null };
 
 /** Milliseconds in which what is typed is one search. */
 const TYPING = 250;
@@ -35,7 +44,7 @@ export class SearchModel implements IDisposable {
       this._state = { phase: 'loading' };
       this._changed.emit();
     } else {
-      this._take(null, [], null);
+      this._take(null, NOTHING);
     }
     void this._typing.invoke().catch(() => undefined);
   }
@@ -52,6 +61,11 @@ export class SearchModel implements IDisposable {
 
   get hits(): readonly ISearchHit[] {
     return this._hits;
+  }
+
+  /** How far the server has rebuilt its index; null if all was searched. */
+  get indexing(): IIndexing | null {
+    return this._indexing;
   }
 
   get hasMore(): boolean {
@@ -124,7 +138,7 @@ export class SearchModel implements IDisposable {
       const { api } = this._activity;
       const page = await api.search(search, null, HITS_PAGE);
       if (round === this._round) {
-        this._take(search, page.hits, page.next_after);
+        this._take(search, page);
       }
     } catch (error) {
       if (round === this._round) {
@@ -134,14 +148,11 @@ export class SearchModel implements IDisposable {
     }
   }
 
-  private _take(
-    search: ISearch | null,
-    hits: ISearchHit[],
-    nextAfter: string | null
-  ): void {
+  private _take(search: ISearch | null, page: ISearchResults): void {
     this._search = search;
-    this._hits = hits;
-    this._nextAfter = nextAfter;
+    this._hits = page.hits;
+    this._nextAfter = page.next_after;
+    this._indexing = page.indexing;
     this._state = { phase: 'ready' };
     this._emitChanged();
   }
@@ -155,6 +166,7 @@ export class SearchModel implements IDisposable {
   private readonly _typing: Debouncer;
   private _criteria = ANYTHING;
   private _hits: ISearchHit[] = [];
+  private _indexing: IIndexing | null = null;
   private _loadingMore = false;
   private _nextAfter: string | null = null;
   private _round = 0;

@@ -15,7 +15,7 @@ import type { Execute, IActivityModel, IAgentSession } from '../tokens';
 import { inOneLine, targetText, titleText } from './findwording';
 import { keyIcon, sessionIcons, statusIcons } from './icons';
 import { optionFor } from './listkeys';
-import { ErrorMessage, Message } from './message';
+import { ErrorMessage, IndexingNote, Message } from './message';
 import { MoreButton } from './more';
 import { ClearButton, SearchResults } from './searchresults';
 import type { ShowCell } from './searchresults';
@@ -60,17 +60,25 @@ export class SessionList extends ReactWidget {
   }
 
   protected render(): JSX.Element {
-    const { model, search } = this._options;
+    const { model, search, trans } = this._options;
     return (
       <UseSignal signal={search.changed}>
         {() =>
           search.isSearching ? (
-            <SearchResults {...this._options} />
+            <>
+              <IndexingNote indexing={search.indexing} trans={trans} />
+              <SearchResults {...this._options} />
+            </>
           ) : (
             <UseSignal signal={model.changed}>
               {() => (
                 <UseSignal signal={model.selectedChanged}>
-                  {() => <Sessions {...this._options} />}
+                  {() => (
+                    <>
+                      <IndexingNote indexing={model.indexing} trans={trans} />
+                      <Sessions {...this._options} />
+                    </>
+                  )}
                 </UseSignal>
               )}
             </UseSignal>

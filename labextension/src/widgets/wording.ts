@@ -5,6 +5,7 @@ import type {
   IAgent,
   IAgentSession,
   IExecution,
+  IIndexing,
   ITokenRef,
   Status
 } from '../tokens';
@@ -23,6 +24,18 @@ export function plainName(name: string): string {
   return name.replace(
     /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu,
     '\ufffd'
+  );
+}
+
+/** How far the server has rebuilt its index. */
+export function indexingText(
+  { done, total }: IIndexing,
+  trans: TranslationBundle
+): string {
+  return trans.__(
+    'The index is being rebuilt: %1 of %2 sessions so far; results may be missing.',
+    done.toLocaleString(),
+    total.toLocaleString()
   );
 }
 

@@ -36,6 +36,7 @@ export type IRecordedImage = Schemas['RecordedImage'];
 export type IImageList = Schemas['ImageList'];
 export type ISearchHit = Schemas['SearchHit'];
 export type ISearchResults = Schemas['SearchResults'];
+export type IIndexing = Schemas['Indexing'];
 export type IApprovalPolicy = Schemas['ApprovalPolicy'];
 export type IApprovalList = Schemas['Approvals'];
 export type ITokenRef = Schemas['TokenRef'];

@@ -179,6 +179,12 @@ export type Schemas = {
   ImageList: {
     images: Schemas['RecordedImage'][];
     next_after: string | null;
+    indexing: Schemas['Indexing'] | null;
+  };
+  /** How far a rebuild of the history's index has come; the newest sessions are indexed first. */
+  Indexing: {
+    done: number;
+    total: number;
   };
   /** What code asks for while it runs. */
   Input: {
@@ -327,6 +333,7 @@ export type Schemas = {
   SearchResults: {
     hits: Schemas['SearchHit'][];
     next_after: string | null;
+    indexing: Schemas['Indexing'] | null;
   };
   /** An agent session. */
   Session: {
@@ -371,6 +378,7 @@ export type Schemas = {
   SessionList: {
     sessions: Schemas['Session'][];
     next_after: string | null;
+    indexing: Schemas['Indexing'] | null;
   };
   /** An execution's new status. */
   StatusChange: {

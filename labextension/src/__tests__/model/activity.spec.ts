@@ -152,7 +152,9 @@ describe('ActivityModel', () => {
     const answer = (id: string) => () =>
       new Promise<ISessionList>(resolve => {
         const sessions = [session({ id })];
-        late.push(() => resolve({ sessions, next_after: null }));
+        late.push(() =>
+          resolve({ sessions, next_after: null, indexing: null })
+        );
       });
     list.mockImplementationOnce(answer('s_more'));
     const more = model.loadMore();
@@ -168,6 +170,14 @@ describe('ActivityModel', () => {
     expect(Array.from(shown)).not.toContain('s_more');
     expect(list.mock.calls.pop()?.[2]).toEqual({ status: 'closed' });
     expect(model.state.phase).toBe('ready');
+  });
+
+  it('knows whether the server rebuilds its index', async () => {
+    const { server, model } = await open(numbered(1));
+    expect(model.indexing).toBeNull();
+    server.indexing = { done: 120, total: 3000 };
+    await model.refresh();
+    expect(model.indexing).toEqual({ done: 120, total: 3000 });
   });
 
   it('knows the chosen session better than an old page of the list', async () => {

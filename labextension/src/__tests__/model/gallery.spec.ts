@@ -137,7 +137,8 @@ describe('GalleryModel', () => {
     const listed = jest.spyOn(server, 'listImages').mockImplementationOnce(
       () =>
         new Promise(resolve => {
-          answer = () => resolve({ images: images(9), next_after: null });
+          answer = () =>
+            resolve({ images: images(9), next_after: null, indexing: null });
         })
     );
     gallery.isActive = true;

@@ -28,7 +28,7 @@ function holdAnswers(server: FakeServer) {
   const held: ((hits: ISearchHit[]) => void)[] = [];
   server.search = () =>
     new Promise<ISearchResults>(resolve => {
-      held.push(hits => resolve({ hits, next_after: null }));
+      held.push(hits => resolve({ hits, next_after: null, indexing: null }));
     });
   return held;
 }
@@ -51,6 +51,17 @@ describe('SearchModel', () => {
     expect(model.state.phase).toBe('ready');
     expect(model.hits).toEqual(server.hits);
     expect(model.search).toEqual({ q: 'mean' });
+  });
+
+  it('knows whether the server rebuilds its index', async () => {
+    const { server, model, look } = open();
+    server.indexing = { done: 120, total: 3000 };
+    look({ q: 'mean' });
+    await settle();
+    expect(model.indexing).toEqual({ done: 120, total: 3000 });
+    server.indexing = null;
+    await model.refresh();
+    expect(model.indexing).toBeNull();
   });
 
   it('drops the answer to an earlier search, however late it comes', async () => {
@@ -112,11 +123,19 @@ describe('SearchModel', () => {
   it('reads further matches, once each', async () => {
     const { server, model, look } = open();
     const search = jest.spyOn(server, 'search');
-    search.mockResolvedValueOnce({ hits: [hit({ seq: 2 })], next_after: 'x' });
+    search.mockResolvedValueOnce({
+      hits: [hit({ seq: 2 })],
+      next_after: 'x',
+      indexing: null
+    });
     look({ q: 'a' });
     await settle();
     expect(model.hasMore).toBe(true);
-    search.mockResolvedValueOnce({ hits: [hit({ seq: 1 })], next_after: null });
+    search.mockResolvedValueOnce({
+      hits: [hit({ seq: 1 })],
+      next_after: null,
+      indexing: null
+    });
     await Promise.all([model.loadMore(), model.loadMore()]);
     expect(model.hits.map(({ seq }) => seq)).toEqual([2, 1]);
     expect(search.mock.calls[1]).toEqual([{ q: 'a' }, 'x', 30]);
@@ -128,7 +147,11 @@ describe('SearchModel', () => {
   it('adds no further matches to another search', async () => {
     const { server, model, look } = open();
     const search = jest.spyOn(server, 'search');
-    search.mockResolvedValueOnce({ hits: [hit({ seq: 2 })], next_after: 'x' });
+    search.mockResolvedValueOnce({
+      hits: [hit({ seq: 2 })],
+      next_after: 'x',
+      indexing: null
+    });
     look({ q: 'a' });
     await settle();
     const more = model.loadMore();

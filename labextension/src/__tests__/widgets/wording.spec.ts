@@ -12,6 +12,7 @@ import {
   describeError,
   durationText,
   executionNotes,
+  indexingText,
   momentText,
   sessionTitle,
   sessionWord,
@@ -33,6 +34,14 @@ describe('statusWord', () => {
 
   it('says a status that it does not know as it is', () => {
     expect(statusWord('paused' as Status, trans)).toBe('paused');
+  });
+});
+
+describe('indexingText', () => {
+  it('says how many sessions are indexed', () => {
+    expect(indexingText({ done: 120, total: 3000 }, trans)).toBe(
+      'The index is being rebuilt: 120 of 3,000 sessions so far; results may be missing.'
+    );
   });
 });
 

@@ -7,37 +7,23 @@ of a Jupyter server is one. It knows nothing of agent sessions, so it is given o
 from __future__ import annotations
 
 import logging
-from typing import Final, Protocol
+from typing import Final
 
 from ..auth.scopes import Caller
 from ..errors import AgentExecError
-from ..models import Agent, KernelTarget, OpenSession, Session
-from ..records import SERVER, By
+from ..models import Agent, KernelTarget, OpenSession
+from ..records import SERVER
 from ..tasks import Tasks
-from ..types import CloseReason
-from .session import LiveSession
+from .manager import AgentSessions
 
 PROGRAM: Final = Agent(name="Jupyter client")
 """Whose session it is said to be; what it calls itself is told with each thing that it runs."""
 
 
-class Sessions(Protocol):
-    """What is asked of the sessions."""
-
-    async def open(self, asked: OpenSession, caller: Caller) -> tuple[Session, bool]:
-        """Open a session; AgentExecError if that cannot be."""
-
-    def open_session(self, id: str) -> LiveSession | None:
-        """Return a session that is open; None if it is not."""
-
-    async def end(self, live: LiveSession, reason: CloseReason, by: By) -> None:
-        """Close a session that is open."""
-
-
-class Programs:
+class ProgramKernels:
     """Opens a session for the kernel of each program, and closes it when the kernel has gone."""
 
-    def __init__(self, sessions: Sessions, log: logging.Logger) -> None:
+    def __init__(self, sessions: AgentSessions, log: logging.Logger) -> None:
         self._sessions = sessions
         self._log = log
         self._tasks = Tasks(log)

@@ -1,4 +1,4 @@
-"""Folders that only their owner may enter, and files that survive a power failure."""
+"""Files and names that survive a power failure, in folders that only their owner may enter."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 from jupyter_agent_exec.auth.scopes import Caller, Grants
 from jupyter_agent_exec.errors import TooManyRequests
 from jupyter_agent_exec.models import Caps, TokenRef
-from jupyter_agent_exec.sessions.quotas import Usage
+from jupyter_agent_exec.sessions.quotas import Quotas
 from jupyter_agent_exec.types import TokenId
 
 
@@ -33,7 +33,7 @@ def caller(id: str, most: int | None) -> Caller:
     )
 
 
-def refused_for(usage: Usage, asking: Caller, count: int = 1) -> int | None:
+def refused_for(usage: Quotas, asking: Caller, count: int = 1) -> int | None:
     """Return after how many seconds to come again; None for whoever may go on."""
     try:
         usage.check_execute(asking, [], count)
@@ -43,7 +43,7 @@ def refused_for(usage: Usage, asking: Caller, count: int = 1) -> int | None:
 
 
 def test_the_minute_slides() -> None:
-    clock, usage, agent = Clock(), Usage(100, 0, 100), caller("t_1", 3)
+    clock, usage, agent = Clock(), Quotas(100, 0, 100), caller("t_1", 3)
 
     async def ask() -> None:
         assert refused_for(usage, agent, 3) is None
@@ -69,7 +69,7 @@ def test_the_minute_slides() -> None:
 )
 def test_who_has_no_cap_may_ask_as_often_as_they_like(asking: Caller) -> None:
     async def ask() -> None:
-        usage = Usage(100, 0, 100)
+        usage = Quotas(100, 0, 100)
         for _ in range(1000):
             assert refused_for(usage, asking) is None
             usage.executed(asking)
