@@ -63,7 +63,6 @@ from .server import (
     KernelEvents,
     ServerContents,
     ServerFolders,
-    ServerKernelSpecs,
     ServerSessions,
     StopSignals,
 )
@@ -163,8 +162,7 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         )
         settings = self.settings_of_sessions()
         disk = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agent-exec-disk")
-        specs = ServerKernelSpecs(self.serverapp.kernel_manager)
-        contents = ServerContents(self.serverapp.contents_manager, specs)
+        contents = ServerContents(self.serverapp.contents_manager, server_kernels)
         live = LiveKernels(
             server_kernels,
             start_timeout=self.kernel_start_timeout,
@@ -172,7 +170,9 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
             log=self.log,
         )
         jupyter_sessions = ServerSessions(self.serverapp.session_manager, starter, log=self.log)
-        attaching = NotebookKernels(live, jupyter_sessions, contents, specs, self.tabs)
+        attaching = NotebookKernels(
+            live, jupyter_sessions, contents, server_kernels, self.tabs.kernel_started
+        )
         self.contents_events = ContentsEvents(self.serverapp.event_logger, attaching.moved)
         self.contents_events.start()
         policy = Policy(
@@ -196,7 +196,6 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         factory = SessionFactory(
             history,
             kernels,
-            contents,
             attaching,
             settings,
             rules=rules,

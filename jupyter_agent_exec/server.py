@@ -22,7 +22,7 @@ from tornado import web
 from .errors import FolderUnknown, KernelUnavailable, NotebookNotFound
 from .kernels.folder import Folder
 from .kernels.provisioner import folder_provisioner
-from .kernels.server_kernels import KernelStarter, kernel_spec
+from .kernels.server_kernels import KernelStarter, ServerKernels, kernel_spec
 from .models import KernelTarget, NotebookKernel
 from .sessions.notebook_kernels import JupyterSession, contents_path
 from .sessions.session import LiveSession
@@ -37,9 +37,9 @@ STOP_SIGNALS: Final = ("SIGINT", "SIGHUP")
 class ServerContents:
     """Asks the contents manager, whichever the server has."""
 
-    def __init__(self, contents: Any, specs: ServerKernelSpecs) -> None:
+    def __init__(self, contents: Any, kernels: ServerKernels) -> None:
         self._contents = contents
-        self._specs = specs
+        self._kernels = kernels
 
     async def is_folder(self, path: str) -> bool:
         """Tell whether a contents path is a folder in which a kernel may start."""
@@ -85,7 +85,7 @@ class ServerContents:
 
     async def create(self, path: str, kernel_name: str) -> None:
         """Make an empty notebook; NotebookNotFound if it cannot be made there."""
-        spec = self._specs.named(kernel_name)
+        spec = kernel_spec(self._kernels, kernel_name)
         content = {
             "cells": [],
             "metadata": {
@@ -107,27 +107,6 @@ class ServerContents:
                 "it be written?",
                 field="target.path",
             ) from error
-
-
-class ServerKernelSpecs:
-    """Asks the server which kernels it can start."""
-
-    def __init__(self, kernels: Any) -> None:
-        self._kernels = kernels
-
-    @property
-    def default_kernel_name(self) -> str:
-        """The server's default."""
-        name: str = self._kernels.default_kernel_name
-        return name
-
-    def check(self, kernel_name: str) -> None:
-        """Raise KernelSpecNotFound if no kernelspec has this name."""
-        self.named(kernel_name)
-
-    def named(self, kernel_name: str) -> Any:
-        """Return a kernelspec; KernelSpecNotFound if there is none."""
-        return kernel_spec(self._kernels, kernel_name)
 
 
 class ServerSessions:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 from ulid import ULID
@@ -36,17 +36,6 @@ from .session import LiveSession
 T = TypeVar("T")
 
 
-class Folders(Protocol):
-    """What is asked of the contents manager."""
-
-    @property
-    def is_here(self) -> bool:
-        """Whether contents are files on this machine."""
-
-    async def is_folder(self, path: str) -> bool:
-        """Tell whether a contents path is a folder in which a kernel may start."""
-
-
 class SessionFactory:
     """Opens sessions."""
 
@@ -54,7 +43,6 @@ class SessionFactory:
         self,
         history: History,
         kernels: ScratchKernels,
-        folders: Folders,
         notebooks: NotebookKernels,
         settings: Settings,
         *,
@@ -69,7 +57,6 @@ class SessionFactory:
         self._has_gateway = has_gateway
         self._history = history
         self._kernels = kernels
-        self._folders = folders
         self._notebooks = notebooks
         self._make_cells = make_cells
         self._settings = settings
@@ -125,7 +112,7 @@ class SessionFactory:
                 "target.own_folder: not together with target.cwd.", field="target.own_folder"
             )
         cwd = (target.cwd or "").strip("/")
-        if not await self._folders.is_folder(cwd):
+        if not await self._notebooks.contents.is_folder(cwd):
             raise InvalidRequest(
                 f"target.cwd: there is no folder {cwd!r} under the server's root.",
                 field="target.cwd",
@@ -137,7 +124,7 @@ class SessionFactory:
                 field="target.env",
                 allowed=sorted(self._settings.allowed_env),
             )
-        is_here = self._folders.is_here
+        is_here = self._notebooks.contents.is_here
         spec = self._kernels.spec(target.kernel_name, cwd, target.env, is_here=is_here)
         own_folder = target.own_folder or (target.isolated and target.cwd is None)
         return self._kernels.source(spec, own_folder=own_folder, isolated=target.isolated)

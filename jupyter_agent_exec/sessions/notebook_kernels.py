@@ -1,13 +1,13 @@
-"""A person's notebook that an agent session is attached to: its kernel, wherever its file goes.
+"""The kernels of notebooks that agent sessions are attached to, wherever the file moves.
 
-Jupyter ties a notebook to a kernel by a *Jupyter session*, which JupyterLab finds by the path. Here
-it is found or made in the same way, so that the person and the agent meet in one kernel.
+Jupyter ties a notebook to a kernel by a *Jupyter session*, which JupyterLab finds by the path. An
+agent session finds or starts it in the same way, so that the user and the agent share one kernel.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import PurePosixPath
 from typing import NamedTuple, Protocol
 from weakref import WeakSet
@@ -15,14 +15,16 @@ from weakref import WeakSet
 from ..errors import InvalidRequest, KernelNotFound, KernelUnavailable, NotebookNotFound
 from ..kernels.folder import Folder
 from ..kernels.kernel import Death, Kernel, WorkingFolder
+from ..kernels.live_kernels import LiveKernels
+from ..kernels.server_kernels import ServerKernels, kernel_spec
 from ..models import NotebookTarget
 
 RTC_DRIVE = "RTC:"
-"""Begins the paths of notebooks that JupyterLab has open through jupyter-collaboration."""
+"""Prefix of the paths of notebooks that are open through jupyter-collaboration."""
 
 
 class JupyterSession(NamedTuple):
-    """What ties a document to a kernel."""
+    """Ties a document to a kernel."""
 
     id: str
     path: str
@@ -32,7 +34,7 @@ class JupyterSession(NamedTuple):
 
 
 class JupyterSessions(Protocol):
-    """What is asked of the server's session manager."""
+    """The server's session manager."""
 
     async def of_notebook(self, path: str, *, beside: str | None = None) -> JupyterSession | None:
         """Return the session of a notebook, the most recently active if there are several.
@@ -40,11 +42,11 @@ class JupyterSessions(Protocol):
         Parameters
         ----------
         beside
-            The id of a session that is not meant.
+            The id of a session to ignore.
         """
 
     async def get(self, id: str) -> JupyterSession | None:
-        """Return a session; None if it is gone, or its kernel is."""
+        """Return a session; None if it or its kernel no longer exists."""
 
     async def start(self, path: str, kernel_name: str) -> JupyterSession:
         """Start a kernel for a notebook as JupyterLab would.
@@ -59,98 +61,75 @@ class JupyterSessions(Protocol):
         """End a session and its kernel."""
 
 
-class Pages(Protocol):
-    """What is asked of the JupyterLab pages that have notebooks open."""
-
-    async def kernel_started(self, path: str) -> None:
-        """Wait while a page is about to have a kernel for a notebook, but not for ever."""
-
-
 class Contents(Protocol):
-    """What is asked of the contents manager about notebooks."""
+    """The server's contents manager."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether contents are files on this machine."""
+
+    async def is_folder(self, path: str) -> bool:
+        """Tell whether a contents path is a folder in which a kernel may start."""
 
     async def kind(self, path: str) -> str | None:
-        """Return `notebook`, `file` or `directory`; None for nothing, and for what is hidden."""
+        """Return `notebook`, `file` or `directory`; None if it does not exist or is hidden."""
 
     async def kernel_name(self, path: str) -> str | None:
-        """Return the kernelspec that a notebook names; None if it names none or cannot be read."""
+        """Return the kernelspec that a notebook names; None if it names none or is unreadable."""
 
     def folder_of(self, path: str) -> Folder | None:
-        """Return the folder of a contents path on this machine; None if it is no file there."""
+        """Return the folder of a contents path on this machine; None if it is no file here."""
 
     async def create(self, path: str, kernel_name: str) -> None:
-        """Make an empty notebook.
+        """Create an empty notebook.
 
         Raises
         ------
         NotebookNotFound
-            It cannot be made there.
-        """
-
-
-class KernelSpecs(Protocol):
-    """Which kernels can be started."""
-
-    @property
-    def default_kernel_name(self) -> str:
-        """The server's default."""
-
-    def check(self, kernel_name: str) -> None:
-        """Raise KernelSpecNotFound if no kernelspec has this name."""
-
-
-class LiveKernelsSource(Protocol):
-    """Gives kernels that run already."""
-
-    async def adopt(self, kernel_id: str) -> Kernel:
-        """Hold a kernel that runs.
-
-        Raises
-        ------
-        KernelNotFound, KernelUnavailable
+            It cannot be created there.
         """
 
 
 class AttachedNotebook:
-    """One session's hold on a notebook: gives its kernel, and follows its path.
+    """The notebook of one session: gives its kernel, and follows its path.
 
     Made by `NotebookKernels.attach`.
     """
 
     def __init__(self, kernels: NotebookKernels, target: NotebookTarget, path: str) -> None:
         self.path = path
-        """Contents path as far as it is known now."""
+        """Its current contents path, as far as it is known."""
         self.created = False
-        """Whether the notebook was made for the session."""
+        """Whether the notebook was created for the session."""
         self.on_moved: Callable[[str, str], None] | None = None
-        """Called with the path before and the path since, when they differ."""
+        """Called with the old and the new path when the notebook moves."""
         self._kernels = kernels
         self._target = target
         self._jupyter_session_id: str | None = None
-        self._told_path = path  # by the Jupyter session, which may not hear of a rename
+        self._reported_path = path  # by the Jupyter session, which may not know of a rename
 
     @property
     def folder(self) -> WorkingFolder | None:
-        """The notebook's folder, in which its kernel works."""
+        """The notebook's folder, in which its kernel runs."""
         folder = self._kernels.folder_of(self.path)
         return None if folder is None else WorkingFolder(folder, PurePosixPath(self.path).name)
 
     @property
     def may_create(self) -> bool:
-        """Whether the session may make the notebook."""
+        """Whether the session may create the notebook."""
         return self._target.create
 
     async def create(self) -> None:
-        """Make the notebook if it is not there and the session may."""
+        """Create the notebook if it does not exist and the session may."""
         if self._target.create:
             self.created = await self._kernels.create(self.path, self._target.kernel_name)
 
     async def release(self) -> None:
-        """Have nothing to give up."""
+        """Do nothing: the kernel is not the session's own."""
 
     async def take(self) -> Kernel:
-        """Return the notebook's kernel; one is started if it has none."""
-        session = await self._look()
+        """Return the notebook's kernel; start one if it has none."""
+        session = await self._current_session()
         if session is None:
             session = await self._kernels.session_of(self.path, self._target.kernel_name)
             self._jupyter_session_id = session.id
@@ -160,8 +139,8 @@ class AttachedNotebook:
             raise KernelUnavailable(error.message, path=self.path) from error
 
     async def parted(self, kernel: Kernel) -> Death | None:
-        """Tell how the notebook parted from a kernel; None if that is still its own."""
-        session = await self._look()
+        """Return why the notebook no longer has a kernel; None if it still has it."""
+        session = await self._current_session()
         if session is not None and session.kernel_id == kernel.id:
             session = await self._kernels.used(session, kernel)
         if session is None or session.kernel_id == kernel.id:
@@ -169,31 +148,31 @@ class AttachedNotebook:
         return Death("changed", "Somebody gave the notebook another kernel.")
 
     async def explain(self, kernel: Kernel, death: Death) -> Death:
-        """Tell how a kernel ended, with what the notebook knows of it."""
+        """Return how a kernel ended, with a better reason if the notebook has another kernel."""
         if death.reason == "died":
             return death
         return await self.parted(kernel) or death
 
     def moved(self, before: str, path: str) -> None:
-        """Take note that a file or a folder has another path."""
+        """Follow a file or a folder that was moved."""
         if self.path == before:
             self._has_path(path)
         elif self.path.startswith(f"{before}/"):
             self._has_path(f"{path}/{self.path[len(before) + 1 :]}")
 
     def follow(self, jupyter_session_id: str, to: str) -> None:
-        """Take note that another Jupyter session has taken the place of one."""
+        """Use another Jupyter session in place of this one."""
         if self._jupyter_session_id == jupyter_session_id:
             self._jupyter_session_id = to
 
-    async def _look(self) -> JupyterSession | None:
-        """Return the Jupyter session that was found before, and follow it where it went."""
+    async def _current_session(self) -> JupyterSession | None:
+        """Return the Jupyter session that was found before, and take over its path."""
         if self._jupyter_session_id is None:
             return None
         session = await self._kernels.jupyter_sessions.get(self._jupyter_session_id)
-        if session is not None and contents_path(session.path) != self._told_path:
-            self._told_path = contents_path(session.path)
-            self._has_path(self._told_path)
+        if session is not None and contents_path(session.path) != self._reported_path:
+            self._reported_path = contents_path(session.path)
+            self._has_path(self._reported_path)
         return session
 
     def _has_path(self, path: str) -> None:
@@ -207,38 +186,36 @@ class NotebookKernels:
 
     Parameters
     ----------
-    live
-        Gives kernels by their ids.
-    pages
-        May be about to start a kernel for a notebook themselves.
+    kernel_started
+        Waits, for a limited time, while a JupyterLab page starts a kernel for a notebook.
     """
 
     def __init__(
         self,
-        live: LiveKernelsSource,
+        live: LiveKernels,
         jupyter_sessions: JupyterSessions,
         contents: Contents,
-        specs: KernelSpecs,
-        pages: Pages,
+        server_kernels: ServerKernels,
+        kernel_started: Callable[[str], Awaitable[None]],
     ) -> None:
         self.live = live
         self.jupyter_sessions = jupyter_sessions
-        self._contents = contents
-        self._specs = specs
-        self._pages = pages
+        self.contents = contents
+        self._server_kernels = server_kernels
+        self._kernel_started = kernel_started
         self._lock = asyncio.Lock()
         self._unused: set[str] = set()
         self._attached: WeakSet[AttachedNotebook] = WeakSet()
 
     async def attach(self, target: NotebookTarget) -> AttachedNotebook:
-        """Return a hold on a notebook, of which nothing has been made or started yet.
+        """Attach a session to a notebook; nothing is created or started yet.
 
         Raises
         ------
         NotebookNotFound, InvalidRequest, KernelSpecNotFound
         """
         path = normalised(target.path)
-        kind = await self._contents.kind(path)
+        kind = await self.contents.kind(path)
         if kind == "directory":
             raise InvalidRequest(
                 f"target.path: {path!r} is a folder; name a notebook.", field="target.path"
@@ -251,56 +228,53 @@ class NotebookKernels:
         if kind != "notebook" and not may_be_made:
             raise not_found(path)
         if target.kernel_name is not None:
-            self._specs.check(target.kernel_name)
+            kernel_spec(self._server_kernels, target.kernel_name)
         attached = AttachedNotebook(self, target, path)
         self._attached.add(attached)
         return attached
 
     async def create(self, path: str, kernel_name: str | None) -> bool:
-        """Make an empty notebook; False if there is one."""
+        """Create an empty notebook; False if the notebook exists."""
         async with self._lock:
-            if await self._contents.kind(path) is not None:
+            if await self.contents.kind(path) is not None:
                 return False
-            name = kernel_name or self._specs.default_kernel_name
-            self._specs.check(name)
-            await self._contents.create(path, name)
+            name = self._checked(kernel_name)
+            await self.contents.create(path, name)
             return True
 
     def folder_of(self, path: str) -> Folder | None:
-        """Return a notebook's folder on this machine; None if it is no file there."""
-        return self._contents.folder_of(path)
+        """Return a notebook's folder on this machine; None if it is no file here."""
+        return self.contents.folder_of(path)
 
     async def session_of(self, path: str, kernel_name: str | None) -> JupyterSession:
-        """Return the Jupyter session of a notebook, which is started if there is none."""
+        """Return the Jupyter session of a notebook; start one if there is none."""
         if await self.jupyter_sessions.of_notebook(path) is None:
-            await self._pages.kernel_started(path)
+            await self._kernel_started(path)
         async with self._lock:
             found = await self.jupyter_sessions.of_notebook(path)
             if found is not None:
                 return found
-            name = kernel_name or await self._contents.kernel_name(path)
-            name = name or self._specs.default_kernel_name
-            self._specs.check(name)
-            started = await self.jupyter_sessions.start(path, name)
+            name = kernel_name or await self.contents.kernel_name(path)
+            started = await self.jupyter_sessions.start(path, self._checked(name))
             self._unused.add(started.id)
-            return await self._met(started)
+            return await self._resolved(started)
 
     async def used(self, session: JupyterSession, kernel: Kernel) -> JupyterSession:
-        """Return the session in which to run something instead of one that was found before.
+        """Return the session to use now, which a kernel is about to run code for.
 
-        That is another one only if we started that, nobody has used it, and a page that was just
-        being opened has started its own at the same time.
+        It is another one only if this server started `session`, nobody has used it, and a page
+        that was being opened started its own at the same time.
         """
         if session.id not in self._unused:
             return session
         async with self._lock:
             if session.id in self._unused and not kernel.connection.has_executed:
-                session = await self._met(session)
+                session = await self._resolved(session)
             self._unused.discard(session.id)
             return session
 
-    async def _met(self, ours: JupyterSession) -> JupyterSession:
-        """End a session of ours that nobody has used if a page has started one meanwhile."""
+    async def _resolved(self, ours: JupyterSession) -> JupyterSession:
+        """End our unused session if a page has started one meanwhile; return the one that stays."""
         path = contents_path(ours.path)
         theirs = await self.jupyter_sessions.of_notebook(path, beside=ours.id)
         if theirs is None or ours.connections:
@@ -311,31 +285,37 @@ class NotebookKernels:
         await self.jupyter_sessions.end(ours.id)
         return theirs
 
+    def _checked(self, kernel_name: str | None) -> str:
+        """Return a kernelspec's name, or the default; KernelSpecNotFound if there is none."""
+        name = kernel_name or self._server_kernels.default_kernel_name
+        kernel_spec(self._server_kernels, name)
+        return name
+
     def moved(self, before: str, path: str) -> None:
-        """Take note that somebody moved a file or a folder."""
+        """Follow a file or a folder that was moved."""
         for attached in list(self._attached):
             attached.moved(before, path)
 
 
 class LiveKernel:
-    """A kernel by its id, without a document."""
+    """The kernel of a session whose target is a kernel id."""
 
-    def __init__(self, live: LiveKernelsSource, kernel_id: str) -> None:
+    def __init__(self, live: LiveKernels, kernel_id: str) -> None:
         self._live = live
         self._kernel_id = kernel_id
         self.folder: WorkingFolder | None = None
-        """Where a kernel without a document works is not known."""
+        """The folder of a kernel without a document is not known."""
 
     async def take(self) -> Kernel:
-        """Return it as long as it runs."""
+        """Return the kernel; KernelNotFound if it does not run."""
         return await self._live.adopt(self._kernel_id)
 
     async def release(self) -> None:
-        """Have nothing to give up."""
+        """Do nothing: the kernel is not the session's own."""
 
 
 def normalised(path: str) -> str:
-    """Return a contents path as the contents manager writes it; NotebookNotFound if it is none."""
+    """Return a contents path as the contents manager writes it; NotebookNotFound if invalid."""
     parts = [part for part in path.strip("/").split("/") if part not in ("", ".")]
     if not parts or ".." in parts or "\0" in path:
         raise not_found(path)
@@ -343,12 +323,12 @@ def normalised(path: str) -> str:
 
 
 def contents_path(path: str) -> str:
-    """Return the contents path that a Jupyter session's path stands for."""
+    """Return the contents path of a Jupyter session's path."""
     return path.removeprefix(RTC_DRIVE).strip("/")
 
 
 def not_found(path: str) -> NotebookNotFound:
-    """Return the refusal of a path at which there is no notebook."""
+    """Return the error for a path without a notebook."""
     return NotebookNotFound(
         f"target.path: there is no notebook at {path!r}; `create` makes one.", field="target.path"
     )

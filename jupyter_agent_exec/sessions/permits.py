@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from ..auth.access import TargetAccess
 from ..auth.scopes import Caller
+from ..auth.tokens import Tokens
 from ..errors import AgentExecError
 from ..executions.permission import Permit, Unlimited
 from ..models import KernelTarget, NotebookTarget, Target
 from ..types import ApprovalMode, TokenId
-
-
-class Tokens(Protocol):
-    """What is asked of the agent tokens."""
-
-    async def refresh(self) -> None:
-        """Take note of what other servers changed; HistoryUnavailable if that cannot be read."""
-
-    def ending(self, id: TokenId) -> str | None:
-        """Say that a token is not valid any more; None if it is."""
 
 
 class Permits:

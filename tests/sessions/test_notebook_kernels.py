@@ -50,7 +50,11 @@ class Server:
     async def create(self, path: str, kernel_name: str) -> None:
         raise AssertionError
 
-    def check(self, kernel_name: str) -> None:
+    @property
+    def kernel_spec_manager(self) -> Any:
+        return self
+
+    def get_kernel_spec(self, kernel_name: str) -> None:
         assert kernel_name == "python3"
 
     async def kernel_started(self, path: str) -> None:
@@ -72,7 +76,7 @@ def server() -> Server:
 
 @pytest.fixture
 def kernels(server: Server) -> NotebookKernels:
-    return NotebookKernels(server, server, server, server, server)
+    return NotebookKernels(server, server, server, server, server.kernel_started)
 
 
 async def attached_to(kernels: NotebookKernels, path: str) -> tuple[AttachedNotebook, list[Any]]:
