@@ -13,9 +13,9 @@ from ..models import TextMatches as Matches
 from ..records import ExecutionRecord
 from ..types import ExecutionId, SessionId, Status
 from . import budget
-from .asking_person import ask_person, asked_in
+from .elicitation import ask_person, asked_in
 from .call import Call
-from .following import until_finished
+from .progress import until_finished
 from .reaching import reach_execution, reach_session
 from .results import ExecutionAnswer, execution_answer, fitting, read_on
 from .tool import Answered, Hints, Tool

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jupyter_agent_exec.mcp.call import Call, Gone
-from jupyter_agent_exec.mcp.following import until_finished
+from jupyter_agent_exec.mcp.progress import until_finished
 from jupyter_agent_exec.types import ExecutionId
 
 
