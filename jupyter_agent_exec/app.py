@@ -43,9 +43,8 @@ from .kernels.isolation.isolation import IsolationTraits
 from .kernels.live_kernels import LiveKernels
 from .kernels.scratch_kernels import ScratchKernels
 from .kernels.server_kernels import KernelStarter, ServerKernels
-from .mcp.doors import Doors
-from .mcp.endpoint import Endpoint, McpHandler
-from .mcp.options import McpTraits
+from .mcp.call import Managers
+from .mcp.endpoint import Endpoint, McpHandler, McpTraits
 from .notebooks.backends.collaboration import CollaborationBackend
 from .notebooks.backends.contents import ContentsBackend
 from .notebooks.backends.tab import TabBackend
@@ -268,11 +267,11 @@ class AgentExecApp(IsolationTraits, McpTraits, SessionTraits, ExtensionApp):
         )
 
         self.mcp_endpoint = Endpoint(
-            Doors(
-                manager=self.manager,
+            Managers(
+                sessions=self.manager,
                 notebooks=self.notebooks,
                 approvals=self.approvals,
-                looking=self.inspection,
+                inspection=self.inspection,
                 files=self.files,
                 access=self.access,
                 base_url=f"{self.serverapp.base_url}{NAMESPACE}",

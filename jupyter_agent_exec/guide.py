@@ -1,6 +1,6 @@
 """What a language model should know before it works in a kernel: text for a system message. Pure.
 
-All doors hand out this one text, so it names deeds rather than tools, routes or methods.
+Every interface hands out this one text, so it names actions rather than tools, routes or methods.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The MCP endpoint: what agents find at `/api/agent-exec/mcp`.
 
-`doors.py` is what tools reach, `call.py` one call of a tool, `tool.py` what a tool is, `tools.py`
-the tools, `resources.py` and `prompts.py` what else agents may read. `server.py` registers them
-with the SDK, `endpoint.py` and `bridge.py` bring HTTP to it. What `endpoint.py` imports is imported
-when the Jupyter server starts, and so must not need the SDK: that takes half a second, and is
-imported at the first request.
+`endpoint.py` and `bridge.py` bring HTTP to the SDK, and `server.py` says which function answers
+which method of MCP. `call.py` is one call of a tool and the managers behind it, `tool.py` what a
+tool and its result are, `tools_*.py` the tools, `resources.py` what else agents may read.
+
+The Jupyter server imports `endpoint.py` when it starts. What that imports must not need the SDK,
+which takes half a second and is imported at the first request.
 """

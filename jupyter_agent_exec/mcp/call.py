@@ -7,11 +7,17 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
+from ..approvals.manager import Approvals
+from ..auth.access import AccessControl
 from ..auth.scopes import Caller, Scope
 from ..errors import AgentExecError
+from ..executions.limits import Settings
+from ..files.manager import SessionFiles
+from ..notebooks.manager import NotebookManager
+from ..sessions.inspection import KernelInspection
+from ..sessions.manager import AgentSessions
 from ..tasks import first_of
 from ..types import ExecutionId
-from .doors import Doors
 
 T = TypeVar("T")
 
@@ -88,13 +94,13 @@ class Call:
         self,
         *,
         asker: Asker,
-        doors: Doors,
+        managers: Managers,
         client: Client,
         state: str | None = None,
     ) -> None:
         self.asker = asker
         self.caller = asker.caller
-        self.doors = doors
+        self.managers = managers
         self.state = state
         """What `elicit` was given in the round before, if this call goes on after that. It came
         through the client's hands: check it as any argument."""
@@ -113,6 +119,36 @@ class Call:
     async def authorize(self, scope: Scope) -> None:
         """Ask whether the caller has a scope, as each route does; raise Forbidden if not."""
         await self.asker.authorize(scope)
+
+    async def reach_session(self, scope: Scope, session_id: str) -> None:
+        """Check whether the caller may do something to a session.
+
+        Raises
+        ------
+        Forbidden, SessionNotFound
+        """
+        await self.authorize(scope)
+        await self.managers.access.session(self.caller, scope, session_id)
+
+    async def reach_execution(self, scope: Scope, execution_id: str) -> None:
+        """Check whether the caller may do something to an execution.
+
+        Raises
+        ------
+        Forbidden, ExecutionNotFound
+        """
+        await self.authorize(scope)
+        await self.managers.access.execution(self.caller, scope, execution_id)
+
+    async def reach_notebook(self, scope: Scope, path: str) -> None:
+        """Check whether the caller may do something to the notebook at a path.
+
+        Raises
+        ------
+        Forbidden, NotebookNotFound
+        """
+        await self.authorize(scope)
+        self.managers.access.notebook(self.caller, scope, path)
 
     async def until(self, wait: Coroutine[Any, Any, T]) -> T:
         """Wait for something of which the waiting may be broken off, but not what is waited for.
@@ -180,3 +216,19 @@ class Call:
         """
         self.asker.check_still()
         return await self.until(self._client.elicit(message, schema, state))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Managers:
+    """The managers behind the tools. Each is the one that the routes use too."""
+
+    sessions: AgentSessions
+    notebooks: NotebookManager
+    approvals: Approvals
+    inspection: KernelInspection
+    files: SessionFiles
+    """The files in a session's folder."""
+    access: AccessControl
+    base_url: str
+    """Path of the namespace on this server, such as `/api/agent-exec`, for links in answers."""
+    settings: Settings

@@ -49,7 +49,7 @@ async def ask_person(call: Call, record: ExecutionRecord) -> None:
         return
     if len(record.source) > SHOWN_CHARACTERS or not _is_plain(record.source):
         return
-    found = call.doors.manager.watching(record.id)
+    found = call.managers.sessions.watching(record.id)
     if found is None:
         return
     _, execution = found
@@ -92,7 +92,7 @@ async def _decide(call: Call, id: ExecutionId, sha256: Digest, answer: Elicited)
     if answer.action == "cancel":
         return
     decision, reason = answer.content.get("decision"), answer.content.get("reason")
-    approvals = call.doors.approvals
+    approvals = call.managers.approvals
     with suppress(AlreadyDecided, ApprovalChanged):  # then it is as it was decided elsewhere
         if answer.action == "accept" and decision == _RUN:
             await approvals.approve(id, Approve(source_sha256=sha256), call.caller)

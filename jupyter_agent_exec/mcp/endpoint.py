@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from importlib import import_module
@@ -11,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from tornado import web
+from traitlets import Bool, Float, HasTraits, Int
 
 from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
@@ -18,9 +21,7 @@ from ..auth.scopes import Caller
 from ..errors import AgentExecError, NotInstalled, PayloadTooLarge, ServerStopping
 from ..tasks import start_apart
 from .bridge import Application, Exchange
-from .call import Asker
-from .doors import Doors
-from .options import Options
+from .call import Asker, Managers
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 """Of a request to MCP, if the server's own limit is not lower."""
@@ -35,8 +36,8 @@ OLDEST: Final = (2, 3)
 class Endpoint:
     """Serves MCP's clients. The SDK is imported at the first request, which takes half a second."""
 
-    def __init__(self, doors: Doors, options: Options) -> None:
-        self._doors = doors
+    def __init__(self, managers: Managers, options: Options) -> None:
+        self._managers = managers
         self._options = options
         self._serving: asyncio.Task[None] | None = None
         self._application: asyncio.Future[Application] | None = None
@@ -44,7 +45,7 @@ class Endpoint:
 
     def streaming(self, caller: Caller) -> AbstractContextManager[None]:
         """Count a stream for as long as it is open; TooManyRequests if no further one may be."""
-        return self._doors.manager.streaming(caller)
+        return self._managers.sessions.streaming(caller)
 
     async def serve(self, exchange: Exchange, asker: Asker) -> None:
         """Answer a request.
@@ -82,7 +83,7 @@ class Endpoint:
             module = await loop.run_in_executor(
                 None, partial(import_module, ".server", __package__)
             )
-            async with module.serving(self._doors, self._options) as serve:
+            async with module.serving(self._managers, self._options) as serve:
                 application.set_result(serve)
                 await self._stopping.wait()
         except Exception as error:
@@ -175,3 +176,47 @@ class McpHandler(AgentExecHandler):
         super().on_connection_close()
         if self._exchange is not None:
             self._exchange.leave()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """Limits of the endpoint. Seconds and bytes."""
+
+    disconnect_interrupts: bool
+    """Whether an execution is interrupted when the client that waits for it goes away."""
+    session_idle_timeout: float
+    """After which a client's session that sent nothing is forgotten."""
+    max_sessions: int
+    """How many clients' sessions there may be at once."""
+    log: logging.Logger
+
+
+class McpTraits(HasTraits):
+    """The endpoint's part of the extension's configuration."""
+
+    mcp_disconnect_interrupts = Bool(
+        False,
+        config=True,
+        help="""Whether an execution is interrupted when the MCP client that waits for it cancels
+        its call or goes away. Without, only the wait ends; the code goes on, and the same call
+        with the same idempotency key finds it again.""",
+    )
+    mcp_session_idle_timeout = Float(
+        1800,
+        min=1,
+        config=True,
+        help="""Seconds after which the session of an MCP client that sends nothing and listens to
+        nothing is forgotten. It is no agent session: that one, and what runs in it, stays.""",
+    )
+    mcp_max_sessions = Int(
+        1000, min=1, config=True, help="How many sessions of MCP clients there may be at once."
+    )
+
+    def mcp_options(self, log: logging.Logger) -> Options:
+        """Return what was decided."""
+        return Options(
+            disconnect_interrupts=self.mcp_disconnect_interrupts,
+            session_idle_timeout=self.mcp_session_idle_timeout,
+            max_sessions=self.mcp_max_sessions,
+            log=log,
+        )

@@ -51,9 +51,9 @@ async def until_finished(call: Call, id: ExecutionId, wait: float) -> ExecutionR
     Gone
         The client cancelled the call, or went away; the execution goes on.
     """
-    found = call.doors.manager.watching(id)
+    found = call.managers.sessions.watching(id)
     if found is None or not wait:
-        return await call.doors.manager.execution(id, wait)
+        return await call.managers.sessions.execution(id, wait)
     session, execution = found
     call.watched = id
     await call.until(_follow(call, execution, wait))

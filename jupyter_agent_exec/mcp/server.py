@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any, Final
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, get_args
 
 import mcp_types as types
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
+from mcp.server.connection import allowed_log_levels
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, InputRequiredResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from .._version import __version__
@@ -21,17 +25,19 @@ from ..auth.scopes import Scope
 from ..auth.validation import read_arguments
 from ..errors import AgentExecError, Forbidden
 from ..guide import guide
-from . import prompts, resources
-from .answering import Failure, refusal
+from ..tasks import Tasks
+from . import (
+    resources,
+    tools_executions,
+    tools_files,
+    tools_kernels,
+    tools_notebooks,
+    tools_sessions,
+)
 from .bridge import Application, Exchange
-from .call import Asker, Call
-from .calls import Calls
-from .doors import Doors
-from .options import Options
-from .revisions import LogLevels, SdkClient
-from .schemas import object_schema
-from .tool import Tool
-from .tools import TOOLS
+from .call import Asker, Call, Elicited, Gone, LogLevel, Managers
+from .endpoint import Options
+from .tool import CANCELLED, INTERNAL, Failure, Tool, object_schema, refusal, result_of
 
 Context = ServerRequestContext[Any, Any]
 
@@ -42,8 +48,8 @@ ASKER: Final = "jupyter_agent_exec.asker"
 class Methods:
     """What is answered to MCP's methods; each asks who sends this very request."""
 
-    def __init__(self, doors: Doors, calls: Calls, levels: LogLevels) -> None:
-        self._doors = doors
+    def __init__(self, managers: Managers, calls: Calls, levels: LogLevels) -> None:
+        self._managers = managers
         self._calls = calls
         self._levels = levels
         self._tools: dict[str, Tool[Any]] = {tool.name: tool for tool in TOOLS}
@@ -105,13 +111,13 @@ class Methods:
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
         """List the prompts that a person may give to a model."""
-        return types.ListPromptsResult(prompts=list(prompts.PROMPTS))
+        return types.ListPromptsResult(prompts=list(resources.PROMPTS))
 
     async def get_prompt(
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
         """Return what a prompt says."""
-        return await prompts.prompt(self.call(context), params.name, params.arguments or {})
+        return await resources.prompt(self.call(context), params.name, params.arguments or {})
 
     async def set_level(
         self, context: Context, params: types.SetLevelRequestParams
@@ -133,7 +139,7 @@ class Methods:
         )
         return Call(
             asker=_asker(context),
-            doors=self._doors,
+            managers=self._managers,
             client=client,
             state=None if again is None else again.request_state,
         )
@@ -150,14 +156,14 @@ class Methods:
         ]
 
 
-def make_server(doors: Doors, calls: Calls, options: Options) -> Server[Any]:
+def make_server(managers: Managers, calls: Calls, options: Options) -> Server[Any]:
     """Return a server that answers with our functions."""
-    methods = Methods(doors, calls, LogLevels(options.max_sessions))
+    methods = Methods(managers, calls, LogLevels(options.max_sessions))
     server: Server[Any] = Server(
         "jupyter-agent-exec",
         version=__version__,
         title="Jupyter",
-        instructions=guide(None, default_timeout=doors.settings.bounds.timeout),
+        instructions=guide(None, default_timeout=managers.settings.bounds.timeout),
         get_tool_input_schema=methods.input_schema,
         on_list_tools=methods.list_tools,
         on_call_tool=methods.call_tool,
@@ -195,11 +201,11 @@ class Guard:
 
 
 @asynccontextmanager
-async def serving(doors: Doors, options: Options) -> AsyncIterator[Application]:
+async def serving(managers: Managers, options: Options) -> AsyncIterator[Application]:
     """Serve clients for as long as the block lasts; one task enters and leaves it."""
     calls = Calls(interrupts=options.disconnect_interrupts, log=options.log)
     manager = StreamableHTTPSessionManager(
-        make_server(doors, calls, options),
+        make_server(managers, calls, options),
         session_idle_timeout=options.session_idle_timeout,
         max_sessions=options.max_sessions,
     )
@@ -265,3 +271,219 @@ def _session_id(context: Context) -> str | None:
     assert context.request is not None
     session_id: str | None = context.request.headers.get("mcp-session-id")
     return session_id
+
+
+STOP_SECONDS = 5.0
+"""For which calls that nobody waits for any more may go on when the server stops."""
+
+
+class Calls:
+    """Runs tools, each in a task of its own: a client that goes away ends its wait, not the work.
+
+    Parameters
+    ----------
+    interrupts
+        Whether an execution is interrupted when the client that waits for it goes away.
+    """
+
+    def __init__(self, *, interrupts: bool, log: logging.Logger) -> None:
+        self._interrupts = interrupts
+        self._log = log
+        self._tasks = Tasks(log)
+        self._going: set[Call] = set()
+
+    async def run(
+        self, tool: Tool[Any], call: Call, arguments: Any
+    ) -> CallToolResult | InputRequiredResult:
+        """Run a tool and return what its client is told."""
+        task = self._tasks.start(self._told(tool, call, arguments), f"mcp-{tool.name}")
+        self._going.add(call)
+        task.add_done_callback(lambda _: self._going.discard(call))
+
+        def leave(_: asyncio.Future[None]) -> None:
+            call.cancel()
+
+        call.asker.gone.add_done_callback(leave)
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        finally:
+            call.asker.gone.remove_done_callback(leave)
+        return task.result()
+
+    async def stop(self) -> None:
+        """End the waits of all calls, and return when what they had begun is done."""
+        self._interrupts = False  # the server ends all code in its own order
+        for call in tuple(self._going):
+            call.cancel()
+        await self._tasks.end(STOP_SECONDS)
+
+    async def _told(
+        self, tool: Tool[Any], call: Call, arguments: Any
+    ) -> CallToolResult | InputRequiredResult:
+        try:
+            answered = await tool.run(call, arguments)
+            call.asker.check_still()
+            return result_of(answered)
+        except AskFirst as question:
+            return question.result
+        except Gone:
+            await self._interrupt(call)
+            return refusal(CANCELLED)
+        except AgentExecError as error:
+            call.asker.note_denial(error, "tools/call", tool.name)
+            return refusal(Failure.of(error))
+        except Exception:
+            self._log.exception("The tool %s failed", tool.name)
+            return refusal(INTERNAL)
+
+    async def _interrupt(self, call: Call) -> None:
+        if self._interrupts and call.watched is not None:
+            with suppress(AgentExecError):  # as when it has just finished
+                await call.managers.sessions.cancel(call.watched, call.caller)
+
+
+_QUESTION: Final = "question"
+"""The key of the one thing that a call asks."""
+
+_LEVELS: Final[tuple[str, ...]] = get_args(types.LoggingLevel)
+
+
+class AskFirst(Exception):
+    """The call ends with a question; the client sends it again with the answer.
+
+    Parameters
+    ----------
+    result
+        What the client is told instead of an answer.
+    """
+
+    def __init__(self, result: types.InputRequiredResult) -> None:
+        super().__init__()
+        self.result = result
+
+
+class LogLevels:
+    """From which level on a client of the older revisions wants its log; it sets this once.
+
+    Parameters
+    ----------
+    most
+        For how many of the clients' sessions it is remembered; the oldest is forgotten.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._levels: dict[str, types.LoggingLevel] = {}
+
+    def set(self, session_id: str, level: types.LoggingLevel) -> None:
+        """Remember a client's level."""
+        self._levels.pop(session_id, None)
+        while len(self._levels) >= self._most:
+            del self._levels[next(iter(self._levels))]
+        self._levels[session_id] = level
+
+    def takes(self, session_id: str | None, level: LogLevel) -> bool:
+        """Tell whether a client wants what is written with a level."""
+        least = self._levels.get(session_id or "", "info")
+        return _LEVELS.index(level) >= _LEVELS.index(least)
+
+
+class SdkClient:
+    """The client of one call, as the SDK knows it.
+
+    Parameters
+    ----------
+    context
+        Of the SDK, for this call.
+    answers
+        What the client answered in the rounds before.
+    session_id
+        The client's own; None in revisions without.
+    """
+
+    def __init__(
+        self,
+        context: ServerRequestContext[Any, Any],
+        *,
+        answers: types.InputResponses | None,
+        session_id: str | None,
+        levels: LogLevels,
+    ) -> None:
+        self._context = context
+        self._answers = answers or {}
+        self._session_id = session_id
+        self._levels = levels
+        self._told = 0
+
+    @property
+    def _stateless(self) -> bool:
+        return self._context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def name(self) -> str | None:
+        """What it calls itself; None if it does not say."""
+        params = self._context.session.client_params
+        return None if params is None else params.client_info.name
+
+    @property
+    def can_elicit(self) -> bool:
+        """Whether it can ask its person something, with a form."""
+        able = self._context.session.client_capabilities
+        if able is None or able.elicitation is None:
+            return False
+        only_urls = able.elicitation.form is None and able.elicitation.url is not None
+        return not only_urls and (self._stateless or self._context.session.can_send_request)
+
+    async def progress(self, message: str, fraction: float | None) -> None:
+        """Tell how far a call is, if the client asked for that; the number only ever grows."""
+        self._told += 1
+        progress, total = (self._told, None) if fraction is None else (fraction, 1.0)
+        await self._context.session.report_progress(progress, total, message)
+
+    async def log(self, level: LogLevel, text: str) -> None:
+        """Write to the client's log, if it takes that level."""
+        if self._stateless:
+            wanted = level in allowed_log_levels(self._context.protocol_version, self._context.meta)
+        else:
+            wanted = self._levels.takes(self._session_id, level)
+        if wanted:
+            params = types.LoggingMessageNotificationParams(
+                level=level, data=text, logger="jupyter-agent-exec"
+            )
+            await self._context.session.send_notification(
+                types.LoggingMessageNotification(params=params), self._context.request_id
+            )
+
+    async def elicit(self, message: str, schema: dict[str, Any], state: str) -> Elicited:
+        """Ask the client's person; end the call with the question where the revision wants that."""
+        if not self._stateless:
+            answer: Any = await self._context.session.elicit_form(
+                message, schema, self._context.request_id
+            )
+            return _elicited(answer)
+        answer = self._answers.get(_QUESTION)
+        if isinstance(answer, types.ElicitResult):
+            return _elicited(answer)
+        params = types.ElicitRequestFormParams(message=message, requested_schema=schema)
+        raise AskFirst(
+            types.InputRequiredResult(
+                input_requests={_QUESTION: types.ElicitRequest(params=params)},
+                request_state=state,
+            )
+        )
+
+
+def _elicited(answer: types.ElicitResult) -> Elicited:
+    return Elicited(action=answer.action, content=answer.content or {})
+
+
+TOOLS: tuple[Tool[Any], ...] = (
+    *tools_sessions.TOOLS,
+    *tools_executions.TOOLS,
+    *tools_kernels.TOOLS,
+    *tools_notebooks.TOOLS,
+    *tools_files.TOOLS,
+)

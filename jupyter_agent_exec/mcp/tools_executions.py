@@ -13,10 +13,9 @@ from ..models import TextMatches as Matches
 from ..records import ExecutionRecord
 from ..types import ExecutionId, SessionId, Status
 from . import budget
-from .elicitation import ask_person, asked_in
 from .call import Call
+from .elicitation import ask_person, asked_in
 from .progress import until_finished
-from .reaching import reach_execution, reach_session
 from .results import ExecutionAnswer, execution_answer, fitting, read_on
 from .tool import Answered, Hints, Tool
 
@@ -77,8 +76,8 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
 
 
 async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
-    await reach_session(call, "exec", asked.session_id)
-    manager, settings = call.doors.manager, call.doors.settings
+    await call.reach_session("exec", asked.session_id)
+    manager, settings = call.managers.sessions, call.managers.settings
     live = manager.open_session(asked.session_id)
     in_notebook = live is not None and live.path is not None and asked.placement != "none"
     if in_notebook and call.caller.grants is None:
@@ -110,7 +109,7 @@ async def _asked_before(call: Call, asked: ExecuteArguments) -> ExecutionRecord:
     """Return the execution about which the client's person was asked in the round before."""
     assert call.state is not None
     id, _ = asked_in(call.state)
-    record = await call.doors.manager.execution(id)
+    record = await call.managers.sessions.execution(id)
     if record.session_id != asked.session_id or asked.source not in (None, record.source):
         raise InvalidRequest("requestState: belongs to another call.", field="requestState")
     return record
@@ -193,9 +192,9 @@ class GetExecutionAnswer(Answer, frozen=True, kw_only=True):
 
 
 async def _get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
-    await reach_execution(call, "history:read", asked.execution_id)
-    with call.doors.manager.holding(call.caller, asked.wait):
-        wait = call.doors.settings.wait(asked.wait)
+    await call.reach_execution("history:read", asked.execution_id)
+    with call.managers.sessions.holding(call.caller, asked.wait):
+        wait = call.managers.settings.wait(asked.wait)
         record = await until_finished(call, asked.execution_id, wait)
     if asked.offset is None and asked.grep is None:
         answered = await execution_answer(record)
@@ -214,7 +213,7 @@ async def _get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
 
 
 async def _part(call: Call, asked: GetExecutionArguments) -> TextPart:
-    finding, offset = call.doors.manager.history, asked.offset or 0
+    finding, offset = call.managers.sessions.history, asked.offset or 0
     if asked.grep is None:
         found = await finding.text(call.caller, asked.execution_id, offset, budget.RANGE_BYTES)
         return TextPart(
@@ -285,8 +284,10 @@ class CancelArguments(Request, frozen=True, kw_only=True):
 
 
 async def _cancel(call: Call, asked: CancelArguments) -> Answered:
-    await reach_execution(call, "stop", asked.execution_id)
-    return await execution_answer(await call.doors.manager.cancel(asked.execution_id, call.caller))
+    await call.reach_execution("stop", asked.execution_id)
+    return await execution_answer(
+        await call.managers.sessions.cancel(asked.execution_id, call.caller)
+    )
 
 
 CANCEL: Final = Tool(
@@ -316,8 +317,8 @@ class InputArguments(Request, frozen=True, kw_only=True):
 
 
 async def _give_input(call: Call, asked: InputArguments) -> Answered:
-    await reach_execution(call, "exec", asked.execution_id)
-    manager, settings = call.doors.manager, call.doors.settings
+    await call.reach_execution("exec", asked.execution_id)
+    manager, settings = call.managers.sessions, call.managers.settings
     with manager.holding(call.caller, asked.wait):
         record = await manager.give_input(
             asked.execution_id, GiveInput(value=asked.value), call.caller

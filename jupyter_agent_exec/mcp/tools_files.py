@@ -21,7 +21,6 @@ from ..types import IMAGE_TYPES, SessionId
 from . import budget
 from .call import Call
 from .pictures import Picture, picture
-from .reaching import reach_session
 from .results import fitting
 from .tool import Answered, Hints, Tool
 
@@ -47,9 +46,9 @@ class ListArguments(Request, frozen=True, kw_only=True):
 
 
 async def _list(call: Call, asked: ListArguments) -> Answered:
-    await reach_session(call, "files", asked.session_id)
+    await call.reach_session("files", asked.session_id)
     query = FilesQuery(path=asked.path, recursive=asked.recursive, after=asked.after)
-    found = await call.doors.files.list(asked.session_id, query)
+    found = await call.managers.files.list(asked.session_id, query)
     shown = fitting(found.files)
     next_after = shown[-1].path if len(shown) < len(found.files) else found.next_after
     lines = [_file_line(file) for file in shown] or ["There is none."]
@@ -111,9 +110,9 @@ class FileAnswer(Answer, frozen=True, kw_only=True):
 
 
 async def _read(call: Call, asked: ReadArguments) -> Answered:
-    await reach_session(call, "files", asked.session_id)
-    manager = call.doors.manager
-    file: OpenFile = await call.doors.files.open(asked.session_id, asked.path)
+    await call.reach_session("files", asked.session_id)
+    manager = call.managers.sessions
+    file: OpenFile = await call.managers.files.open(asked.session_id, asked.path)
     try:
         shown: Picture | None = None
         part = None
@@ -225,9 +224,9 @@ class WrittenAnswer(Answer, frozen=True, kw_only=True):
 
 
 async def _write(call: Call, asked: WriteArguments) -> Answered:
-    await reach_session(call, "files", asked.session_id)
+    await call.reach_session("files", asked.session_id)
     data = _data(asked)
-    done = await call.doors.files.put(
+    done = await call.managers.files.put(
         asked.session_id, asked.path, data, Conditions(if_match=asked.etag), call.caller
     )
     told = WrittenAnswer(file=done.file, etag=done.etag, is_new=done.is_new)

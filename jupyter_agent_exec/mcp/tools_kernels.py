@@ -22,7 +22,6 @@ from ..sessions.queries import PackagesQuery, VariablesQuery
 from ..types import SessionId
 from . import budget
 from .call import Call
-from .reaching import reach_session
 from .results import cut, fitting
 from .tool import Answered, Hints, Tool
 
@@ -42,8 +41,10 @@ class ListArguments(Request, frozen=True, kw_only=True):
 
 
 async def _variables(call: Call, asked: ListArguments) -> Answered:
-    await reach_session(call, "exec", asked.session_id)
-    found = await call.doors.looking.variables(asked.session_id, VariablesQuery(match=asked.match))
+    await call.reach_session("exec", asked.session_id)
+    found = await call.managers.inspection.variables(
+        asked.session_id, VariablesQuery(match=asked.match)
+    )
     shown = fitting(found.variables)
     told = VariableList(variables=shown, more=found.more + len(found.variables) - len(shown))
     lines = [_variable_line(variable) for variable in shown] or ["There is none."]
@@ -84,8 +85,10 @@ VARIABLES: Final = Tool(
 
 
 async def _packages(call: Call, asked: ListArguments) -> Answered:
-    await reach_session(call, "exec", asked.session_id)
-    found = await call.doors.looking.packages(asked.session_id, PackagesQuery(match=asked.match))
+    await call.reach_session("exec", asked.session_id)
+    found = await call.managers.inspection.packages(
+        asked.session_id, PackagesQuery(match=asked.match)
+    )
     shown = fitting(found.packages)
     told = PackageList(packages=shown, more=found.more + len(found.packages) - len(shown))
     lines = [_package_line(package) for package in shown] or ["There is none."]
@@ -146,8 +149,8 @@ class LookUpAnswer(Answer, frozen=True, kw_only=True):
 
 
 async def _look_up(call: Call, asked: LookUpArguments) -> Answered:
-    await reach_session(call, "exec", asked.session_id)
-    looking = call.doors.looking
+    await call.reach_session("exec", asked.session_id)
+    looking = call.managers.inspection
     if asked.what == "completions":
         found = await looking.complete(asked.session_id, Complete(code=asked.code), call.caller)
         shown = fitting(

@@ -24,7 +24,6 @@ from ..notebooks.manager import CellsQuery
 from ..types import CellId, Digest, ExecutionId, SessionId, Via
 from . import budget
 from .call import Call
-from .reaching import reach_notebook, reach_session
 from .results import fitting, read_on
 from .tool import Answered, Hints, Tool
 
@@ -43,7 +42,7 @@ class NotebooksAnswer(Answer, frozen=True, kw_only=True):
 
 async def _list(call: Call, asked: NoArguments) -> Answered:
     await call.authorize("read:notebook")
-    found = (await call.doors.notebooks.list(call.caller, call.doors.access)).notebooks
+    found = (await call.managers.notebooks.list(call.caller, call.managers.access)).notebooks
     shown = fitting(found)
     lines = [_notebook_line(notebook) for notebook in shown] or ["No notebook is in use."]
     if len(shown) < len(found):
@@ -128,10 +127,10 @@ class CellsAnswer(Answer, frozen=True, kw_only=True):
 
 
 async def _read(call: Call, asked: ReadArguments) -> Answered:
-    await reach_notebook(call, "read:notebook", asked.path)
+    await call.reach_notebook("read:notebook", asked.path)
     one = asked.cell_id is not None
     query = CellsQuery(outputs=asked.outputs, text_limit=budget.TEXT if one else budget.CELL_TEXT)
-    read = await call.doors.notebooks.cells(asked.path, query, read_on)
+    read = await call.managers.notebooks.cells(asked.path, query, read_on)
     wanted: Sequence[NotebookCell] = read.cells[asked.first :]
     if one:
         wanted = [cell for cell in read.cells if cell.id == asked.cell_id]
@@ -224,9 +223,9 @@ class EditArguments(Request, frozen=True, kw_only=True):
 
 
 async def _edit(call: Call, asked: EditArguments) -> Answered:
-    await reach_session(call, "edit:notebook", asked.session_id)
-    live = await call.doors.manager.live_session(asked.session_id)
-    edited = await call.doors.notebooks.edit(
+    await call.reach_session("edit:notebook", asked.session_id)
+    live = await call.managers.sessions.live_session(asked.session_id)
+    edited = await call.managers.notebooks.edit(
         live.path or "",
         EditNotebook(session_id=asked.session_id, edits=asked.edits, hash=asked.hash),
         call.caller,

@@ -28,7 +28,6 @@ from ..models import (
 from ..sessions.queries import SessionsQuery
 from ..types import ApprovalMode, SessionId, SessionStatus, TargetKind
 from .call import Call
-from .reaching import reach_session
 from .results import cut, fitting
 from .tool import Answered, Hints, Tool
 from .uris import notebook_uri
@@ -167,8 +166,8 @@ async def _open(call: Call, asked: OpenArguments) -> Answered:
         allow_stdin=asked.allow_stdin,
         preload=asked.preload,
     )
-    session, is_new = await call.doors.manager.open(wanted, call.caller)
-    settings = call.doors.settings.within(call.caller.caps)
+    session, is_new = await call.managers.sessions.open(wanted, call.caller)
+    settings = call.managers.settings.within(call.caller.caps)
     text = guide(session, default_timeout=settings.bounds.timeout)
     told = OpenAnswer(session=session_answer(session), is_new=is_new, guide=text)
     return Answered(content=[TextContent(text=f"{_line(told.session)}\n\n{text}")], structured=told)
@@ -230,8 +229,8 @@ class SessionsAnswer(Answer, frozen=True, kw_only=True):
 async def _list(call: Call, asked: ListArguments) -> Answered:
     await call.authorize("history:read")
     query = SessionsQuery(status=asked.status, target=asked.target, after=asked.after)
-    found = await call.doors.manager.history.sessions(
-        query, only=call.doors.access.only(call.caller)
+    found = await call.managers.sessions.history.sessions(
+        query, only=call.managers.access.only(call.caller)
     )
     sessions = [session_answer(session) for session in found.sessions]
     shown = fitting(sessions)
@@ -272,8 +271,8 @@ class SessionArguments(Request, frozen=True, kw_only=True):
 
 
 async def _close(call: Call, asked: SessionArguments) -> Answered:
-    await reach_session(call, "stop", asked.session_id)
-    told = session_answer(await call.doors.manager.close(asked.session_id, call.caller))
+    await call.reach_session("stop", asked.session_id)
+    told = session_answer(await call.managers.sessions.close(asked.session_id, call.caller))
     return Answered(content=[TextContent(text=_line(told))], structured=told)
 
 
@@ -294,8 +293,8 @@ CLOSE: Final = Tool(
 
 
 async def _restart(call: Call, asked: SessionArguments) -> Answered:
-    await reach_session(call, "exec", asked.session_id)
-    told = session_answer(await call.doors.manager.restart(asked.session_id, call.caller))
+    await call.reach_session("exec", asked.session_id)
+    told = session_answer(await call.managers.sessions.restart(asked.session_id, call.caller))
     text = f"{_line(told)}\nThe kernel is a fresh one: variables and imports are gone."
     return Answered(content=[TextContent(text=text)], structured=told)
 
@@ -328,13 +327,13 @@ class ExportAnswer(Answer, frozen=True, kw_only=True):
 
 
 async def _export(call: Call, asked: SessionArguments) -> Answered:
-    await reach_session(call, "history:read", asked.session_id)
-    session = await call.doors.manager.history.session(asked.session_id)
+    await call.reach_session("history:read", asked.session_id)
+    session = await call.managers.sessions.history.session(asked.session_id)
     told = ExportAnswer(
         session_id=session.id,
         executions=session.executions,
         uri=notebook_uri(session.id),
-        url=f"{call.doors.base_url}/sessions/{session.id}/notebook",
+        url=f"{call.managers.base_url}/sessions/{session.id}/notebook",
     )
     text = (
         f"The session's {told.executions} executions as a notebook, with sources, outputs and "

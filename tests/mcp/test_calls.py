@@ -19,13 +19,16 @@ from mcp_types import (
 
 from jupyter_agent_exec.auth.scopes import Caller, Scope
 from jupyter_agent_exec.errors import AgentExecError, SessionNotFound, Unauthenticated
-from jupyter_agent_exec.mcp.answering import ERROR_META, MAX_ANSWER_BYTES
 from jupyter_agent_exec.mcp.call import Asker, Call, Elicited, LogLevel
-from jupyter_agent_exec.mcp.calls import Calls
-from jupyter_agent_exec.mcp.revisions import AskFirst, LogLevels
-from jupyter_agent_exec.mcp.schemas import object_schema
-from jupyter_agent_exec.mcp.server import Guard
-from jupyter_agent_exec.mcp.tool import Answered, Hints, Tool
+from jupyter_agent_exec.mcp.server import AskFirst, Calls, Guard, LogLevels
+from jupyter_agent_exec.mcp.tool import (
+    ERROR_META,
+    MAX_ANSWER_BYTES,
+    Answered,
+    Hints,
+    Tool,
+    object_schema,
+)
 from jupyter_agent_exec.models import Answer, OpenSession, Request, Session
 from jupyter_agent_exec.types import ExecutionId
 
@@ -75,9 +78,9 @@ class Manager:
         raise SessionNotFound("It is gone.")
 
 
-class Doors:
+class Managers:
     def __init__(self) -> None:
-        self.manager = Manager()
+        self.sessions = Manager()
 
 
 class Gate:
@@ -120,8 +123,8 @@ def tool(run: Callable[[Call, Any], Any]) -> Tool[Nothing]:
 
 
 def made(gate: Gate, client: Client | None = None) -> Call:
-    doors: Any = Doors()
-    return Call(asker=gate.asker(), doors=doors, client=client or Client())
+    managers: Any = Managers()
+    return Call(asker=gate.asker(), managers=managers, client=client or Client())
 
 
 async def result(
@@ -221,7 +224,7 @@ async def test_a_client_that_goes_ends_the_wait_and_not_the_work(interrupts: boo
     assert isinstance(told, CallToolResult)
     assert error_of(told)["code"] == "cancelled"
     assert ended == ["tidied up"]
-    manager: Any = call.doors.manager
+    manager: Any = call.managers.sessions
     assert manager.cancelled == (["x_1"] if interrupts else [])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.mcp.charts import chart_text
+from jupyter_agent_exec.mcp.results import chart_text
 
 PLOTLY = "application/vnd.plotly.v1+json"
 VEGA_LITE = "application/vnd.vegalite.v5+json"

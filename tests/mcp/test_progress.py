@@ -33,11 +33,11 @@ class Execution:
         return version, []
 
 
-class Doors:
+class Managers:
     """Of a server with one execution."""
 
     def __init__(self) -> None:
-        self.manager = self
+        self.sessions = self
 
     def watching(self, id: str) -> tuple[None, Execution]:
         return None, Execution()
@@ -64,7 +64,7 @@ class Asker:
 
 async def test_a_client_that_leaves_leaves_nothing_that_waits() -> None:
     client = Client()
-    call = Call(asker=Asker(), doors=Doors(), client=client)  # type: ignore[arg-type]
+    call = Call(asker=Asker(), managers=Managers(), client=client)  # type: ignore[arg-type]
     waits = asyncio.ensure_future(until_finished(call, ExecutionId("x_1"), 60))
     await client.told.wait()
     call.cancel()

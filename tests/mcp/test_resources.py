@@ -14,7 +14,7 @@ from tools_bench import PERSON, Bench, size
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Grants
 from jupyter_agent_exec.guide import guide
-from jupyter_agent_exec.mcp import prompts, resources
+from jupyter_agent_exec.mcp import resources
 from jupyter_agent_exec.mcp.uris import execution_uri, image_uri, named, notebook_uri
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.types import ExecutionId, SessionId, TokenId
@@ -137,7 +137,7 @@ async def test_a_token_reads_nothing_of_others(bench: Bench) -> None:
 
 
 async def said(bench: Bench, name: str, **arguments: str) -> str:
-    result = await prompts.prompt(bench.begin(), name, arguments)
+    result = await resources.prompt(bench.begin(), name, arguments)
     (message,) = result.messages
     assert isinstance(message.content, TextContent)
     return message.content.text
@@ -181,4 +181,4 @@ async def test_a_prompt_that_is_none_is_refused(
     bench: Bench, name: str, arguments: dict[str, Any], error: type[errors.AgentExecError]
 ) -> None:
     with pytest.raises(error):
-        await prompts.prompt(bench.begin(), name, arguments)
+        await resources.prompt(bench.begin(), name, arguments)

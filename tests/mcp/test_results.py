@@ -11,8 +11,8 @@ from tools_bench import size
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.mcp import budget
-from jupyter_agent_exec.mcp.answering import Failure, refusal
 from jupyter_agent_exec.mcp.results import ExecutionAnswer, cut, execution_answer, fitting
+from jupyter_agent_exec.mcp.tool import Failure, refusal
 from jupyter_agent_exec.models import Agent, Chain, Omitted, Value, WaitingFor
 from jupyter_agent_exec.records import ExecutionRecord
 from jupyter_agent_exec.types import Digest, ExecutionId, SessionId

@@ -47,7 +47,7 @@ async def test_the_clients_person_lets_it_run(bench: Bench) -> None:
     ((message, _),) = bench.client.asked
     assert "print('ran')" in message
     assert "'MCP agent'" in message
-    record = await bench.doors.manager.execution(told["execution_id"])
+    record = await bench.managers.sessions.execution(told["execution_id"])
     assert record.approval is not None
     assert (record.approval.status, record.approval.decided_by) == ("approved", "Ada")
 
@@ -143,7 +143,7 @@ async def test_a_decision_in_jupyterlab_that_comes_first_counts(bench: Bench) ->
     ((_, state),) = bench.client.asked
     id = state.split()[0]
     wanted = Approve(source_sha256=digest_of(b"print('ran')"))
-    await bench.doors.approvals.approve(id, wanted, PERSON)
+    await bench.managers.approvals.approve(id, wanted, PERSON)
     assert (await running)["text"] == "ran\n"
 
 
@@ -153,7 +153,7 @@ async def test_a_no_that_comes_after_jupyterlabs_yes_changes_nothing(bench: Benc
     wanted = Approve(source_sha256=digest_of(b"1"))
 
     async def late() -> Elicited:
-        await bench.doors.approvals.approve(first["execution_id"], wanted, PERSON)
+        await bench.managers.approvals.approve(first["execution_id"], wanted, PERSON)
         return Elicited(action="decline", content={})
 
     bench.client.answers = late
@@ -202,8 +202,8 @@ async def test_what_is_no_execution_passes_the_same_gate(
     session = await bench.open()
     with pytest.raises(errors.ApprovalRequired, match="Approve all…"):
         await bench.call(name, session_id=session, **arguments)
-    await bench.doors.approvals.grant(session, 5, PERSON)
+    await bench.managers.approvals.grant(session, 5, PERSON)
     await bench.call(name, session_id=session, **arguments)
-    await bench.doors.approvals.set_paused(True, PERSON)
+    await bench.managers.approvals.set_paused(True, PERSON)
     with pytest.raises(errors.Paused):
         await bench.call(name, session_id=session, **arguments)

@@ -12,11 +12,9 @@ from jsonschema import Draft202012Validator
 
 from jupyter_agent_exec.auth.validation import read_arguments
 from jupyter_agent_exec.mcp import budget
-from jupyter_agent_exec.mcp.prompts import PROMPTS
-from jupyter_agent_exec.mcp.resources import TEMPLATES
-from jupyter_agent_exec.mcp.schemas import object_schema
-from jupyter_agent_exec.mcp.tool import Tool
-from jupyter_agent_exec.mcp.tools import TOOLS
+from jupyter_agent_exec.mcp.resources import PROMPTS, TEMPLATES
+from jupyter_agent_exec.mcp.server import TOOLS
+from jupyter_agent_exec.mcp.tool import Tool, object_schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "mcp-tools.md"
 

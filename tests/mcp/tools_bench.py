@@ -14,11 +14,9 @@ from mcp_types import CallToolResult, TextContent
 from jupyter_agent_exec.auth.scopes import Caller, Scope
 from jupyter_agent_exec.auth.validation import read_arguments
 from jupyter_agent_exec.errors import Forbidden
-from jupyter_agent_exec.mcp.answering import result_of
-from jupyter_agent_exec.mcp.call import Asker, Call, Elicited, LogLevel
-from jupyter_agent_exec.mcp.doors import Doors
-from jupyter_agent_exec.mcp.schemas import object_schema
-from jupyter_agent_exec.mcp.tools import TOOLS
+from jupyter_agent_exec.mcp.call import Asker, Call, Elicited, LogLevel, Managers
+from jupyter_agent_exec.mcp.server import TOOLS
+from jupyter_agent_exec.mcp.tool import object_schema, result_of
 
 PERSON = Caller(username="ada", display_name="Ada", access="full")
 
@@ -61,8 +59,8 @@ class NotingClient:
 class Bench:
     """Calls tools."""
 
-    def __init__(self, doors: Doors, caller: Caller = PERSON) -> None:
-        self.doors = doors
+    def __init__(self, managers: Managers, caller: Caller = PERSON) -> None:
+        self.managers = managers
         self.caller = caller
         self.client = NotingClient()
         self.scopes: list[Scope] = []
@@ -74,7 +72,7 @@ class Bench:
         self.scopes.append(scope)
         if scope in self.refused:
             raise Forbidden(f"No {scope}.")
-        self.doors.access.check(self.caller, scope)
+        self.managers.access.check(self.caller, scope)
 
     def begin(self, state: str | None = None) -> Call:
         asker = Asker(
@@ -85,7 +83,7 @@ class Bench:
             check_still=lambda: None,
             note_denial=lambda error, method, tool: None,
         )
-        return Call(asker=asker, doors=self.doors, client=self.client, state=state)
+        return Call(asker=asker, managers=self.managers, client=self.client, state=state)
 
     async def call(self, name: str, /, call: Call | None = None, **arguments: Any) -> Any:
         """Call a tool and return what is structured."""
@@ -128,4 +126,4 @@ def size(result: CallToolResult) -> int:
 def bench(jp_serverapp: Any) -> Bench:
     """The tools of a real server, called in its process."""
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
-    return Bench(app.mcp_endpoint._doors)
+    return Bench(app.mcp_endpoint._managers)
