@@ -34,7 +34,7 @@ from .auth.token_store import TokenStore
 from .auth.tokens import Tokens
 from .auth.unlocks import Unlocks
 from .errors import GATEWAY
-from .executions.permission import Rules
+from .executions.approval_gate import Rules
 from .files.handlers import ROUTES as FILE_ROUTES
 from .files.manager import SessionFiles
 from .journal.history import History

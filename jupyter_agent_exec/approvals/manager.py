@@ -7,9 +7,8 @@ from functools import partial
 from typing import TypeVar
 
 from ..auth.scopes import Caller
-from ..executions.approval_gate import already_decided
+from ..executions.approval_gate import Rules, already_decided
 from ..executions.execution import LiveExecution
-from ..executions.permission import Rules
 from ..journal.history import History
 from ..models import ApprovalPolicy, Approve, Pause, Session, SetPolicy
 from ..records import AgentsPaused, AgentsResumed, Entry, ExecutionRecord, PolicySet, timestamp
@@ -95,7 +94,7 @@ class Approvals:
         session, execution = await self._live(id)
         await session.asking.reject(execution, reason, caller.by())
         await asyncio.wait({execution.finished}, timeout=END_WAIT)
-        await session.showing.until_shown(execution, END_WAIT)
+        await session.cells.until_shown(execution, END_WAIT)
         return session.execution_record(execution)
 
     async def grant(self, session_id: str, minutes: float, caller: Caller) -> Session:

@@ -1,21 +1,21 @@
-"""The gate of one session: the user's pause and approval, which all that its agent does passes.
+"""What an execution has to pass before it runs: the user's pause, and approval.
 
 An execution waits here (`until_it_goes`). What cannot wait is refused at once (`check`): edits of
 the notebook, uploads and deletions, completion, answers to input, restarts. An approval is for one
-life of the session's kernel: in another life, all has to be approved anew.
+incarnation of the session's kernel: in another, everything has to be approved anew.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol
+from typing import Final, Protocol, cast, get_args
 
-from msgspec.structs import replace
+import msgspec
 
-from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired
-from ..models import Approval, Approve, Session, WaitingFor
+from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired, Paused
+from ..models import Approval, Approve, Pause, Target, WaitingFor
 from ..records import (
     ApprovalAsked,
     ApprovalGranted,
@@ -28,10 +28,13 @@ from ..records import (
     timestamp,
 )
 from ..tasks import Tasks, first_of, settle
-from ..types import ApprovalMode, ExecutionId, Status
-from .execution import LiveExecution
+from ..types import ApprovalMode, ExecutionId, Status, TargetKind
+from .execution import LiveExecution, LiveExecutions
 from .incarnations import Incarnations
-from .permission import Permit, Rules
+from .recorder import Recorder
+from .state import ApprovalExpired, ApprovalGiven, ApprovalRefused, ApprovalRequested
+
+_STRICTNESS: Final = get_args(ApprovalMode)
 
 _HOW_TO_GET_IT: Final[Mapping[ApprovalMode, str]] = {
     "none": "",
@@ -43,54 +46,144 @@ _HOW_TO_GET_IT: Final[Mapping[ApprovalMode, str]] = {
 """What an agent can do to have something let through, by what the user wants to approve."""
 
 
-class GiveUp(Protocol):
-    """Ends an execution that was not sent yet."""
+class Policy(Protocol):
+    """What people have to approve."""
 
-    def __call__(self, execution: LiveExecution, status: Status, reason: str) -> None:
-        """End it."""
+    def mode(self, kind: TargetKind) -> ApprovalMode:
+        """Return what sessions with this kind of target must ask for."""
 
-
-class Write(Protocol):
-    """Writes entries about what is to happen, all or none."""
-
-    async def __call__(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> None:
-        """Write them; HistoryUnavailable if that cannot be."""
+    def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
+        """Return what the operator forces for this kind of target; None for nothing."""
 
 
-class Asking:
-    """Asks for permission for the executions of one session, and takes what people decide.
+class Permit(Protocol):
+    """What lets a session run code: of an agent token it may end, or not reach a notebook now."""
+
+    @property
+    def approval(self) -> ApprovalMode | None:
+        """What a person has to approve; None is what the policy says."""
+
+    def refusal(self, path: str | None) -> str | None:
+        """Say why nothing more may be sent to the kernel; None if it may.
+
+        Parameters
+        ----------
+        path
+            Contents path of the session's notebook now; None if its target is none.
+        """
+
+    async def look(self) -> None:
+        """Take note of what other servers and Jupyter know before that is asked."""
+
+
+class Unlimited:
+    """Of a session that a person's own credential has opened: it always may."""
+
+    approval: ApprovalMode | None = None
+
+    def refusal(self, path: str | None) -> str | None:
+        """Return None."""
+
+    async def look(self) -> None:
+        """Do nothing."""
+
+
+class Rules:
+    """The approval policy, for how long something may ask, and the pause of all agents.
 
     Parameters
     ----------
-    live
-        The session's executions that are not finished, in order.
-    changed
-        Called when an execution asks, or asks no more.
+    approval_timeout
+        Seconds after which what asks is rejected.
+    """
+
+    def __init__(self, policy: Policy, approval_timeout: float) -> None:
+        self.policy = policy
+        self.approval_timeout = approval_timeout
+        self.paused: Pause | None = None
+        self._resumed: asyncio.Future[None] | None = None
+
+    def mode(self, target: Target, of_token: ApprovalMode | None) -> ApprovalMode:
+        """Return what a session with this target must ask for.
+
+        Parameters
+        ----------
+        of_token
+            What the agent token says with which it was opened: that counts instead of the policy,
+            but it cannot ask for less than is forced.
+        """
+        kind = cast(TargetKind, target.__struct_config__.tag)
+        if of_token is None:
+            return self.policy.mode(kind)
+        forced = self.policy.forced_mode(kind) or "none"
+        return max(of_token, forced, key=_STRICTNESS.index)
+
+    @property
+    def pausing(self) -> WaitingFor | None:
+        """What all wait for while agents are paused."""
+        if self.paused is None:
+            return None
+        return WaitingFor(who="pause", agent=None, execution_id=None, since=self.paused.at)
+
+    def check_not_paused(self, what: str) -> None:
+        """Raise Paused while all agents are paused.
+
+        Parameters
+        ----------
+        what
+            What an agent is about to do, as the beginning of a sentence.
+        """
+        pausing = self.pausing
+        if pausing is not None:
+            raise Paused(
+                f"{what} has to wait: the user has paused all agents. Try again when they go on.",
+                waiting_for=msgspec.to_builtins(pausing),
+            )
+
+    def pause(self, by: By) -> None:
+        """Send nothing more to kernels."""
+        self.paused = Pause(by=by.named, at=timestamp())
+        self._resumed = asyncio.get_running_loop().create_future()
+
+    def resume(self) -> None:
+        """Go on."""
+        self.paused = None
+        if self._resumed is not None:
+            self._resumed.set_result(None)
+            self._resumed = None
+
+    def until_resumed(self) -> asyncio.Future[None]:
+        """Return what is done when agents go on that are paused."""
+        assert self._resumed is not None
+        return self._resumed
+
+
+class ApprovalGate:
+    """Lets the executions of one session run, or asks a user to approve them.
+
+    Parameters
+    ----------
+    permit
+        Whether the session may run code at all.
     tasks
         Of the session.
     """
 
     def __init__(
         self,
-        session: Session,
+        executions: LiveExecutions,
         rules: Rules,
         permit: Permit,
         incarnations: Incarnations,
-        *,
-        live: Mapping[ExecutionId, LiveExecution],
-        write: Write,
-        give_up: GiveUp,
-        changed: Callable[[LiveExecution], None],
+        recorder: Recorder,
         tasks: Tasks,
     ) -> None:
-        self._session = session
+        self._session = executions.session
+        self._executions = executions
         self._rules = rules
         self._permit = permit
         self._incarnations = incarnations
-        self._live = live
-        self._write = write
-        self._give_up = give_up
-        self._changed = changed
+        self._recorder = recorder
         self._tasks = tasks
         self._loop = asyncio.get_running_loop()
         self._lock = asyncio.Lock()  # decisions, one after the other
@@ -150,11 +243,11 @@ class Asking:
     @property
     def time_counts(self) -> bool:
         """Whether what waits in the session, waits for its turn rather than for people."""
-        return self._rules.paused is None and not any(each.asks for each in self._live.values())
+        return self._rules.paused is None and not any(each.asks for each in self._executions)
 
     def asking(self) -> Iterator[LiveExecution]:
         """Yield the executions that ask now."""
-        for execution in self._live.values():
+        for execution in self._executions:
             if execution.asks and execution.accepted.done() and not execution.given_up.done():
                 yield execution
 
@@ -162,7 +255,7 @@ class Asking:
         """Tell whether an execution may run in the kernel as it is now."""
         if execution.mode == "none":
             return True
-        lives = [execution.approved_life]
+        lives = [execution.state.approved_life]
         if _follows(execution):
             lives.append(self._approved_life)
         return self._life in lives or self._is_granted
@@ -184,7 +277,7 @@ class Asking:
         while not execution.given_up.done() and not any(future.done() for future in gone):
             if self.goes(execution):
                 return True
-            if execution.init:
+            if execution.spec.init:
                 self.init_held.set()
             if not self.may_run(execution):
                 await self._until_decided(execution, *gone)
@@ -219,12 +312,14 @@ class Asking:
                 asked, more = self._ask(execution)
                 entries.append(asked)
                 payloads += more
-        await self._write(entries, payloads)
-
-    def withdraw(self, execution: LiveExecution) -> None:
-        """Take note that an execution is given up, whatever it asks."""
-        if execution.approval is not None and execution.approval.status == "asked":
-            execution.approval = replace(execution.approval, status="withdrawn")
+        await self._recorder.write_all(entries, payloads)
+        for execution in executions:
+            self._executions.accepted(execution)
+        for execution in executions:
+            if execution.asks:
+                self._executions.approval_changed(execution)
+            else:
+                self._executions.changed(execution)
 
     # -- decide ------------------------------------------------------------------------------------
 
@@ -260,19 +355,10 @@ class Asking:
     async def reject(self, execution: LiveExecution, reason: str | None, by: By) -> None:
         """Do not let an execution run; AlreadyDecided if it does not ask."""
         async with self._lock:
-            approval = _check_asks(execution)
+            _check_asks(execution)
             entry = Rejected(at=timestamp(), by=by, execution_id=execution.id, reason=reason)
             execution.decision = entry  # written in one with its end
-            execution.approval = replace(
-                approval,
-                status="rejected",
-                decided_at=entry.at,
-                decided_by=by.named,
-                reason=reason,
-            )
-            said = f"says: {reason}" if reason else "gave no reason; ask before you try it again."
-            why = f"It was not run: {by.named} rejected it and {said}"
-            self._give_up(execution, "rejected", why)
+            execution.apply(ApprovalRefused(entry.at, by.named, reason))
 
     async def grant(self, minutes: float, by: By) -> None:
         """Let everything run for so long, and what asks already; 0 ends that.
@@ -306,18 +392,19 @@ class Asking:
     def _asks_at_once(self, execution: LiveExecution) -> bool:
         if self.may_run(execution):
             return False
-        before = (other for other in self._live.values() if other.seq < execution.seq)
+        before = (other for other in self._executions if other.seq < execution.seq)
         return not _follows(execution) or all(map(self.may_run, before))
 
     def _ask(self, execution: LiveExecution) -> tuple[ApprovalAsked, list[Payload]]:
         """Have an execution ask; return what is to be written of it."""
         now, kernel = datetime.now(UTC), self._incarnations.current
         timeout = self._rules.approval_timeout
-        before = None if execution.before is None else Payload.of(execution.before.encode())
+        revised = execution.spec.before
+        before = None if revised is None else Payload.of(revised.encode())
         source = Payload.of(execution.source.encode())
         entry = ApprovalAsked(
             at=timestamp(now),
-            by=execution.by,
+            by=execution.spec.by,
             execution_id=execution.id,
             source=source.digest,
             kernel_id=None if kernel is None else kernel.id,
@@ -326,14 +413,14 @@ class Asking:
             before=None if before is None else before.digest,
         )
         approval = Approval(
-            status="withdrawn" if execution.given_up.done() else "asked",
+            status="asked",
             asked_at=entry.at,
             expires_at=entry.expires_at,
             kernel_id=entry.kernel_id,
             incarnation=entry.incarnation,
-            before=execution.before,
+            before=revised,
         )
-        execution.approval, execution.status = approval, "awaiting_approval"
+        execution.apply(ApprovalRequested(approval))
         execution.decided = self._loop.create_future()
         expiry = self._loop.call_later(timeout, self._expired, execution, approval)
         for future in (execution.decided, execution.given_up):
@@ -342,7 +429,7 @@ class Asking:
 
     async def _until_decided(self, execution: LiveExecution, *gone: asyncio.Future[None]) -> None:
         """Ask for permission, unless it is being asked for, and wait for the decision."""
-        if not execution.asks and not execution.init:
+        if not execution.asks and not execution.spec.init:
             begun = asyncio.ensure_future(self._incarnations.begun())
             await first_of(begun, execution.given_up)  # its init source may be asking
             begun.cancel()
@@ -358,8 +445,8 @@ class Asking:
     async def _ask_again(self, execution: LiveExecution) -> None:
         settle(execution.decided)
         entry, payloads = self._ask(execution)
-        await self._write([entry], payloads)
-        self._changed(execution)
+        await self._recorder.write_all([entry], payloads)
+        self._executions.approval_changed(execution)
 
     async def _approve(
         self, approved: Sequence[tuple[LiveExecution, str]], by: By, *more: Entry
@@ -370,38 +457,22 @@ class Asking:
             payload = Payload.of(source.encode())
             payloads.append(payload)
             entries.append(Approved(at=at, by=by, execution_id=execution.id, source=payload.digest))
-        await self._write(entries, payloads)
+        await self._recorder.write_all(entries, payloads)
         for execution, source in approved:
-            approval = execution.approval
-            if approval is None or approval.status != "asked":
-                continue  # it was taken back meanwhile
-            execution.asked_source = execution.asked_source or execution.source
-            execution.approval = replace(
-                approval,
-                status="approved",
-                decided_at=at,
-                decided_by=by.named,
-                asked_source=None if execution.asked_source == source else execution.asked_source,
-            )
-            execution.source, execution.approved_life = source, approval.incarnation
-            execution.status = "queued"
-            settle(execution.decided)
-            self._changed(execution)
+            execution.apply(ApprovalGiven(source, at, by.named))
+            self._executions.approval_changed(execution)
 
     def _expired(self, execution: LiveExecution, approval: Approval) -> None:
         self._tasks.start(self._expire(execution, approval), f"expiry of {execution.id}")
 
     async def _expire(self, execution: LiveExecution, approval: Approval) -> None:
-        async with self._lock:  # somebody may be deciding at this moment
-            if execution.approval is approval and not execution.given_up.done():
-                execution.approval = replace(approval, status="expired")
-                reason = f"Nobody decided within {self._rules.approval_timeout:g} seconds."
-                self._give_up(execution, "rejected", f"{reason} It was not run.")
+        async with self._lock:  # a user may be deciding at this moment
+            execution.apply(ApprovalExpired(approval, self._rules.approval_timeout))
 
 
 def _follows(execution: LiveExecution) -> bool:
     """Tell whether it may run once another was approved; an init source runs in every life."""
-    return execution.mode == "first" and not execution.init
+    return execution.mode == "first" and not execution.spec.init
 
 
 def _check_asks(execution: LiveExecution) -> Approval:

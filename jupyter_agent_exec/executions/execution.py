@@ -1,45 +1,224 @@
-"""An execution from its acceptance until it is recorded as finished."""
+"""The executions of one session from their acceptance until they are recorded as finished."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import replace
+from ulid import ULID
 
 from ..journal.reader import HeldOutputs
+from ..journal.session import SessionJournal
 from ..journal.spill import TextSpill
-from ..kernels.execute_request import Ended, InputRequest, Run
+from ..kernels.execute_request import InputRequest, Run
 from ..kernels.kernel_queue import Turn
 from ..models import (
-    Agent,
     Approval,
-    Chain,
     ExecutionKernel,
     Input,
     Omitted,
     OutputChange,
-    Placement,
+    Session,
     StepOf,
-    TokenRef,
     WaitingFor,
 )
-from ..records import Accepted, By, ExecutionRecord, Payload, Rejected
+from ..records import Accepted, By, ExecutionRecord, Payload, Rejected, timestamp
 from ..tasks import first_of, settle
-from ..types import ApprovalMode, Digest, ExecutionId, Output, SessionId, Status
-from .observer import Place
-from .permission import QueueTime
+from ..types import ApprovalMode, ExecutionId, Output, SessionId, Status
+from .observer import ExecutionObserver
+from .spec import ExecutionSpec
+from .state import (
+    Effect,
+    Ending,
+    EndRecorded,
+    Event,
+    ExecutionState,
+    InputRequested,
+    LeaveQueue,
+    Proceed,
+    Withdrawn,
+    transition,
+)
 
 if TYPE_CHECKING:
     from ..kernels.kernel import Kernel
+    from .approval_gate import ApprovalGate
 
-INTERRUPTED_BY_SOMEBODY = "Somebody interrupted the kernel, most likely a person in JupyterLab."
-NOT_RUN = "The kernel ran nothing of it, since a cell that somebody had queued before it failed."
+
+class LiveExecutions:
+    """The executions of one session that are not finished, in order, and their observers."""
+
+    def __init__(
+        self, session: Session, journal: SessionJournal, observers: Collection[ExecutionObserver]
+    ) -> None:
+        self.session = session
+        """As it was when it was opened."""
+        self.journal = journal
+        self._observers = observers
+        self._live: dict[ExecutionId, LiveExecution] = {}
+        self.accepted_count = 0
+        """How many executions were accepted."""
+        self.last_seq = 0
+        """The number of the last execution; there are gaps where the disk refused one."""
+        self.last_rejected: ExecutionRecord | None = None
+        """The last execution, if it was rejected."""
+
+    def __iter__(self) -> Iterator[LiveExecution]:
+        return iter(list(self._live.values()))
+
+    def __contains__(self, execution: object) -> bool:
+        return execution in self._live.values()
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def get(self, id: ExecutionId) -> LiveExecution | None:
+        """Return an execution; None if it has finished, or is not the session's."""
+        return self._live.get(id)
+
+    def add(self, spec: ExecutionSpec, gate: ApprovalGate) -> LiveExecution:
+        """Add an execution that is about to be accepted."""
+        self.accepted_count += 1
+        self.last_seq += 1
+        self.last_rejected = None
+        execution = LiveExecution(
+            spec=spec,
+            id=ExecutionId(f"x_{ULID()}"),
+            seq=self.last_seq,
+            executions=self,
+            gate=gate,
+            mode=gate.mode,
+            accepted_at=timestamp(),
+        )
+        self._live[execution.id] = execution
+        self.active()
+        return execution
+
+    def forget(self, execution: LiveExecution, error: Exception) -> None:
+        """Remove an execution whose acceptance could not be recorded."""
+        self._live.pop(execution.id, None)
+        self.accepted_count -= 1
+        if execution.seq == self.last_seq:
+            self.last_seq -= 1
+        settle(execution.accepted, error)
+        execution.wake()
+
+    def accepted(self, execution: LiveExecution) -> None:
+        """Tell the observers that an execution's acceptance is on disk."""
+        if not execution.accepted.done():
+            execution.accepted.set_result(None)
+            for observer in self._observers:
+                observer.accepted(execution)
+
+    def changed(self, execution: LiveExecution) -> None:
+        """Tell the observers and watchers that an execution changed."""
+        for observer in self._observers:
+            observer.changed(execution)
+        execution.wake()
+
+    def approval_changed(self, execution: LiveExecution) -> None:
+        """Tell that an execution needs approval, or has it."""
+        self.changed(execution)
+        self.waits_changed()
+        self.approvals_changed()
+
+    def waits_changed(self) -> None:
+        """Tell which executions wait for something else now, and have their time count or not.
+
+        It does not count while agents are paused, or while one of the session needs approval.
+        """
+        for execution in self:
+            if execution.queue_time is not None and execution.run is None:
+                execution.queue_time.run(execution.gate.time_counts)
+            waiting_for = execution.waiting_for
+            if waiting_for != execution.told_waiting_for:
+                execution.told_waiting_for = waiting_for
+                self.changed(execution)
+
+    def output_changed(self, execution: LiveExecution) -> None:
+        """Tell the observers and watchers that an execution has new output."""
+        if not execution.finished.done():
+            for observer in self._observers:
+                observer.output_changed(execution)
+        execution.wake()
+
+    def finished(self, execution: LiveExecution, record: ExecutionRecord) -> None:
+        """Tell the observers and watchers that an execution's final status is on disk."""
+        execution.apply(EndRecorded(record.status))
+        self._live.pop(execution.id, None)
+        if record.status == "rejected" and record.seq == self.last_seq:
+            self.last_rejected = record
+        self.active()
+        execution.finished.set_result(record)
+        for observer in self._observers:
+            observer.finished(record)
+        execution.wake()
+        if record.approval is not None:
+            self.approvals_changed()
+
+    def late(self, id: ExecutionId) -> None:
+        """Tell the observers that the outputs of a finished execution changed."""
+        for observer in self._observers:
+            observer.late(id)
+
+    def approvals_changed(self) -> None:
+        """Tell the observers that other executions than before wait for approval."""
+        for observer in self._observers:
+            observer.approvals_changed()
+
+    def kernel_changed(self) -> None:
+        """Tell the observers that the session has another kernel, or none."""
+        for observer in self._observers:
+            observer.kernel_changed()
+
+    def person_ran(self) -> None:
+        """Tell the observers that it is on disk what a user ran in the kernel."""
+        for observer in self._observers:
+            observer.person_ran()
+
+    def active(self) -> None:
+        """Tell the observers that something begins or has ended."""
+        for observer in self._observers:
+            observer.active()
+
+
+class QueueTime:
+    """Counts the seconds that an execution waits for its turn, while they count.
+
+    Parameters
+    ----------
+    seconds
+        How long it may wait; None for any time.
+    over
+        Called when they are over.
+    """
+
+    def __init__(self, seconds: float | None, over: Callable[[], None]) -> None:
+        self._left = seconds
+        self._over = over
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def run(self, counts: bool = True) -> None:
+        """Count from now on, or do not."""
+        if counts and self._timer is None and self._left is not None:
+            self._timer = self._loop.call_later(self._left, self._over)
+        elif not counts and self._timer is not None:
+            assert self._left is not None
+            self._left = max(0.0, self._timer.when() - self._loop.time())
+            self._timer.cancel()
+            self._timer = None
+
+    def end(self) -> None:
+        """Count no more."""
+        self.run(False)
+        self._left = None
 
 
 class OutputChanges(list[OutputChange]):
@@ -50,99 +229,64 @@ class OutputChanges(list[OutputChange]):
 class LiveExecution:
     """An execution that has no final status on disk yet.
 
-    Lives on the event loop; the drain's thread reads `ending` and `interrupt_ignored` when the run
-    has ended.
+    Lives on the event loop; the kernel's drain thread reads `ending` and `interrupt_ignored` when
+    the run has ended.
     """
 
+    spec: ExecutionSpec
     id: ExecutionId
-    session_id: SessionId
     seq: int
-    source: str
-    init: bool
-    agent: Agent
-    username: str
-    by: By
-    timeout: float | None
-    queue_timeout: float | None
-    max_output_bytes: int
-    idempotency_key: str | None
-    body_sha256: Digest | None
-    placement: Placement | Literal["end", "none"] | None
-    """Where its cell goes; None if the session's target is not a notebook."""
-    place: Place | None
-    """Where that is in the notebook; None for no cell."""
-    accepted_at: str
-    head: Callable[[], Chain]
-    """Tells where the session's journal ends."""
+    executions: LiveExecutions
+    """Those of its session."""
+    gate: ApprovalGate
+    """Decides whether it may run."""
     mode: ApprovalMode
-    """What it must ask for, as the policy was when it was accepted."""
-    permitted: Callable[[LiveExecution], bool]
-    """Tells whether people let it run in the kernel as it is."""
-    pausing: Callable[[], WaitingFor | None]
-    """Tells whether all agents wait."""
-    expressions: Mapping[str, str] = field(default_factory=dict)
-    """To evaluate after it, by the names under which their values are told."""
-    token: TokenRef | None = None
-    """With which its session was opened."""
+    """The approval that it needs, as the policy was when it was accepted."""
+    accepted_at: str
     step: StepOf | None = None
-    """Which one it is of those that were asked for at once."""
-    revises: ExecutionId | None = None
-    before: str | None = None
-    """The source that it is a new version of."""
-    approval: Approval | None = None
-    """What became of its asking, if it had to."""
-    approved_life: int | None = None
-    """The life of the kernel in which it may run."""
-    asked_source: str | None = None
-    """What the agent asked for, once a person has approved something."""
+    """Its position among the steps of one request."""
+    state: ExecutionState = field(init=False)
+    """Changed by `apply` on the event loop; any thread may read it."""
     decision: Rejected | None = None
-    """What is written together with its end."""
+    """An entry to write together with its end."""
     queue_time: QueueTime | None = None
-    status: Status = "queued"
     kernel: ExecutionKernel | None = None
     started_at: str | None = None
-    nested: bool = False
-    """Whether the cell that the kernel is at waits for it."""
     subshell: str | None = None
-    """Where it runs if it is nested."""
+    """The subshell in which it runs if it is nested."""
     held_by: Kernel | None = None
     """The kernel in which it runs."""
     run: Run | None = None
     request: InputRequest | None = None
-    """What its code asks for, and nobody has given yet."""
-    input: Input | None = None
-    """The same, as it is told."""
+    """The input that its code waits for."""
     spill: TextSpill | None = None
     """Takes the whole text if the outputs are capped."""
-    ending: tuple[Status, str] | None = None
-    """Status and reason that somebody gave it: who asked for an interrupt, or took it back."""
-    interrupt_ignored: bool = False
     ahead: Callable[[], WaitingFor | None] | None = None
-    """Tells what it waits for, while it waits."""
+    """Returns what it waits for, while it waits."""
     told_waiting_for: WaitingFor | None = None
-    """What its watchers were told last."""
+    """What the observers saw last."""
     accepted: asyncio.Future[None] = field(init=False)
     """Done when the acceptance is on disk; HistoryUnavailable if it could not be written."""
     decided: asyncio.Future[None] = field(init=False)
-    """Done when a person has let it run; another each time that it asks."""
+    """Done when a user has approved it; a new one for each question."""
     given_up: asyncio.Future[None] = field(init=False)
-    """Done when somebody takes it back while it waits for its turn."""
+    """Done when it is cancelled while it waits for its turn."""
     asked: asyncio.Future[None] = field(init=False)
-    """Done when its code asks for input; another each time."""
+    """Done when its code waits for input; a new one each time."""
     begun: asyncio.Future[None] = field(init=False)
-    """Done when the kernel took it up."""
+    """Done when the kernel has started it."""
     parted: asyncio.Future[None] = field(init=False)
     """Done when the session no longer holds the kernel that it was sent to."""
     failed: asyncio.Future[Exception] = field(init=False)
-    """Done, with what was raised, when something of ours failed that should have ended it."""
+    """Done, with the exception, when a bug in this server kept it from its end."""
     finished: asyncio.Future[ExecutionRecord] = field(init=False)
     """Done when its final status is on disk."""
     left_behind: bool = False
     """Whether it finished while it stood in the kernel's own queue, where it still is."""
     turn: Turn | None = None
-    """On the kernel."""
-    shown_by: Callable[[], None] | None = None
-    """Shows it in a notebook."""
+    """Its turn on the kernel."""
+    timer: asyncio.TimerHandle | None = None
+    """Interrupts it when it has run for as long as it may."""
     watchers: set[asyncio.Event] = field(default_factory=set)
     _held: WeakValueDictionary[ExecutionId, HeldOutputs] = field(
         init=False, default_factory=WeakValueDictionary
@@ -153,35 +297,70 @@ class LiveExecution:
 
     def __post_init__(self) -> None:
         loop = asyncio.get_running_loop()
+        self.state = ExecutionState(source=self.spec.source)
         self.accepted, self.given_up = loop.create_future(), loop.create_future()
         self.begun, self.parted = loop.create_future(), loop.create_future()
         self.finished, self.decided = loop.create_future(), loop.create_future()
         self.asked, self.failed = loop.create_future(), loop.create_future()
 
     @property
+    def session_id(self) -> SessionId:
+        """Its session."""
+        return self.executions.session.id
+
+    @property
+    def source(self) -> str:
+        """What runs: the source of the request, or what a user approved instead."""
+        return self.state.source
+
+    @property
+    def status(self) -> Status:
+        """Where it stands."""
+        return self.state.status
+
+    @property
+    def approval(self) -> Approval | None:
+        """The state of its approval, if it needs one."""
+        return self.state.approval
+
+    @property
+    def input(self) -> Input | None:
+        """The input that its code waits for."""
+        return self.state.input
+
+    @property
     def refused(self) -> bool:
-        """Whether its acceptance could not be recorded, so that it never was."""
+        """Whether its acceptance could not be recorded, so that there is no such execution."""
         return self.accepted.done() and self.accepted.exception() is not None
+
+    def cannot_be_interrupted(self) -> bool:
+        """Return whether it has finished, or the session has let its kernel go."""
+        return self.finished.done() or self.parted.done()
+
+    @property
+    def by(self) -> By:
+        """Who submitted it."""
+        return self.spec.by
 
     @property
     def may_run(self) -> bool:
-        """Whether people let it run."""
-        return self.run is not None or self.permitted(self)
+        """Whether it needs no approval, or has it."""
+        return self.run is not None or self.gate.may_run(self)
 
     @property
     def is_paused(self) -> bool:
         """Whether it was not sent yet, and waits since all agents are paused."""
-        return self.run is None and self.pausing() is not None
+        return self.run is None and self.gate.pausing is not None
 
     @property
     def asks(self) -> bool:
-        """Whether it waits for a person to let it run."""
+        """Whether it waits for a user's approval."""
         return self.status == "awaiting_approval"
 
     @property
     def is_watched(self) -> bool:
         """Whether somebody wants to know as soon as its outputs change."""
-        return bool(self.watchers) or self.place is not None
+        return bool(self.watchers) or self.spec.place is not None
 
     @property
     def is_behind(self) -> bool:
@@ -190,19 +369,33 @@ class LiveExecution:
 
     @property
     def waiting_for(self) -> WaitingFor | None:
-        """Behind whom it waits; None if it does not."""
+        """What it waits for; None if it does not wait."""
         if self.finished.done():
             return None
         if self.asks:
             since = None if self.approval is None else self.approval.asked_at
             return WaitingFor(who="approval", agent=None, execution_id=None, since=since)
-        pausing = self.pausing() if self.run is None else None
+        pausing = self.gate.pausing if self.run is None else None
         return pausing or (None if self.ahead is None else self.ahead())
 
-    def asks_for(self, request: InputRequest | None, told: Input | None) -> None:
-        """Take note of what its code asks for; None that it goes on."""
-        self.request, self.input = request, told
-        self.status = "running" if request is None else "awaiting_input"
+    def apply(self, event: Event) -> tuple[Effect, ...]:
+        """Take an event into account; return the effects that are left to the caller."""
+        self.state, effects = transition(self.state, event)
+        for effect in effects:
+            if isinstance(effect, LeaveQueue):
+                settle(self.given_up)
+            elif isinstance(effect, Proceed):
+                settle(self.decided)
+        return tuple(each for each in effects if not isinstance(each, LeaveQueue | Proceed))
+
+    def withdraw(self, status: Status, reason: str) -> None:
+        """End it, unless it is on its way to the kernel."""
+        self.apply(Withdrawn(Ending(status, reason)))
+
+    def asks_for(self, request: InputRequest | None, input: Input | None) -> None:
+        """Note the input that its code waits for; None: it goes on."""
+        self.request = request
+        self.apply(InputRequested(input))
         if request is not None:
             settle(self.asked)
             self.asked = asyncio.get_running_loop().create_future()
@@ -242,70 +435,52 @@ class LiveExecution:
         event = asyncio.Event()
         self.watchers.add(event)
         if self.run is not None:
-            self.run.changed = self.tell
+            self.run.changed = self.output_changed
         try:
             yield event
         finally:
             self.watchers.discard(event)
 
-    def tell(self) -> None:
-        """Tell that it changed to whoever shows it or watches."""
-        if self.shown_by is not None and not self.finished.done():
-            self.shown_by()
-        self.wake()
+    def output_changed(self) -> None:
+        """Tell the observers and watchers that there is new output."""
+        self.executions.output_changed(self)
 
     def wake(self) -> None:
-        """Wake whoever watches."""
+        """Wake everything that watches it."""
         for event in self.watchers:
             event.set()
 
     @property
     def evaluated(self) -> Mapping[str, str]:
-        """Those of its expressions that may be evaluated: none if it had to ask.
+        """The expressions that may be evaluated: none if it needed approval.
 
-        Who approved it was shown the source, and approved nothing else.
+        The user who approved it saw the source, and approved nothing else.
         """
-        return self.expressions if self.approval is None else {}
+        return self.spec.expressions if self.approval is None else {}
 
     def acceptance(self) -> tuple[Accepted, list[Payload]]:
         """Return the journal entry of its acceptance, and the payloads that it names."""
-        source = Payload.of(self.source.encode())
-        values = Payload.of(msgspec.json.encode(self.expressions)) if self.expressions else None
+        spec = self.spec
+        source = Payload.of(spec.source.encode())
+        values = Payload.of(msgspec.json.encode(spec.expressions)) if spec.expressions else None
         entry = Accepted(
             at=self.accepted_at,
-            by=self.by,
+            by=spec.by,
             execution_id=self.id,
             seq=self.seq,
             source=source.digest,
-            timeout=self.timeout,
-            queue_timeout=self.queue_timeout,
-            max_output_bytes=self.max_output_bytes,
-            init=self.init,
-            idempotency_key=self.idempotency_key,
-            body_sha256=self.body_sha256,
-            placement=self.placement,
-            revises=self.revises,
+            timeout=spec.timeout,
+            queue_timeout=spec.queue_timeout,
+            max_output_bytes=spec.max_output_bytes,
+            init=spec.init,
+            idempotency_key=spec.idempotency_key,
+            body_sha256=spec.body_sha256,
+            placement=spec.placement,
+            revises=spec.revises,
             values=None if values is None else values.digest,
             step=self.step,
         )
         return entry, [source] if values is None else [source, values]
-
-    def verdict(self, ended: Ended) -> tuple[Status, str | None]:
-        """Return the final status of a run that ended, and the reason to tell.
-
-        A timeout that was passed stays one, also when the code swallowed the interrupt and came to
-        an end of its own. An interrupt that came too late to change anything is not told.
-        """
-        if self.ending is not None and not (
-            self.ending[0] == "interrupted" and ended.status == "ok"
-        ):
-            return self.ending
-        if ended.aborted:
-            return "cancelled", NOT_RUN
-        owned = self.held_by is None or self.held_by.owned
-        if not owned and ended.error is not None and ended.error.ename == "KeyboardInterrupt":
-            return "interrupted", INTERRUPTED_BY_SOMEBODY
-        return "kernel_died" if ended.status == "abandoned" else ended.status, ended.reason
 
     def standing(self) -> ExecutionRecord:
         """Return what is known of it now, but for its outputs."""
@@ -315,18 +490,19 @@ class LiveExecution:
 
     def record(self, outputs: list[Output]) -> ExecutionRecord:
         """Return what is known of it so far; from any thread."""
+        state = self.state
         return ExecutionRecord(
             id=self.id,
-            session_id=self.session_id,
+            session_id=self.executions.session.id,
             seq=self.seq,
-            init=self.init,
-            status=self.status,
+            init=self.spec.init,
+            status=state.status,
             reason=None,
-            source=self.source,
-            agent=self.agent,
-            username=self.username,
-            token=self.token,
-            timeout=self.timeout,
+            source=state.source,
+            agent=self.executions.session.agent,
+            username=self.executions.session.username,
+            token=self.executions.session.token,
+            timeout=self.spec.timeout,
             kernel=self.kernel,
             execution_count=None,
             outputs=outputs,
@@ -338,12 +514,37 @@ class LiveExecution:
             duration=None,
             outputs_complete=True,
             omitted=Omitted(),
-            interrupt_ignored=self.interrupt_ignored,
+            interrupt_ignored=state.interrupt_ignored,
             waiting_for=None,
             document=None,
-            input=self.input if self.status == "awaiting_input" else None,
+            input=state.input if state.status == "awaiting_input" else None,
             step=self.step,
-            approval=self.approval,
-            revises=self.revises,
-            chain=self.head(),
+            approval=state.approval,
+            revises=self.spec.revises,
+            chain=self.executions.journal.head,
         )
+
+
+async def until_finished(
+    executions: Collection[LiveExecution], wait: float, known: str | None = None
+) -> None:
+    """Wait until all have finished, or the code of one asks for input.
+
+    Parameters
+    ----------
+    wait
+        Seconds to wait at most.
+    known
+        When the input was asked for that whoever waits knows of already.
+    """
+    asks = any(e.input is not None and e.input.asked_at != known for e in executions)
+    if not wait or asks:
+        return
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait
+    asked = [execution.asked for execution in executions]
+    for execution in executions:
+        if not execution.finished.done():
+            await first_of(execution.finished, *asked, timeout=max(0, until - loop.time()))
+            if not execution.finished.done():
+                return

@@ -1,86 +1,74 @@
-"""The way of an execution through a session's kernel: accepted, its turn, dispatched, finished.
+"""The queue of a session: brings its executions through its kernel, one after the other.
 
-A session has a queue of its own, and its first asks for its turn on the kernel, which other
-sessions and people may be using. What happens there is told by `in_kernel.py`. All of this runs on
-the event loop.
+The first of the queue asks for its turn on the kernel, which other sessions and users may be using.
+`runner.py` runs it there. All of this is on the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from ulid import ULID
-
-from ..errors import AgentExecError, HistoryUnavailable, KernelWaitsForItself
+from ..errors import (
+    AgentExecError,
+    HistoryUnavailable,
+    InitFailed,
+    KernelWaitsForItself,
+    TooManyRequests,
+)
 from ..journal.session import SessionJournal
 from ..kernels.inspection import AT_AGENTS_CODE, subshell_of
 from ..kernels.kernel import Death, Kernel, KernelSource
 from ..kernels.kernel_queue import Asker, Turn, Turns
-from ..models import Session, WaitingFor
-from ..records import By, ExecutionRecord, timestamp
-from ..tasks import Tasks, first_of, settle
-from ..types import Digest, ExecutionId, Status
-from .approval_gate import Asking
-from .execution import LiveExecution
-from .incarnations import Incarnations, KernelChanges
+from ..models import Session, StepOf, WaitingFor
+from ..records import SERVER, ExecutionRecord
+from ..tasks import Tasks, first_of
+from ..terminal import clean
+from .approval_gate import ApprovalGate, Permit, Rules
+from .execution import LiveExecution, LiveExecutions, QueueTime
+from .incarnations import Incarnations, SessionNotebook
 from .limits import Bounds
-from .permission import Permit, Rules
-from .queue_waits import Waiting
+from .observer import ExecutionObserver
 from .recorder import Recorder
-from .runner import Ending, InKernel, Told, ahead_of
-from .steps import number
+from .runner import Runner
+from .spec import ExecutionSpec, check_python
+from .state import Broken, Ending
 
-KERNEL = WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
+KERNEL: Final = WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
 """What is waited for while there is no kernel, or nobody knows what it does."""
 
-NOT_RUN: Ending = (
-    "cancelled",
-    "It was not run: something failed in the server that should not have; its log says what.",
-)
-BROKEN_OFF: Ending = (
-    "lost",
-    "Something failed in the server that should not have, and its end is not known; the server's "
-    "log says what. Look what it did before you run it again.",
-)
-"""What is told of executions that were kept from their end."""
+INIT_WAIT: Final = 30.0
+"""Seconds for which opening waits for the init source in a kernel that others use too."""
 
 
-class Lane:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerResources:
+    """What the sessions of a server share."""
+
+    rules: Rules
+    leftovers: Tasks
+    """What may go on after its session has closed."""
+    disk: Executor
+    """For blocking writes that have no thread of their own."""
+    log: logging.Logger
+
+
+class ExecutionQueue:
     """Brings the executions of one session through its kernel, one after the other.
 
     Parameters
     ----------
     notebook
-        Of the session's notebook; None if its target is none.
-    path
-        Returns the contents path of the session's notebook now; None if its target is none.
-    born
-        Called with each kernel before anything else may run in it.
-    died
-        Called after a kernel ended by itself, or by somebody else's doing.
-    changed
-        Called when a live execution changed.
-    late
-        Called when outputs of a finished execution changed.
-    asking_changed
-        Called when another set of executions asks for approval.
-    kernel_changed
-        Called when the kernel is gone.
-    person_ran
-        Called when it is recorded that a person ran something in the kernel.
-    stirred
-        Called whenever something begins or ends here.
-    tasks
-        Of the session, which waits for them when it closes.
-    leftovers
-        Of the server: what may go on after the session has closed.
-    disk
-        Where blocking writes go that have no thread of their own.
+        The session's notebook; None if its target is none.
+    first_sources
+        Sources to run first in each kernel, in order, by the field that asked for them.
+    observers
+        Who is told what happens to the executions.
     """
 
     def __init__(
@@ -89,156 +77,181 @@ class Lane:
         journal: SessionJournal,
         kernels: KernelSource,
         *,
-        notebook: KernelChanges | None,
-        bounds: Bounds,
-        rules: Rules,
+        notebook: SessionNotebook | None,
+        limits: Bounds,
         permit: Permit,
-        path: Callable[[], str | None],
-        born: Callable[[Kernel], Awaitable[None]],
-        died: Callable[[Kernel, Death], Awaitable[None]],
-        changed: Callable[[LiveExecution], None],
-        late: Callable[[ExecutionId], None],
-        asking_changed: Callable[[], None],
-        kernel_changed: Callable[[], None],
-        person_ran: Callable[[], None],
-        stirred: Callable[[], None],
-        tasks: Tasks,
-        leftovers: Tasks,
-        disk: Executor,
-        log: logging.Logger,
+        first_sources: Mapping[str, str],
+        observers: Collection[ExecutionObserver],
+        resources: ServerResources,
     ) -> None:
-        self._session = session
-        self._journal = journal
-        self._bounds = bounds
+        self._limits = limits
         self._permit = permit
-        self._path = path
-        self._changed = changed
-        self._asking_changed = asking_changed
-        self._stirred = stirred
-        self._tasks = tasks
-        self._loop = asyncio.get_running_loop()
-        self._queue = Turns()
-        self.recorder = Recorder(
-            journal,
-            finished=self._finished,
-            late=late,
-            person_ran=person_ran,
-            disk=disk,
-            log=log,
-        )
+        self._notebook = notebook
+        self._first_sources = first_sources
+        self._log = resources.log
+        self._turns = Turns()
+        self.tasks = Tasks(resources.log)
+        """Of the session, which waits for them when it closes."""
+        self.executions = LiveExecutions(session, journal, observers)
+        """Those that are not finished."""
+        self.recorder = Recorder(self.executions, disk=resources.disk, log=resources.log)
         self.incarnations = Incarnations(
             kernels,
             notebook=notebook,
-            write=self.recorder.write,
-            note=self.recorder.record,
-            born=born,
-            died=died,
+            recorder=self.recorder,
+            born=self._kernel_started,
+            died=self._kernel_ended,
         )
-        self.in_kernel = InKernel(
-            journal,
+        self.runner = Runner(
+            self.executions,
             self.incarnations,
             self.recorder,
-            bounds=bounds,
-            told=Told(
-                changed=self._tell_of,
-                waiting=lambda: self.waiting.look(),
-                shut_down=self._shut_down,
-                gone=kernel_changed,
-            ),
-            allow_stdin=session.allow_stdin,
-            tasks=tasks,
-            leftovers=leftovers,
-            disk=disk,
+            limits=limits,
+            tasks=self.tasks,
+            leftovers=resources.leftovers,
+            disk=resources.disk,
         )
-        self.accepted = 0
-        """How many executions were accepted."""
-        self.last_seq = 0
-        """Of the last execution; others may lack before it whose acceptance the disk refused."""
-        self.live: dict[ExecutionId, LiveExecution] = {}
-        """Those that are not finished, in order."""
-        self.asking = Asking(
-            session,
-            rules,
+        self.gate = ApprovalGate(
+            self.executions,
+            resources.rules,
             permit,
             self.incarnations,
-            live=self.live,
-            write=self.recorder.write_all,
-            give_up=self.give_up,
-            changed=self._asks_otherwise,
-            tasks=tasks,
+            self.recorder,
+            self.tasks,
         )
-        self.waiting = Waiting(
-            self.live,
-            self.asking,
-            self.in_kernel,
-            changed=self._tell_of,
-            give_up=self.give_up,
-            tasks=tasks,
-        )
-        self.last_rejected: ExecutionRecord | None = None
-        """The last execution, if it was rejected."""
         self.nests_in: Kernel | None = None
-        """The kernel in which what runs first is nested: a cell there opened the session."""
+        """The kernel in which the first sources are nested: a cell there opened the session."""
 
     @property
     def running(self) -> LiveExecution | None:
-        """What was sent to the kernel and has not ended."""
-        return self.in_kernel.execution
+        """The execution that was sent to the kernel and has not ended."""
+        return self.runner.execution
 
     @property
     def queued(self) -> int:
         """How many executions wait for their turn."""
-        return sum(execution is not self.running for execution in self.live.values())
+        return sum(execution is not self.running for execution in self.executions)
 
-    def take(self, source: str, *, by: By, **asked: Any) -> LiveExecution:
-        """Take an execution on its way; its `accepted` tells when it is on disk."""
-        execution = self._new_execution(source, by=by, **asked)
+    # -- submit ------------------------------------------------------------------------------------
+
+    def submit(self, spec: ExecutionSpec) -> LiveExecution:
+        """Queue an execution; its `accepted` tells when it is on disk.
+
+        Raises
+        ------
+        TooManyRequests, LanguageNotSupported
+            Nothing was accepted.
+        """
+        self._check_room(1)
+        if spec.expressions:
+            check_python(self.incarnations.current, "values")
+        execution = self.executions.add(spec, self.gate)
         self._set_out(execution)
         return execution
 
-    def take_steps(
-        self,
-        asked: Sequence[Mapping[str, Any]],
-        *,
-        by: By,
-        stop_on_error: bool,
-        idempotency_key: str | None,
-        body_sha256: Digest | None,
+    def submit_steps(
+        self, specs: Sequence[ExecutionSpec], *, stop_on_error: bool
     ) -> list[LiveExecution]:
-        """Take executions on their way, with nothing in between; all are accepted or none.
+        """Queue executions with nothing else of the session's in between; all or none.
 
-        The first has the key.
+        Parameters
+        ----------
+        stop_on_error
+            Whether those behind one that does not end with `ok` are cancelled.
+
+        Raises
+        ------
+        TooManyRequests, LanguageNotSupported
+            Nothing was accepted.
         """
-        executions: list[LiveExecution] = []
-        for each in asked:
-            key, body = (None, None) if executions else (idempotency_key, body_sha256)
-            executions.append(
-                self._new_execution(by=by, idempotency_key=key, body_sha256=body, **each)
-            )
-        number(executions, stop_on_error=stop_on_error, give_up=self.give_up)
+        self._check_room(len(specs))
+        for index, spec in enumerate(specs):
+            if spec.expressions:
+                check_python(self.incarnations.current, f"steps[{index}].values")
+        executions = [self.executions.add(spec, self.gate) for spec in specs]
+        for number, execution in enumerate(executions, start=1):
+            execution.step = StepOf(first=executions[0].id, number=number, of=len(executions))
+            if stop_on_error:
+                stop = partial(_stop, number, executions[number:])
+                execution.finished.add_done_callback(stop)
         if len(executions) == 1:
             self._set_out(executions[0])
         else:
             places = [self._in_line(execution) for execution in executions]
             name = f"executions {executions[0].id} ff"
-            self._tasks.start(self._carry_all(executions, places), name)
+            self.tasks.start(self._carry_all(executions, places), name)
         return executions
 
-    async def run_first(self, source: str, kernel: Kernel, by: By) -> ExecutionRecord:
-        """Run a session's init source, before anything else of the session's, in a kernel."""
-        execution = self._new_execution(
-            source,
-            by=by,
-            init=True,
-            timeout=self._bounds.timeout,
-            queue_timeout=self._bounds.queue_timeout,
-            max_output_bytes=self._bounds.max_output_bytes,
-            idempotency_key=None,
-            body_sha256=None,
-            placement=None,
-            place=None,
-            nested=kernel is self.nests_in,
+    def _check_room(self, count: int) -> None:
+        """Refuse more executions than may wait."""
+        queued, most = self.queued, self._limits.max_queued
+        if queued + count > most:
+            why = "wait already; wait for one to finish."
+            if count > 1:
+                why = f"wait, and {count} more are too many: {most} may wait."
+            raise TooManyRequests(f"{queued} executions of this session {why}", limit=most)
+
+    # -- kernels -----------------------------------------------------------------------------------
+
+    async def begin(self, kernel: Kernel) -> None:
+        """Begin with the session's first kernel; InitFailed if a first source does not end well."""
+        begun = asyncio.ensure_future(self.incarnations.begin(kernel))
+        await self._until_begun(begun, None if kernel.owned else INIT_WAIT)
+
+    async def begin_anew(self) -> None:
+        """Begin with a fresh kernel.
+
+        Raises
+        ------
+        KernelUnavailable, HistoryUnavailable, InitFailed
+        """
+        await self._until_begun(asyncio.ensure_future(self.incarnations.fresh()), None)
+
+    async def _until_begun(self, begun: asyncio.Future[Any], timeout: float | None) -> None:
+        """Wait for the first sources, but not for a user's approval of them."""
+        held = asyncio.ensure_future(self.gate.init_held.wait())
+        await first_of(begun, held, timeout=timeout)
+        held.cancel()
+        if begun.done():
+            begun.result()
+        else:
+            self.tasks.start(self._stay(begun), f"begin {self.executions.session.id}")
+
+    async def _stay(self, begun: asyncio.Future[Any]) -> None:
+        try:
+            await begun
+        except AgentExecError as error:
+            self._log.warning("%s: %s", self.executions.session.id, error.message)
+
+    async def _kernel_started(self, kernel: Kernel) -> None:
+        """Run the first sources in a kernel that has not run anything of the session's."""
+        self.executions.kernel_changed()
+        self.runner.listen(kernel)
+        for field, source in self._first_sources.items():
+            record = await self._run_first(source, kernel)
+            if record.status == "ok":
+                continue
+            error = record.error
+            why = "." if error is None else f": {error.ename}: {clean(error.evalue)}"
+            raise InitFailed(
+                f"The session's {field} ended with status {record.status}{why}",
+                field=field,
+                session_id=record.session_id,
+                execution_id=record.id,
+                error=error,
+                reason=record.reason,
+            )
+
+    async def _kernel_ended(self, kernel: Kernel, death: Death) -> None:
+        """Let go of a kernel that ended by itself, or by somebody else's doing."""
+        self._log.warning("%s: %s", self.executions.session.id, death.message)
+        await self.runner.end_kernel(death, Ending("kernel_died", death.message), SERVER)
+
+    async def _run_first(self, source: str, kernel: Kernel) -> ExecutionRecord:
+        spec = ExecutionSpec.init_source(
+            source, by=SERVER, limits=self._limits, nested=kernel is self.nests_in
         )
+        execution = self.executions.add(spec, self.gate)
         try:
             await self._carry_first(execution, kernel)
         except HistoryUnavailable:
@@ -248,51 +261,12 @@ class Lane:
             raise
         return await execution.finished
 
-    def give_up(self, execution: LiveExecution, status: Status, reason: str) -> None:
-        """End an execution that was not sent yet."""
-        if execution is not self.running and not execution.given_up.done():
-            execution.ending = (status, reason)
-            self.asking.withdraw(execution)
-            execution.given_up.set_result(None)
-
-    def _shut_down(self, message: str) -> None:
-        """Take back what waits: the person who shut the kernel down wants no more of it now."""
-        for execution in list(self.live.values()):
-            self.give_up(execution, "cancelled", f"It was not run. {message}")
-
     # -- on its way --------------------------------------------------------------------------------
-
-    def _new_execution(
-        self, source: str, *, by: By, init: bool = False, **asked: Any
-    ) -> LiveExecution:
-        self.accepted += 1
-        self.last_seq += 1
-        self.last_rejected = None
-        execution = LiveExecution(
-            id=ExecutionId(f"x_{ULID()}"),
-            session_id=self._session.id,
-            seq=self.last_seq,
-            source=source,
-            init=init,
-            agent=self._session.agent,
-            username=self._session.username,
-            token=self._session.token,
-            by=by,
-            accepted_at=timestamp(),
-            head=lambda: self._journal.head,
-            mode=self.asking.mode,
-            permitted=self.asking.may_run,
-            pausing=lambda: self.asking.pausing,
-            **asked,
-        )
-        self.live[execution.id] = execution
-        self._stirred()
-        return execution
 
     def _in_line(self, execution: LiveExecution) -> Turn:
         """Have an execution queue up behind the session's others."""
-        place = self._queue.ask(self._asker(execution))
-        execution.ahead = lambda: self._queue.ahead_of(place) or KERNEL
+        place = self._turns.ask(self._asker(execution))
+        execution.ahead = lambda: self._turns.ahead_of(place) or KERNEL
         return place
 
     def _set_out(self, execution: LiveExecution) -> None:
@@ -302,8 +276,8 @@ class Lane:
         kernel = self.incarnations.ready if goes else None
         turn = self._turn_at_once(execution, kernel)
         if kernel is not None and turn is not None:
-            sent = self.in_kernel.send(execution, kernel, turn, accept=True)
-            carry = self._carry_at_once(execution, kernel, sent, turn)
+            sent = self.runner.send(execution, kernel, turn, accept=True)
+            carry = self._follow(execution, kernel, sent, turn)
         else:
             carry = self._carry(execution, place)
         self._start(execution, place, carry)
@@ -311,7 +285,7 @@ class Lane:
     def _start(
         self, execution: LiveExecution, place: Turn, carry: Coroutine[Any, Any, None]
     ) -> None:
-        self._tasks.start(self._carry_safely(execution, place, carry), f"execution {execution.id}")
+        self.tasks.start(self._carry_safely(execution, place, carry), f"execution {execution.id}")
 
     async def _carry_safely(
         self, execution: LiveExecution, place: Turn, carry: Coroutine[Any, Any, None]
@@ -323,51 +297,51 @@ class Lane:
             await self._break_off(execution, error)
             raise  # the owner of the task logs it
         finally:
-            self._left(place)
+            self._turns.leave(place)
+            self.executions.active()
+            self.executions.waits_changed()
 
     async def _break_off(self, execution: LiveExecution, error: Exception) -> None:
-        """End an execution that something unforeseen kept from its end, as truly as is known."""
+        """End an execution that a bug kept from its end, as truly as is known."""
         if execution.started_at is not None:
-            settle(execution.accepted)  # it is on disk together with the dispatch
+            self.executions.accepted(execution)  # it is on disk together with the dispatch
         if not execution.accepted.done():
-            self._forget(execution, error)
+            self.executions.forget(execution, error)
         if execution.finished.done() or execution.refused:
             return
         is_sent = execution.run is not None and execution.run.is_sent
-        execution.ending = BROKEN_OFF if is_sent else NOT_RUN
-        self.asking.withdraw(execution)
-        settle(execution.given_up)
+        execution.apply(Broken(is_sent))
         await self.recorder.unrun(execution)
 
     async def _carry_first(self, execution: LiveExecution, kernel: Kernel) -> None:
-        """Bring a session's init source from its acceptance to its end."""
+        """Bring one of the first sources from its acceptance to its end."""
         turn = self._turn_at_once(execution, kernel if self._goes(execution) else None)
         try:
             if turn is not None:
-                sent = self.in_kernel.send(execution, kernel, turn, accept=True)
-                await self.in_kernel.follow(execution, kernel, sent, turn)
+                sent = self.runner.send(execution, kernel, turn, accept=True)
+                await self.runner.follow(execution, kernel, sent, turn)
                 return
-            await self._accept(execution)
+            await self.gate.accept(execution)
         except HistoryUnavailable as error:
-            self._forget(execution, error)
+            self.executions.forget(execution, error)
             raise
         try:
             await self._carry_in(execution, kernel)
         except HistoryUnavailable as error:
-            self.give_up(execution, "cancelled", f"It was not run: {error.message}")
+            execution.withdraw("cancelled", f"It was not run: {error.message}")
         finally:
-            self.asking.init_held.clear()
+            self.gate.init_held.clear()
         if not execution.finished.done():
-            self.give_up(execution, "cancelled", "Its kernel ended before it ran.")
+            execution.withdraw("cancelled", "Its kernel ended before it ran.")
             await self.recorder.unrun(execution)
 
     async def _carry_all(self, executions: Sequence[LiveExecution], places: Sequence[Turn]) -> None:
-        """Bring executions that are asked for at once from their acceptance to their end."""
+        """Bring steps from their acceptance, which is one write, to their end."""
         try:
-            await self._accept(*executions)
+            await self.gate.accept(*executions)
         except Exception as error:
             for execution, place in zip(reversed(executions), reversed(places), strict=True):
-                self._queue.leave(place)
+                self._turns.leave(place)
                 await self._break_off(execution, error)
             if isinstance(error, HistoryUnavailable):
                 return
@@ -381,30 +355,32 @@ class Lane:
         goes = self._goes(execution) and not execution.given_up.done()
         turn = self._turn_at_once(execution, kernel if goes else None)
         if kernel is not None and turn is not None:
-            sent = self.in_kernel.send(execution, kernel, turn, accept=True)
-            await self._carry_at_once(execution, kernel, sent, turn)
+            sent = self.runner.send(execution, kernel, turn, accept=True)
+            await self._follow(execution, kernel, sent, turn)
             return
         try:
-            await self._accept(execution)
+            await self.gate.accept(execution)
         except HistoryUnavailable as error:
-            self._forget(execution, error)
+            self.executions.forget(execution, error)
             return
         await self._carry_accepted(execution, place)
 
     async def _carry_accepted(self, execution: LiveExecution, place: Turn) -> None:
         """Bring an execution whose acceptance is on disk to its end."""
-        queue_time = self.waiting.count(execution)
+        queue_time = self._count_queue_time(execution)
         try:
             if await self._until(place, execution):
                 await self._carry_in(execution)
         except AgentExecError as error:
-            self.give_up(execution, "cancelled", f"It was not run: {error.message}")
+            execution.withdraw("cancelled", f"It was not run: {error.message}")
+            if not execution.given_up.done():
+                raise  # it was sent
         finally:
             queue_time.end()
             if execution.given_up.done() and not execution.finished.done():
                 await self.recorder.unrun(execution)
 
-    async def _carry_at_once(
+    async def _follow(
         self,
         execution: LiveExecution,
         kernel: Kernel,
@@ -412,11 +388,11 @@ class Lane:
         turn: Turn,
     ) -> None:
         """Stay with an execution whose acceptance goes to disk together with its dispatch."""
-        queue_time = self.waiting.count(execution)
+        queue_time = self._count_queue_time(execution)
         try:
-            await self.in_kernel.follow(execution, kernel, sent, turn)
+            await self.runner.follow(execution, kernel, sent, turn)
         except HistoryUnavailable as error:
-            self._forget(execution, error)
+            self.executions.forget(execution, error)
         finally:
             queue_time.end()
 
@@ -429,17 +405,17 @@ class Lane:
             The one kernel that it is for; by default it goes on with the next when one ends.
         """
         gone = () if only is None else (only.connection.disconnected,)
-        while await self.asking.until_it_goes(execution, *gone):
+        while await self.gate.until_it_goes(execution, *gone):
             execution.ahead = lambda: KERNEL
-            kernel = only or await self.incarnations.fresh_unless(execution.given_up, self._tasks)
+            kernel = only or await self.incarnations.fresh_unless(execution.given_up, self.tasks)
             if kernel is None:
                 return
-            if not self.asking.goes(execution):
-                continue  # it is another life, or agents were paused meanwhile
+            if not self.gate.goes(execution):
+                continue  # it is another incarnation, or agents were paused meanwhile
             await self._nest(execution, kernel)
             turn = kernel.turns.ask(self._asker(execution), nested=execution.subshell is not None)
-            execution.ahead = partial(ahead_of, kernel, turn)
-            self.waiting.look()
+            execution.ahead = partial(kernel.turns.ahead_of, turn)
+            self.executions.waits_changed()
             try:
                 granted = await self._until(turn, execution)
                 await self._permit.look()
@@ -447,11 +423,13 @@ class Lane:
             except Exception:
                 kernel.turns.leave(turn)  # others wait for it too
                 raise
-            is_right = is_right and not turn.cancelled() and self.asking.goes(execution)
-            self._check_permit(execution)
+            is_right = is_right and not turn.cancelled() and self.gate.goes(execution)
+            refusal = self._refusal()
+            if refusal is not None:
+                execution.withdraw("cancelled", f"It was not run: {refusal}")
             if granted and is_right and not execution.given_up.done():
-                sent = self.in_kernel.send(execution, kernel, turn, accept=False)
-                await self.in_kernel.follow(execution, kernel, sent, turn)
+                sent = self.runner.send(execution, kernel, turn, accept=False)
+                await self.runner.follow(execution, kernel, sent, turn)
                 return
             kernel.turns.leave(turn)
             if only is not None and turn.cancelled():
@@ -468,20 +446,18 @@ class Lane:
             It cannot, and each would wait for the other.
         """
         execution.subshell = None
-        if execution.nested and kernel.connection.quiet is None:
+        if execution.spec.nested and kernel.connection.quiet is None:
             if not kernel.turns.admits_nested:
                 raise KernelWaitsForItself(AT_AGENTS_CODE, kernel_id=kernel.id)
             execution.subshell = await subshell_of(kernel)
 
-    def _goes(self, execution: LiveExecution) -> bool:
-        """Tell whether people let an execution run now, and nothing stands against it."""
-        return self.asking.goes(execution) and self._permit.refusal(self._path()) is None
+    def _refusal(self) -> str | None:
+        """Return why the session may send nothing more to its kernel; None if it may."""
+        return self._permit.refusal(None if self._notebook is None else self._notebook.path)
 
-    def _check_permit(self, execution: LiveExecution) -> None:
-        """Give an execution up whose session may send nothing to its kernel any more."""
-        refusal = self._permit.refusal(self._path())
-        if refusal is not None:
-            self.give_up(execution, "cancelled", f"It was not run: {refusal}")
+    def _goes(self, execution: LiveExecution) -> bool:
+        """Tell whether an execution may be sent to the kernel now."""
+        return self.gate.goes(execution) and self._refusal() is None
 
     def _turn_at_once(self, execution: LiveExecution, kernel: Kernel | None) -> Turn | None:
         """Return a turn on a kernel that nobody uses; None if it has to be waited for."""
@@ -493,59 +469,27 @@ class Lane:
         kernel.turns.leave(turn)
         return None
 
-    async def _accept(self, *executions: LiveExecution) -> None:
-        """Have them on disk, all or none, before anybody is told."""
-        await self.asking.accept(*executions)
-        for execution in executions:
-            settle(execution.accepted)
-        for execution in executions:
-            if execution.asks:
-                self._asks_otherwise(execution)
-            else:
-                self._tell_of(execution)
-
-    def _forget(self, execution: LiveExecution, error: Exception) -> None:
-        """Drop an execution that could not be recorded; whoever asked for it is told."""
-        self.live.pop(execution.id, None)
-        self.accepted -= 1
-        if execution.seq == self.last_seq:
-            self.last_seq -= 1
-        settle(execution.accepted, error)
-        execution.tell()
+    def _count_queue_time(self, execution: LiveExecution) -> QueueTime:
+        """Count the time for which an execution waits for its turn."""
+        elapsed = partial(self.runner.queue_time_elapsed, execution)
+        execution.queue_time = QueueTime(execution.spec.queue_timeout, elapsed)
+        execution.queue_time.run(self.gate.time_counts)
+        return execution.queue_time
 
     async def _until(self, turn: Turn, execution: LiveExecution) -> bool:
-        """Wait for a turn; False when the execution was given up instead."""
+        """Wait for a turn; False when the execution was withdrawn instead."""
         await first_of(turn, execution.given_up)
         return not execution.given_up.done()
 
-    def _left(self, place: Turn) -> None:
-        """Let the session's next go on."""
-        self._queue.leave(place)
-        self._stirred()
-        self.waiting.look()
-
-    def _finished(self, execution: LiveExecution, record: ExecutionRecord) -> None:
-        """Show an execution as finished; its final status is on disk."""
-        execution.status = record.status
-        self.live.pop(execution.id, None)
-        if record.status == "rejected" and record.seq == self.last_seq:
-            self.last_rejected = record
-        self._stirred()
-        execution.finished.set_result(record)
-        self._tell_of(execution)
-        if record.approval is not None:
-            self._asking_changed()
-
-    def _asks_otherwise(self, execution: LiveExecution) -> None:
-        self._tell_of(execution)
-        self.waiting.look()
-        self._asking_changed()
-
-    def _tell_of(self, execution: LiveExecution) -> None:
-        execution.tell()
-        self._changed(execution)
-
-    # -- helpers -----------------------------------------------------------------------------------
-
     def _asker(self, execution: LiveExecution) -> Asker:
-        return Asker(self._session.agent.name, execution.id)
+        return Asker(self.executions.session.agent.name, execution.id)
+
+
+def _stop(
+    number: int, behind: Sequence[LiveExecution], finished: asyncio.Future[ExecutionRecord]
+) -> None:
+    """End the steps behind one that failed, before the session's next gets its turn."""
+    status = finished.result().status
+    if status != "ok":
+        for execution in behind:
+            execution.withdraw("cancelled", f"It was not run: step {number} ended with {status}.")

@@ -10,13 +10,18 @@ from typing import Protocol
 from ..errors import AgentExecError
 from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
 from ..models import SessionKernel
-from ..records import SERVER, By, Entry, KernelEnded, KernelStarted, timestamp
+from ..records import SERVER, By, KernelEnded, KernelStarted, timestamp
 from ..tasks import Tasks, first_of, start_apart
 from ..types import RestartReason
+from .recorder import Recorder
 
 
-class KernelChanges(Protocol):
-    """Follows which kernel a notebook has, for a session whose target is one."""
+class SessionNotebook(Protocol):
+    """The notebook of a session whose target is one, and which kernel it has."""
+
+    @property
+    def path(self) -> str:
+        """Its contents path now."""
 
     async def parted(self, kernel: Kernel) -> Death | None:
         """Return why the notebook does not have this kernel any more; None if it still does."""
@@ -32,10 +37,6 @@ class Incarnations:
     ----------
     notebook
         The person's notebook whose kernels these are, if they are.
-    write
-        Writes an entry to the session's journal, or raises HistoryUnavailable.
-    note
-        Writes an entry about what has happened; kept if it cannot be written now.
     born
         Called with each kernel before anything else may run in it.
     died
@@ -46,16 +47,14 @@ class Incarnations:
         self,
         kernels: KernelSource,
         *,
-        notebook: KernelChanges | None,
-        write: Callable[[Entry], Awaitable[None]],
-        note: Callable[[Entry], Awaitable[None]],
+        notebook: SessionNotebook | None,
+        recorder: Recorder,
         born: Callable[[Kernel], Awaitable[None]],
         died: Callable[[Kernel, Death], Awaitable[None]],
     ) -> None:
         self._kernels = kernels
         self._notebook = notebook
-        self._write = write
-        self._note = note
+        self._recorder = recorder
         self._born = born
         self._died = died
         self._lock = asyncio.Lock()
@@ -156,7 +155,7 @@ class Incarnations:
         self.current = None
         if self._watch is not None and self._watch is not asyncio.current_task():
             self._watch.cancel()
-        await self._note(
+        await self._recorder.record(
             KernelEnded(
                 at=timestamp(),
                 by=by,
@@ -184,7 +183,7 @@ class Incarnations:
         model = self.model()
         assert model is not None
         try:
-            await self._write(
+            await self._recorder.write(
                 KernelStarted(
                     at=timestamp(),
                     by=SERVER,

@@ -1,49 +1,34 @@
-"""What the code of a session's executions asks for while it runs, and who gives it.
+"""Input that running code waits for (`input()`), and the answers of users and agents.
 
-What is asked and given is recorded in the thread of the kernel's drain, as the end of an execution
-is: so the record has all of it in order. A password is never recorded, not even its digest.
+Requests and answers are recorded in the thread of the kernel's drain, as the end of an execution
+is, so that the record has them in order. A password is never recorded, not even its digest.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from ..errors import InputNotAsked
-from ..journal.session import SessionJournal
 from ..kernels.execute_request import InputRequest
 from ..models import GiveInput, Input
-from ..records import SERVER, By, Entry, InputAsked, InputGiven, Payload, timestamp
-from .execution import LiveExecution
+from ..records import SERVER, By, InputAsked, InputGiven, Payload, timestamp
+from .execution import LiveExecution, LiveExecutions
+from .recorder import Recorder
 
 
 class Inputs:
-    """Takes what code asks for, and hands it what people and agents answer.
+    """Takes the requests for input of running code, and hands it the answers."""
 
-    Parameters
-    ----------
-    note
-        Writes entries about what has happened, from any thread.
-    changed
-        Called on the loop when an execution asks for something, or asks no more.
-    """
-
-    def __init__(
-        self,
-        journal: SessionJournal,
-        *,
-        note: Callable[[Sequence[Entry], Sequence[Payload]], object],
-        changed: Callable[[LiveExecution], None],
-    ) -> None:
-        self._journal = journal
-        self._note = note
-        self._changed = changed
+    def __init__(self, executions: LiveExecutions, recorder: Recorder) -> None:
+        self._executions = executions
+        self._recorder = recorder
         self._loop = asyncio.get_running_loop()
 
-    def asked(self, execution: LiveExecution, request: InputRequest) -> None:
-        """Record what an execution's code asks for, and tell of it; in the drain's thread."""
+    def requested(self, execution: LiveExecution, request: InputRequest) -> None:
+        """Record that code waits for input, and tell the observers; in the drain's thread."""
         if execution.left_behind:
             return  # it is interrupted as soon as it begins
         prompt = Payload.of(request.prompt.encode("utf-8", "replace"))
@@ -54,12 +39,12 @@ class Inputs:
             prompt=prompt.digest,
             password=request.password,
         )
-        self._note([entry], [prompt])
+        self._recorder.note([entry], [prompt])
         told = Input(prompt=prompt.data.decode(), password=request.password, asked_at=entry.at)
         self._on_loop(self._asks, execution, request, told)
 
     async def give(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
-        """Answer what an execution's code asks for; of several answers the first counts.
+        """Answer the input that code waits for; of several answers the first counts.
 
         Raises
         ------
@@ -79,7 +64,7 @@ class Inputs:
             raise not_asked(execution)
 
     def withdraw(self, execution: LiveExecution) -> None:
-        """Take no more answers to what an execution asks: it is interrupted, or its kernel ends."""
+        """Take no more answers for an execution: it is interrupted, or its kernel ends."""
         if execution.run is not None and execution.held_by is not None:
             execution.held_by.connection.withdraw_input(execution.run)
             self._asks_no_more(execution, execution.request)
@@ -93,18 +78,18 @@ class Inputs:
             execution_id=execution.id,
             value=payloads[0].digest if payloads else None,
         )
-        self._journal.append([entry], payloads)
+        self._executions.journal.append([entry], payloads)
         self._on_loop(self._asks_no_more, execution, request)
 
     def _asks(self, execution: LiveExecution, request: InputRequest, told: Input) -> None:
         if not execution.finished.done():
             execution.asks_for(request, told)
-            self._changed(execution)
+            self._executions.changed(execution)
 
     def _asks_no_more(self, execution: LiveExecution, request: InputRequest | None) -> None:
         if request is not None and execution.request is request:
             execution.asks_for(None, None)
-            self._changed(execution)
+            self._executions.changed(execution)
 
     def _on_loop(self, call: Callable[..., None], *args: Any) -> None:
         if not self._loop.is_closed():

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from ..errors import HistoryUnavailable
 from ..journal.blobs import pack_outputs
 from ..journal.fold import executions_of
-from ..journal.session import SessionJournal
 from ..kernels.displays import DisplayUpdate
 from ..kernels.execute_request import Ended
 from ..kernels.outputs import Late
@@ -38,7 +37,8 @@ from ..records import (
 )
 from ..tasks import start_apart
 from ..types import ExecutionId
-from .execution import LiveExecution
+from .execution import LiveExecution, LiveExecutions
+from .state import final_status
 
 NOT_APPROVED = (
     "A person was asked to approve the source, and was not shown the expressions: so they are not "
@@ -52,34 +52,17 @@ RETRY_DELAY = 1.0
 
 
 class Recorder:
-    """Writes how executions ended; what is not async may be called from any thread.
+    """Writes entries to a session's journal; methods that are not async may run in any thread.
 
     Parameters
     ----------
-    finished
-        Called on the loop when an execution's final status is on disk.
-    late
-        Called on the loop when outputs of a finished execution changed.
-    person_ran
-        Called on the loop when it is on disk what a person ran.
     disk
-        Where blocking writes go that have no thread of their own.
+        For blocking writes that have no thread of their own.
     """
 
-    def __init__(
-        self,
-        journal: SessionJournal,
-        *,
-        finished: Callable[[LiveExecution, ExecutionRecord], None],
-        late: Callable[[ExecutionId], None],
-        person_ran: Callable[[], None],
-        disk: Executor,
-        log: logging.Logger,
-    ) -> None:
-        self._journal = journal
-        self._finished = finished
-        self._late = late
-        self._person_ran = person_ran
+    def __init__(self, executions: LiveExecutions, *, disk: Executor, log: logging.Logger) -> None:
+        self._executions = executions
+        self._journal = executions.journal
         self.own: set[ExecutionId] = set()
         """The session's executions that were sent to a kernel.
 
@@ -111,8 +94,8 @@ class Recorder:
         await execution.finished
 
     def _unrun(self, execution: LiveExecution) -> None:
-        assert execution.ending is not None
-        status, reason = execution.ending
+        assert execution.state.ending is not None
+        status, reason = execution.state.ending
         is_lost = status == "lost"
         because = "It is not known how it ended." if is_lost else "It was not run."
         values = _not_evaluated(execution, because)
@@ -140,7 +123,8 @@ class Recorder:
 
     def ended(self, execution: LiveExecution, ended: Ended) -> None:
         """Write the end of a run."""
-        status, reason = execution.verdict(ended)
+        owned = execution.held_by is None or execution.held_by.owned
+        status, reason = final_status(execution.state, ended, owned=owned)
         packed = pack_outputs(ended.outputs)
         spilled = None if execution.spill is None else execution.spill.finish()
         record = replace(
@@ -233,7 +217,7 @@ class Recorder:
             omitted=told.omitted,
         )
         if self.note([entry], [source, *packed.payloads]):
-            self._on_loop(self._person_ran)
+            self._on_loop(self._executions.person_ran)
 
     def note(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> bool:
         """Write what has happened; False if it is only kept for now."""
@@ -265,14 +249,14 @@ class Recorder:
         else:
             end = next(at for at, entry in enumerate(entries) if isinstance(entry, Finished))
             record = replace(record, entry_hash=hashes[end], chain=self._journal.head)
-            self._on_loop(self._finished, execution, record)
+            self._on_loop(self._executions.finished, execution, record)
             self._tell_of_late(entries[end + 1 :])
 
     def _tell_of_late(self, entries: Sequence[Entry]) -> None:
         """Tell whose outputs are others now: a display may be updated from a later execution."""
         changed = (id for entry in entries for id in executions_of(entry))
         for execution_id in dict.fromkeys(changed):
-            self._on_loop(self._late, execution_id)
+            self._on_loop(self._executions.late, execution_id)
 
     def _try_again(
         self, execution: LiveExecution | None = None, record: ExecutionRecord | None = None
@@ -297,7 +281,7 @@ class Recorder:
         for execution, record in unwritten:
             reason = " ".join(filter(None, (record.reason, why))) or None
             told = replace(record, reason=reason, chain=self._journal.head)
-            self._finished(execution, told)
+            self._executions.finished(execution, told)
 
     async def _in_disk_thread(self, write: Callable[[], object]) -> None:
         await self._loop.run_in_executor(self._disk, write)
@@ -334,5 +318,5 @@ class Recorder:
 
 def _not_evaluated(execution: LiveExecution, because: str) -> dict[str, Value] | None:
     """Return what is told of expressions that nobody looked at; None if there are none."""
-    told = {name: Value.not_evaluated(because) for name in execution.expressions}
+    told = {name: Value.not_evaluated(because) for name in execution.spec.expressions}
     return told or None

@@ -1,139 +1,152 @@
-"""What a session has sent to its kernel: followed to its end, interrupted, and parted from.
+"""Runs a session's executions in its kernel: sends them, interrupts them, and follows them.
 
-All of this runs on the event loop, but for `_ended`, which the kernel's drain calls in its own
-thread.
+All of this runs on the event loop, except `_record_dispatch`, `_ended` and the callbacks of `Run`,
+which the kernel's drain calls in its own thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..journal.session import SessionJournal
-from ..kernels.execute_request import Ended
+from ..errors import HistoryUnavailable
+from ..kernels.execute_request import Ended, Run
 from ..kernels.kernel import Death, Kernel
 from ..kernels.kernel_queue import Turn
 from ..kernels.person_executions import PersonExecution
-from ..models import ExecutionKernel, WaitingFor
-from ..records import SERVER, By
+from ..models import ExecutionKernel
+from ..records import SERVER, By, Dispatched, Entry, Interrupted, Payload, timestamp
 from ..tasks import Tasks, first_of, settle
-from ..types import RecordPeople, Status
-from .dispatch import Sender
-from .execution import LiveExecution
+from .execution import LiveExecution, LiveExecutions
 from .incarnations import Incarnations
 from .inputs import Inputs
-from .interrupts import Interrupts, Reason
 from .limits import Bounds
 from .recorder import Recorder
+from .state import (
+    AbandonRun,
+    DispatchFailed,
+    DispatchStarted,
+    Effect,
+    Ending,
+    Exited,
+    GraceElapsed,
+    Interrupt,
+    InterruptReason,
+    InterruptRequested,
+    KernelEnded,
+    QueueTimeElapsed,
+    ReplaceKernel,
+    RunTimeElapsed,
+    Sent,
+    Started,
+)
 from .written_files import WrittenFiles
 
-Ending = tuple[Status, str]
-"""Status and reason of an execution."""
 
-
-class Told(NamedTuple):
-    """Who is told of what goes on in the kernel; all are called on the loop."""
-
-    changed: Callable[[LiveExecution], None]
-    """That an execution changed."""
-    waiting: Callable[[], None]
-    """That those that wait may wait for something else."""
-    shut_down: Callable[[str], None]
-    """That a person shut the kernel down, and in which words to say so."""
-    gone: Callable[[], None]
-    """That the kernel is gone."""
-
-
-class InKernel:
-    """What a session has sent to its kernel, one execution at a time.
+class Runner:
+    """Runs the executions of one session in its kernel, one at a time.
 
     Parameters
     ----------
-    allow_stdin
-        Whether its code may ask for input.
     tasks
         Of the session, which waits for them when it closes.
     leftovers
         Of the server: what may go on after the session has closed.
+    disk
+        For blocking writes that have no thread of their own.
     """
 
     def __init__(
         self,
-        journal: SessionJournal,
+        executions: LiveExecutions,
         incarnations: Incarnations,
         recorder: Recorder,
         *,
-        bounds: Bounds,
-        told: Told,
-        allow_stdin: bool,
+        limits: Bounds,
         tasks: Tasks,
         leftovers: Tasks,
         disk: Executor,
     ) -> None:
+        self._executions = executions
+        self._journal = executions.journal
         self._incarnations = incarnations
         self._recorder = recorder
-        self._bounds = bounds
-        self._told = told
+        self._limits = limits
         self._tasks = tasks
         self._leftovers = leftovers
         self._disk = disk
         self._loop = asyncio.get_running_loop()
-        self.inputs = Inputs(journal, note=recorder.note, changed=told.changed)
-        """What the code asks for while it runs."""
-        self._interrupts = Interrupts(
-            bounds,
-            record=recorder.record,
-            interrupting=self.inputs.withdraw,
-            end_kernel=self.end_kernel,
-            tasks=tasks,
-        )
-        self._sender = Sender(
-            journal,
-            bounds,
-            sent=told.changed,
-            begun=self._begun,
-            ended=self._ended,
-            asks=self.inputs.asked if allow_stdin else None,
-        )
-        self.files = WrittenFiles(
-            recorder, told.changed, leave_out=journal.history_dir, tasks=tasks, disk=disk
-        )
-        """What executions wrote in the kernel's folder."""
-        self._hear_person: Callable[[PersonExecution], None] | None = None
+        self.inputs = Inputs(executions, recorder)
+        """The input that code waits for."""
+        self.files = WrittenFiles(executions, recorder, tasks=tasks, disk=disk)
+        """The files that executions wrote in the kernel's folder."""
+        self._record_person: Callable[[PersonExecution], None] | None = None
         self.execution: LiveExecution | None = None
-        """What was sent and has not ended."""
+        """The execution that was sent and has not ended."""
+
+    # -- send --------------------------------------------------------------------------------------
 
     def send(
         self, execution: LiveExecution, kernel: Kernel, turn: Turn, *, accept: bool
     ) -> asyncio.Future[None]:
-        """Hand an execution to the kernel's drain; what comes back tells when it was sent."""
-        untold = None if execution.init else self._incarnations.untold
-        told = ExecutionKernel(
+        """Hand an execution to the kernel's drain; the future tells when it was sent.
+
+        Parameters
+        ----------
+        accept
+            Whether to record its acceptance as well, in the same write.
+        """
+        sent: asyncio.Future[None] = self._loop.create_future()
+        spec = execution.spec
+        restarted = None if spec.init else self._incarnations.untold
+        execution.apply(DispatchStarted())
+        self.execution = execution
+        self._recorder.own.add(execution.id)
+        execution.kernel = ExecutionKernel(
             id=kernel.id,
             name=kernel.name,
             incarnation=self._incarnations.number,
-            restarted=untold is not None,
-            reason=untold,
+            restarted=restarted is not None,
+            reason=restarted,
         )
-        self.execution = execution
-        self._recorder.own.add(execution.id)
-        execution.ahead = None if kernel.owned else partial(ahead_of, kernel, turn, execution)
-        execution.turn = turn
-        return self._sender.send(execution, kernel, told, accept=accept)
+        execution.held_by, execution.turn = kernel, turn
+        execution.ahead = None
+        if not kernel.owned:
+            execution.ahead = lambda: kernel.turns.person if execution.is_behind else None
+        execution.spill = self._journal.new_text_spill(self._limits.max_text_bytes)
+        allows_input = self._executions.session.allow_stdin and not spec.init
+        execution.run = Run(
+            id=execution.id,
+            source=execution.source,
+            store_history=not spec.init,
+            max_output_bytes=spec.max_output_bytes,
+            sink=execution.spill,
+            before=partial(self._record_dispatch, execution, accept, sent),
+            sent=partial(self._on_loop, self._was_sent, execution, sent),
+            after=partial(self._ended, execution),
+            failed=partial(self._on_loop, execution.fail),
+            begun=None if kernel.owned else partial(self._has_started, execution),
+            changed=execution.output_changed if execution.is_watched else None,
+            looks=self._limits.records_changes(kernel),
+            values=execution.evaluated,
+            subshell=execution.subshell,
+            asks=partial(self.inputs.requested, execution) if allows_input else None,
+        )
+        kernel.connection.start(execution.run)
+        return sent
 
     async def follow(
         self, execution: LiveExecution, kernel: Kernel, sent: asyncio.Future[None], turn: Turn
     ) -> None:
         """Stay with an execution until it is recorded as finished and the kernel is free."""
-        timer = self._loop.call_later(execution.timeout or 0, self._time_out, execution)
-        if not kernel.owned:
-            timer.cancel()  # it begins to count when the kernel takes the execution up
+        if kernel.owned:  # in others it begins to count when the kernel starts the execution
+            self._limit_time(execution)
         try:
             await execution.unless_failed(sent)
-            if not execution.init:
+            if not execution.spec.init:
                 self._incarnations.untold = None
             await execution.unless_failed(execution.finished)
             self._look_for_files(execution)
@@ -143,32 +156,162 @@ class InKernel:
                 free = asyncio.create_task(kernel.connection.free(), name=f"end of {execution.id}")
                 await first_of(free, execution.parted)
                 free.cancel()
+        except HistoryUnavailable:
+            execution.apply(DispatchFailed())
+            raise
         finally:
-            timer.cancel()
+            if execution.timer is not None:
+                execution.timer.cancel()
             self.execution = None
             if not execution.left_behind:
                 kernel.turns.leave(turn)
 
+    def _record_dispatch(
+        self, execution: LiveExecution, accept: bool, sent: asyncio.Future[None]
+    ) -> bool:
+        """Have it on disk that an execution is about to be sent; False if that cannot be."""
+        assert execution.kernel is not None
+        assert execution.run is not None
+        at = timestamp(execution.run.started_at)
+        entries: list[Entry] = [
+            Dispatched(at=at, by=SERVER, execution_id=execution.id, kernel=execution.kernel)
+        ]
+        payloads: list[Payload] = []
+        if accept:
+            entry, payloads = execution.acceptance()
+            entries.insert(0, entry)
+        try:
+            self._journal.append(entries, payloads)
+        except HistoryUnavailable as error:
+            self._on_loop(settle, sent, error)
+            return False
+        execution.started_at = at
+        return True
+
+    def _was_sent(self, execution: LiveExecution, sent: asyncio.Future[None]) -> None:
+        assert execution.held_by is not None
+        execution.apply(Sent(starts=execution.held_by.owned))
+        if execution.held_by.owned:  # else somebody's cell may just have come before it
+            settle(execution.begun)
+        settle(sent)
+        self._executions.accepted(execution)
+        self._executions.changed(execution)
+
+    def _has_started(self, execution: LiveExecution) -> None:
+        """Note that a kernel that others use too has started an execution."""
+        assert execution.run is not None
+        execution.started_at = timestamp(execution.run.started_at)
+        execution.apply(Started())
+        settle(execution.begun)
+        if not execution.finished.done():
+            self._limit_time(execution)
+        self._executions.changed(execution)
+
+    def _limit_time(self, execution: LiveExecution) -> None:
+        """Interrupt an execution when it has run for as long as it may."""
+        timeout = execution.spec.timeout
+
+        def elapsed() -> None:
+            if execution is self.execution:
+                self._perform(execution, execution.apply(RunTimeElapsed(timeout, SERVER)))
+
+        execution.timer = self._loop.call_later(timeout, elapsed)
+
+    # -- interrupt ---------------------------------------------------------------------------------
+
     async def interrupt(
-        self, execution: LiveExecution, ending: Ending, reason: Reason, by: By
+        self, execution: LiveExecution, ending: Ending, reason: InterruptReason, by: By
     ) -> None:
-        """Interrupt what was sent; whether that is obeyed is looked at later."""
-        await self._interrupts.interrupt(execution, ending, reason, by)
+        """Interrupt an execution that was sent; whether it obeys is checked later.
+
+        One that stands in the kernel's own queue is interrupted when its turn comes.
+        """
+        for effect in execution.apply(InterruptRequested(ending, reason, by)):
+            await self._performed(execution, effect)
+
+    def queue_time_elapsed(self, execution: LiveExecution) -> None:
+        """End an execution that has waited for as long as it may and was not started."""
+        timeout = execution.spec.queue_timeout
+        assert timeout is not None
+        self._perform(execution, execution.apply(QueueTimeElapsed(timeout, SERVER)))
+
+    def _perform(self, execution: LiveExecution, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            name = f"{type(effect).__name__} of {execution.id}"
+            self._tasks.start(self._performed(execution, effect), name)
+
+    async def _performed(self, execution: LiveExecution, effect: Effect) -> None:
+        kernel = execution.held_by
+        match effect:
+            case Interrupt(reason, by, when_started):
+                assert kernel is not None
+                if when_started:
+                    later = self._interrupt_later(execution, kernel, reason, by)
+                    self._tasks.start(later, f"interrupt {execution.id} later")
+                else:
+                    await self._interrupt(execution, kernel, reason, by)
+            case ReplaceKernel(ending):
+                why = "The code ignored the interrupt, so its kernel was replaced."
+                await self.end_kernel(Death("interrupt_ignored", why), ending, SERVER)
+            case AbandonRun(why):
+                assert kernel is not None
+                kernel.connection.abandon(why)
+            case _:
+                pass  # `LiveExecution.apply` has done it
+
+    async def _interrupt_later(
+        self, execution: LiveExecution, kernel: Kernel, reason: InterruptReason, by: By
+    ) -> None:
+        await first_of(execution.begun, execution.finished)
+        await self._interrupt(execution, kernel, reason, by)
+
+    async def _interrupt(
+        self, execution: LiveExecution, kernel: Kernel, reason: InterruptReason, by: By
+    ) -> None:
+        assert execution.run is not None
+        if execution.cannot_be_interrupted():
+            return
+        await kernel.connection.heeds_interrupts(execution.run)
+        if execution.cannot_be_interrupted():
+            return
+        await self._recorder.record(
+            Interrupted(at=timestamp(), by=by, execution_id=execution.id, reason=reason)
+        )
+        if execution.cannot_be_interrupted():
+            return
+        if kernel.owned or kernel.connection.is_running(execution.run):
+            self.inputs.withdraw(execution)
+            if execution.subshell is None:
+                await kernel.interrupt()
+            else:
+                await kernel.connection.interrupt_nested(execution.run)
+            self._tasks.start(self._check_obeyed(execution, kernel), f"interrupt {execution.id}")
+
+    async def _check_obeyed(self, execution: LiveExecution, kernel: Kernel) -> None:
+        """Note that an interrupt is ignored, and do what the limits say then."""
+        await first_of(execution.finished, execution.parted, timeout=self._limits.interrupt_grace)
+        if execution.cannot_be_interrupted():
+            return
+        replace_kernel = kernel.owned and self._limits.restart_if_interrupt_ignored
+        effects = execution.apply(GraceElapsed(replace_kernel))
+        self._executions.output_changed(execution)
+        for effect in effects:
+            await self._performed(execution, effect)
+
+    # -- part from the kernel ----------------------------------------------------------------------
 
     async def end_kernel(self, death: Death, ending: Ending, by: By) -> None:
-        """Let the kernel go; what runs in it ends as `ending` says unless somebody said before."""
+        """Let the kernel go; what runs there ends as `ending`, unless it was to end already."""
         running, kernel = self.execution, self._incarnations.current
         if kernel is None:
             return
         if death.reason == "shut_down" and not kernel.owned:
-            self._told.shut_down(death.message)  # at once: what is asked from now on may go on
+            for execution in self._executions:  # a user wants no more of it; later ones may run
+                execution.withdraw("cancelled", f"It was not run. {death.message}")
         await self._incarnations.end(death, by)
         if running is not None and running.held_by is kernel:
-            running.ending = running.ending or ending
-            self.inputs.withdraw(running)
-            kernel.connection.abandon(death.message)
-            settle(running.parted)
-        self._told.gone()
+            self._part(running, kernel, ending, death.message)
+        self._executions.kernel_changed()
         self._tasks.start(self._let_go(kernel), f"let go of {kernel.id}")
 
     async def leave_kernel(self, ending: Ending, by: By) -> None:
@@ -177,84 +320,40 @@ class InKernel:
         self.files.close()
         if running is not None and running.is_behind and kernel is running.held_by:
             running.left_behind = True
-            running.ending = running.ending or ("cancelled", ending[1])
+            running.apply(KernelEnded(Ending("cancelled", ending.reason)))
             await self._recorder.unrun(running)
             self._incarnations.leave()
             self._leftovers.start(self._clear_away(running), f"clear away {running.id}")
         elif kernel is not None and not kernel.owned:
             self._incarnations.leave()
             if running is not None:
-                running.ending = running.ending or ending
-                self.inputs.withdraw(running)
-                kernel.connection.abandon(ending[1])
-                settle(running.parted)
+                self._part(running, kernel, ending, ending.reason)
             self._tasks.start(self._let_go(kernel), f"let go of {kernel.id}")
         else:
-            await self.end_kernel(Death("shut_down", ending[1]), ending, by)
+            await self.end_kernel(Death("shut_down", ending.reason), ending, by)
 
-    def listen(self, kernel: Kernel, record_people: RecordPeople) -> None:
-        """Have all recorded that the kernel tells beside what is asked of it."""
+    def listen(self, kernel: Kernel) -> None:
+        """Record what the kernel sends beside the answers to this session."""
         connection = kernel.connection
         connection.on_late.add(self._recorder.late)
         if not kernel.owned:
             kernel.turns.on_change.add(self._turns_changed)
-        if record_people != "off":
-            self._hear_person = partial(self._recorder.person, kernel.id)
-            connection.hear_people(self._hear_person)
+        if self._executions.session.record_people != "off":
+            self._record_person = partial(self._recorder.person, kernel.id)
+            connection.hear_people(self._record_person)
 
-    def _begun(self, execution: LiveExecution) -> None:
-        """Count the time from when a kernel that others use too took it up."""
-        timer = self._loop.call_later(execution.timeout or 0, self._time_out, execution)
-        execution.finished.add_done_callback(lambda _: timer.cancel())
-        self._told.changed(execution)
-
-    def _time_out(self, execution: LiveExecution) -> None:
-        if execution is self.execution:
-            self._interrupts.time_out(execution)
-
-    def _ended(self, execution: LiveExecution, ended: Ended) -> None:
-        """Record the end of a run; in the drain's thread."""
-        if execution.left_behind:
-            return
-        if ended.exits:
-            self._on_loop(self._exits, execution, ended)
-        else:
-            self._recorder.ended(execution, ended)
-
-    def _exits(self, execution: LiveExecution, ended: Ended) -> None:
-        """Wait for the end of a kernel that its code asked to exit, and only then tell."""
-        kernel = execution.held_by
-        assert kernel is not None
-        reason = "The code ended the kernel (exit); its variables are gone."
-        execution.ending = ("kernel_died", reason)
-
-        async def wait() -> None:
-            try:
-                gone = kernel.connection.disconnected
-                await asyncio.wait({gone}, timeout=self._bounds.interrupt_grace)
-                if not gone.done() and not kernel.owned:
-                    execution.ending = None  # it did not go
-                elif not gone.done():
-                    await self.end_kernel(Death("died", reason), ("kernel_died", reason), SERVER)
-                await self._loop.run_in_executor(self._disk, self._recorder.ended, execution, ended)
-            except Exception as error:
-                execution.fail(error)
-                raise
-
-        self._tasks.start(wait(), f"exit {execution.id}")
-
-    def _look_for_files(self, execution: LiveExecution) -> None:
-        if execution.run is None or not execution.run.looks:
-            return
-        folder = self._incarnations.folder
-        if folder is not None:
-            self.files.ended(execution, folder)
+    def _part(self, running: LiveExecution, kernel: Kernel, ending: Ending, message: str) -> None:
+        """End an execution whose kernel the session no longer holds."""
+        running.apply(KernelEnded(ending))
+        self.inputs.withdraw(running)
+        kernel.connection.abandon(message)
+        settle(running.parted)
 
     async def _let_go(self, kernel: Kernel) -> None:
         await kernel.let_go()
         kernel.connection.on_late.remove(self._recorder.late)
-        if self._hear_person is not None:
-            kernel.connection.on_person.remove(self._hear_person)
+        if self._record_person is not None:
+            kernel.connection.on_person.remove(self._record_person)
         kernel.turns.on_change.remove(self._turns_changed)
 
     async def _clear_away(self, execution: LiveExecution) -> None:
@@ -272,18 +371,48 @@ class InKernel:
         kernel.turns.leave(turn)
         await self._let_go(kernel)
 
+    # -- the end -----------------------------------------------------------------------------------
+
+    def _ended(self, execution: LiveExecution, ended: Ended) -> None:
+        """Record the end of a run; in the drain's thread."""
+        if execution.left_behind:
+            return
+        if ended.exits:
+            self._on_loop(self._exits, execution, ended)
+        else:
+            self._recorder.ended(execution, ended)
+
+    def _exits(self, execution: LiveExecution, ended: Ended) -> None:
+        """Wait for the end of a kernel that its code asked to exit, and only then record it."""
+        kernel = execution.held_by
+        assert kernel is not None
+        reason = "The code ended the kernel (exit); its variables are gone."
+        ending = Ending("kernel_died", reason)
+        execution.apply(Exited(ending))
+
+        async def wait() -> None:
+            try:
+                gone = kernel.connection.disconnected
+                await asyncio.wait({gone}, timeout=self._limits.interrupt_grace)
+                if not gone.done() and not kernel.owned:
+                    execution.apply(Exited(None))
+                elif not gone.done():
+                    await self.end_kernel(Death("died", reason), ending, SERVER)
+                await self._loop.run_in_executor(self._disk, self._recorder.ended, execution, ended)
+            except Exception as error:
+                execution.fail(error)
+                raise
+
+        self._tasks.start(wait(), f"exit {execution.id}")
+
+    def _look_for_files(self, execution: LiveExecution) -> None:
+        folder = self._incarnations.folder
+        if execution.run is not None and execution.run.looks and folder is not None:
+            self.files.ended(execution, folder)
+
     def _turns_changed(self, _: None) -> None:
-        self._told.waiting()
+        self._executions.waits_changed()
 
     def _on_loop(self, call: Callable[..., None], *args: Any) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *args)
-
-
-def ahead_of(
-    kernel: Kernel, turn: Turn, execution: LiveExecution | None = None
-) -> WaitingFor | None:
-    """Tell what an execution waits for that has asked for its turn, or was sent."""
-    if execution is None:
-        return kernel.turns.ahead_of(turn)
-    return kernel.turns.person if execution.is_behind else None

@@ -1,4 +1,4 @@
-"""How a session's executions come to be shown in its notebook."""
+"""The cells of a session's executions, as far as requests and answers are about them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..models import Document, Execute, Placement
 from ..records import CellWritten, Entry, ExecutionRecord
 from ..types import ExecutionId
 from .execution import LiveExecution
-from .observer import Cells, Place
+from .observer import ExecutionCells, Place
 
 
-class Showing:
-    """Tells a session's cells of its executions, and its executions' answers of the cells.
+class ShownCells:
+    """Finds the places of cells, and tells what became of them.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Showing:
         None if the session's target is not a notebook.
     """
 
-    def __init__(self, cells: Cells | None) -> None:
+    def __init__(self, cells: ExecutionCells | None) -> None:
         self._cells = cells
         self._documents: dict[ExecutionId, Document] = {}
 
@@ -46,15 +46,6 @@ class Showing:
             raise InvalidRequest("source: what is to be run?", field="source")
         return None
 
-    def show(self, execution: LiveExecution, place: Place) -> None:
-        """Let an execution appear in the notebook, once it is accepted."""
-        execution.accepted.add_done_callback(lambda _: self._show(execution, place))
-
-    def late(self, id: ExecutionId) -> None:
-        """Let outputs appear that came after their execution had finished."""
-        if self._cells is not None:
-            self._cells.late(id)
-
     def noted(self, entry: Entry) -> None:
         """Take note of what is recorded about a cell."""
         if isinstance(entry, CellWritten):
@@ -72,7 +63,7 @@ class Showing:
 
     async def until_shown(self, execution: LiveExecution, timeout: float) -> None:
         """Wait until a finished execution's cell is in the notebook, or never will be."""
-        if self._cells is not None and execution.place is not None and timeout:
+        if self._cells is not None and execution.spec.place is not None and timeout:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._cells.written(execution.id), timeout)
 
@@ -80,11 +71,3 @@ class Showing:
         """Write what is still to be written, within bounds."""
         if self._cells is not None:
             await self._cells.close()
-
-    def _show(self, execution: LiveExecution, place: Place) -> None:
-        cells = self._cells
-        if cells is None or execution.refused:
-            return
-        cells.accepted(execution, place)
-        execution.shown_by = lambda: cells.changed(execution)
-        execution.finished.add_done_callback(lambda finished: cells.finished(finished.result()))

@@ -59,7 +59,7 @@ async def until_finished(call: Call, id: ExecutionId, wait: float) -> ExecutionR
     await call.until(_follow(call, execution, wait))
     call.watched = None
     if execution.finished.done():
-        await session.showing.until_shown(execution, DOCUMENT_WAIT)
+        await session.cells.until_shown(execution, DOCUMENT_WAIT)
     return session.execution_record(execution)
 
 

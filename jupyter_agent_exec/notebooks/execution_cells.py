@@ -21,10 +21,12 @@ from ..errors import (
     InvalidRequest,
     NotebookNotFound,
 )
-from ..executions.observer import CellsOwner, Place, Shown
+from ..executions.execution import LiveExecution
+from ..executions.observer import ExecutionCells
 from ..journal.notebook import cell as exported
 from ..models import Document, Placement
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
+from ..sessions.session import LiveSession
 from ..tasks import Tasks
 from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Status
 from .cell_writer import (
@@ -200,7 +202,7 @@ class NotebookWriter:
         self._sessions: WeakValueDictionary[SessionId, SessionCells] = WeakValueDictionary()
         self._locks: WeakValueDictionary[ExecutionId, asyncio.Lock] = WeakValueDictionary()
 
-    def cells(self, owner: CellsOwner) -> SessionCells:
+    def cells(self, owner: LiveSession) -> SessionCells:
         """Return the cells of a session whose target is a notebook."""
         cells = self._sessions[owner.id] = SessionCells(owner, self)
         return cells
@@ -247,7 +249,9 @@ class NotebookWriter:
         """Return what is held while something writes to the cell of an execution."""
         return self._locks.setdefault(id, asyncio.Lock())
 
-    def writer(self, path: Callable[[], str], execution: Shown, found: CellPlace) -> CellWriter:
+    def writer(
+        self, path: Callable[[], str], execution: LiveExecution, found: CellPlace
+    ) -> CellWriter:
         """Return who keeps an execution's cell, after those before it have had their turn."""
         now = path()
         id = found.cell_id or CellId(execution.id)
@@ -279,10 +283,10 @@ class NotebookWriter:
         return writer
 
 
-class SessionCells:
-    """The cells of one session's executions; see `Cells`."""
+class SessionCells(ExecutionCells):
+    """The cells of one session's executions; see `ExecutionCells`."""
 
-    def __init__(self, owner: CellsOwner, writer: NotebookWriter) -> None:
+    def __init__(self, owner: LiveSession, writer: NotebookWriter) -> None:
         self.owner = owner
         self._writer = writer
         self._tasks = Tasks(writer.log)
@@ -307,9 +311,14 @@ class SessionCells:
             notebook = None
         return named(notebook, placement, source)
 
-    def accepted(self, execution: Shown, place: Place) -> None:
+    def accepted(self, execution: LiveExecution) -> None:
+        """Have the cell of an execution appear, if it has a place."""
+        if execution.spec.place is not None:
+            assert isinstance(execution.spec.place, CellPlace)
+            self._appear(execution, execution.spec.place)
+
+    def _appear(self, execution: LiveExecution, place: CellPlace) -> None:
         """Have an execution's cell appear, when the notebook may be changed for it."""
-        assert isinstance(place, CellPlace)
         if _is_to_wait(execution, place):
             self._held[execution.id] = place
             return
@@ -318,12 +327,12 @@ class SessionCells:
         self._shown[execution.id] = execution.status
         self._tasks.start(self._keep(execution.id, writer), f"cell of {execution.id}")
 
-    def changed(self, execution: Shown) -> None:
+    def changed(self, execution: LiveExecution) -> None:
         """Have an execution's cell show how it stands."""
         held = self._held.get(execution.id)
         if held is not None and not _is_to_wait(execution, held):
             del self._held[execution.id]
-            self.accepted(execution, held.approved(execution.source))
+            self._appear(execution, held.approved(execution.source))
         writer = self._writers.get(execution.id)
         if writer is None:
             return
@@ -334,6 +343,10 @@ class SessionCells:
             writer.show(standing(execution.standing()))
         else:
             writer.stir()
+
+    def output_changed(self, execution: LiveExecution) -> None:
+        """Have an execution's cell show its outputs."""
+        self.changed(execution)
 
     def finished(self, record: ExecutionRecord) -> None:
         """Have an execution's cell show how it ended; one that people did not let run, go."""
@@ -452,7 +465,7 @@ class SessionCells:
         )
 
 
-def _is_to_wait(execution: Shown, place: CellPlace) -> bool:
+def _is_to_wait(execution: LiveExecution, place: CellPlace) -> bool:
     """Tell whether an execution's cell may not be written yet.
 
     While agents are paused, none is; a cell that is there is the user's until they let it be run.

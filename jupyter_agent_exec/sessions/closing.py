@@ -9,9 +9,10 @@ from concurrent.futures import Executor
 from typing import Final
 
 from ..errors import HistoryUnavailable
-from ..executions.execution_queue import Lane
+from ..executions.execution_queue import ExecutionQueue
 from ..executions.limits import Bounds
-from ..executions.shown_cells import Showing
+from ..executions.shown_cells import ShownCells
+from ..executions.state import Ending
 from ..journal.session import SessionJournal
 from ..records import By, Closed, timestamp
 from ..tasks import Tasks
@@ -47,8 +48,8 @@ class Closing:
     def __init__(
         self,
         session_id: SessionId,
-        lane: Lane,
-        showing: Showing,
+        queue: ExecutionQueue,
+        cells: ShownCells,
         journal: SessionJournal,
         *,
         bounds: Bounds,
@@ -59,8 +60,8 @@ class Closing:
         log: logging.Logger,
     ) -> None:
         self._session_id = session_id
-        self._lane = lane
-        self._showing = showing
+        self._queue = queue
+        self._cells = cells
         self._journal = journal
         self._bounds = bounds
         self._tell_closing = closing
@@ -78,8 +79,8 @@ class Closing:
         if not self.has_begun:
             self.has_begun = True
             why = CLOSED_BECAUSE[reason]
-            for execution in list(self._lane.live.values()):
-                self._lane.give_up(execution, "cancelled", why)
+            for execution in self._queue.executions:
+                execution.withdraw("cancelled", why)
             self._tasks.start(self._close(reason, why, by), f"close {self._session_id}")
         await asyncio.shield(self._closed)
 
@@ -94,20 +95,20 @@ class Closing:
 
     async def _end(self, reason: CloseReason, why: str, by: By) -> None:
         self._tell_closing()
-        lane, grace = self._lane, self._bounds.interrupt_grace
-        if (running := lane.running) is not None and not running.is_behind:
-            await lane.in_kernel.interrupt(running, ("interrupted", why), "closing", by)
+        queue, grace = self._queue, self._bounds.interrupt_grace
+        if (running := queue.running) is not None and not running.is_behind:
+            await queue.runner.interrupt(running, Ending("interrupted", why), "closing", by)
             await asyncio.wait({running.finished}, timeout=grace)
-        await lane.in_kernel.leave_kernel(("interrupted", why), by)
+        await queue.runner.leave_kernel(Ending("interrupted", why), by)
         await self._tasks.end(timeout=grace + END_TIMEOUT)
-        if lane.incarnations.current is not None:  # it had just been started
-            await lane.in_kernel.leave_kernel(("interrupted", why), by)
+        if queue.incarnations.current is not None:  # it had just been started
+            await queue.runner.leave_kernel(Ending("interrupted", why), by)
             await self._tasks.end(timeout=END_TIMEOUT)
-        await self._showing.close()
-        await lane.incarnations.release()
+        await self._cells.close()
+        await queue.incarnations.release()
         closed = Closed(at=timestamp(), by=by, reason=reason)
         try:
             await self._loop.run_in_executor(self._disk, self._journal.close, closed)
         except HistoryUnavailable as error:
             self._log.error("%s: its end is not recorded: %s", self._session_id, error.message)
-        lane.recorder.stop()
+        queue.recorder.stop()

@@ -14,10 +14,11 @@ from ulid import ULID
 
 from ..auth.scopes import Caller
 from ..errors import GatewayNotSupported, InvalidRequest
-from ..executions.language import check_python
+from ..executions.approval_gate import Rules
+from ..executions.execution_queue import ServerResources
 from ..executions.limits import Bounds, Settings
-from ..executions.observer import MakeCells
-from ..executions.permission import Rules
+from ..executions.observer import ExecutionCells
+from ..executions.spec import check_python
 from ..journal.fold import opened
 from ..journal.history import History
 from ..kernels.kernel import Kernel, KernelSource
@@ -48,7 +49,7 @@ class SessionFactory:
         *,
         rules: Rules,
         permits: Permits,
-        make_cells: MakeCells,
+        make_cells: Callable[[LiveSession], ExecutionCells],
         publish: Publish,
         has_gateway: bool,
         disk: Executor,
@@ -66,6 +67,9 @@ class SessionFactory:
         self._disk = disk
         self._log = log
         self._leftovers = Tasks(log)
+        self._resources = ServerResources(
+            rules=rules, leftovers=self._leftovers, disk=disk, log=log
+        )
 
     async def stop(self) -> None:
         """Wait for what closed sessions have left to be done; their kernels are gone."""
@@ -214,15 +218,12 @@ class SessionFactory:
             journal,
             kernels,
             bounds=bounds,
-            rules=self._rules,
             permit=self._permits.of(caller, asked.target),
             first_sources=first,
             make_cells=self._make_cells,
             read=self._history.execution,
             publish=self._publish,
-            leftovers=self._leftovers,
-            disk=self._disk,
-            log=self._log,
+            resources=self._resources,
         )
 
     async def _in_disk_thread(self, call: Callable[[], T]) -> T:

@@ -289,7 +289,7 @@ class SessionHistory:
         live = self._open.get(record.session_id)
         if live is None or record.document is not None:
             return record
-        return live.showing.with_document(record)
+        return live.cells.with_document(record)
 
     # -- content -----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import msgspec
 from ..auth.access import denied
 from ..auth.scopes import Caller
 from ..errors import Forbidden, InvalidRequest, KernelBusy, KernelUnavailable
-from ..executions.language import check_python
+from ..executions.spec import check_python
 from ..kernels.inspection import Question, Taken, Unanswered, ask
 from ..kernels.kernel_queue import Asker
 from ..models import (

@@ -18,8 +18,7 @@ from ..errors import (
     InputNotAsked,
     SessionClosed,
 )
-from ..executions.completion import until_finished
-from ..executions.execution import LiveExecution
+from ..executions.execution import LiveExecution, until_finished
 from ..executions.limits import Bounds, Settings
 from ..journal.history import History
 from ..kernels.kernel import KernelSource

@@ -6,7 +6,7 @@ from ..auth.access import TargetAccess
 from ..auth.scopes import Caller
 from ..auth.tokens import Tokens
 from ..errors import AgentExecError
-from ..executions.permission import Permit, Unlimited
+from ..executions.approval_gate import Permit, Unlimited
 from ..models import KernelTarget, NotebookTarget, Target
 from ..types import ApprovalMode, TokenId
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from functools import partial
 
 from msgspec.structs import replace
@@ -16,20 +14,19 @@ from ..errors import (
     KernelWaitsForItself,
     SessionClosed,
 )
-from ..executions.approval_gate import Asking
+from ..executions.approval_gate import ApprovalGate, Permit
 from ..executions.execution import LiveExecution
-from ..executions.execution_queue import Lane
-from ..executions.init_sources import Beginning
-from ..executions.intake import Taking
+from ..executions.execution_queue import ExecutionQueue, ServerResources
 from ..executions.limits import Bounds
-from ..executions.observer import Cells, MakeCells
-from ..executions.permission import Permit, Rules
-from ..executions.shown_cells import Showing
+from ..executions.observer import ExecutionCells, ExecutionObserver, Place
+from ..executions.shown_cells import ShownCells
+from ..executions.spec import ExecutionSpec, revision_of
+from ..executions.state import Ending
 from ..executions.written_files import WrittenFiles
 from ..journal.session import SessionJournal
 from ..kernels.inspection import AT_AGENTS_CODE, is_nested
 from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
-from ..models import GiveInput, ScratchTarget, Session
+from ..models import Execute, GiveInput, ScratchTarget, Session
 from ..records import (
     SERVER,
     By,
@@ -40,8 +37,8 @@ from ..records import (
     Payload,
     timestamp,
 )
-from ..tasks import Tasks, call_later_apart
-from ..types import CloseReason, ExecutionId, SessionId, TokenId
+from ..tasks import call_later_apart
+from ..types import CloseReason, Digest, ExecutionId, SessionId, TokenId
 from .activity import Publish
 from .closing import Closing
 from .notebook_kernels import AttachedNotebook
@@ -66,7 +63,7 @@ def find_execution(
     return None
 
 
-class LiveSession:
+class LiveSession(ExecutionObserver):
     """An open agent session."""
 
     def __init__(
@@ -76,80 +73,55 @@ class LiveSession:
         kernels: KernelSource,
         *,
         bounds: Bounds,
-        rules: Rules,
         permit: Permit,
         first_sources: Mapping[str, str],
-        make_cells: MakeCells,
+        make_cells: Callable[[LiveSession], ExecutionCells],
         read: Callable[[str], ExecutionRecord],
         publish: Publish,
-        leftovers: Tasks,
-        disk: Executor,
-        log: logging.Logger,
+        resources: ServerResources,
     ) -> None:
         self._record = record
         self._journal = journal
         self._bounds = bounds
         self._read = read
         self._publish = publish
-        self._disk = disk
-        self._log = log
+        self._disk = resources.disk
         self._loop = asyncio.get_running_loop()
-        self._tasks = Tasks(log)
         self._idle_timer: asyncio.TimerHandle | None = None
         self._notebook = kernels if isinstance(kernels, AttachedNotebook) else None
         self._last_activity_at = record.last_activity_at
         self._last_used = self._loop.time()
         self.is_kept = False
         """Whether it stays open however long nobody uses it."""
-        self._lane = Lane(
+        self._first_sources = first_sources
+        cells: ExecutionCells | None = None
+        if self._notebook is not None:
+            self._notebook.on_moved = self._moved
+            cells = make_cells(self)
+        self.cells = ShownCells(cells)
+        self._queue = ExecutionQueue(
             record,
             journal,
             kernels,
             notebook=self._notebook,
-            bounds=bounds,
-            rules=rules,
+            limits=bounds,
             permit=permit,
-            path=lambda: self.path,
-            born=self._born,
-            died=self._died,
-            changed=self._changed,
-            late=self._late,
-            asking_changed=partial(publish, "approvals", None),
-            kernel_changed=partial(publish, "kernel", self),
-            person_ran=partial(publish, "person", self),
-            stirred=self._stirred,
-            tasks=self._tasks,
-            leftovers=leftovers,
-            disk=disk,
-            log=log,
+            first_sources=first_sources,
+            observers=[self] if cells is None else [cells, self],
+            resources=resources,
         )
-        self._beginning = Beginning(record.id, self._lane, first_sources, self._tasks, log)
-        cells: Cells | None = None
-        if self._notebook is not None:
-            self._notebook.on_moved = self._moved
-            cells = make_cells(self)
-        self.showing = Showing(cells)
-        self.taking = Taking(
-            record.id,
-            self._lane,
-            self.showing,
-            bounds,
-            in_notebook=self._notebook is not None,
-            check_open=self._check_open,
-            recorded=self.recorded,
-        )
-        """Takes executions."""
+        self._tasks = self._queue.tasks
         self._closing = Closing(
             record.id,
-            self._lane,
-            self.showing,
+            self._queue,
+            self.cells,
             journal,
             bounds=bounds,
-            closing=self._stirred,
+            closing=self.active,
             closed=partial(publish, "closed", self, status="closed"),
             tasks=self._tasks,
-            disk=disk,
-            log=log,
+            disk=resources.disk,
+            log=resources.log,
         )
 
     # -- look --------------------------------------------------------------------------------------
@@ -172,7 +144,7 @@ class LiveSession:
     @property
     def unfinished(self) -> Collection[LiveExecution]:
         """The executions that wait or run, in order."""
-        return self._lane.live.values()
+        return self._queue.executions
 
     @property
     def is_open(self) -> bool:
@@ -187,7 +159,7 @@ class LiveSession:
     @property
     def kernel(self) -> Kernel | None:
         """The kernel as it is now; None while there is none."""
-        return self._lane.incarnations.current
+        return self._queue.incarnations.current
 
     @property
     def has_kernel(self) -> bool:
@@ -197,30 +169,30 @@ class LiveSession:
     @property
     def first_sources(self) -> int:
         """How many sources run first in each of its kernels."""
-        return self._beginning.count
+        return len(self._first_sources)
 
     @property
     def running(self) -> LiveExecution | None:
         """What runs in the kernel."""
-        return self._lane.running
+        return self._queue.running
 
     @property
-    def asking(self) -> Asking:
+    def asking(self) -> ApprovalGate:
         """What a person has to approve of it."""
-        return self._lane.asking
+        return self._queue.gate
 
     @property
     def queued(self) -> int:
         """How many executions wait for their turn."""
-        return self._lane.queued
+        return self._queue.queued
 
     def record(self) -> Session:
         """Return the session as it stands."""
         return replace(
             self._record,
             path=self.path,
-            kernel=self._lane.incarnations.model(),
-            executions=self._lane.accepted,
+            kernel=self._queue.incarnations.model(),
+            executions=self._queue.executions.accepted_count,
             last_activity_at=self._last_activity_at,
             approval=self.asking.mode,
             approved_until=self.asking.approved_until,
@@ -231,33 +203,104 @@ class LiveSession:
     @property
     def folder(self) -> WorkingFolder | None:
         """Where its kernels work; None if that is not known, or not on this machine."""
-        return self._lane.incarnations.folder
+        return self._queue.incarnations.folder
 
     @property
     def written_files(self) -> WrittenFiles:
         """What its executions wrote there."""
-        return self._lane.in_kernel.files
+        return self._queue.runner.files
 
     @property
     def finished_up_to(self) -> int:
         """The `seq` up to which all executions have finished; 0 for none."""
-        return min((each.seq - 1 for each in self._lane.live.values()), default=self._lane.last_seq)
+        return min(
+            (each.seq - 1 for each in self._queue.executions),
+            default=self._queue.executions.last_seq,
+        )
 
     def live(self, id: ExecutionId) -> LiveExecution | None:
         """Return an execution that is not finished yet."""
-        return self._lane.live.get(id)
+        return self._queue.executions.get(id)
 
     def execution_record(self, execution: LiveExecution) -> ExecutionRecord:
         """Return an execution as it stands."""
         if execution.finished.done():
-            return self.showing.with_document(execution.finished.result())
+            return self.cells.with_document(execution.finished.result())
         record = replace(execution.standing(), outputs=execution.outputs())
-        return self.showing.with_document(record)
+        return self.cells.with_document(record)
 
     async def recorded(self, execution_id: ExecutionId) -> ExecutionRecord:
         """Return a finished execution as it is in the history."""
         read = partial(self._read, execution_id)
         return await self._loop.run_in_executor(self._disk, read)
+
+    # -- run ---------------------------------------------------------------------------------------
+
+    async def find_place(self, request: Execute) -> Place | None:
+        """Find the place of an execution's cell; None if it has none.
+
+        Raises
+        ------
+        SessionClosed, InvalidRequest, CellNotFound, DocumentChanged
+            Nothing is to be run.
+        """
+        self._check_open()
+        return await self.cells.place(request)
+
+    def spec(
+        self,
+        request: Execute,
+        *,
+        by: By,
+        place: Place | None,
+        nested: bool,
+        named_source: str | None,
+        idempotency_key: str | None,
+        body_sha256: Digest | None,
+    ) -> ExecutionSpec:
+        """Return the specification of a request, with the session's limits where it has none.
+
+        Parameters
+        ----------
+        named_source
+            The source of the execution that the request names in `revises`.
+        """
+        last_rejected = self._queue.executions.last_rejected
+        return ExecutionSpec.of_request(
+            request,
+            by=by,
+            limits=self._bounds,
+            place=place,
+            in_notebook=self._notebook is not None,
+            nested=nested,
+            revision=revision_of(request, named_source, place, last_rejected),
+            idempotency_key=idempotency_key,
+            body_sha256=body_sha256,
+        )
+
+    def submit(self, spec: ExecutionSpec) -> LiveExecution:
+        """Queue an execution; its `accepted` tells when it is on disk.
+
+        Raises
+        ------
+        SessionClosed, TooManyRequests, LanguageNotSupported
+            Nothing was accepted.
+        """
+        self._check_open()
+        return self._queue.submit(spec)
+
+    def submit_steps(
+        self, specs: Sequence[ExecutionSpec], *, stop_on_error: bool
+    ) -> list[LiveExecution]:
+        """Queue executions with nothing else of the session's in between; all or none.
+
+        Raises
+        ------
+        SessionClosed, TooManyRequests, LanguageNotSupported
+            Nothing was accepted.
+        """
+        self._check_open()
+        return self._queue.submit_steps(specs, stop_on_error=stop_on_error)
 
     # -- do ----------------------------------------------------------------------------------------
 
@@ -278,13 +321,13 @@ class LiveSession:
             The init source did not end well, or cannot run; the session is still to be closed.
         """
         if self.first_sources and await is_nested(kernel, host_kernels):
-            self._lane.nests_in = kernel
+            self._queue.nests_in = kernel
         self._publish("opened", self, status="open")
         if self._notebook is not None and self._notebook.created:
             created = NotebookCreated(at=timestamp(), by=by, path=self._notebook.path)
-            await self._lane.recorder.record(created)
-        await self._beginning.first(kernel)
-        self._stirred()
+            await self._queue.recorder.record(created)
+        await self._queue.begin(kernel)
+        self.active()
 
     async def is_nested(self, host_kernels: Mapping[str, str]) -> bool:
         """Tell whether a cell of the kernel waits for what a program asks to run here.
@@ -297,7 +340,7 @@ class LiveSession:
         kernel = self.kernel
         if kernel is None or not await is_nested(kernel, host_kernels):
             return False
-        if not all(execution.nested for execution in self.unfinished):
+        if not all(execution.spec.nested for execution in self.unfinished):
             raise KernelWaitsForItself(AT_AGENTS_CODE, kernel_id=kernel.id)
         return True
 
@@ -309,7 +352,7 @@ class LiveSession:
         InputNotAsked, HistoryUnavailable
             Nothing was answered.
         """
-        await self._lane.in_kernel.inputs.give(execution, given, by)
+        await self._queue.runner.inputs.give(execution, given, by)
 
     async def interrupt(self, by: By) -> None:
         """Interrupt what runs, and take back what asks for approval.
@@ -319,21 +362,23 @@ class LiveSession:
         """
         self._check_open()
         reason = f"Interrupted by {by.named}."
-        for execution in list(self._lane.live.values()):
+        for execution in self._queue.executions:
             if execution.asks or not self._is_scratch:
-                self._lane.give_up(execution, "cancelled", f"{reason} It was not run.")
+                execution.withdraw("cancelled", f"{reason} It was not run.")
         if self.running is not None:
-            await self._lane.in_kernel.interrupt(self.running, ("interrupted", reason), "asked", by)
+            await self._queue.runner.interrupt(
+                self.running, Ending("interrupted", reason), "asked", by
+            )
 
     async def cancel(self, execution: LiveExecution, by: By) -> None:
         """Take back an execution that waits, or interrupt it if it runs."""
         reason = f"Cancelled by {by.named}."
         if execution is self.running:
-            await self._lane.in_kernel.interrupt(
-                execution, ("interrupted", reason), "cancelled", by
+            await self._queue.runner.interrupt(
+                execution, Ending("interrupted", reason), "cancelled", by
             )
         elif not execution.finished.done():
-            self._lane.give_up(execution, "cancelled", reason)
+            execution.withdraw("cancelled", reason)
         else:
             raise AlreadyFinished("The execution has finished.", execution_id=execution.id)
 
@@ -349,9 +394,9 @@ class LiveSession:
         if not self._is_scratch:
             raise KernelNotOwned(NOT_OWNED)
         why = f"The kernel was restarted by {by.named}."
-        await self._lane.in_kernel.end_kernel(Death("restarted", why), ("interrupted", why), by)
-        await self._beginning.fresh()
-        self._stirred()
+        await self._queue.runner.end_kernel(Death("restarted", why), Ending("interrupted", why), by)
+        await self._queue.begin_anew()
+        self.active()
 
     async def fresh(self) -> Kernel:
         """Return the kernel; if it has ended, the one that is there now.
@@ -361,13 +406,13 @@ class LiveSession:
         SessionClosed, KernelNotFound, KernelUnavailable, HistoryUnavailable, InitFailed
         """
         self._check_open()
-        return await self._lane.incarnations.fresh()
+        return await self._queue.incarnations.fresh()
 
     async def run_out(self, why: str) -> None:
         """Take back what waits, and wait until what runs has ended."""
         running = self.running
-        for execution in list(self._lane.live.values()):
-            self._lane.give_up(execution, "cancelled", f"It was not run: {why}")
+        for execution in self._queue.executions:
+            execution.withdraw("cancelled", f"It was not run: {why}")
         if running is not None:
             await asyncio.wait({running.finished})
 
@@ -377,23 +422,12 @@ class LiveSession:
 
     # -- what happens ------------------------------------------------------------------------------
 
-    async def _born(self, kernel: Kernel) -> None:
-        """Run the init source in a kernel that has not run anything of the session's."""
-        self._publish("kernel", self)
-        self._lane.in_kernel.listen(kernel, self._record.record_people)
-        await self._beginning.run_init(kernel)
-
-    async def _died(self, kernel: Kernel, death: Death) -> None:
-        """Take note that the kernel ended by itself, or by somebody else's doing."""
-        self._log.warning("%s: %s", self.id, death.message)
-        await self._lane.in_kernel.end_kernel(death, ("kernel_died", death.message), SERVER)
-
     def _moved(self, before: str, path: str) -> None:
         """Take note that the notebook has another path."""
         entry = NotebookMoved(at=timestamp(), by=SOMEBODY, path=path, before=before)
 
         async def note() -> None:
-            await self._lane.recorder.record(entry)
+            await self._queue.recorder.record(entry)
             self._publish("notebook", self)
 
         if self.is_open:
@@ -409,20 +443,20 @@ class LiveSession:
         That is an execution that waits or runs, and a kernel of its own. A kernel that others use
         too does not: it lives on.
         """
-        if self.is_kept or self._lane.live or (self._is_scratch and self.has_kernel):
+        if self.is_kept or self._queue.executions or (self._is_scratch and self.has_kernel):
             return 0
         return self._loop.time() - self._last_used
 
     async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Write an entry about what is to happen; HistoryUnavailable if that cannot be."""
-        await self._lane.recorder.write(entry, payloads)
+        await self._queue.recorder.write(entry, payloads)
 
     async def pause_changed(self, entry: Entry) -> None:
         """Take note that all agents are paused, or go on."""
-        self._lane.waiting.look()
+        self._queue.executions.waits_changed()
         for execution in self.unfinished:
-            execution.tell()  # its cell waits too
-        await self._lane.recorder.record(entry)
+            self._queue.executions.output_changed(execution)  # its cell waits too
+        await self._queue.recorder.record(entry)
         self._publish("session", self)
 
     async def grant(self, minutes: float, by: By) -> None:
@@ -433,47 +467,68 @@ class LiveSession:
 
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Write an entry about what has happened; kept if that cannot be written now."""
-        self.showing.noted(entry)
-        await self._lane.recorder.record(entry, payloads)
+        self.cells.noted(entry)
+        await self._queue.recorder.record(entry, payloads)
         self._publish("notebook", self)
 
     def document_changed(self, execution_id: ExecutionId) -> None:
         """Tell whoever watches that an execution's `document` changed."""
-        execution = self._lane.live.get(execution_id)
+        execution = self._queue.executions.get(execution_id)
         if execution is None:
             self._publish("execution", self, execution_id)
         else:
             execution.wake()
-            self._changed(execution)
+            self.changed(execution)
 
     @property
     def _is_scratch(self) -> bool:
         return isinstance(self._record.target, ScratchTarget)
 
-    def _changed(self, execution: LiveExecution) -> None:
+    # -- as the observer of its executions ---------------------------------------------------------
+
+    def changed(self, execution: LiveExecution) -> None:
+        """Publish that an execution changed."""
         told = {"status": execution.status, "seq": execution.seq}
         self._publish("execution", self, execution.id, **told)
 
-    def _late(self, execution_id: ExecutionId) -> None:
-        self.showing.late(execution_id)
+    def finished(self, record: ExecutionRecord) -> None:
+        """Publish that an execution has finished."""
+        self._publish("execution", self, record.id, status=record.status, seq=record.seq)
+
+    def late(self, execution_id: ExecutionId) -> None:
+        """Publish that the outputs of a finished execution changed."""
         self._publish("execution", self, execution_id)
 
-    def _stirred(self) -> None:
+    def approvals_changed(self) -> None:
+        """Publish that other executions than before wait for approval."""
+        self._publish("approvals", None)
+
+    def kernel_changed(self) -> None:
+        """Publish that the session has another kernel, or none."""
+        self._publish("kernel", self)
+
+    def person_ran(self) -> None:
+        """Publish that a user ran something in the kernel."""
+        self._publish("person", self)
+
+    def active(self) -> None:
         """Note that something happened; have the kernel culled if nothing more does for long."""
         self._last_activity_at = timestamp()
         self.touch()
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
-        may_idle = self._is_scratch and not self._lane.live and self.is_open
+        may_idle = self._is_scratch and not self._queue.executions and self.is_open
         if self._bounds.idle_timeout and may_idle:
             self._idle_timer = call_later_apart(self._bounds.idle_timeout, self._cull)
 
     def _cull(self) -> None:
-        if not self._lane.live and self.has_kernel:
+        if not self._queue.executions and self.has_kernel:
             why = f"The kernel was shut down after {self._bounds.idle_timeout:g} idle seconds."
             self._tasks.start(
-                self._lane.in_kernel.end_kernel(Death("culled", why), ("interrupted", why), SERVER),
+                self._queue.runner.end_kernel(
+                    Death("culled", why), Ending("interrupted", why), SERVER
+                ),
                 f"cull {self.id}",
             )
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from ..auth.scopes import Caller
-from ..executions.completion import until_finished
-from ..executions.execution import LiveExecution
+from ..errors import AgentExecError, ExecutionNotFound, InvalidRequest
+from ..executions.execution import LiveExecution, until_finished
 from ..executions.limits import Settings
-from ..executions.steps import naming, step_as_execution
+from ..executions.observer import Place
 from ..models import Execute, Placement, RunSteps
 from ..records import ExecutionRecord, digest_of
 from ..types import Digest, ExecutionId, SessionId
@@ -81,7 +82,7 @@ class Submission:
         await asyncio.shield(execution.accepted)
         await until_finished([execution], wait)
         if execution.finished.done():
-            await live.showing.until_shown(execution, min(wait, DOCUMENT_WAIT))
+            await live.cells.until_shown(execution, min(wait, DOCUMENT_WAIT))
         return live.execution_record(execution)
 
     async def run_steps(
@@ -92,9 +93,17 @@ class Submission:
         All are accepted, or none. Parameters and what is raised are those of `execute`; what is
         wrong with a step names it.
         """
-        steps = [step_as_execution(step) for step in asked.steps]
+        steps = [
+            Execute(
+                source=step.source,
+                timeout=step.timeout,
+                placement=step.placement,
+                values=step.values,
+            )
+            for step in asked.steps
+        ]
         for index, step in enumerate(steps):
-            with naming(index):
+            with _naming(index):
                 self._check(step, caller)
         taken, known = await self._once(
             id, key, asked, lambda body: self._take_steps(id, steps, asked, caller, key, body)
@@ -107,7 +116,7 @@ class Submission:
         await asyncio.shield(executions[0].accepted)
         await until_finished(executions, wait)
         if executions[-1].finished.done():
-            await live.showing.until_shown(executions[-1], min(wait, DOCUMENT_WAIT))
+            await live.cells.until_shown(executions[-1], min(wait, DOCUMENT_WAIT))
         return [live.execution_record(execution) for execution in executions]
 
     # -- helpers -----------------------------------------------------------------------------------
@@ -138,23 +147,24 @@ class Submission:
     async def _take(
         self, id: str, asked: Execute, caller: Caller, key: str | None, body: Digest
     ) -> tuple[LiveSession, LiveExecution]:
-        """Take an execution on its way."""
+        """Submit an execution."""
         live = await self._sessions.live_session(id)
         self._quotas.check_execute(caller, self._sessions.all_open())
         self._check_cell(asked, caller, live)
-        place = await live.taking.place(asked)
-        revised_source = await live.taking.revised_source(asked)
+        place = await live.find_place(asked)
+        named_source = await _named_source(live, asked.revises)
         nested = await live.is_nested(caller.host_kernels)
         self._quotas.check_execute(caller, self._sessions.all_open())  # others came meanwhile
-        execution = live.taking.execute(
+        spec = live.spec(
             asked,
-            nested=nested,
             by=caller.by(),
             place=place,
-            revised_source=revised_source,
+            nested=nested,
+            named_source=named_source,
             idempotency_key=key,
             body_sha256=None if key is None else body,
         )
+        execution = live.submit(spec)
         self._taken(live, [execution], caller, key, body)
         return live, execution
 
@@ -167,24 +177,29 @@ class Submission:
         key: str | None,
         body: Digest,
     ) -> tuple[LiveSession, list[LiveExecution]]:
-        """Take executions on their way, all or none."""
+        """Submit steps, all or none; the first has the key."""
         live = await self._sessions.live_session(id)
         self._quotas.check_execute(caller, self._sessions.all_open(), len(steps))
-        placed = []
+        places: list[Place | None] = []
         for index, step in enumerate(steps):
-            with naming(index):
+            with _naming(index):
                 self._check_cell(step, caller, live)
-                placed.append((step, await live.taking.place(step)))
+                places.append(await live.find_place(step))
         nested = await live.is_nested(caller.host_kernels)
         self._quotas.check_execute(caller, self._sessions.all_open(), len(steps))
-        executions = live.taking.execute_steps(
-            placed,
-            nested=nested,
-            by=caller.by(),
-            stop_on_error=asked.stop_on_error,
-            idempotency_key=key,
-            body_sha256=None if key is None else body,
-        )
+        specs = [
+            live.spec(
+                step,
+                by=caller.by(),
+                place=place,
+                nested=nested,
+                named_source=None,
+                idempotency_key=key if index == 0 else None,
+                body_sha256=None if key is None or index else body,
+            )
+            for index, (step, place) in enumerate(zip(steps, places, strict=True))
+        ]
+        executions = live.submit_steps(specs, stop_on_error=asked.stop_on_error)
         self._taken(live, executions, caller, key, body)
         return live, executions
 
@@ -216,3 +231,38 @@ class Submission:
             record.session_id, after=record.seq - 1, before=None, limit=record.step.of
         )
         return records
+
+
+async def _named_source(live: LiveSession, revises: ExecutionId | None) -> str | None:
+    """Return the source of the execution that a request revises; None if it names none.
+
+    Raises
+    ------
+    InvalidRequest
+        The session has no such execution.
+    """
+    if revises is None:
+        return None
+    try:
+        found = live.live(revises) or await live.recorded(revises)
+    except ExecutionNotFound:
+        found = None
+    if found is None or found.session_id != live.id:
+        raise InvalidRequest("revises: the session has no such execution.", field="revises")
+    return found.source
+
+
+@contextmanager
+def _naming(index: int) -> Iterator[None]:
+    """Have an error name the step that it is about."""
+    try:
+        yield
+    except AgentExecError as error:
+        field = error.detail.get("field")
+        if field is None:
+            error.message = f"steps[{index}]: {error.message}"
+        else:  # the message of such an error begins with the field's name
+            error.message = f"steps[{index}].{error.message}"
+            error.detail["field"] = f"steps[{index}].{field}"
+        error.detail["step"] = index + 1
+        raise

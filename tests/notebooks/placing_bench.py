@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from jupyter_agent_exec.executions.spec import ExecutionSpec
 from jupyter_agent_exec.models import (
     Agent,
     Chain,
@@ -66,11 +67,19 @@ class Live:
     waiting_for = None
     may_run = True
     is_paused = False
+    by = By(kind="agent")
 
-    def __init__(self, id: str, source: str) -> None:
+    def __init__(self, id: str, source: str, place: Any) -> None:
         self.id = id
         self.source = source
-        self.by = By(kind="agent")
+        self.spec = ExecutionSpec(
+            source=source,
+            by=self.by,
+            timeout=30,
+            queue_timeout=None,
+            max_output_bytes=1,
+            place=place,
+        )
         self.status = "queued"
         self.steps: list[OutputChange] = []
 
@@ -138,8 +147,8 @@ class Session:
     ) -> Live:
         cells = by or self.cells
         place = await cells.find(source, placement)
-        execution = Live(id, place.source)
-        cells.accepted(execution, place)
+        execution = Live(id, place.source, place)
+        cells.accepted(execution)
         await rest()
         return execution
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from jupyter_agent_exec.executions.folder_scan import MOST_ENTRIES, Seen, Span, span, written
+from jupyter_agent_exec.executions.written_files import MOST_ENTRIES, Seen, Span, span, written
 from jupyter_agent_exec.kernels.folder import Folder
 from jupyter_agent_exec.kernels.kernel import WorkingFolder
 from jupyter_agent_exec.types import ExecutionId

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jupyter_agent_exec.executions.revision import revised
+from jupyter_agent_exec.executions.spec import revision_of
 from jupyter_agent_exec.models import Execute
 from jupyter_agent_exec.types import ExecutionId
 
@@ -39,4 +39,4 @@ ANY = Execute(source="new")
 def test_what_is_named_comes_first_then_the_persons_cell_then_what_was_rejected(
     asked: Execute, named: str | None, place: Any, last: Any, is_of: tuple[str | None, str | None]
 ) -> None:
-    assert revised(asked, named, place, last) == is_of
+    assert revision_of(asked, named, place, last) == is_of

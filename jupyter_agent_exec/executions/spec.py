@@ -1,0 +1,151 @@
+"""The specification of an execution: what to run, for whom, and within which limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..errors import LanguageNotSupported
+from ..kernels.kernel import Kernel
+from ..models import Execute, Placement
+from ..records import By, ExecutionRecord
+from ..types import Digest, ExecutionId
+from .limits import Bounds
+from .observer import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionSpec:
+    """One source to run once. Made when it is submitted, and never changed."""
+
+    source: str
+    by: By
+    timeout: float
+    """Seconds that it may run."""
+    queue_timeout: float | None
+    """Seconds that it may wait for its turn; None for any time."""
+    max_output_bytes: int
+    init: bool = False
+    """Whether it runs before everything else of the session's in a kernel."""
+    nested: bool = False
+    """Whether the cell that runs in the kernel waits for it."""
+    expressions: Mapping[str, str] = field(default_factory=dict)
+    """Expressions to evaluate after it, by name."""
+    placement: Placement | Literal["end", "none"] | None = None
+    """Where the request wants its cell; None if the session's target is not a notebook."""
+    place: Place | None = None
+    """Where its cell goes in the notebook; None for no cell."""
+    revises: ExecutionId | None = None
+    """The execution that it is a new version of."""
+    before: str | None = None
+    """The source that it is a new version of."""
+    idempotency_key: str | None = None
+    body_sha256: Digest | None = None
+    """Digest of the request, if that has an idempotency key."""
+
+    @classmethod
+    def init_source(cls, source: str, *, by: By, limits: Bounds, nested: bool) -> ExecutionSpec:
+        """Return the specification of a source that runs first in a session's kernel."""
+        return cls(
+            source=source,
+            by=by,
+            timeout=limits.timeout,
+            queue_timeout=limits.queue_timeout,
+            max_output_bytes=limits.max_output_bytes,
+            init=True,
+            nested=nested,
+        )
+
+    @classmethod
+    def of_request(
+        cls,
+        request: Execute,
+        *,
+        by: By,
+        limits: Bounds,
+        place: Place | None,
+        in_notebook: bool,
+        nested: bool,
+        revision: tuple[ExecutionId | None, str | None],
+        idempotency_key: str | None,
+        body_sha256: Digest | None,
+    ) -> ExecutionSpec:
+        """Return the specification of a request, with the session's limits where it has none.
+
+        Parameters
+        ----------
+        in_notebook
+            Whether the session's target is a notebook.
+        revision
+            What it is a new version of; see `revision_of`.
+        """
+        source = request.source if place is None else place.source
+        assert source is not None
+        return cls(
+            source=source,
+            by=by,
+            timeout=request.timeout or limits.timeout,
+            queue_timeout=request.queue_timeout or limits.queue_timeout,
+            max_output_bytes=request.max_output_bytes or limits.max_output_bytes,
+            nested=nested,
+            expressions=request.values,
+            placement=request.placement if in_notebook else None,
+            place=place,
+            revises=revision[0],
+            before=revision[1],
+            idempotency_key=idempotency_key,
+            body_sha256=body_sha256,
+        )
+
+
+def revision_of(
+    request: Execute,
+    named_source: str | None,
+    place: Place | None,
+    last_rejected: ExecutionRecord | None,
+) -> tuple[ExecutionId | None, str | None]:
+    """Return what an execution is a new version of, so that whoever approves it sees a diff.
+
+    Parameters
+    ----------
+    named_source
+        The source of the execution that the request names in `revises`.
+    last_rejected
+        The session's last execution, if that was rejected: a new version of it, unless the request
+        names another.
+
+    Returns
+    -------
+    The id of an execution, None if it is a new version of a user's cell or of nothing; and the
+    source, None if it is a new version of nothing.
+    """
+    if request.revises is not None:
+        return request.revises, named_source
+    id, source = (None, None) if last_rejected is None else (last_rejected.id, last_rejected.source)
+    if place is not None and place.replaces is not None:
+        source = place.replaces
+    return id, source
+
+
+def check_python(kernel: Kernel | None, what: str) -> None:
+    """Raise LanguageNotSupported if a kernel is known to be another than IPython's.
+
+    What is not there, or has been busy since it was found, is not known.
+
+    Parameters
+    ----------
+    what
+        The field that asks for it, or what is asked for.
+    """
+    info = {} if kernel is None else kernel.connection.kernel_info
+    if kernel is None or not info or kernel.connection.inspector.is_python:
+        return
+    language = str((info.get("language_info") or {}).get("name") or "another language")
+    raise LanguageNotSupported(
+        f"{what}: only Python's kernel (ipykernel) can do that; this one, {kernel.name!r}, runs "
+        f"{language}. Run code of that language instead.",
+        field=what,
+        language=language,
+        kernel_name=kernel.name,
+    )
