@@ -1,22 +1,19 @@
 """One kernel, from the first message to its end: send, tell whose a message is, finish.
 
-Half of this runs in the drain's thread (all that is called by the drain), half on the event loop.
+Half of this runs in the channels' thread (all that the channels call), half on the event loop.
 A run goes in with what is to be done before it is sent and after it has ended, both of which are
-done in the drain's thread, so that the record is on disk with no further hop between threads.
+done in the channels' thread, so that the record is on disk with no further hop between threads.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
-import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
-
-import zmq
 
 from .. import host_kernel
 from ..errors import AgentExecError, KernelUnavailable
@@ -24,6 +21,7 @@ from ..models import OutputChange
 from ..tasks import first_of, settle
 from ..types import ExecutionState, Output
 from . import nbformat_outputs
+from .channels import NotSent, OpenChannels
 from .displays import Displays
 from .execute_request import InputRequest, Run, Runs
 from .execution_state import HELLO, Busy, Greeting, Listeners, Quiet, Work
@@ -32,7 +30,6 @@ from .messages import Message
 from .outputs import Late, LateOutputs
 from .person_executions import NOTHING, KeptOfPeople, People, PersonExecution
 from .variables import execution_of
-from .zmq_channels import Drain
 
 WAKE = f"{ASIDE}wake"
 """The id of a request that only wakes a kernel up."""
@@ -53,8 +50,8 @@ class KernelConnection:
 
     Parameters
     ----------
-    connection
-        As in a connection file.
+    open_channels
+        Opens the channels of this kernel.
     kernel_id, kernel_name
         As Jupyter knows them.
     found
@@ -65,11 +62,10 @@ class KernelConnection:
 
     def __init__(
         self,
-        connection: dict[str, Any],
+        open_channels: OpenChannels,
         *,
         kernel_id: str,
         kernel_name: str,
-        log: logging.Logger,
         found: ExecutionState | None = None,
         people: KeptOfPeople = NOTHING,
     ) -> None:
@@ -78,9 +74,9 @@ class KernelConnection:
         self.on_state: Callable[[ExecutionState], None] | None = None
         """Called on the loop with the kernel's execution state, whenever that changed."""
         self.on_late: Listeners[Late] = Listeners()
-        """Called in the drain's thread with output of runs that had ended, whosever they were."""
+        """Called in the channels' thread with output of runs that had ended, whosever they were."""
         self.on_person: Listeners[PersonExecution] = Listeners()
-        """Called in the drain's thread with what others run: at once, or when it has ended if
+        """Called in the channels' thread with what others run: at once, or when it has ended if
         outputs are asked for."""
         self._loop = asyncio.get_running_loop()
         self.disconnected: asyncio.Future[None] = self._loop.create_future()
@@ -89,20 +85,19 @@ class KernelConnection:
         """Done when the kernel has answered on both channels."""
         self._displays = Displays()
         self._waiting: list[asyncio.Future[None]] = []
-        self._key: str | bytes = connection["key"]
         self._late = LateOutputs(self._displays, self.on_late)
         self._wake_at: list[float] = []
         self._closed = False
         self._greeting = Greeting(is_shared=found is not None)
-        self._drain = Drain(connection, _Frames(self), name=f"kernel-{kernel_id[:8]}", log=log)
-        self._busy = Busy(self._drain.session, found)
+        self._channels = open_channels(self)
+        self._busy = Busy(self._channels.session, found)
         self._people = People(self.on_person, people)
-        self._runs = Runs(self, self._drain, self._busy, self._displays, is_fresh=found is None)
-        self.inspector = Inspector(self, self._drain)
+        self._runs = Runs(self, self._channels, self._busy, self._displays, is_fresh=found is None)
+        self.inspector = Inspector(self, self._channels)
         """Looks into the kernel."""
-        self._drain.start()
+        self._channels.start()
         if found is not None:
-            self._drain.call(self._say_hello)
+            self._channels.call(self._say_hello)
 
     @property
     def kernel_info(self) -> dict[str, Any]:
@@ -134,15 +129,15 @@ class KernelConnection:
     async def ready(self) -> None:
         """Wait until a kernel that starts answers on both channels; the caller sets a bound."""
         while not self.greeted.done():
-            self._drain.call(self._say_hello)
+            self._channels.call(self._say_hello)
             delay = HELLO_AGAIN_DELAY if self.kernel_info else HELLO_DELAY
             await asyncio.wait({self.greeted}, timeout=delay)
-        self._drain.call(partial(self.inspector.prepare, is_own=True))
+        self._channels.call(partial(self.inspector.prepare, is_own=True))
         await self.free()
 
     def start(self, run: Run) -> None:
         """Send a run to the kernel; one at a time."""
-        self._drain.call(partial(self._begin, run))
+        self._channels.call(partial(self._begin, run))
 
     def changes(self, run: Run, version: int) -> tuple[int, list[OutputChange]]:
         """Return how a run's outputs changed since `version`, and their version now."""
@@ -160,7 +155,7 @@ class KernelConnection:
         Parameters
         ----------
         before
-            Done in the drain's thread before the kernel is told; what it raises is raised here.
+            Done in the channels' thread before the kernel is told; what it raises is raised here.
         """
         given: asyncio.Future[bool] = self._loop.create_future()
 
@@ -172,17 +167,17 @@ class KernelConnection:
             else:
                 self.on_loop(_settle, given, taken)
 
-        self._drain.call(give)
+        self._channels.call(give)
         await first_of(given, self.disconnected)
         return given.done() and given.result()
 
     def withdraw_input(self, run: Run) -> None:
         """Give a run no more of what it asks for: it is about to be interrupted."""
-        self._drain.call(partial(self._runs.withdraw_input, run))
+        self._channels.call(partial(self._runs.withdraw_input, run))
 
     def abandon(self, reason: str) -> None:
         """End what runs though the kernel did not; what it still sends is late output."""
-        self._drain.call(partial(self._abandon, reason))
+        self._channels.call(partial(self._abandon, reason))
 
     def is_running(self, run: Run) -> bool:
         """Tell whether the kernel is at a run of ours, as far as it has told.
@@ -198,7 +193,7 @@ class KernelConnection:
         """
         there = self._loop.create_future()
         tell = partial(self.on_loop, settle, there)
-        self._drain.call(partial(self._runs.when_at_code, run, tell))
+        self._channels.call(partial(self._runs.when_at_code, run, tell))
         await first_of(there, self.disconnected, timeout=CODE_TIMEOUT)
 
     def interrupted(self) -> None:
@@ -208,7 +203,7 @@ class KernelConnection:
         next message on the shell channel. A signal that another process passes on may come later
         than a message, so this sends some.
         """
-        self._drain.call(self._wake_soon)
+        self._channels.call(self._wake_soon)
 
     async def interrupt_nested(self, run: Run) -> None:
         """Interrupt a nested run, and not the cell that waits for it."""
@@ -218,8 +213,9 @@ class KernelConnection:
 
     def is_host(self, proof: str | None) -> bool:
         """Tell whether a program has shown that it knows the kernel's key."""
-        return proof is not None and hmac.compare_digest(
-            proof.encode(), host_kernel.proof(self.kernel_id, self._key).encode()
+        key = self._channels.key
+        return (proof is not None and key is not None) and hmac.compare_digest(
+            proof.encode(), host_kernel.proof(self.kernel_id, key).encode()
         )
 
     def learn(self, kernel_info: dict[str, Any]) -> None:
@@ -229,7 +225,7 @@ class KernelConnection:
     def hear_people(self, listener: Callable[[PersonExecution], None]) -> None:
         """Have a listener told what others run; the first, also what has ended since adoption."""
         self.on_person.add(listener)
-        self._drain.call(partial(self._people.tell_held, listener))
+        self._channels.call(partial(self._people.tell_held, listener))
 
     async def free(self) -> None:
         """Wait until nothing of ours keeps the kernel busy, or it is gone."""
@@ -243,9 +239,9 @@ class KernelConnection:
         if not self._closed:
             self._closed = True
             await self.inspector.end()
-            self._drain.call(self._late.hand_on)
-            self._drain.call(self._people.stop)
-            await asyncio.to_thread(self._drain.stop)
+            self._channels.call(self._late.hand_on)
+            self._channels.call(self._people.stop)
+            await asyncio.to_thread(self._channels.stop)
             self.lost()
 
     def _tell_state(self, state: ExecutionState) -> None:
@@ -262,7 +258,7 @@ class KernelConnection:
         """
         settle(self.disconnected)
 
-    # -- in the drain's thread ---------------------------------------------------------------------
+    # -- in the channels' thread -------------------------------------------------------------------
 
     def tell_state(self) -> None:
         """Tell the loop what the kernel does now."""
@@ -284,8 +280,8 @@ class KernelConnection:
 
     def _say_hello(self) -> None:
         self._greeting.asked()
-        with suppress(zmq.Again):  # its port may be another's; then its end is told soon
-            self._drain.send("kernel_info_request", {}, msg_id=HELLO)
+        with suppress(NotSent):  # its port may be another's; then its end is told soon
+            self._channels.send("shell", "kernel_info_request", {}, msg_id=HELLO)
 
     def _wake_soon(self) -> None:
         now = time.monotonic()
@@ -295,15 +291,16 @@ class KernelConnection:
         if not self._busy.has_ours:
             self._wake_at.clear()
             return
-        with suppress(zmq.Again):  # the kernel has ended
-            self._drain.send("kernel_info_request", {}, msg_id=WAKE)
+        with suppress(NotSent):  # the kernel has ended
+            self._channels.send("shell", "kernel_info_request", {}, msg_id=WAKE)
 
-    def _take_iopub(self, message: Message) -> None:
+    def iopub_message(self, message: Message) -> None:
+        """Take a message from IOPub."""
         msg_type, parent = message.header.msg_type, message.parent
         if message.unread and not msg_type:
             self._take_stray(message)  # nobody can tell whose it is: most likely of what runs
             return
-        ours = parent.session == self._drain.session
+        ours = parent.session == self._channels.session
         if ours and self.inspector.take(message):
             return
         if msg_type == "status":
@@ -334,7 +331,8 @@ class KernelConnection:
         if latest is not None and self._busy.foreign is None:
             self._runs.feed(self._runs.running or self._late.outputs(latest), message)
 
-    def _take_shell(self, message: Message) -> None:
+    def shell_message(self, message: Message) -> None:
+        """Take a reply."""
         if self.inspector.take(message):
             return
         if message.header.msg_type != "kernel_info_reply":
@@ -355,7 +353,17 @@ class KernelConnection:
         if shown:
             self._runs.feed(self._late.outputs(shown[0].execution_id), message)
 
-    def _settled(self) -> float | None:
+    def stdin_message(self, message: Message) -> None:
+        """Take a request for input."""
+        self._runs.take_input_request(message)
+
+    def channels_ended(self) -> None:
+        """Take note that the kernel's end is gone."""
+        self._people.stop()
+        self.on_loop(self.lost)
+
+    def all_read(self) -> float | None:
+        """Take note that what could be read was read; return when to be called again."""
         now = time.monotonic()
         due = self._runs.settled(now)
         hand_on_at = self._late.hand_on_at(now)
@@ -382,20 +390,3 @@ def _settle(given: asyncio.Future[bool], taken: bool, error: AgentExecError | No
         given.set_result(taken)
     else:
         given.set_exception(error)
-
-
-class _Frames:
-    """What the drain tells goes to the connection."""
-
-    def __init__(self, connection: KernelConnection) -> None:
-        self.iopub = connection._take_iopub
-        self.shell = connection._take_shell
-        self.settled = connection._settled
-        self._connection = connection
-
-    def stdin(self, message: Message) -> None:
-        self._connection._runs.take_input_request(message)
-
-    def disconnected(self) -> None:
-        self._connection._people.stop()
-        self._connection.on_loop(self._connection.lost)

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ..models import ExecutionError, Omitted, OutputChange, Value
 from ..types import ExecutionId, Output
+from .channels import KernelChannels
 from .displays import Displays, DisplayUpdate
 from .execution_state import Busy
-from .inspection import Inspector
 from .messages import Header, Message
 from .outputs import Outputs, TextSink
 from .variables import (
@@ -33,7 +33,9 @@ from .variables import (
     values_in,
     variable_expressions,
 )
-from .zmq_channels import Drain
+
+if TYPE_CHECKING:
+    from .connection import KernelConnection
 
 PROMPT_CHARACTERS: Final = 2000
 """Of a prompt that are kept."""
@@ -100,19 +102,19 @@ class Run:
     max_output_bytes: int
     sink: TextSink | None
     before: Callable[[], bool]
-    """Done in the drain's thread before sending; nothing is sent if it returns False."""
+    """Done in the channels' thread before sending; nothing is sent if it returns False."""
     sent: Callable[[], None]
-    """Done in the drain's thread after it was sent."""
+    """Done in the channels' thread after it was sent."""
     after: Callable[[Ended], None]
-    """Done in the drain's thread when it has ended."""
+    """Done in the channels' thread when it has ended."""
     failed: Callable[[Exception], None]
-    """Done in the drain's thread when something of ours failed, so that `after` will not be."""
+    """Done in the channels' thread when something of ours failed, so that `after` will not be."""
     looks: bool = False
     """Whether to look at what it changes; False once it begins if its code can change nothing."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Expressions to evaluate after it, by name."""
     asks: Callable[[InputRequest], None] | None = None
-    """Done in the drain's thread when its code asks for input; None if it may not."""
+    """Done in the channels' thread when its code asks for input; None if it may not."""
     input: InputRequest | None = None
     """What its code asks for, and nobody has given yet."""
     begun: Callable[[], None] | None = None
@@ -222,22 +224,6 @@ REPLY_IDLE_GRACE = 2.0
 """Seconds of silence to wait for idle after the reply, or for the reply after idle."""
 
 
-class Owner(Protocol):
-    """What is asked of the connection."""
-
-    @property
-    def kernel_info(self) -> dict[str, Any]:
-        """Content of the kernel's `kernel_info_reply`; empty before it has answered."""
-
-    inspector: Inspector
-
-    def tell_state(self) -> None:
-        """Tell the loop what the kernel does now."""
-
-    def on_loop(self, call: Callable[..., None], *args: Any) -> None:
-        """Have the loop call."""
-
-
 class Runs:
     """Sends runs to one kernel and follows each to its end.
 
@@ -248,10 +234,16 @@ class Runs:
     """
 
     def __init__(
-        self, owner: Owner, drain: Drain, busy: Busy, displays: Displays, *, is_fresh: bool
+        self,
+        connection: KernelConnection,
+        channels: KernelChannels,
+        busy: Busy,
+        displays: Displays,
+        *,
+        is_fresh: bool,
     ) -> None:
-        self._owner = owner
-        self._drain = drain
+        self._connection = connection
+        self._channels = channels
         self._busy = busy
         self._displays = displays
         self._lock = threading.Lock()
@@ -277,7 +269,7 @@ class Runs:
         """Tell whether the kernel is at a run of ours, as far as it has told."""
         return self._run is run and run.has_begun and not run._idle
 
-    # -- in the drain's thread ---------------------------------------------------------------------
+    # -- in the channels' thread -------------------------------------------------------------------
 
     def begin(self, run: Run, early_bytes: int | None = None) -> None:
         """Send a run, after a look at the kernel's variables if one is due.
@@ -300,7 +292,7 @@ class Runs:
         run.is_behind = self._busy.foreign is not None and run.subshell is None
         if not run.before():
             return
-        self._owner.inspector.prepare()
+        self._connection.inspector.prepare()
         self._run, self.latest = run, run.id
         if self._looks(run) and not may_change(run.source) and not run.values:
             run.looks, run.variables = False, UNCHANGED
@@ -316,9 +308,9 @@ class Runs:
             if not run.is_sent:
                 run.sent()
             if run.subshell is not None:  # which goes on with it; the next gets another
-                self._owner.inspector.forget_nested_subshell()
+                self._connection.inspector.forget_nested_subshell()
                 if self._busy.done(run.id):
-                    self._owner.tell_state()
+                    self._connection.tell_state()
             with self._bringing_to_an_end(run):
                 self._finish(run, "abandoned", reason)
 
@@ -417,7 +409,7 @@ class Runs:
             return False
         before()
         run.input = None
-        self._drain.send_on_stdin("input_reply", {"value": value}, msg_id=f"{run.id}-input")
+        self._channels.send("stdin", "input_reply", {"value": value}, msg_id=f"{run.id}-input")
         return True
 
     def withdraw_input(self, run: Run) -> None:
@@ -448,10 +440,10 @@ class Runs:
 
     def _dispatch(self, run: Run) -> None:
         """Send a run's code to the kernel."""
-        info = self._owner.kernel_info
+        info = self._connection.kernel_info
         more = value_expressions(info, run.values) if run.values else {}
         if run.asks is not None:
-            self._drain.connect_stdin()
+            self._channels.open_stdin()
         self._request(
             run.source,
             run.id,
@@ -463,7 +455,7 @@ class Runs:
             subshell=run.subshell,
         )
         if run.subshell is not None and self._busy.foreign is not None:
-            self._owner.inspector.give_back(run.subshell, self._busy.foreign)
+            self._connection.inspector.give_back(run.subshell, self._busy.foreign)
         run.is_sent = True
         run.sent()
 
@@ -490,7 +482,7 @@ class Runs:
                 self._dispatch(run)
 
     def _looks(self, run: Run) -> bool:
-        return run.looks and bool(variable_expressions(self._owner.kernel_info))
+        return run.looks and bool(variable_expressions(self._connection.kernel_info))
 
     def _request(
         self,
@@ -504,7 +496,7 @@ class Runs:
         **asked: bool,
     ) -> None:
         # In this order: a look sees also what the evaluation of values has changed.
-        looking = variable_expressions(self._owner.kernel_info) if looks else {}
+        looking = variable_expressions(self._connection.kernel_info) if looks else {}
         content = {
             "code": code,
             "silent": silent,
@@ -514,7 +506,9 @@ class Runs:
             "stop_on_error": False,
             **asked,
         }
-        self._drain.send("execute_request", content, msg_id=msg_id, subshell_id=subshell)
+        self._channels.send(
+            "shell", "execute_request", content, msg_id=msg_id, subshell_id=subshell
+        )
 
     def _take_up(self, run: Run) -> None:
         """Take note that the kernel has begun with a run."""
@@ -522,13 +516,13 @@ class Runs:
         if run.is_behind:
             run.starts()
         if run.begun is not None:
-            self._owner.on_loop(run.begun)
+            self._connection.on_loop(run.begun)
 
     def _tell_of_changes(self, run: Run) -> None:
         if not run._telling and run.outputs.version != run._told:
             run._told = run.outputs.version
             run._telling = True
-            self._owner.on_loop(_tell_changed, run)
+            self._connection.on_loop(_tell_changed, run)
 
     def _end_if_both(self, run: Run) -> None:
         if run._idle and run._reply is not None:
@@ -540,7 +534,7 @@ class Runs:
             return
         run.ends()
         if not run._idle and self._busy.done(run.id):
-            self._owner.tell_state()
+            self._connection.tell_state()
         with self._bringing_to_an_end(run):
             if self._looks(run) and (run._reply or {}).get("status") == "error":
                 self._look(run, AFTER_TIMEOUT)  # a kernel looks only when the code has not failed
@@ -574,7 +568,7 @@ class Runs:
         except Exception as error:
             self._run, self._look_until = None, None
             run.failed(error)
-            raise  # the drain logs it
+            raise  # the channels log it
 
 
 def _is_at_code(run: Run) -> None:

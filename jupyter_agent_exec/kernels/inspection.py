@@ -15,21 +15,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from ..errors import KernelUnavailable, KernelWaitsForItself
 from ..tasks import first_of
-from ..types import ExecutionState
+from .channels import KernelChannels
 from .execution_state import Work
 from .in_kernel.comm_target import ANSWER, TARGET
 from .in_kernel.expression import expression, is_ipython
 from .kernel_queue import Asker
 from .messages import Header, Message
-from .zmq_channels import Drain
 
 if TYPE_CHECKING:
+    from .connection import KernelConnection
     from .kernel import Kernel
 
 MAIN, ASIDE = "look-", "aside-"
@@ -77,32 +77,12 @@ class Unanswered(Exception):
     """The kernel has not answered in time."""
 
 
-class Owner(Protocol):
-    """What is asked of the connection."""
-
-    disconnected: asyncio.Future[None]
-
-    @property
-    def kernel_info(self) -> dict[str, Any]:
-        """Content of the kernel's `kernel_info_reply`; empty before it has answered."""
-
-    @property
-    def execution_state(self) -> ExecutionState:
-        """As the kernel tells it, whoever keeps it busy."""
-
-    def on_loop(self, call: Callable[..., None], *args: Any) -> None:
-        """Have the loop call."""
-
-    def learn(self, kernel_info: dict[str, Any]) -> None:
-        """Take what a kernel tells of itself while it is busy."""
-
-
 class Inspector:
     """Asks one kernel, in one life of it. What is not said otherwise is called on the loop."""
 
-    def __init__(self, owner: Owner, drain: Drain) -> None:
-        self._owner = owner
-        self._drain = drain
+    def __init__(self, connection: KernelConnection, channels: KernelChannels) -> None:
+        self._connection = connection
+        self._channels = channels
         self._ids = count()
         self._pending: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._making = asyncio.Lock()
@@ -116,13 +96,13 @@ class Inspector:
     @property
     def has_subshells(self) -> bool:
         """Whether the kernel can answer while it runs code."""
-        features = self._owner.kernel_info.get("supported_features") or ()
+        features = self._connection.kernel_info.get("supported_features") or ()
         return "kernel subshells" in features and self._stuck < MOST_STUCK
 
     @property
     def is_python(self) -> bool:
         """Whether code of ours can answer there."""
-        return is_ipython(self._owner.kernel_info)
+        return is_ipython(self._connection.kernel_info)
 
     @property
     def is_at_ours(self) -> bool:
@@ -175,8 +155,8 @@ class Inspector:
         Unanswered
             The kernel has no subshells.
         """
-        if not self._owner.kernel_info:  # it has been busy since we came
-            self._owner.learn(await self._on_control("kernel_info_request", {}))
+        if not self._connection.kernel_info:  # it has been busy since we came
+            self._connection.learn(await self._on_control("kernel_info_request", {}))
         if not (self.is_python and self.has_subshells):
             raise Unanswered
         async with self._making:
@@ -193,7 +173,7 @@ class Inspector:
         """
 
         def send(msg_id: str) -> None:
-            self._drain.send_on_control("kernel_info_request", {}, msg_id=msg_id)
+            self._channels.send("control", "kernel_info_request", {}, msg_id=msg_id)
 
         await self._answer(HEARD, send, CONTROL_TIMEOUT)
 
@@ -256,7 +236,7 @@ class Inspector:
 
     async def _on_control(self, msg_type: str, content: dict[str, Any]) -> dict[str, Any]:
         def send(msg_id: str) -> None:
-            self._drain.send_on_control(msg_type, content, msg_id=msg_id)
+            self._channels.send("control", msg_type, content, msg_id=msg_id)
 
         return await self._answer(ASIDE, send, CONTROL_TIMEOUT)
 
@@ -270,18 +250,18 @@ class Inspector:
             self._pending[msg_id] = answer
             send(msg_id)
 
-        self._drain.call(begin)
+        self._channels.call(begin)
         try:
-            await first_of(answer, self._owner.disconnected, timeout=timeout)
+            await first_of(answer, self._connection.disconnected, timeout=timeout)
         finally:
-            self._drain.call(partial(self._forget, msg_id))
+            self._channels.call(partial(self._forget, msg_id))
         if answer.done():
             return answer.result()
-        if self._owner.disconnected.done():
+        if self._connection.disconnected.done():
             raise KernelUnavailable("The kernel ended when it was looked into.")
         raise Unanswered
 
-    # -- in the drain's thread ---------------------------------------------------------------------
+    # -- in the channels' thread -------------------------------------------------------------------
 
     def prepare(self, *, is_own: bool = False) -> None:
         """Have a kernel that has subshells answer from its next idle on.
@@ -300,7 +280,7 @@ class Inspector:
         """Have a kernel of Python answer from its next idle on; nothing happens if it does."""
         if not self._stays:
             self._stays = True
-            asked = expression(self._owner.kernel_info, _MODULES, call)
+            asked = expression(self._connection.kernel_info, _MODULES, call)
             # Aside, since what comes next follows at once: nobody should see it busy in between.
             self._evaluate(asked, f"{ASIDE}stay")
 
@@ -334,7 +314,9 @@ class Inspector:
             "allow_stdin": allow_stdin,
             "stop_on_error": False,
         }
-        self._drain.send("execute_request", content, msg_id=msg_id, subshell_id=subshell)
+        self._channels.send(
+            "shell", "execute_request", content, msg_id=msg_id, subshell_id=subshell
+        )
 
     def take(self, message: Message) -> bool:
         """Take a message that answers us; return whether it is of no concern to others."""
@@ -358,7 +340,7 @@ class Inspector:
     def _settle(self, msg_id: str, content: dict[str, Any]) -> None:
         asked = self._pending.pop(msg_id, None)
         if asked is not None:
-            self._owner.on_loop(_settle, asked, content)
+            self._connection.on_loop(_settle, asked, content)
 
     def _forget(self, msg_id: str) -> None:
         self._pending.pop(msg_id, None)
@@ -381,7 +363,7 @@ class Inspector:
             msg_type = "comm_open"
             content = {"comm_id": msg_id, "target_name": TARGET, "data": data}
         assert msg_type is not None
-        self._drain.send(msg_type, content, msg_id=msg_id, subshell_id=subshell)
+        self._channels.send("shell", msg_type, content, msg_id=msg_id, subshell_id=subshell)
 
 
 class Taken(Exception):

@@ -18,7 +18,7 @@ from .inspection import REQUESTS
 from .kernel import Death, Life, settled
 from .kernel_queue import Turns
 from .person_executions import NOTHING, KeptOfPeople
-from .server_kernels import ServerKernels
+from .server_kernels import ServerKernels, open_channels
 
 ANSWER_TIMEOUT: Final = 1.0
 """Seconds for which an idle kernel's answer is waited for. It may have become busy meanwhile, and
@@ -220,12 +220,11 @@ class _SharedLife:
     ) -> None:
         self.display_name: str = manager.kernel_spec.display_name
         self.connection = KernelConnection(
-            manager.get_connection_info(),
+            open_channels(manager, kernel_id, log),
             kernel_id=kernel_id,
             kernel_name=manager.kernel_name,
             found=found,
             people=people,
-            log=log,
         )
         self.turns = Turns(self.connection)
         self.connection.on_state = self.turns.kernel_is

@@ -68,7 +68,7 @@ class _Running:
 
 
 class People:
-    """Makes executions of the messages that have a foreign parent; in the drain's thread.
+    """Makes executions of the messages that have a foreign parent; in the channels' thread.
 
     Parameters
     ----------

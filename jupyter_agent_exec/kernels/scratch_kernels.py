@@ -29,7 +29,7 @@ from .isolation.isolation import Isolation
 from .kernel import Death, Life, WorkingFolder
 from .kernel_queue import Turns
 from .provisioner import folder_provisioner
-from .server_kernels import KernelStarter, ServerKernels, kernel_spec
+from .server_kernels import KernelStarter, ServerKernels, kernel_spec, open_channels
 from .workarounds import forget_failed_starts
 
 IPYKERNEL_ARGUMENTS = [
@@ -424,15 +424,14 @@ class ScratchKernels:
                 await self._starter.start(start, partial(folder_provisioner, spec.folder))
             manager = self._kernels.get_kernel(kernel_id)
             self._managers.add(manager)
-            # Its state is told from our own drain: one reader of IOPub on the loop less. And its
+            # Its state is told from our own channels: one reader of IOPub on the loop less. And its
             # death is ours to tell: the autorestart would hide it.
             self._kernels.stop_watching_activity(kernel_id)
             manager.stop_restarter()
             connection = KernelConnection(
-                manager.get_connection_info(),
+                open_channels(manager, kernel_id, self._log),
                 kernel_id=kernel_id,
                 kernel_name=spec.kernel_name,
-                log=self._log,
             )
             await self._until_ready(manager, connection)
         except BaseException as error:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from datetime import datetime
+from functools import partial
 from importlib.metadata import EntryPoint
 from typing import Any, Final, Protocol, TypeVar
 
@@ -14,6 +16,8 @@ from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from ..errors import KernelSpecNotFound
+from .channels import OpenChannels
+from .zmq_channels import ZMQChannels
 
 _LOCAL: Final = "local-provisioner"
 _OURS: Final = "agent-exec-provisioner"
@@ -63,6 +67,18 @@ class ServerKernels(Protocol):
 
     def stop_watching_activity(self, kernel_id: str) -> None:
         """Read its IOPub no more."""
+
+
+def open_channels(manager: Any, kernel_id: str, log: logging.Logger) -> OpenChannels:
+    """Return what opens the channels of a kernel of the server.
+
+    Parameters
+    ----------
+    manager
+        The kernel's.
+    """
+    info = manager.get_connection_info()
+    return partial(ZMQChannels, info, name=f"kernel-{kernel_id[:8]}", log=log)
 
 
 def kernel_spec(kernels: ServerKernels, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""A thread for each kernel that takes every frame it sends, and drops none.
+"""Channels of ZMQ: a thread for each kernel that takes every frame it sends, and drops none.
 
 Reading IOPub on the server's loop loses output when the loop is busy: the kernel's PUB socket drops
 what a slow reader leaves behind. Here a thread with a zmq context of its own does nothing else, and
@@ -12,11 +12,12 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
+from .channels import Channel, MessageReceiver, NotSent
 from .messages import Codec, Message
 
 T = TypeVar("T")
@@ -38,34 +39,8 @@ RECONNECT_MILLISECONDS = 20
 """How soon a connection to a kernel that is still starting is tried again."""
 
 
-class Receiver(Protocol):
-    """Who is told what a kernel says. All calls come from the drain's thread."""
-
-    def iopub(self, message: Message) -> None:
-        """Take a message from IOPub."""
-
-    def shell(self, message: Message) -> None:
-        """Take a reply, also one from the control channel."""
-
-    def stdin(self, message: Message) -> None:
-        """Take a request for input, as an answer to one of our own requests."""
-
-    def disconnected(self) -> None:
-        """Take note that the kernel's end is gone; all it had sent was delivered before."""
-
-    def settled(self) -> float | None:
-        """Take note that what could be read was read.
-
-        Returns
-        -------
-        Seconds after which to be called again though nothing came; None for not at all.
-        """
-
-
-class Drain:
-    """Shell, IOPub, control and stdin of one kernel, and the thread that serves them.
-
-    The control channel is connected when something is sent there first, stdin when it is asked for.
+class ZMQChannels:
+    """Shell, IOPub, control and stdin of one kernel as ZMQ sockets: a `KernelChannels`.
 
     Parameters
     ----------
@@ -78,20 +53,25 @@ class Drain:
     """
 
     def __init__(
-        self, connection: dict[str, Any], receiver: Receiver, *, name: str, log: logging.Logger
+        self,
+        connection: dict[str, Any],
+        receiver: MessageReceiver,
+        *,
+        name: str,
+        log: logging.Logger,
     ) -> None:
         self._receiver = receiver
         self._log = log
         key = connection["key"]
         key = key.encode() if isinstance(key, str) else key
+        self.key: bytes | None = key
         self._codec = Codec(key, connection["signature_scheme"])
         self._connection = connection
         self._context = zmq.Context()
         self._poller = zmq.Poller()
-        self._control: zmq.Socket[bytes] | None = None
-        self._stdin: zmq.Socket[bytes] | None = None
-        self._shell = self._connect(zmq.DEALER, connection, "shell_port")
-        self._iopub = self._connect(zmq.SUB, connection, "iopub_port")
+        self._sending: dict[Channel, zmq.Socket[bytes]] = {}
+        self._shell = self._sending["shell"] = self._connect(zmq.DEALER, "shell_port")
+        self._iopub = self._connect(zmq.SUB, "iopub_port")
         self._monitor = self._shell.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self._waker, self._wake = self._context.socket(zmq.PAIR), self._context.socket(zmq.PAIR)
         self._waker.bind("inproc://wake")
@@ -102,7 +82,8 @@ class Drain:
         self._has_given_up = False
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
-    def _connect(self, kind: int, connection: dict[str, Any], port: str) -> zmq.Socket[bytes]:
+    def _connect(self, kind: int, port: str) -> zmq.Socket[bytes]:
+        connection = self._connection
         socket = self._new_socket(kind, connection)
         separator = "-" if connection["transport"] == "ipc" else ":"
         socket.connect(
@@ -136,8 +117,12 @@ class Drain:
         """Start the thread."""
         self._thread.start()
 
+    def is_alive(self) -> bool:
+        """Tell whether the thread goes on."""
+        return self._thread.is_alive()
+
     def call(self, command: Callable[[], None]) -> None:
-        """Have the drain's thread run `command`; from any thread, in the order of the calls.
+        """Have the thread run `command`; from any thread, in the order of the calls.
 
         If that thread has given the kernel up, this one runs it: what runs can still be ended.
         """
@@ -160,52 +145,34 @@ class Drain:
 
     def send(
         self,
+        channel: Channel,
         msg_type: str,
         content: dict[str, Any],
         *,
         msg_id: str,
         subshell_id: str | None = None,
     ) -> None:
-        """Send a request on the shell channel; only from the drain's thread.
+        """Send a message; only from the thread of these channels. Raises NotSent."""
+        socket = self._sending.get(channel)
+        if socket is None:
+            socket = self._open(channel)
+        try:
+            socket.send_multipart(self._codec.request(msg_type, content, msg_id, subshell_id))
+        except zmq.Again:
+            raise NotSent from None
 
-        Parameters
-        ----------
-        subshell_id
-            Of the subshell that is to answer; None for the kernel's main shell.
-
-        Raises
-        ------
-        zmq.Again
-            No kernel is there to take it.
-        """
-        frames = self._codec.request(msg_type, content, msg_id, subshell_id)
-        self._shell.send_multipart(frames)
-
-    def send_on_control(self, msg_type: str, content: dict[str, Any], *, msg_id: str) -> None:
-        """Send a request on the control channel; only from the drain's thread."""
-        if self._control is None:
-            self._control = self._connect(zmq.DEALER, self._connection, "control_port")
-            self._poller.register(self._control, zmq.POLLIN)
-        self._control.send_multipart(self._codec.request(msg_type, content, msg_id))
-
-    def connect_stdin(self) -> None:
-        """Have the kernel reach us when code of ours asks for input; from the drain's thread.
-
-        What it asks while we are not connected is lost, and it would wait for ever. So this waits,
-        within bounds, until we are.
-        """
-        if self._stdin is None:
-            self._stdin = self._connect(zmq.DEALER, self._connection, "stdin_port")
-            monitor = self._stdin.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+    def open_stdin(self) -> None:
+        """Connect the stdin channel, and wait until it is; only from this thread."""
+        if "stdin" not in self._sending:
+            monitor = self._open("stdin").get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
             monitor.poll(STDIN_CONNECT_MILLISECONDS)
-            self._stdin.disable_monitor()
+            self._sending["stdin"].disable_monitor()
             monitor.close(linger=0)
-            self._poller.register(self._stdin, zmq.POLLIN)
 
-    def send_on_stdin(self, msg_type: str, content: dict[str, Any], *, msg_id: str) -> None:
-        """Send on the stdin channel, which is connected; only from the drain's thread."""
-        assert self._stdin is not None
-        self._stdin.send_multipart(self._codec.request(msg_type, content, msg_id))
+    def _open(self, channel: Channel) -> zmq.Socket[bytes]:
+        socket = self._sending[channel] = self._connect(zmq.DEALER, f"{channel}_port")
+        self._poller.register(socket, zmq.POLLIN)
+        return socket
 
     def _work(self) -> None:
         for socket in (self._shell, self._iopub, self._monitor, self._wake):
@@ -230,24 +197,24 @@ class Drain:
             if self._has_given_up:
                 self._log.error("%s: the connection is given up", self._thread.name)
                 self._run_commands()
-                self._guard(self._receiver.disconnected)
+                self._guard(self._receiver.channels_ended)
 
     def _serve(self, again: float | None) -> float | None:
         """Wait for messages and commands, and see to them; return when to be called again."""
         ready = dict(self._poller.poll(None if again is None else int(again * 1000)))
         if self._wake in ready:
             self._obey()
-        self._read(self._shell, self._receiver.shell)
-        self._read(self._iopub, self._receiver.iopub)
-        if self._control is not None:
-            self._read(self._control, self._receiver.shell)
-        if self._stdin is not None:
-            self._read(self._stdin, self._receiver.stdin)
+        self._read(self._shell, self._receiver.shell_message)
+        self._read(self._iopub, self._receiver.iopub_message)
+        if (control := self._sending.get("control")) is not None:
+            self._read(control, self._receiver.shell_message)
+        if (stdin := self._sending.get("stdin")) is not None:
+            self._read(stdin, self._receiver.stdin_message)
         if self._monitor in ready:
             recv_monitor_message(self._monitor)
             self._read_all()
-            self._guard(self._receiver.disconnected)
-        return self._guard(self._receiver.settled)
+            self._guard(self._receiver.channels_ended)
+        return self._guard(self._receiver.all_read)
 
     def _obey(self) -> None:
         """Run the commands given so far."""
@@ -263,9 +230,9 @@ class Drain:
 
     def _read_all(self) -> None:
         """Deliver all that a kernel whose end is gone has sent."""
-        while self._read(self._shell, self._receiver.shell):
+        while self._read(self._shell, self._receiver.shell_message):
             pass
-        while self._read(self._iopub, self._receiver.iopub):
+        while self._read(self._iopub, self._receiver.iopub_message):
             pass
 
     def _read(self, socket: zmq.Socket[bytes], deliver: Callable[[Message], None]) -> bool:
@@ -289,7 +256,7 @@ class Drain:
         return True
 
     def _guard(self, call: Callable[..., T], *args: Any) -> T | None:
-        """Call; what it raises is logged, since a dead drain would lose output."""
+        """Call; what it raises is logged, since a dead thread would lose output."""
         try:
             return call(*args)
         except Exception:

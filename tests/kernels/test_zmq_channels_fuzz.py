@@ -21,9 +21,11 @@ from living import SOON, AgentRun, text
 from nbformat.v4 import new_code_cell, new_notebook
 
 from jupyter_agent_exec.journal.blobs import pack_outputs
+from jupyter_agent_exec.kernels.channels import MessageReceiver
 from jupyter_agent_exec.kernels.connection import KernelConnection
 from jupyter_agent_exec.kernels.execute_request import Ended
 from jupyter_agent_exec.kernels.person_executions import KeptOfPeople
+from jupyter_agent_exec.kernels.zmq_channels import ZMQChannels
 from jupyter_agent_exec.records import Payload
 
 BUNDLE = {"text/plain": "x", "application/json": {"a": 1}, "image/png": "iVBORw0KGgo="}
@@ -132,11 +134,16 @@ class Bench:
         self.connection = self.loop.run_until_complete(self._connect())
 
     async def _connect(self) -> KernelConnection:
+        def opened(receiver: MessageReceiver) -> ZMQChannels:
+            self.channels = ZMQChannels(
+                self.kernel.connection, receiver, name="fuzzed", log=logging.getLogger("fuzz")
+            )
+            return self.channels
+
         connection = KernelConnection(
-            self.kernel.connection,
+            opened,
             kernel_id="fuzzed",
             kernel_name="fuzzed",
-            log=logging.getLogger("fuzz"),
             people=KeptOfPeople(source=True, outputs_bytes=10_000),
         )
         connection.on_late.add(lambda late: check(late.outputs))
@@ -187,7 +194,7 @@ def test_every_run_ends_whatever_the_kernel_sends(
     bench.kernel.before = lambda header: []
     second = bench.runs("second")
     check(second.outputs)
-    assert bench.connection._drain._thread.is_alive()
+    assert bench.channels.is_alive()
     unexpected = [record for record in caplog.records if "unexpected" in record.message]
     assert not unexpected, unexpected[0].exc_info
     # What it sent before may come late, with any parent, but what it answers now is there.
