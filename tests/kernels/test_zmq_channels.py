@@ -72,7 +72,7 @@ async def test_output_in_the_name_of_a_run_whose_turn_has_not_come_is_left_out(g
     async with house() as h:
         kernel = await in_new_kernel(h)
         person = await h.person(kernel.id)
-        forged = {"msg_id": "x_2", "session": kernel.connection._drain.session}
+        forged = {"msg_id": "x_2", "session": kernel.connection._channels.session}
         speaks = f"""
 message = kernel.session.msg("stream", {{"name": "stdout", "text": "forged"}}, parent={forged!r})
 kernel.session.send(kernel.iopub_socket, message)
@@ -112,14 +112,14 @@ kernel.do_execute = odd
 async def test_a_thread_that_ends_is_the_end_of_the_kernels_life_and_the_next_life_heals() -> None:
     async with house() as h:
         kernel = await in_new_kernel(h)
-        drain: Any = kernel.connection._drain
+        channels: Any = kernel.connection._channels
         run = AgentRun(2, "x = 1\nimport time; time.sleep(1)")
         running = run.in_turn(kernel)
         await asyncio.wait_for(run.begun, SOON)
-        drain.call(drain._iopub.close)  # as if ZMQ had failed
+        channels.call(channels._iopub.close)  # as if ZMQ had failed
         death = await asyncio.wait_for(kernel.death(), SOON)
         assert death.message == "The server lost its connection to the kernel."
-        assert not drain._thread.is_alive()
+        assert not channels._thread.is_alive()
         kernel.connection.abandon(death.message)  # as a session does
         assert (await running).status == "abandoned"
         await kernel.let_go()

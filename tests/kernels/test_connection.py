@@ -1,0 +1,97 @@
+"""A connection to a kernel over channels that are not ZMQ's."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from living import SOON, AgentRun, text
+
+from jupyter_agent_exec.kernels.channels import Channel, MessageReceiver
+from jupyter_agent_exec.kernels.connection import KernelConnection
+from jupyter_agent_exec.kernels.messages import Header, Message
+
+ANSWERS: dict[str, dict[str, Any]] = {
+    "kernel_info_request": {"implementation": "other", "language_info": {"name": "other"}},
+    "execute_request": {"status": "ok", "execution_count": 7},
+}
+
+
+class InMemoryChannels:
+    """A kernel that prints the code that it is sent, and the channels to it."""
+
+    session = "us"
+    key = None
+
+    def __init__(self, receiver: MessageReceiver) -> None:
+        self._receiver = receiver
+        self._commands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._commands.put(None)
+        self._thread.join()
+
+    def call(self, command: Callable[[], None]) -> None:
+        self._commands.put(command)
+
+    def open_stdin(self) -> None:
+        raise AssertionError("nobody asks for input")
+
+    def send(
+        self,
+        channel: Channel,
+        msg_type: str,
+        content: dict[str, Any],
+        *,
+        msg_id: str,
+        subshell_id: str | None = None,
+    ) -> None:
+        parent = Header(msg_id, msg_type, self.session)
+
+        def answer() -> None:
+            self._publish("status", parent, {"execution_state": "busy"})
+            if msg_type == "execute_request":
+                self._publish("stream", parent, {"name": "stdout", "text": content["code"]})
+            reply = Header("reply", msg_type.replace("_request", "_reply"), "kernel")
+            self._receiver.shell_message(Message(reply, parent, ANSWERS[msg_type]))
+            self._publish("status", parent, {"execution_state": "idle"})
+
+        self._commands.put(answer)
+
+    def end(self) -> None:
+        self._commands.put(self._receiver.channels_ended)
+
+    def _publish(self, msg_type: str, parent: Header, content: dict[str, Any]) -> None:
+        self._receiver.iopub_message(Message(Header("m", msg_type, "kernel"), parent, content))
+
+    def _work(self) -> None:
+        while (command := self._commands.get()) is not None:
+            command()
+            self._receiver.all_read()
+
+
+async def test_it_runs_code_over_any_channels_and_knows_when_they_end() -> None:
+    opened: list[InMemoryChannels] = []
+
+    def open_channels(receiver: MessageReceiver) -> InMemoryChannels:
+        opened.append(InMemoryChannels(receiver))
+        return opened[0]
+
+    connection = KernelConnection(open_channels, kernel_id="k", kernel_name="other")
+    try:
+        await asyncio.wait_for(connection.ready(), SOON)
+        ended = await asyncio.wait_for(AgentRun(1, "hello").go(connection), SOON)
+        assert (ended.status, ended.execution_count, text(ended)) == ("ok", 7, "hello")
+        assert connection.execution_state == "idle"
+        assert not connection.is_host("proof")  # there is no key that a program could know
+        opened[0].end()
+        await asyncio.wait_for(connection.disconnected, SOON)
+    finally:
+        await connection.close()
