@@ -12,7 +12,7 @@ from ..auth.scopes import Caller
 from ..errors import NotFinished
 from ..models import Session, SetReview
 from ..records import ExecutionRecord, Reviewed, timestamp
-from ..sessions.activity import Publish, Told
+from ..sessions.activity import Publish
 from ..sessions.history import SessionHistory
 from ..types import FINAL_STATUSES, ExecutionId
 
@@ -43,8 +43,8 @@ class Reviews:
         session = await self._history.session(record.session_id)
         await self._record(session, asked, caller, execution_id=record.id)
         record = await self._history.execution(id)
-        told = Told(await self._history.session(record.session_id))
-        self._publish("execution", told, record.id, status=record.status, seq=record.seq)
+        session = await self._history.session(record.session_id)
+        self._publish("execution", session, record.id, status=record.status, seq=record.seq)
         return record
 
     async def of_session(self, id: str, asked: SetReview, caller: Caller) -> Session:
@@ -60,7 +60,7 @@ class Reviews:
         up_to = await self._history.finished_up_to(id)
         await self._record(session, asked, caller, up_to=up_to)
         session = await self._history.session(id)
-        self._publish("session", Told(session), status=session.status)
+        self._publish("session", session, status=session.status)
         return session
 
     async def _record(

@@ -24,7 +24,7 @@ from ..records import (
     Payload,
     timestamp,
 )
-from ..sessions.activity import Publish, Told
+from ..sessions.activity import Publish
 from ..sessions.history import SessionHistory
 from ..types import FINAL_STATUSES, CellId, SessionId
 from .changes import Expected, Moved, Notebook, id_of, joined
@@ -105,8 +105,8 @@ class DecisionsBase:
         except HistoryUnavailable as error:
             self._log.warning("What became of a cell is not recorded: %s", error.message)
         self._writer.changed(record.session_id, record.id, document)
-        told = Told(await self._sessions.session(record.session_id))
-        self._publish("execution", told, record.id, status=record.status, seq=record.seq)
+        session = await self._sessions.session(record.session_id)
+        self._publish("execution", session, record.id, status=record.status, seq=record.seq)
 
 
 def no_cell(record: ExecutionRecord) -> CellNotFound:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from ..models import Session
-from ..types import ExecutionId, SessionId
+from ..types import ExecutionId, SessionStatus, Status
+
+if TYPE_CHECKING:
+    from .session import LiveSession
 
 EVENTS_SCHEMA_ID: Final = "https://schema.jupyter.org/jupyter_agent_exec/activity/v1"
 EVENTS_SCHEMA: Final = Path(__file__).parent.parent / "events" / "activity.v1.yaml"
@@ -28,53 +31,28 @@ Action: TypeAlias = Literal[
     "approvals",
     "tokens",
 ]
-"""What changed: the session began or ended, its kernel, one of its executions, what people decided
-about the session, its notebook; that a person ran something in its kernel; or, of no session, what
-asks for approval, the policy or the pause, or which agent tokens there are."""
-
-
-class Changed(Protocol):
-    """A session, open or closed."""
-
-    @property
-    def id(self) -> SessionId:
-        """The session's id."""
-
-    def record(self) -> Session:
-        """Return the session as it stands."""
-
-
-class Told:
-    """A session that need not be open, as it stood when something changed."""
-
-    def __init__(self, record: Session) -> None:
-        self._record = record
-
-    @property
-    def id(self) -> SessionId:
-        """The session's id."""
-        return self._record.id
-
-    def record(self) -> Session:
-        """Return the session as it stood."""
-        return self._record
+"""What changed: a session opened or closed, its kernel, one of its executions, a decision about the
+session, its notebook; a user ran something in its kernel (`person`). Without a session: what waits
+for approval, the approval policy or the pause (`approvals`), or the agent tokens (`tokens`)."""
 
 
 class Publish(Protocol):
-    """Tells it."""
+    """`Activity.publish`."""
 
     def __call__(
         self,
         action: Action,
-        session: Changed | None,
+        session: LiveSession | Session | None,
         execution_id: ExecutionId | None = None,
-        **told: Any,
+        *,
+        status: SessionStatus | Status | None = None,
+        seq: int | None = None,
     ) -> None:
-        """Tell it."""
+        """Publish a change."""
 
 
 class Activity:
-    """Numbers the events and emits them, a moment after the answers that they tell of.
+    """Numbers events and emits them, shortly after the answers that they belong to.
 
     Parameters
     ----------
@@ -85,33 +63,44 @@ class Activity:
     def __init__(self, emit: Callable[[dict[str, Any]], None]) -> None:
         self._emit = emit
         self._serial = 0
-        self._waiting: dict[tuple[str, ...], tuple[Changed | None, dict[str, Any]]] = {}
+        self._waiting: dict[tuple[str, ...], tuple[LiveSession | Session | None, dict[str, Any]]]
+        self._waiting = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def publish(
         self,
         action: Action,
-        session: Changed | None,
+        session: LiveSession | Session | None,
         execution_id: ExecutionId | None = None,
-        **told: Any,
+        *,
+        status: SessionStatus | Status | None = None,
+        seq: int | None = None,
     ) -> None:
-        """Tell that a session, its kernel, its notebook, or one of its executions changed.
+        """Publish a change of a session, its kernel, its notebook, or one of its executions.
 
-        Without a session it is about all agents.
+        Parameters
+        ----------
+        session
+            None for what concerns all sessions.
+        status
+            Of the execution, or else of the session.
+        seq
+            The number of the execution in its session.
         """
-        event = {"action": action, **told}
+        event: dict[str, Any] = {"action": action}
         if session is not None:
             event["session_id"] = session.id
-        if execution_id is not None:
-            event["execution_id"] = execution_id
-        key = (action, "" if session is None else session.id, execution_id or "")
+        for name, value in (("execution_id", execution_id), ("status", status), ("seq", seq)):
+            if value is not None:
+                event[name] = value
+        key = (action, event.get("session_id", ""), execution_id or "")
         self._waiting.pop(key, None)
         self._waiting[key] = (session, event)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(MERGE_DELAY, self._send)
 
     def stop(self) -> None:
-        """Send what waits."""
+        """Send the events that wait."""
         if self._timer is not None:
             self._timer.cancel()
             self._send()
@@ -122,5 +111,6 @@ class Activity:
         for session, event in waiting.values():
             self._serial += 1
             if session is not None:
-                event["length"] = session.record().chain.length
+                record = session if isinstance(session, Session) else session.record()
+                event["length"] = record.chain.length
             self._emit({"serial": self._serial, **event})

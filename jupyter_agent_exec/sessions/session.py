@@ -488,8 +488,7 @@ class LiveSession(ExecutionObserver):
 
     def changed(self, execution: LiveExecution) -> None:
         """Publish that an execution changed."""
-        told = {"status": execution.status, "seq": execution.seq}
-        self._publish("execution", self, execution.id, **told)
+        self._publish("execution", self, execution.id, status=execution.status, seq=execution.seq)
 
     def finished(self, record: ExecutionRecord) -> None:
         """Publish that an execution has finished."""
