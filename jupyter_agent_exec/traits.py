@@ -1,4 +1,4 @@
-"""What the operator decides about agent sessions, and what runs in them."""
+"""The configuration of the extension."""
 
 from __future__ import annotations
 
@@ -12,24 +12,30 @@ from traitlets import (
     Dict,
     Enum,
     Float,
-    HasTraits,
     Int,
     List,
     TraitError,
+    Type,
     Unicode,
     default,
     validate,
 )
 
+from .approvals.manager import Approvals
 from .approvals.policy import checked_modes
 from .auth.unlocks import is_slow_hash
 from .executions.limits import Bounds, Settings
+from .files.manager import SessionFiles
+from .kernels.isolation.isolation import IsolationTraits
 from .kernels.person_executions import KeptOfPeople
+from .mcp.endpoint import McpTraits
+from .notebooks.manager import NotebookManager
+from .sessions.manager import AgentSessions
 from .types import ApprovalMode, RecordChanges, RecordPeople, TargetKind
 
 
-class SessionTraits(HasTraits):
-    """The part of the extension's configuration that is about sessions."""
+class AgentExecTraits(IsolationTraits, McpTraits):
+    """All traits of the extension."""
 
     history_dir = Unicode(
         config=True,
@@ -40,6 +46,21 @@ class SessionTraits(HasTraits):
     @default("history_dir")
     def _default_history_dir(self) -> str:
         return str(Path(jupyter_data_dir()) / "agent_exec")
+
+    session_manager_class = Type(
+        AgentSessions,
+        config=True,
+        help="Class that manages agent sessions and their executions.",
+    )
+    approval_manager_class = Type(
+        Approvals, config=True, help="Class that manages what people approve."
+    )
+    notebook_manager_class = Type(
+        NotebookManager, config=True, help="Class that reads and edits notebooks for agents."
+    )
+    file_manager_class = Type(
+        SessionFiles, config=True, help="Class that manages the files of sessions."
+    )
 
     default_timeout = Float(
         600,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from jupyter_agent_exec.app import SWITCH_INTERVAL
+from jupyter_agent_exec.sessions.manager import AgentSessions
 
 START = [
     sys.executable,
@@ -60,3 +61,13 @@ async def test_garbage_is_not_looked_for_and_threads_hand_over_soon(jp_serverapp
     assert len(gc.get_objects()) < loaded / 2
     assert sys.getswitchinterval() <= SWITCH_INTERVAL * 1.001  # it is kept in microseconds
     await app.stop_extension()
+
+
+class OwnSessions(AgentSessions):
+    """Manages sessions as somebody else would."""
+
+
+@pytest.mark.parametrize("agent_exec_config", [{"session_manager_class": "test_app.OwnSessions"}])
+async def test_a_manager_may_be_of_a_class_that_the_operator_names(jp_serverapp: Any) -> None:
+    (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
+    assert type(app.services.manager).__name__ == "OwnSessions"

@@ -148,7 +148,7 @@ async def test_others_are_told_that_something_was_reviewed(
     await review(agent, done, "approved")
     await review(agent, session, "flagged")
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
-    app.activity.stop()
+    app.services.activity.stop()
     await jp_serverapp.event_logger.gather_listeners()
     events = {(event["action"], event.get("execution_id")): event for event in told}
     of_execution = events["execution", done["id"]]

@@ -29,9 +29,9 @@ def add_route(jp_serverapp: Any, jp_web_app: Any, jp_base_url: str) -> Any:
 
     def add_route(pattern: str) -> None:
         services = {
-            "access": app.access,
-            "tokens": app.tokens,
-            "denials": app.denials,
+            "access": app.services.access,
+            "tokens": app.services.tokens,
+            "denials": app.services.denials,
             "allow_full_access": True,
             "body_limit": 1000,
         }

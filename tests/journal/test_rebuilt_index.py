@@ -154,9 +154,9 @@ async def test_the_routes_and_mcp_say_that_the_index_is_being_rebuilt(
     held = HeldRebuild()
     app.log.addHandler(held)
     try:
-        harm(app.history.folder, recorded)
+        harm(app.services.history.folder, recorded)
         # The question by which the loss is noticed is answered from the whole index.
-        first = asyncio.create_task(asyncio.to_thread(app.history.sessions))
+        first = asyncio.create_task(asyncio.to_thread(app.services.history.sessions))
         assert await asyncio.to_thread(held.reached.wait, 30)
         partial = asyncio.gather(
             agent.get("sessions", limit=100),
@@ -166,7 +166,7 @@ async def test_the_routes_and_mcp_say_that_the_index_is_being_rebuilt(
                 "list_sessions", status="closed"
             ),
         )
-        await asyncio.to_thread(held.wait_for_questions, app.history, 4)
+        await asyncio.to_thread(held.wait_for_questions, app.services.history, 4)
         held.let_go.set()
         *answers, told = await partial
         listed, found, shown = (answered.json for answered in answers)

@@ -126,4 +126,4 @@ def size(result: CallToolResult) -> int:
 def bench(jp_serverapp: Any) -> Bench:
     """The tools of a real server, called in its process."""
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
-    return Bench(app.mcp_endpoint._managers)
+    return Bench(app.services.mcp_endpoint._managers)

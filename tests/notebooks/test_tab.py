@@ -48,7 +48,7 @@ def silent(asked: dict[str, Any]) -> None:
 @pytest.fixture
 def ways(jp_serverapp: Any) -> TabBackend:
     app = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
-    found: TabBackend = next(iter(app)).tabs
+    found: TabBackend = next(iter(app)).services.tabs
     return found
 
 

@@ -1,0 +1,343 @@
+"""Makes the managers of the extension, wires them, and starts and stops them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from jupyter_core.paths import jupyter_config_path
+
+from ._version import __version__
+from .aca.failed_calls import FailedCalls
+from .aca.manager import DynamicSessions
+from .approvals.manager import Approvals
+from .approvals.policy import Modes, Policy
+from .approvals.reviews import Reviews
+from .auth.access import AccessControl, TargetAccess
+from .auth.denials import Denials
+from .auth.token_store import TokenStore
+from .auth.tokens import Tokens
+from .auth.unlocks import Unlocks
+from .executions.approval_gate import Rules
+from .files.manager import SessionFiles
+from .journal.history import History
+from .journal.ledger import TokenEntries
+from .kernels.live_kernels import LiveKernels
+from .kernels.scratch_kernels import ScratchKernels
+from .kernels.server_kernels import KernelStarter, ServerKernels
+from .mcp.call import Managers
+from .mcp.endpoint import Endpoint
+from .notebooks.backends.collaboration import CollaborationBackend
+from .notebooks.backends.contents import ContentsBackend
+from .notebooks.backends.tab import TabBackend
+from .notebooks.decisions import OutputDecisions
+from .notebooks.discarded_cells import CellDecisions
+from .notebooks.documents import Notebooks
+from .notebooks.execution_cells import NotebookWriter
+from .notebooks.manager import NotebookManager
+from .notebooks.recovery import CellRecovery
+from .server import (
+    ContentsEvents,
+    KernelEvents,
+    ServerContents,
+    ServerFolders,
+    ServerSessions,
+    StopSignals,
+)
+from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
+from .sessions.answers import NAMESPACE
+from .sessions.factory import SessionFactory
+from .sessions.inspection import KernelInspection
+from .sessions.manager import AgentSessions
+from .sessions.notebook_kernels import NotebookKernels
+from .sessions.permits import Permits
+from .sessions.program_kernels import ProgramKernels
+from .tasks import Tasks, start_apart
+from .traits import AgentExecTraits
+
+
+class Services:
+    """The managers behind the routes and the tools; there is one of each.
+
+    Parameters
+    ----------
+    traits
+        What the operator configured.
+    serverapp
+        The Jupyter server.
+    """
+
+    def __init__(self, traits: AgentExecTraits, serverapp: Any, *, log: logging.Logger) -> None:
+        self._traits = traits
+        self._serverapp = serverapp
+        self._log = log
+        self._stopping: asyncio.Task[None] | None = None
+        self._disk = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agent-exec-disk")
+        self._token_thread = ThreadPoolExecutor(1, thread_name_prefix="agent-exec-tokens")
+        self._folder = Path(traits.history_dir)
+        self._private = [
+            self._folder,
+            *map(Path, (serverapp.runtime_dir, serverapp.data_dir, serverapp.config_dir)),
+        ]
+        self._settings = traits.settings_of_sessions()
+        self._base_path = f"{serverapp.base_url}{NAMESPACE}"
+        self._stop_signals = StopSignals(self._stop_server)
+        serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
+        self.activity = Activity(self._emit)
+        self.history = History(self._folder, version=__version__, log=log)
+        self._make_backends()
+        self._make_kernels()
+        self._make_auth()
+        self._make_sessions()
+        self._make_managers()
+
+    def _make_backends(self) -> None:
+        """Make what reads and writes notebooks."""
+        contents_manager = self._serverapp.contents_manager
+        self.tabs = TabBackend(log=self._log)
+        self._contents_backend = ContentsBackend(
+            contents_manager, self._log, saved=self.tabs.written
+        )
+        self._collaboration = CollaborationBackend(
+            self._serverapp.extension_manager,
+            partial(self._serverapp.web_app.settings.get, "file_id_manager"),
+            self._log,
+        )
+        self._documents = Notebooks([self._collaboration, self.tabs, self._contents_backend])
+        self._writer = NotebookWriter(self._documents, settle=self.tabs.settle, log=self._log)
+
+    def _make_kernels(self) -> None:
+        """Make what starts kernels, or attaches to those of the server."""
+        traits, serverapp = self._traits, self._serverapp
+        server_kernels = cast(ServerKernels, serverapp.kernel_manager)
+        starter = KernelStarter(server_kernels)
+        self._scratch_kernels = ScratchKernels(
+            server_kernels,
+            starter,
+            isolation=traits.make_isolation(
+                server_kernels,
+                starter,
+                [*self._private, *map(Path, jupyter_config_path())],
+                serverapp.root_dir,
+            ),
+            pool_size=traits.warm_kernels,
+            start_timeout=traits.kernel_start_timeout,
+            idle_timeout=traits.kernel_idle_timeout,
+            log=self._log,
+        )
+        self._live_kernels = LiveKernels(
+            server_kernels,
+            start_timeout=traits.kernel_start_timeout,
+            people=traits.kept_of_people(),
+            log=self._log,
+        )
+        self._contents = ServerContents(serverapp.contents_manager, server_kernels)
+        self._jupyter_sessions = ServerSessions(serverapp.session_manager, starter, log=self._log)
+        self._notebook_kernels = NotebookKernels(
+            self._live_kernels,
+            self._jupyter_sessions,
+            self._contents,
+            server_kernels,
+            self.tabs.kernel_started,
+        )
+        self._contents_events = ContentsEvents(serverapp.event_logger, self._notebook_kernels.moved)
+
+    def _make_auth(self) -> None:
+        """Make what knows agent tokens and the passphrase."""
+        traits = self._traits
+        self.tokens = Tokens(
+            TokenStore(self._folder, TokenEntries(self._folder).read),
+            self.history,
+            changed=self._tokens_changed,
+            max_lifetime=traits.max_token_lifetime,
+            thread=self._token_thread,
+            log=self._log,
+        )
+        self.unlocks = Unlocks(
+            traits.decision_passphrase_hash, self.history.note_owed, thread=self._disk
+        )
+        self.denials = Denials(self.history.note_owed, thread=self._token_thread, log=self._log)
+
+    def _make_sessions(self) -> None:
+        """Make what opens sessions, and what asks people for approval."""
+        traits = self._traits
+        self._policy = Policy(
+            self._folder,
+            cast(Modes, traits.approval),
+            cast(Modes, traits.forced_approval),
+            log=self._log,
+        )
+        self._rules = Rules(self._policy, traits.approval_timeout)
+        factory = SessionFactory(
+            self.history,
+            self._scratch_kernels,
+            self._notebook_kernels,
+            self._settings,
+            rules=self._rules,
+            permits=Permits(TargetAccess(self._jupyter_sessions), self.tokens),
+            make_cells=self._writer.cells,
+            publish=self.activity.publish,
+            has_gateway=self._serverapp.gateway_config.gateway_enabled,
+            disk=self._disk,
+            log=self._log,
+        )
+        self.manager: AgentSessions = traits.session_manager_class(
+            self.history,
+            self._scratch_kernels,
+            self._live_kernels,
+            factory,
+            self._settings,
+            self.tokens,
+            version=__version__,
+            disk=self._disk,
+            log=self._log,
+        )
+        self._cell_recovery = CellRecovery(
+            self.history,
+            self._writer,
+            self._contents_backend,
+            root_dir=self._serverapp.root_dir,
+            disk=self._disk,
+            log=self._log,
+        )
+        self._program_kernels = ProgramKernels(self.manager, self._log)
+        self._kernel_events = KernelEvents(
+            self._serverapp.event_logger, self._program_kernels.started
+        )
+        self.access = AccessControl(self.manager.history, self._jupyter_sessions)
+
+    def _make_managers(self) -> None:
+        """Make what the routes and the tools use beside the sessions."""
+        traits, publish = self._traits, self.activity.publish
+        self.approvals: Approvals = traits.approval_manager_class(
+            self.manager, self.history, self._policy, self._rules, publish
+        )
+        self.reviews = Reviews(self.manager.history, publish)
+        self.files: SessionFiles = traits.file_manager_class(
+            self.manager,
+            ServerFolders(self._contents, self._jupyter_sessions),
+            publish,
+            kept=self._private,
+            max_bytes=traits.max_file_bytes,
+            tasks=Tasks(self._log),
+        )
+        self.dynamic_sessions = DynamicSessions(
+            self.manager,
+            self.files,
+            self.access,
+            self._settings,
+            base_url=self._serverapp.base_url,
+            idle_timeout=traits.aca_idle_timeout,
+            log=self._log,
+        )
+        self.inspection = KernelInspection(self.manager, may_run_code=traits.allow_completion)
+        self.output_decisions = OutputDecisions(
+            self.manager.history, self.history, self._writer, publish, log=self._log
+        )
+        self.cell_decisions = CellDecisions(
+            self.manager.history, self.history, self._writer, publish, log=self._log
+        )
+        self.notebooks: NotebookManager = traits.notebook_manager_class(
+            self._documents,
+            self.manager,
+            self._writer,
+            self._collaboration,
+            self.tabs,
+            kernels=self._jupyter_sessions.by_notebook,
+        )
+        self.mcp_endpoint = Endpoint(
+            Managers(
+                sessions=self.manager,
+                notebooks=self.notebooks,
+                approvals=self.approvals,
+                inspection=self.inspection,
+                files=self.files,
+                access=self.access,
+                base_url=self._base_path,
+                settings=self._settings,
+            ),
+            traits.mcp_options(self._log),
+        )
+
+    def of_handlers(self) -> dict[str, object]:
+        """Return what handlers may declare as attributes, by name."""
+        traits = self._traits
+        return {
+            "access": self.access,
+            "allow_full_access": traits.allow_full_access,
+            "approvals": self.approvals,
+            "body_limit": traits.max_body_bytes,
+            "cell_decisions": self.cell_decisions,
+            "default_timeout": traits.default_timeout,
+            "denials": self.denials,
+            "dynamic_sessions": self.dynamic_sessions,
+            "endpoint": self.mcp_endpoint,
+            "executions_url": f"{self._base_path}/executions",
+            "failed_calls": FailedCalls(),
+            "files": self.files,
+            "inspection": self.inspection,
+            "manager": self.manager,
+            "namespace": NAMESPACE,
+            "notebooks": self.notebooks,
+            "output_decisions": self.output_decisions,
+            "reviews": self.reviews,
+            "send_timeout": traits.send_timeout,
+            "tabs": self.tabs,
+            "tokens": self.tokens,
+            "unlocks": self.unlocks,
+        }
+
+    def listen(self) -> None:
+        """Begin to hear what the server announces of its contents and kernels."""
+        self._contents_events.start()
+        if self._traits.record_people != "off":
+            self._kernel_events.start()
+
+    def start(self) -> None:
+        """Begin the work that goes on as long as the server runs."""
+        self.history.address = self._serverapp.connection_url
+        self.history.root_dir = self._serverapp.root_dir
+        self.manager.start()
+        self._cell_recovery.start()
+        self._stop_signals.start()
+
+    async def stop(self) -> None:
+        """Take nothing new, end what runs, and return when that is recorded.
+
+        Each further signal has the server stop once more: all of these wait for the same end.
+        """
+        if self._stopping is None:
+            self._stopping = start_apart(self._stop(), "stop the extension")
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
+        await self.mcp_endpoint.stop()
+        self._contents_events.stop()
+        self._kernel_events.stop()
+        await self.tokens.stop()
+        await self.denials.stop()
+        await self.files.stop()
+        await self.dynamic_sessions.stop()
+        await self._cell_recovery.stop()
+        await self.manager.stop()
+        await self._program_kernels.stop()
+        self._token_thread.shutdown()
+        await self._contents_backend.stop()
+        await self.tabs.stop()
+        self.activity.stop()
+        self._stop_signals.end()
+
+    def _stop_server(self, signal_name: str) -> None:
+        self._log.critical("Received %s; the server stops", signal_name)
+        self._serverapp.stop(from_signal=True)
+
+    def _tokens_changed(self) -> None:
+        self.manager.lifetimes.check_tokens()
+        self.activity.publish("tokens", None)
+
+    def _emit(self, event: dict[str, Any]) -> None:
+        self._serverapp.event_logger.emit(schema_id=EVENTS_SCHEMA_ID, data=event)
