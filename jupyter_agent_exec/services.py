@@ -34,12 +34,12 @@ from .mcp.endpoint import Endpoint
 from .notebooks.backends.collaboration import CollaborationBackend
 from .notebooks.backends.contents import ContentsBackend
 from .notebooks.backends.tab import TabBackend
+from .notebooks.cell_recovery import CellRecovery
 from .notebooks.decisions import OutputDecisions
 from .notebooks.discarded_cells import CellDecisions
 from .notebooks.documents import Notebooks
 from .notebooks.execution_cells import NotebookWriter
 from .notebooks.manager import NotebookManager
-from .notebooks.recovery import CellRecovery
 from .server import (
     ContentsEvents,
     KernelEvents,

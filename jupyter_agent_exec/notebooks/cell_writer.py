@@ -33,6 +33,7 @@ from .changes import (
     Unreachable,
     find_cell,
     joined,
+    new_cell,
 )
 from .documents import Notebooks
 
@@ -99,15 +100,8 @@ class NewCell(NamedTuple):
     at: Position
 
     def made(self, id: CellId) -> dict[str, Any]:
-        """Return the cell as it is put."""
-        return {
-            "cell_type": "code",
-            "execution_count": None,
-            "id": id,
-            "metadata": {},
-            "outputs": [],
-            "source": self.source,
-        }
+        """Return the cell as it is inserted."""
+        return new_cell(id, "code", self.source)
 
 
 class OldCell(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
+import nbformat
 from msgspec import UNSET, Struct
 
 from ..models import OutputChange
@@ -313,3 +314,17 @@ def _place(cells: Sequence[Cell], at: Position) -> int:
         if id is not None and id == at.before:
             return index
     return len(cells)
+
+
+def new_cell(id: CellId, cell_type: str, source: str) -> Cell:
+    """Return an nbformat 4.5 cell with nothing in it but a source.
+
+    It is valid: nbformat raises ValidationError for a cell that is not.
+    """
+    make = {
+        "code": nbformat.v4.new_code_cell,
+        "markdown": nbformat.v4.new_markdown_cell,
+        "raw": nbformat.v4.new_raw_cell,
+    }[cell_type]
+    cell: Cell = make(source, id=id)  # type: ignore[no-untyped-call]
+    return cell

@@ -25,7 +25,7 @@ from ..models import (
 from ..records import digest_of
 from ..types import CellId, CellType, Digest
 from . import changes
-from .changes import Change, Expected, Notebook, Position, apply, id_of, joined, order_of
+from .changes import Change, Expected, Notebook, Position, apply, id_of, joined, new_cell, order_of
 
 MAX_TOLD_SOURCE = 2_000
 """Characters of each cell's source that a refusal tells."""
@@ -350,9 +350,3 @@ class _Planner:
 
     def _invalid(self, field: str, message: str) -> InvalidRequest:
         return InvalidRequest(f"{self.at}.{field}: {message}.", field=f"{self.at}.{field}")
-
-
-def new_cell(id: CellId, cell_type: str, source: str) -> dict[str, Any]:
-    """Return an nbformat 4.5 cell with nothing in it but a source."""
-    cell: dict[str, Any] = {"cell_type": cell_type, "id": id, "metadata": {}, "source": source}
-    return {**cell, "outputs": [], "execution_count": None} if cell_type == "code" else cell

@@ -21,8 +21,7 @@ from nbformat.sign import MemorySignatureStore, NotebookNotary
 from notebooks_made import as_written, persons_notebook
 
 from jupyter_agent_exec.notebooks.backends.contents import ContentsBackend
-from jupyter_agent_exec.notebooks.changes import Expected, Position, PutCell
-from jupyter_agent_exec.notebooks.edits import new_cell
+from jupyter_agent_exec.notebooks.changes import Expected, Position, PutCell, new_cell
 from jupyter_agent_exec.types import CellId
 
 NEW = CellId("x_01JD0000000000000000000000")

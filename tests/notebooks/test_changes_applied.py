@@ -23,9 +23,9 @@ from jupyter_agent_exec.notebooks.changes import (
     SetSource,
     apply,
     apply_output_changes,
+    new_cell,
     order_of,
 )
-from jupyter_agent_exec.notebooks.edits import new_cell
 from jupyter_agent_exec.types import CellId
 
 ANY = Expected()

@@ -38,8 +38,8 @@ from jupyter_agent_exec.notebooks.changes import (
     SetCell,
     SetOutputs,
     SetSource,
+    new_cell,
 )
-from jupyter_agent_exec.notebooks.edits import new_cell
 from jupyter_agent_exec.types import CellId
 
 ANY = Expected()

@@ -27,10 +27,11 @@ from jupyter_agent_exec.notebooks.changes import (
     PutCell,
     Unreachable,
     apply,
+    new_cell,
     order_of,
 )
 from jupyter_agent_exec.notebooks.documents import MAX_PLANS, Notebooks
-from jupyter_agent_exec.notebooks.edits import EditPlan, new_cell, notebook_hash
+from jupyter_agent_exec.notebooks.edits import EditPlan, notebook_hash
 from jupyter_agent_exec.types import CellId, Via
 
 ANY = Expected()
