@@ -18,7 +18,7 @@ from ..files.file import OpenFile
 from ..files.manager import SessionFiles
 from ..files.queries import FilesQuery
 from ..files.refusing import missing
-from ..journal.brief import is_image
+from ..journal.outputs import is_image
 from ..kernels.folder_paths import check_new, parts_of
 from ..models import (
     Agent,

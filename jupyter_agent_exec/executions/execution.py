@@ -13,9 +13,9 @@ import msgspec
 from msgspec.structs import replace
 from ulid import ULID
 
+from ..journal.blobs import TextSpill
+from ..journal.journal import SessionJournal
 from ..journal.reader import HeldOutputs
-from ..journal.session import SessionJournal
-from ..journal.spill import TextSpill
 from ..kernels.execute_request import InputRequest, Run
 from ..kernels.kernel_queue import Turn
 from ..models import (

@@ -21,7 +21,7 @@ from ..errors import (
     KernelWaitsForItself,
     TooManyRequests,
 )
-from ..journal.session import SessionJournal
+from ..journal.journal import SessionJournal
 from ..kernels.inspection import AT_AGENTS_CODE, subshell_of
 from ..kernels.kernel import Death, Kernel, KernelSource
 from ..kernels.kernel_queue import Asker, Turn, Turns

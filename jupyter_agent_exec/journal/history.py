@@ -12,22 +12,19 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ..durability import make_folder, sync_folder
+from ..durability import Reserve, make_folder, sync_folder
 from ..errors import HistoryUnavailable
 from ..models import Chain
 from ..records import Closed, Entry, LedgerEntry, Opened, Payload
 from ..types import Digest, SessionId
-from .amending import amend_session
 from .blobs import BlobStore
 from .chain import GENESIS
 from .ids import check_session_id
 from .index import Index
-from .journal import Journal
+from .journal import Journal, SessionJournal, amend_session
 from .ledger import Ledger, Owner, owner_of
 from .reader import HistoryReader
 from .recovery import Recovery
-from .reserve import Reserve
-from .session import SessionJournal
 
 
 class History(HistoryReader):

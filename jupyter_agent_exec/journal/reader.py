@@ -14,18 +14,17 @@ from ..errors import BlobNotFound, ExecutionNotFound, HistoryUnavailable, Sessio
 from ..models import Indexing, JournalEvent, SearchResults, Session, SessionList
 from ..records import ExecutionRecord
 from ..types import Digest, ExecutionId, Output, SessionId, SessionStatus, TargetKind
-from . import listing, query
+from . import query
 from .blobs import BlobStore
-from .discarded import DiscardedCells, discarded_cells
 from .fold import SessionState, execution_record
 from .ids import check_digest, check_execution_id, check_session_id
 from .index import Index
 from .ledger import sessions_below
 from .notebook import journal_notebook
+from .notebook_cells import DiscardedCells, UnwrittenCells, discarded_cells, unwritten_cells
 from .query import Criteria, Pictured
 from .reading import Range, lines_at
 from .tables import parse_ranges
-from .unwritten import UnwrittenCells, unwritten_cells
 
 Place = tuple[SessionState, list[Range]]
 
@@ -93,7 +92,7 @@ class HistoryReader:
             If there is none with this id.
         """
         checked = check_session_id(session_id)
-        return self._index.ask(lambda connection: listing.session(connection, checked))
+        return self._index.ask(lambda connection: query.session(connection, checked))
 
     def sessions(
         self,
@@ -136,7 +135,7 @@ class HistoryReader:
             If `after` cannot be where a page ended.
         """
         query.check_limit(limit)
-        wanted = listing.wanted_sessions(
+        wanted = query.wanted_sessions(
             status=status,
             agent=agent,
             target=target,
@@ -148,7 +147,7 @@ class HistoryReader:
         )
         found, indexing = self._index.ask(
             lambda connection: (
-                listing.sessions(connection, wanted, limit + 1),
+                query.sessions(connection, wanted, limit + 1),
                 self.indexing,
             ),
             partial=partial,
@@ -156,7 +155,7 @@ class HistoryReader:
         more = len(found) > limit
         return SessionList(
             sessions=found[:limit],
-            next_after=listing.place_of(found[limit - 1]) if more else None,
+            next_after=query.place_of(found[limit - 1]) if more else None,
             indexing=indexing,
         )
 
@@ -176,7 +175,7 @@ class HistoryReader:
             ).fetchone()
             if row is None:
                 raise ExecutionNotFound("There is no such execution.", execution_id=checked)
-            return listing.state(connection, row[0]), parse_ranges(row[1])
+            return query.state(connection, row[0]), parse_ranges(row[1])
 
         state, ranges = self._index.ask(find)
         records = self._records(state, [ranges])
@@ -237,7 +236,7 @@ class HistoryReader:
         checked = check_session_id(session_id)
         query.check_limit(limit)
         page = self._index.ask(
-            lambda connection: listing.executions(
+            lambda connection: query.executions(
                 connection, checked, after=after, before=before, limit=limit
             )
         )
@@ -260,7 +259,7 @@ class HistoryReader:
             If there is none with this id.
         """
         checked = check_session_id(session_id)
-        return self._index.ask(lambda connection: listing.state(connection, checked)).last_seq
+        return self._index.ask(lambda connection: query.state(connection, checked)).last_seq
 
     def events(
         self, session_id: str, *, after: int | None = None, limit: int = 50
@@ -286,7 +285,7 @@ class HistoryReader:
         checked = check_session_id(session_id)
         query.check_limit(limit)
         events = self._index.ask(
-            lambda connection: listing.events(connection, checked, after, limit + 1)
+            lambda connection: query.events(connection, checked, after, limit + 1)
         )
         return events[:limit], events[limit - 1].n if len(events) > limit else None
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from ..durability import Reserve
 from ..errors import HistoryUnavailable
 from ..models import Chain
 from ..records import (
@@ -27,7 +28,6 @@ from .blobs import BlobStore
 from .journal import Journal
 from .ledger import Ledger, ledger_paths, sessions_in
 from .reading import lines
-from .reserve import Reserve
 
 _CANCELLED = "The server died before this was sent to a kernel; it was not run."
 _LOST = "The server died while this ran; what it did in the kernel is not known."

@@ -28,11 +28,9 @@ from ..records import (
 from ..text import transcript
 from ..types import FINAL_STATUSES, IMAGE_TYPES, Digest, ExecutionId, SessionId
 from .blobs import BlobStore
-from .decided import review_of
 from .events import event_of
-from .fold import SessionState, execution_record, executions_of, session_after
-from .outputs import ReadBlob
-from .pictures import pictures_of
+from .fold import SessionState, execution_record, executions_of, review_of, session_after
+from .outputs import ReadBlob, pictures_of
 from .reading import Line, Range, lines, lines_at
 
 SCHEMA_VERSION: Final = 3

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from ..inert import inert as inert_copy
-from ..journal.brief import kept_images
 from ..journal.notebook import cell
+from ..journal.outputs import kept_images
 from ..journal.query import Pictured
 from ..kernels.folder_paths import is_path, mimetype_of
 from ..models import Changes, Execution, FileChange, Image, Input, RecordedImage, derive

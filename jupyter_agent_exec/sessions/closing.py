@@ -13,7 +13,7 @@ from ..executions.execution_queue import ExecutionQueue
 from ..executions.limits import Bounds
 from ..executions.shown_cells import ShownCells
 from ..executions.state import Ending
-from ..journal.session import SessionJournal
+from ..journal.journal import SessionJournal
 from ..records import By, Closed, timestamp
 from ..tasks import Tasks
 from ..types import CloseReason, SessionId

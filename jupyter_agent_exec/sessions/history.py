@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from ..auth.scopes import Caller
 from ..errors import HistoryUnavailable, ServerStopping, SessionElsewhere, SessionNotFound
-from ..journal.brief import brief
 from ..journal.history import History
+from ..journal.outputs import brief
 from ..journal.query import Criteria
 from ..journal.reader import ImagePage
 from ..models import JournalEventList, SearchResults, Session, SessionList, Text, TextMatches

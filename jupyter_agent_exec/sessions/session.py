@@ -23,7 +23,7 @@ from ..executions.shown_cells import ShownCells
 from ..executions.spec import ExecutionSpec, revision_of
 from ..executions.state import Ending
 from ..executions.written_files import WrittenFiles
-from ..journal.session import SessionJournal
+from ..journal.journal import SessionJournal
 from ..kernels.inspection import AT_AGENTS_CODE, is_nested
 from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
 from ..models import Execute, GiveInput, ScratchTarget, Session

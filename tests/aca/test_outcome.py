@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from jupyter_agent_exec.aca.outcome import outcome
-from jupyter_agent_exec.journal.brief import kept_images
+from jupyter_agent_exec.journal.outputs import kept_images
 from jupyter_agent_exec.models import Agent, Chain, ExecutionError, ExecutionKernel, Omitted
 from jupyter_agent_exec.records import ExecutionRecord
 from jupyter_agent_exec.types import Digest, ExecutionId, SessionId

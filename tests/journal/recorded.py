@@ -12,7 +12,7 @@ from ulid import ULID
 
 from jupyter_agent_exec.journal.blobs import pack_outputs
 from jupyter_agent_exec.journal.history import History
-from jupyter_agent_exec.journal.session import SessionJournal
+from jupyter_agent_exec.journal.journal import SessionJournal
 from jupyter_agent_exec.models import (
     Agent,
     Caps,

@@ -8,8 +8,13 @@ import random
 import pytest
 from recorded import PNG, display, stream
 
-from jupyter_agent_exec.journal.blobs import INLINE_BYTES, BlobStore, pack_outputs, unpack_outputs
-from jupyter_agent_exec.journal.spill import TextSpill
+from jupyter_agent_exec.journal.blobs import (
+    INLINE_BYTES,
+    BlobStore,
+    TextSpill,
+    pack_outputs,
+    unpack_outputs,
+)
 from jupyter_agent_exec.records import Payload, digest_of
 
 LARGE = "x" * (INLINE_BYTES + 1)

@@ -19,8 +19,8 @@ from recorded import (
     stream,
 )
 
-from jupyter_agent_exec.journal.brief import ALL_BYTES, LARGE_BYTES, brief, leave_out
 from jupyter_agent_exec.journal.notebook import cell
+from jupyter_agent_exec.journal.outputs import ALL_BYTES, LARGE_BYTES, brief, leave_out
 from jupyter_agent_exec.records import DisplayUpdated, OutputRef
 from jupyter_agent_exec.text import images
 

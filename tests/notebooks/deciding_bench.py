@@ -20,7 +20,7 @@ from ways import DictWay, Switch, code
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal.history import History
-from jupyter_agent_exec.journal.session import SessionJournal
+from jupyter_agent_exec.journal.journal import SessionJournal
 from jupyter_agent_exec.models import Agent, Document, Limits, NotebookTarget
 from jupyter_agent_exec.notebooks.changes import Backend
 from jupyter_agent_exec.notebooks.decisions import OutputDecisions
