@@ -30,7 +30,7 @@ from .base import (
     derive,
     json_pieces,
 )
-from .deciding import (
+from .decisions import (
     AcceptOutputs,
     ApprovalPolicy,
     Approvals,
@@ -88,7 +88,7 @@ from .history import (
     TextMatch,
     TextMatches,
 )
-from .looking import (
+from .inspection import (
     Complete,
     Completion,
     Completions,

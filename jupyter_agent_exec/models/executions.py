@@ -18,7 +18,7 @@ from ..types import (
     Via,
 )
 from .base import Agent, Answer, Chain, Name, Request, Seconds, Sha256
-from .looking import Value
+from .inspection import Value
 from .tokens import TokenRef
 
 

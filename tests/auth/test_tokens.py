@@ -195,7 +195,7 @@ async def test_every_denial_is_an_entry_and_a_flood_of_them_few(
     assert (await ask("GET", f"search?q={token}")).status == 400
     assert (await mine.get("status")).status == 200
     apps = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
-    await next(iter(apps)).denials.stop()
+    await next(iter(apps)).services.denials.stop()
     entries = ledger(history_dir, AccessDenied)
     told = [(e.token_id, e.code, e.method, e.route, e.count) for e in entries]
     assert told == [

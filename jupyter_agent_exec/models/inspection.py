@@ -1,4 +1,4 @@
-"""Looking into a session's kernel, without running anything that counts."""
+"""Inspection of a session's kernel: variables, completions, documentation, packages."""
 
 from __future__ import annotations
 

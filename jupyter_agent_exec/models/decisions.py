@@ -1,4 +1,4 @@
-"""What people decide: approvals, reviews, and what becomes of outputs and cells."""
+"""Decisions of people: approvals, reviews, and what to do with outputs and cells."""
 
 from __future__ import annotations
 
