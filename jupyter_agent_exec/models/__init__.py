@@ -74,7 +74,6 @@ from .executions import (
     VariableChange,
     WaitingFor,
 )
-from .files import SessionFile, SessionFileList
 from .history import (
     ImageList,
     Indexing,
@@ -117,7 +116,6 @@ from .notebooks import (
     ReplaceCell,
     SplitCell,
 )
-from .preload import Preload, PreloadFunction, PreloadModule
 from .sessions import (
     CloseSession,
     Guide,
@@ -126,9 +124,14 @@ from .sessions import (
     Limits,
     NotebookTarget,
     OpenSession,
+    Preload,
+    PreloadFunction,
+    PreloadModule,
     RestartKernel,
     ScratchTarget,
     Session,
+    SessionFile,
+    SessionFileList,
     SessionKernel,
     SessionList,
     Target,

@@ -1,4 +1,4 @@
-"""Agent sessions: what opens one, and what is told of it."""
+"""Agent sessions: what opens one, what is loaded into its kernels, and its files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from ..types import Access, ApprovalMode, ExecutionState, RecordPeople, SessionId, SessionStatus
+from ..types import (
+    Access,
+    ApprovalMode,
+    ExecutionId,
+    ExecutionState,
+    RecordPeople,
+    SessionId,
+    SessionStatus,
+)
 from .base import Agent, Answer, Chain, ContentsPath, Name, Request, Seconds
 from .executions import Review
 from .history import Indexing
-from .preload import Preload
 from .tokens import TokenRef
 
 
@@ -54,6 +61,29 @@ class KernelTarget(Request, frozen=True, kw_only=True, tag_field="kind", tag="ke
 
 Target = ScratchTarget | NotebookTarget | KernelTarget
 """Where a session's code runs; `kind` tells which."""
+
+
+class PreloadModule(Request, frozen=True, kw_only=True, tag_field="kind", tag="module"):
+    """A module that is imported."""
+
+    name: Name
+    """With dots, if it is in a package."""
+    alias: Name | None = field(default=None, name="as")
+
+
+class PreloadFunction(Request, frozen=True, kw_only=True, tag_field="kind", tag="function"):
+    """A function that is defined."""
+
+    source: Annotated[str, Meta(max_length=20_000)]
+    """One definition, `def` or `async def`, and nothing else."""
+    requirements: Annotated[list[Name], Meta(max_length=50)] = field(default_factory=list)
+    """Distributions that must be installed in the kernel's environment, such as `numpy>=2`."""
+    imports: Annotated[list[Name], Meta(max_length=50)] = field(default_factory=list)
+    """Statements, such as `import numpy as np`, for names that the function needs."""
+
+
+Preload = PreloadModule | PreloadFunction
+"""`kind` tells which."""
 
 
 class Limits(Request, frozen=True, kw_only=True):
@@ -170,3 +200,25 @@ class SessionList(Answer, frozen=True, kw_only=True):
     """Pass as `after` for the next page; null at the end."""
     indexing: Indexing | None = None
     """Not null while the index is rebuilt: results may be missing."""
+
+
+class SessionFile(Answer, frozen=True, kw_only=True):
+    """A file or a folder."""
+
+    path: str
+    """Relative to the session's folder, with slashes."""
+    is_folder: bool
+    bytes: int | None
+    """Null for a folder."""
+    mimetype: str | None
+    modified_at: str
+    execution_id: ExecutionId | None = None
+    """The session's last execution that is known to have written it."""
+
+
+class SessionFileList(Answer, frozen=True, kw_only=True):
+    """What is in a session's folder, or in one below it, by path."""
+
+    files: list[SessionFile]
+    next_after: str | None
+    """Pass as `after` for the next page; null at the end."""
