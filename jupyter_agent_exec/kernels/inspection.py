@@ -27,6 +27,7 @@ from .in_kernel.comm_target import ANSWER, TARGET
 from .in_kernel.expression import expression, is_ipython
 from .kernel_queue import Asker
 from .messages import Header, Message
+from .workarounds import interrupt_in_subshell
 
 if TYPE_CHECKING:
     from .connection import KernelConnection
@@ -58,7 +59,7 @@ REQUESTS: Final = ("comm_open", "create_subshell_request", "delete_subshell_requ
 
 _KEPT_OF_OWN: Final = "keep_all(None)\nflush_what_is_there()\nsend_all_text()"
 
-_MODULES = ("variable_listing", "comm_target")
+_MODULES = ("variable_listing", "ipykernel_workarounds", "comm_target")
 
 
 class Question(NamedTuple):
@@ -192,13 +193,7 @@ class Inspector:
         Unanswered, KernelUnavailable
         """
         aside = self._subshell or await self._new_subshell()
-        raises = (
-            "(lambda i: [i('ctypes').pythonapi.PyThreadState_SetAsyncExc("
-            "i('ctypes').c_ulong(each.ident), i('ctypes').py_object(KeyboardInterrupt)) "
-            f"for each in i('threading').enumerate() if each.name == 'subshell-{subshell}'])"
-            "((lambda: 0).__builtins__['__import__'])"
-        )
-        send = partial(self._evaluate, raises, subshell=aside)
+        send = partial(self._evaluate, interrupt_in_subshell(subshell), subshell=aside)
         await self._answer(ASIDE, send, CONTROL_TIMEOUT)
 
     async def end(self) -> None:

@@ -30,16 +30,7 @@ from .kernel import Death, Life, WorkingFolder
 from .kernel_queue import Turns
 from .provisioner import folder_provisioner
 from .server_kernels import KernelStarter, ServerKernels, kernel_spec, open_channels
-from .workarounds import forget_failed_starts
-
-IPYKERNEL_ARGUMENTS = [
-    # What agents run stays out of the person's own IPython history, as with nbclient.
-    "--HistoryManager.hist_file=:memory:",
-    # ipykernel waits half a millisecond before each reply, for frontends that take the reply for
-    # the end of the output. Here a run ends with reply and idle, and idle follows all output.
-    "--Kernel._execute_sleep=0",
-]
-
+from .workarounds import IPYKERNEL_ARGUMENTS, forget_failed_starts
 
 KILL_TIMEOUT = 5.0
 """Seconds to wait for the end of a process that was killed."""
@@ -388,7 +379,8 @@ class ScratchKernels:
 
     def _arguments(self, kernel_name: str) -> list[str]:
         argv = self._kernels.kernel_spec_manager.get_kernel_spec(kernel_name).argv
-        return IPYKERNEL_ARGUMENTS if any("ipykernel" in argument for argument in argv) else []
+        is_ipykernel = any("ipykernel" in argument for argument in argv)
+        return list(IPYKERNEL_ARGUMENTS) if is_ipykernel else []
 
     async def _start(self, spec: Spec, *, isolated: bool = False) -> ScratchKernel:
         """Start a kernel, and another one if it ends before it is ready."""

@@ -16,7 +16,7 @@ KERNEL_INFO = {
 
 
 def test_a_traceback_through_it_can_be_formatted() -> None:
-    asked = expression(KERNEL_INFO, ("comm_target",), "take_text(lambda: 1 / 0, [])")
+    asked = expression(KERNEL_INFO, ("ipykernel_workarounds",), "take_text(lambda: 1 / 0, [])")
     assert "marshal" in asked
     with pytest.raises(ZeroDivisionError) as caught:
         eval(asked)  # as IPython does

@@ -10,13 +10,12 @@ And any other request would take what the cell's threads print for its own.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import partial
 from json import dumps
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .ipykernel_workarounds import forget_comm
     from .variable_listing import described, flags_of, module_of, user_variables
 
 TARGET = "jupyter_agent_exec"
@@ -187,8 +186,7 @@ def opened(comm: Any, message: Any) -> None:
     if asked["behind"]["msg_id"]:
         shell.set_parent({"header": asked["behind"]})
     kernel = shell.kernel
-    comm._closed = True  # or its end would be told to all pages
-    kernel.comm_manager.unregister_comm(comm)
+    forget_comm(comm)
     try:
         answer = {"told": dumps(QUESTIONS[asked["question"]](**asked["given"]))}
     except Exception as error:
@@ -200,91 +198,3 @@ def stay() -> None:
     """Have comms of our own name answered from now on."""
     kernel = sys.modules["IPython"].get_ipython().kernel
     kernel.comm_manager.register_target(TARGET, opened)
-
-
-def keep_all(patience: float | None) -> None:
-    """Have the kernel wait when 1,000 messages wait for somebody who listens, and drop none.
-
-    Parameters
-    ----------
-    patience
-        Seconds, after which it drops again what they do not take: they have stopped, such as a
-        suspended console. None if only we listen.
-    """
-    from zmq import XPUB_NODROP, Again
-
-    thread = sys.modules["IPython"].get_ipython().kernel.iopub_thread
-    socket = thread.socket
-
-    def begin() -> None:
-        socket.setsockopt(XPUB_NODROP, 1)
-        if patience is None or "send_multipart" in vars(socket):
-            return
-        send = socket.send_multipart
-        socket.sndtimeo = int(patience * 1000)
-
-        def send_patiently(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return send(*args, **kwargs)
-            except Again:
-                socket.setsockopt(XPUB_NODROP, 0)
-                return send(*args, **kwargs)
-
-        socket.send_multipart = send_patiently
-
-    # Nobody else may touch the socket.
-    thread.schedule(begin)
-
-
-def flush_what_is_there() -> None:
-    """Have the kernel wait for its thread that sends only where there is text to send.
-
-    It flushes six times in each execution, and waits for that thread each time, also if nothing was
-    printed: a quarter of the time of a short one. Text that the thread has taken, but not queued
-    for sending yet, has to be waited for too: else what the kernel tells next would overtake it.
-    """
-    known = sys.modules["ipykernel.iostream"].OutStream
-    streams: Any = (sys.stdout, sys.stderr)
-    for stream in streams:
-        # Older ones have another buffer; one that echoes has more to flush.
-        if type(stream) is known and stream.echo is None and hasattr(stream, "_buffers"):
-            taking: list[bool] = []
-            vars(stream)["_flush"] = partial(take_text, stream._flush, taking)
-            vars(stream)["flush"] = partial(flush_if_there, stream, stream.flush, taking)
-
-
-def send_all_text() -> None:
-    """Have a stream send half a character (a lone surrogate) as its escape.
-
-    It cannot be encoded: the whole text that it is in would be lost, and the error, in the thread
-    that sends, keeps whoever flushes the stream waiting for ten seconds.
-    """
-    kernel = sys.modules["IPython"].get_ipython().kernel
-    streams: Any = (sys.stdout, sys.stderr)
-    for stream in streams:
-        if type(stream) is sys.modules["ipykernel.iostream"].OutStream:
-            # Each thread has its own hooks, and this one sends.
-            kernel.iopub_thread.schedule(partial(stream.register_hook, escaped))
-
-
-def escaped(message: Any) -> Any:
-    """Return a stream's message with text that can be encoded."""
-    content = message["content"]
-    content["text"] = content["text"].encode(errors="backslashreplace").decode()
-    return message
-
-
-def take_text(flush: Callable[[], None], taking: list[bool]) -> None:
-    """Take a stream's text and queue it; for as long as that takes, `taking` is not empty."""
-    taking.append(True)
-    try:
-        flush()
-    finally:
-        taking.pop()
-
-
-def flush_if_there(stream: Any, flush: Callable[[], None], taking: list[bool]) -> None:
-    """Flush a stream that holds text, or held some that is just being taken."""
-    # In this order: it is being taken before the stream is without it.
-    if stream._buffers or taking:
-        flush()
