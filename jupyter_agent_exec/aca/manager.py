@@ -13,11 +13,9 @@ from ..auth.access import AccessControl
 from ..auth.scopes import Caller
 from ..errors import AgentExecError, AlreadyFinished, FileMissing, InvalidRequest
 from ..executions.limits import Settings
-from ..files.conditions import Conditions
-from ..files.file import OpenFile
+from ..files.file import Conditions, OpenFile, missing
+from ..files.listing import FilesQuery
 from ..files.manager import SessionFiles
-from ..files.queries import FilesQuery
-from ..files.refusing import missing
 from ..journal.outputs import is_image
 from ..kernels.folder_paths import check_new, parts_of
 from ..models import (

@@ -1,19 +1,31 @@
-"""A file that is open for reading, as it was when it was opened. Blocks on the disk."""
+"""Files of a session's folder: read, deleted, or refused; and what request headers say of them."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
-from collections.abc import Iterator
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
-from ..kernels.folder import etag_of
+from ..errors import (
+    FileMissing,
+    FileNotOwned,
+    FileUnwritable,
+    FolderUnknown,
+    Forbidden,
+    RangeNotSatisfiable,
+)
+from ..kernels.folder import Barred, FolderGone, Place, etag_of, look, open_child, open_file, opened
 from ..kernels.folder_paths import mimetype_of
 from ..models import SessionFile
 from ..records import timestamp
 from ..types import Digest, ExecutionId
-from .conditions import Span
+from .upload import FileChanged
 
 PIECE_BYTES: Final = 1 << 20
 """Read at once."""
@@ -73,3 +85,177 @@ def session_file(
 def modified_at(status: os.stat_result) -> str:
     """Return when a file was written last, as the record tells times."""
     return timestamp(datetime.fromtimestamp(status.st_mtime_ns / 1_000_000_000, UTC))
+
+
+_RANGE = re.compile(r"bytes=(?P<first>\d{0,19})-(?P<last>\d{0,19})", re.ASCII)
+_TAG = re.compile(r'(?P<weak>W/)?(?P<tag>"[^"]*")')
+
+
+class Span(NamedTuple):
+    """Part of a file."""
+
+    start: int
+    end: int
+    """Of the byte behind its last."""
+
+
+class Conditions(NamedTuple):
+    """What must be true of the file that a write is about."""
+
+    if_match: str | None = None
+    if_none_match: str | None = None
+
+
+def span_of(header: str | None, size: int) -> Span | None:
+    """Return the part of a file that a `Range` asks for; None is the whole.
+
+    Several ranges, and what is no range of bytes, stand for the whole too, as they may.
+
+    Raises
+    ------
+    RangeNotSatisfiable
+        No byte of it is in the file.
+    """
+    asked = _RANGE.fullmatch((header or "").strip())
+    if asked is None or not (asked["first"] or asked["last"]):
+        return None
+    if not asked["first"]:
+        start, end = max(0, size - int(asked["last"])), size
+    else:
+        start = int(asked["first"])
+        end = min(int(asked["last"]) + 1, size) if asked["last"] else size
+        if asked["last"] and int(asked["last"]) < start:
+            return None
+    if start >= size:
+        raise RangeNotSatisfiable(f"The file has {size:,} bytes.", bytes=size)
+    return Span(start, end)
+
+
+def matches(header: str, etag: str) -> bool:
+    """Tell whether an `If-Match` or `If-Range` names a strong ETag; `*` names any."""
+    if header.strip() == "*":
+        return True
+    return any(found["tag"] == etag and not found["weak"] for found in _TAG.finditer(header))
+
+
+MOST_HASHED_BYTES: Final = 1_000_000_000
+"""Of a file: a larger one is not read before it is deleted."""
+
+
+def look_at(place: Place, parts: Sequence[str]) -> os.stat_result | None:
+    """Look at what is to be deleted; None if nothing is there.
+
+    Raises
+    ------
+    OSError, Barred
+        It cannot be deleted, such as a folder that is not empty.
+    """
+    try:
+        with opened(place, parts[:-1]) as folder:
+            status = look(folder, parts[-1])
+            if status is not None and stat.S_ISDIR(status.st_mode):
+                _check_folder(folder, parts[-1], place)
+            return status
+    except FileNotFoundError:
+        return None
+
+
+def digest_of_file(place: Place, parts: Sequence[str]) -> Digest | None:
+    """Return the digest of what a file holds; None if it is too large to be read for that."""
+    with opened(place, parts[:-1]) as folder:
+        file = OpenFile(*open_file(folder, parts[-1]), name=parts[-1])
+    try:
+        return file.sha256() if file.bytes <= MOST_HASHED_BYTES else None
+    finally:
+        file.close()
+
+
+def remove(place: Place, parts: Sequence[str], etag: str) -> None:
+    """Delete a file or an empty folder, if it is as it was when it was looked at.
+
+    Raises
+    ------
+    FileChanged
+        It is not.
+    OSError, Barred
+    """
+    with opened(place, parts[:-1]) as folder:
+        status = look(folder, parts[-1])
+        if status is None or etag_of(status) != etag:
+            raise FileChanged
+        if stat.S_ISDIR(status.st_mode):
+            os.rmdir(parts[-1], dir_fd=folder)
+        else:
+            os.unlink(parts[-1], dir_fd=folder)
+
+
+def _check_folder(above: int, name: str, place: Place) -> None:
+    folder = open_child(above, name, place.kept)
+    try:
+        if os.listdir(folder):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+    finally:
+        os.close(folder)
+
+
+_NOT_THERE: Final = frozenset(
+    {errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENXIO, errno.ELOOP}
+)
+"""Errors of reading that mean that the file is missing, as far as an agent is concerned."""
+
+_NOT_TAKEN: Final = _NOT_THERE | {
+    errno.EROFS,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EBUSY,
+    errno.ENOTEMPTY,
+    errno.EMLINK,
+}
+"""Errors of writing that an agent is told; any other is a fault of ours."""
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Report what cannot be read as missing: an agent need not know the difference."""
+    try:
+        yield
+    except FolderGone as gone:
+        raise _unknown(gone) from None
+    except Barred:
+        raise missing(path) from None
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
+        raise missing(path) from None
+
+
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Report why a file cannot be written or deleted."""
+    try:
+        yield
+    except FolderGone as gone:
+        raise _unknown(gone) from None
+    except Barred as barred:
+        raise Forbidden(f"{path!r} cannot be written or deleted here: {barred}.") from None
+    except FileChanged:
+        raise FileNotOwned(
+            f"Somebody wrote {path!r} at this very moment; look at it before you replace it.",
+            path=path,
+        ) from None
+    except OSError as error:
+        if error.errno not in _NOT_TAKEN:
+            raise
+        raise FileUnwritable(
+            f"{path!r} cannot be written or deleted ({error.strerror}).", path=path
+        ) from None
+
+
+def _unknown(gone: FolderGone) -> FolderUnknown:
+    return FolderUnknown(f"The session's folder cannot be reached: {gone}.")
+
+
+def missing(path: str) -> FileMissing:
+    """Return the error for a path at which there is no file for an agent."""
+    return FileMissing(f"There is no file {path[:200]!r} in the session's folder.", path=path)

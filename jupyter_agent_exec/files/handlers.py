@@ -14,11 +14,9 @@ from ..kernels.folder_paths import decoded
 from ..models import SessionFile, SessionFileList
 from ..sessions.answers import NAMESPACE
 from ..sessions.handlers import SessionsBase
-from .conditions import Conditions, matches, span_of
-from .file import OpenFile
+from .file import Conditions, OpenFile, matches, missing, span_of
+from .listing import FilesQuery
 from .manager import SessionFiles
-from .queries import FilesQuery
-from .refusing import missing
 from .upload import Upload
 
 DISCARDED_BYTES: Final = 64_000_000

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
 
 from ..kernels.folder import Barred, Identity, identity, look, open_child
 from ..kernels.folder_paths import MOST_PARTS, is_reached
+from ..models import Request
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A file or a folder."""
 
     parts: tuple[str, ...]
@@ -25,7 +28,7 @@ def found_in(
     *,
     recursive: bool,
     after: tuple[str, ...],
-) -> Iterator[Found]:
+) -> Iterator[FoundFile]:
     """Yield what is in a folder, in the order of its names, a folder before what is in it.
 
     Hidden names, links, what is neither a file nor a folder and the server's own folders are left
@@ -49,14 +52,14 @@ def found_in(
             continue
         path = (*above, name)
         if name != begun:
-            yield Found(path, status)
+            yield FoundFile(path, status)
         if recursive and stat.S_ISDIR(status.st_mode) and len(path) < MOST_PARTS:
             yield from _below(folder, path, kept, after=rest if name == begun else ())
 
 
 def _below(
     folder: int, path: tuple[str, ...], kept: Collection[Identity], *, after: tuple[str, ...]
-) -> Iterator[Found]:
+) -> Iterator[FoundFile]:
     try:
         child = open_child(folder, path[-1], kept)
     except (Barred, OSError):
@@ -73,3 +76,15 @@ def _visible(folder: int, name: str, kept: Collection[Identity]) -> os.stat_resu
     except (Barred, OSError):
         return None
     return None if status is None or identity(status) in kept else status
+
+
+class FilesQuery(Request, frozen=True, kw_only=True):
+    """Which files of a session's folder to list."""
+
+    path: Annotated[str, Meta(max_length=20_000)] = ""
+    """Of a folder in it; empty is the session's folder itself."""
+    recursive: bool = False
+    """Whether to list what is in the folders there too."""
+    after: Annotated[str, Meta(max_length=20_000)] | None = None
+    """Those that follow this path; `next_after` of the page before."""
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 200

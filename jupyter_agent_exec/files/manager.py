@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -10,23 +11,40 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 from ..auth.scopes import Caller
-from ..errors import Forbidden, InvalidRequest, PayloadTooLarge
+from ..errors import (
+    FileNotOwned,
+    FileUnwritable,
+    Forbidden,
+    InvalidRequest,
+    PayloadTooLarge,
+    PreconditionFailed,
+)
 from ..kernels.folder import Folder, Place, etag_of, kept_folders, open_file, opened
 from ..kernels.folder_paths import check_new, is_data, is_hidden, is_notebook, parts_of
 from ..models import SessionFile, SessionFileList
 from ..records import By, Entry, FileDeleted, FileUnchanged, FileUploaded, timestamp
 from ..sessions.activity import Publish
+from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
-from .conditions import Conditions
-from .file import OpenFile, session_file
-from .listing import Found, found_in
-from .owning import AllLeft, Left
-from .queries import FilesQuery
-from .refusing import missing, reading, writing
-from .removing import digest_of_file, look_at, remove
+from ..types import ExecutionId
+from .file import (
+    Conditions,
+    OpenFile,
+    digest_of_file,
+    look_at,
+    matches,
+    missing,
+    modified_at,
+    reading,
+    remove,
+    session_file,
+    writing,
+)
+from .listing import FilesQuery, FoundFile, found_in
 from .upload import Upload
 
 T = TypeVar("T")
@@ -36,21 +54,8 @@ _UPLOAD: Final = "Writing"
 _DELETION: Final = "Deleting"
 
 
-class Sessions(Protocol):
-    """What is asked of the agent sessions."""
-
-    async def live_session(self, id: str) -> LiveSession:
-        """Return an open session; SessionNotFound or SessionClosed."""
-
-    def admit(self, live: LiveSession, caller: Caller, what: str, *, is_code: bool) -> None:
-        """Let something of an agent's pass the gate; Paused or ApprovalRequired if it may not."""
-
-    async def in_thread(self, call: Callable[[], T]) -> T:
-        """Do something that blocks on the disk."""
-
-
 class Folders(Protocol):
-    """Where kernels work."""
+    """Knows the folders of kernels; only the server knows those of its own notebooks."""
 
     async def of(self, session: LiveSession) -> Folder:
         """Return the folder in which a session's kernel works.
@@ -70,11 +75,11 @@ class Uploaded(NamedTuple):
     is_new: bool
 
 
-class Asked(NamedTuple):
-    """A change of a file that is allowed by its name; what is there is still to be looked at."""
+class FileChange(NamedTuple):
+    """A change that the file's name allows; whether the file there may change is still open."""
 
     session: LiveSession
-    left: Left
+    own: OwnFiles
     path: str
     parts: tuple[str, ...]
     conditions: Conditions
@@ -83,21 +88,21 @@ class Asked(NamedTuple):
 class SessionFiles:
     """The files in the folders of open sessions.
 
-    What a session may change is what it left there itself: files that it uploaded, or that its
-    executions wrote, as long as nobody has written them since. Any other file takes its ETag, so
-    that only what was read is replaced. Notebooks are changed by their cells, never here.
+    A session may change its own files: those that it uploaded or that its executions wrote, as long
+    as nobody else has written them since. To change any other file, it must send the file's ETag,
+    so that it replaces only what it has read. Notebooks are edited by their cells, never here.
 
     Parameters
     ----------
     kept
-        Folders of the server's own, of which nothing is told, written or deleted.
+        The server's own folders, in which nothing is listed, written or deleted.
     max_bytes
         The largest file that may be uploaded.
     """
 
     def __init__(
         self,
-        sessions: Sessions,
+        sessions: AgentSessions,
         folders: Folders,
         publish: Publish,
         *,
@@ -111,7 +116,7 @@ class SessionFiles:
         self._kept = kept
         self._max_bytes = max_bytes
         self._tasks = tasks
-        self._left = AllLeft()
+        self._own: WeakKeyDictionary[LiveSession, OwnFiles] = WeakKeyDictionary()
         self._uploads: set[Upload] = set()
 
     async def stop(self) -> None:
@@ -132,10 +137,10 @@ class SessionFiles:
         session = await self._sessions.live_session(session_id)
         above = _to_read(query.path) if query.path else ()
         after = _after(query.after, above)
-        left = await self._left.of(session)
+        own = await self._own_files(session)
         folder = await self._folders.of(session)
 
-        def page() -> list[Found]:
+        def page() -> list[FoundFile]:
             place = self._place(folder)
             with reading(query.path), opened(place, above) as opened_folder:
                 found = found_in(
@@ -144,13 +149,13 @@ class SessionFiles:
                 return list(islice(found, query.limit + 1))
 
         found = await self._sessions.in_thread(page)
-        files = [_told(each, left) for each in found[: query.limit]]
+        files = [_listed(each, own) for each in found[: query.limit]]
         return SessionFileList(
             files=files, next_after=files[-1].path if len(found) > query.limit else None
         )
 
     async def open(self, session_id: str, path: str) -> OpenFile:
-        """Open a file for reading; whoever asked closes it.
+        """Open a file for reading; the caller closes it.
 
         Raises
         ------
@@ -183,7 +188,7 @@ class SessionFiles:
         declared_bytes: int | None,
         caller: Caller,
     ) -> Upload:
-        """Begin to take a file, after a look whether it may go there.
+        """Begin an upload, if the file may go there.
 
         Parameters
         ----------
@@ -196,16 +201,16 @@ class SessionFiles:
         PayloadTooLarge, PreconditionFailed, FileNotOwned, FileUnwritable
             Nothing is there.
         """
-        asked = await self._asked(session_id, path, conditions, _UPLOAD, caller)
-        check_new(asked.parts)
+        change = await self._change(session_id, path, conditions, _UPLOAD, caller)
+        check_new(change.parts)
         self.check_size(declared_bytes or 0)
-        folder = await self._folders.of(asked.session)
+        folder = await self._folders.of(change.session)
 
         def begin_it() -> Upload:
             with writing(path):
-                upload = Upload(self._place(folder), asked.parts)
+                upload = Upload(self._place(folder), change.parts)
                 try:
-                    asked.left.check(path, upload.standing(), conditions)
+                    change.own.check(path, upload.standing(), conditions)
                 except BaseException:
                     upload.drop()
                     raise
@@ -234,7 +239,7 @@ class SessionFiles:
     async def finish(
         self, session_id: str, upload: Upload, conditions: Conditions, caller: Caller
     ) -> Uploaded:
-        """Give a file its place: recorded, then there, whole.
+        """Record the upload, then put the whole file in its place.
 
         Raises
         ------
@@ -243,7 +248,7 @@ class SessionFiles:
             It is to be dropped; what was there is as it was.
         """
         path, by = "/".join(upload.parts), caller.by()
-        asked = await self._asked(session_id, path, conditions, _UPLOAD, caller)
+        change = await self._change(session_id, path, conditions, _UPLOAD, caller)
 
         def standing() -> os.stat_result | None:
             with writing(path):
@@ -253,9 +258,9 @@ class SessionFiles:
             with writing(path):
                 return upload.put(replaced)
 
-        async with asked.left.lock:
+        async with change.own.lock:
             before = await self._sessions.in_thread(standing)
-            asked.left.check(path, before, conditions)
+            change.own.check(path, before, conditions)
             replaced = None if before is None else etag_of(before)
             entry = FileUploaded(
                 at=timestamp(),
@@ -265,17 +270,17 @@ class SessionFiles:
                 sha256=upload.sha256,
                 replaced=before is not None,
             )
-            async with self._doing(asked, entry, by):
+            async with self._recorded(change, entry, by):
                 status = await self._sessions.in_thread(put)
-            asked.left.uploaded[path] = etag_of(status)
-        self._publish("session", asked.session)
+            change.own.uploaded[path] = etag_of(status)
+        self._publish("session", change.session)
         file = session_file(path, status, is_folder=False, execution_id=None)
         return Uploaded(file, etag_of(status), before is None)
 
     async def put(
         self, session_id: str, path: str, data: bytes, conditions: Conditions, caller: Caller
     ) -> Uploaded:
-        """Take a file that is at hand as a whole: `begin`, `take` and `finish` at once.
+        """Upload a file that is at hand: `begin`, `take` and `finish` in one call.
 
         Raises
         ------
@@ -291,12 +296,12 @@ class SessionFiles:
             await self.drop(upload)
 
     async def drop(self, upload: Upload) -> None:
-        """Leave nothing of an upload, unless the file has its place. Idempotent."""
+        """Remove what has come of an upload, unless the file is in place. Idempotent."""
         self._uploads.discard(upload)
         await self._sessions.in_thread(upload.drop)
 
     def drop_soon(self, upload: Upload) -> None:
-        """Drop an upload of which nobody waits for the end."""
+        """Drop an upload, without waiting for it."""
         self._tasks.start(self.drop(upload), f"drop {upload.parts[-1]}")
 
     async def delete(
@@ -311,17 +316,17 @@ class SessionFiles:
             It is still there.
         """
         by = caller.by()
-        asked = await self._asked(session_id, path, conditions, _DELETION, caller)
-        folder = await self._folders.of(asked.session)
-        async with asked.left.lock:
-            status = await self._in_place(look_at, folder, asked)
+        change = await self._change(session_id, path, conditions, _DELETION, caller)
+        folder = await self._folders.of(change.session)
+        async with change.own.lock:
+            status = await self._in_place(look_at, folder, change)
             if status is None:
                 raise missing(path)
             is_folder = stat.S_ISDIR(status.st_mode)
             sha256 = None
             if not is_folder:  # an empty folder is nobody's work
-                asked.left.check(path, status, conditions)
-                sha256 = await self._in_place(digest_of_file, folder, asked)
+                change.own.check(path, status, conditions)
+                sha256 = await self._in_place(digest_of_file, folder, change)
             entry = FileDeleted(
                 at=timestamp(),
                 by=by,
@@ -329,17 +334,17 @@ class SessionFiles:
                 bytes=None if is_folder else status.st_size,
                 sha256=sha256,
             )
-            async with self._doing(asked, entry, by):
-                await self._in_place(partial(remove, etag=etag_of(status)), folder, asked)
-            asked.left.uploaded.pop(path, None)
-        self._publish("session", asked.session)
+            async with self._recorded(change, entry, by):
+                await self._in_place(partial(remove, etag=etag_of(status)), folder, change)
+            change.own.uploaded.pop(path, None)
+        self._publish("session", change.session)
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    async def _asked(
+    async def _change(
         self, session_id: str, path: str, conditions: Conditions, what: str, caller: Caller
-    ) -> Asked:
-        """Look whether a path is one that an agent may write or delete now."""
+    ) -> FileChange:
+        """Return the change of a file, if an agent may now write or delete at its path."""
         session = await self._sessions.live_session(session_id)
         parts = parts_of(path)
         if is_hidden(parts):
@@ -352,28 +357,33 @@ class SessionFiles:
         is_code = not is_data(parts)
         kind = "a file that can become code" if is_code else "a file"
         self._sessions.admit(session, caller, f"{what} {kind}", is_code=is_code)
-        return Asked(session, await self._left.of(session), path, parts, conditions)
+        return FileChange(session, await self._own_files(session), path, parts, conditions)
 
     @asynccontextmanager
-    async def _doing(self, asked: Asked, entry: Entry, by: By) -> AsyncIterator[None]:
-        """Have it on disk what is about to be done, and also if it was not done after all."""
-        await asked.session.write(entry)
+    async def _recorded(self, change: FileChange, entry: Entry, by: By) -> AsyncIterator[None]:
+        """Record a change before it is made, and record afterwards if it failed."""
+        await change.session.write(entry)
         try:
             yield
         except BaseException:
-            await asked.session.note(FileUnchanged(at=timestamp(), by=by, path=asked.path))
+            await change.session.note(FileUnchanged(at=timestamp(), by=by, path=change.path))
             raise
 
     async def _in_place(
-        self, act: Callable[[Place, Sequence[str]], T], folder: Folder, asked: Asked
+        self, act: Callable[[Place, Sequence[str]], T], folder: Folder, change: FileChange
     ) -> T:
-        """Do something to a file below a folder, in a thread; a refusal says why."""
+        """Call `act` with a file below a folder, in a thread, and translate its errors."""
 
         def do() -> T:
-            with writing(asked.path):
-                return act(self._place(folder), asked.parts)
+            with writing(change.path):
+                return act(self._place(folder), change.parts)
 
         return await self._sessions.in_thread(do)
+
+    async def _own_files(self, session: LiveSession) -> OwnFiles:
+        """Return the session's own files, including those of all executions that have ended."""
+        await session.written_files.known()
+        return self._own.setdefault(session, OwnFiles(session))
 
     def _place(self, folder: Folder) -> Place:
         return Place(folder, kept_folders(self._kept))
@@ -402,12 +412,70 @@ def _after(after: str | None, above: tuple[str, ...]) -> tuple[str, ...]:
     return parts[len(above) :]
 
 
-def _told(found: Found, left: Left) -> SessionFile:
+def _listed(found: FoundFile, own: OwnFiles) -> SessionFile:
     path = "/".join(found.parts)
     is_folder = stat.S_ISDIR(found.status.st_mode)
     return session_file(
         path,
         found.status,
         is_folder=is_folder,
-        execution_id=None if is_folder else left.execution_of(path, found.status),
+        execution_id=None if is_folder else own.execution_of(path, found.status),
     )
+
+
+_WRITE_BITS = 0o222
+
+
+class OwnFiles:
+    """The files that one session uploaded or that its executions wrote."""
+
+    def __init__(self, session: LiveSession) -> None:
+        self.lock = asyncio.Lock()
+        """Held while a file is put in place or deleted, so that one change sees the one before."""
+        self.uploaded: dict[str, str] = {}
+        """ETags of files as they were uploaded, by path."""
+        self._written = session.written_files.last
+
+    def execution_of(self, path: str, status: os.stat_result) -> ExecutionId | None:
+        """Return the execution that left a file as it is; None if none is known to have."""
+        execution_id, file = self._written.get(path, (None, None))
+        if file is None or file.bytes != status.st_size or file.modified_at != modified_at(status):
+            return None
+        return execution_id
+
+    def check(self, path: str, status: os.stat_result | None, conditions: Conditions) -> None:
+        """Refuse what the session may not replace or delete.
+
+        Parameters
+        ----------
+        status
+            Of the file there; None if there is none.
+
+        Raises
+        ------
+        PreconditionFailed, FileNotOwned, FileUnwritable
+        """
+        etag = None if status is None else etag_of(status)
+        self._check_conditions(etag, conditions)
+        if status is None:
+            return
+        named = conditions.if_match is not None and conditions.if_match.strip() != "*"
+        own = self.uploaded.get(path) == etag or self.execution_of(path, status) is not None
+        if not named and not own:
+            raise FileNotOwned(
+                f"{path!r} is not as this session left it: it is somebody else's, or has been "
+                "written since. To replace or delete it all the same, read it and send its ETag as "
+                "If-Match; or take another name.",
+                path=path,
+            )
+        if not status.st_mode & _WRITE_BITS:
+            raise FileUnwritable(f"{path!r} is read-only.", path=path)
+
+    def _check_conditions(self, etag: str | None, conditions: Conditions) -> None:
+        if_match, if_none_match = conditions
+        if if_none_match is not None and etag is not None and matches(if_none_match, etag):
+            raise PreconditionFailed("There is a file at this path already.")
+        if if_match is not None and (etag is None or not matches(if_match, etag)):
+            raise PreconditionFailed(
+                "The file is not as it was when it was read, or is gone: read it anew."
+            )

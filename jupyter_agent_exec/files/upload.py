@@ -23,8 +23,8 @@ _OLD: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Otherwise(Exception):
-    """What is at a file's place is not what was looked at before."""
+class FileChanged(Exception):
+    """The file at a path is not the one that was checked before."""
 
 
 ORPHAN_AGE: Final = 86_400.0
@@ -137,13 +137,13 @@ class Upload:
 
         Raises
         ------
-        Otherwise
+        FileChanged
             Something else stands there by now.
         OSError, Barred
         """
         with self._lock:
             if not self._is_open:
-                raise Otherwise
+                raise FileChanged
             made: list[tuple[int, str]] = []
             try:
                 self._make_folders(made)
@@ -173,11 +173,11 @@ class Upload:
             try:
                 os.close(os.open(name, _NEW, 0o666, dir_fd=folder))
             except FileExistsError:
-                raise Otherwise from None
+                raise FileChanged from None
         else:
             before = look(folder, name)
             if before is None or etag_of(before) != replaced:
-                raise Otherwise
+                raise FileChanged
             os.fchmod(self._file, stat.S_IMODE(before.st_mode) & 0o777)
         try:
             os.rename(self._temporary, name, src_dir_fd=self._beside, dst_dir_fd=folder)

@@ -12,9 +12,8 @@ from mcp_types import ContentBlock, ImageContent, TextContent
 from msgspec import Meta
 
 from ..errors import InvalidRequest
-from ..files.conditions import Conditions, Span
-from ..files.file import OpenFile
-from ..files.queries import FilesQuery
+from ..files.file import Conditions, OpenFile, Span
+from ..files.listing import FilesQuery
 from ..models import Answer, Request, SessionFile, SessionFileList
 from ..text import FoundImage
 from ..types import IMAGE_TYPES, SessionId

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_agent_exec.errors import RangeNotSatisfiable
-from jupyter_agent_exec.files.conditions import matches, span_of
+from jupyter_agent_exec.files.file import matches, span_of
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_agent_exec.files.listing import found_in
-from jupyter_agent_exec.files.upload import Otherwise, Upload
+from jupyter_agent_exec.files.upload import FileChanged, Upload
 from jupyter_agent_exec.kernels.folder import (
     Barred,
     Folder,
@@ -239,7 +239,7 @@ def test_what_is_dropped_leaves_nothing(place: Place, folder: Path) -> None:
     upload.drop()
     upload.drop()
     upload.write(b"late")
-    with pytest.raises(Otherwise):
+    with pytest.raises(FileChanged):
         upload.put(None)
     assert sorted(os.listdir(folder)) == ["a.txt", "sub"]
 
@@ -250,13 +250,13 @@ def test_a_file_that_somebody_puts_there_meanwhile_stays(place: Place, folder: P
     assert upload.standing() is None
     (folder / "new").mkdir()
     (folder / "new" / "c.txt").write_text("theirs")
-    with pytest.raises(Otherwise):
+    with pytest.raises(FileChanged):
         upload.put(None)
     upload.drop()
     before = etag_of(os.stat(folder / "a.txt"))
     upload = Upload(place, ["a.txt"])
     (folder / "a.txt").write_text("theirs")
-    with pytest.raises(Otherwise):
+    with pytest.raises(FileChanged):
         upload.put(before)
     upload.drop()
     assert (folder / "a.txt").read_text() == (folder / "new" / "c.txt").read_text() == "theirs"

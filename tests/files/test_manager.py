@@ -12,7 +12,7 @@ import pytest
 
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import FileNotOwned
-from jupyter_agent_exec.files.conditions import Conditions
+from jupyter_agent_exec.files.file import Conditions
 from jupyter_agent_exec.files.manager import SessionFiles
 from jupyter_agent_exec.kernels.folder import Folder
 from jupyter_agent_exec.records import Entry, FileDeleted, FileUnchanged, FileUploaded
