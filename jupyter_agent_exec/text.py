@@ -11,28 +11,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from typing import Any, Final, Protocol, TypeAlias
 
 import imagesize  # type: ignore[import-untyped]
 
-from .markup import html_text
-from .ranges import grep, read_range
 from .terminal import Terminal, clean
 from .types import IMAGE_TYPES, Output
-
-__all__ = [
-    "FoundImage",
-    "ReadOn",
-    "TextSink",
-    "Transcript",
-    "grep",
-    "images",
-    "model_text",
-    "output_size",
-    "read_range",
-    "size_in_words",
-    "transcript",
-]
 
 ReadOn: TypeAlias = Callable[[int], str]
 """Says how to read a text on, from a byte of it."""
@@ -44,6 +29,18 @@ NUMBER_SIZE: Final = 8
 """Characters that a number in a mimebundle is taken to have."""
 
 _JSON_TYPES: Final = ("application/json", "application/geo+json")
+
+
+_DROPPED: Final = frozenset({"script", "style", "template", "head", "noscript", "svg"})
+# fmt: off
+_BLOCKS: Final = frozenset({
+    "address", "article", "aside", "blockquote", "br", "caption", "dd", "details", "div", "dl",
+    "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5",
+    "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section", "summary", "table",
+    "tbody", "tfoot", "thead", "tr", "ul",
+})
+# fmt: on
+_SPACE = re.compile(r"[ \t\r\n\f\v\u00a0]+")
 
 
 class TextSink(Protocol):
@@ -296,3 +293,74 @@ def _error_text(output: Output) -> str:
         return text
     said = f"{ename}: {evalue}" if evalue else ename
     return f"{text}\n{said}" if text else said
+
+
+def html_text(html: str) -> str:
+    """Return what there is to read in `html`."""
+    reader = _Reader()
+    reader.feed(html)
+    reader.close()
+    return reader.text()
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._lines: list[list[str]] = [[]]
+        self._dropped = 0
+        self._preformatted = 0
+        self._row_begun = False
+
+    def text(self) -> str:
+        lines = ("".join(line).rstrip(" ") for line in self._lines)
+        return "\n".join(line for line in lines if line.strip())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _DROPPED:
+            self._dropped += 1
+        elif tag in _BLOCKS:
+            self._lines.append([])
+            self._preformatted += tag == "pre"
+            if tag == "li":
+                self._lines[-1].append("- ")
+        elif tag in ("td", "th") and self._row_begun:
+            line = self._lines[-1]
+            while line and line[-1].endswith(" "):
+                line[-1] = line[-1].rstrip(" ")
+                if line[-1]:
+                    break
+                line.pop()
+            line.append("\t")
+        elif tag == "img" and not self._dropped:
+            self._lines[-1].append(dict(attrs).get("alt") or "")
+        if tag in ("td", "th"):
+            self._row_begun = True
+        elif tag == "tr":
+            self._row_begun = False
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in _DROPPED:
+            self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _DROPPED:
+            self._dropped = max(0, self._dropped - 1)
+        elif tag in _BLOCKS:
+            self._lines.append([])
+            if tag == "pre":
+                self._preformatted = max(0, self._preformatted - 1)
+
+    def handle_data(self, data: str) -> None:
+        if self._dropped:
+            return
+        if self._preformatted:
+            first, *others = data.split("\n")
+            self._lines[-1].append(first)
+            self._lines += [[line] for line in others]
+            return
+        line = self._lines[-1]
+        text = _SPACE.sub(" ", data)
+        if not line or line[-1].endswith((" ", "\t")):
+            text = text.lstrip(" ")
+        if text:
+            line.append(text)

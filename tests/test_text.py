@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 
 from jupyter_agent_exec.errors import InvalidRequest
-from jupyter_agent_exec.line_search import search
+from jupyter_agent_exec.sessions.line_search import search
+from jupyter_agent_exec.sessions.text_ranges import grep, read_range
 from jupyter_agent_exec.terminal import LINE_CHARACTERS, Terminal, clean
 from jupyter_agent_exec.text import (
     Transcript,
-    grep,
     images,
     model_text,
     output_size,
-    read_range,
     transcript,
 )
 from jupyter_agent_exec.types import Output

@@ -23,13 +23,13 @@ from ..journal.outputs import brief
 from ..journal.query import Criteria
 from ..journal.reader import ImagePage
 from ..models import JournalEventList, SearchResults, Session, SessionList, Text, TextMatches
-from ..ranges import grep, read_range
 from ..records import Entry, ExecutionRecord, Payload
 from ..tasks import Tasks, start_apart
 from ..text import transcript
 from ..types import FINAL_STATUSES, Digest, ExecutionId, SessionId, TokenId
 from .queries import CriteriaQuery, EventsQuery, ImagesQuery, SearchQuery, SessionsQuery
 from .session import LiveSession, find_execution
+from .text_ranges import grep, read_range
 
 T = TypeVar("T")
 

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from .errors import InvalidRequest
-from .models import Text, TextMatch, TextMatches
+from ..errors import InvalidRequest
+from ..models import Text, TextMatch, TextMatches
 
 PATTERN_CHARACTERS: Final = 1000
 SEARCH_TIMEOUT: Final = 2.0
