@@ -23,6 +23,7 @@ from .auth.token_store import TokenStore
 from .auth.tokens import Tokens
 from .auth.unlocks import Unlocks
 from .executions.approval_gate import Rules
+from .executions.execution_queue import ServerResources
 from .files.manager import SessionFiles
 from .journal.history import History
 from .journal.ledger import TokenEntries
@@ -177,13 +178,17 @@ class Services:
             self._scratch_kernels,
             self._notebook_kernels,
             self._settings,
-            rules=self._rules,
             permits=Permits(TargetAccess(self._jupyter_sessions), self.tokens),
             make_cells=self._writer.cells,
             publish=self.activity.publish,
+            resources=ServerResources(
+                rules=self._rules,
+                leftovers=Tasks(self._log),
+                disk=self._disk,
+                log=self._log,
+                read=self.history.execution,
+            ),
             has_gateway=self._serverapp.gateway_config.gateway_enabled,
-            disk=self._disk,
-            log=self._log,
         )
         self.manager: AgentSessions = traits.session_manager_class(
             self.history,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -56,6 +56,8 @@ class ServerResources:
     disk: Executor
     """For blocking writes that have no thread of their own."""
     log: logging.Logger
+    read: Callable[[str], ExecutionRecord]
+    """Reads a finished execution from the history; blocks on the disk."""
 
 
 class ExecutionQueue:

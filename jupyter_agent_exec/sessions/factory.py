@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
-from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
 
@@ -14,7 +12,6 @@ from ulid import ULID
 
 from ..auth.scopes import Caller
 from ..errors import GatewayNotSupported, InvalidRequest
-from ..executions.approval_gate import Rules
 from ..executions.execution_queue import ServerResources
 from ..executions.limits import Bounds, Settings
 from ..executions.observer import ExecutionCells
@@ -26,7 +23,6 @@ from ..kernels.live_kernels import not_running
 from ..kernels.scratch_kernels import ScratchKernels, ScratchSource
 from ..models import KernelTarget, Limits, NotebookTarget, OpenSession, ScratchTarget
 from ..records import Opened, Payload, timestamp
-from ..tasks import Tasks
 from ..types import SessionId
 from .activity import Publish
 from .notebook_kernels import AttachedNotebook, LiveKernel, NotebookKernels
@@ -47,13 +43,11 @@ class SessionFactory:
         notebooks: NotebookKernels,
         settings: Settings,
         *,
-        rules: Rules,
         permits: Permits,
         make_cells: Callable[[LiveSession], ExecutionCells],
         publish: Publish,
+        resources: ServerResources,
         has_gateway: bool,
-        disk: Executor,
-        log: logging.Logger,
     ) -> None:
         self._has_gateway = has_gateway
         self._history = history
@@ -61,19 +55,13 @@ class SessionFactory:
         self._notebooks = notebooks
         self._make_cells = make_cells
         self._settings = settings
-        self._rules = rules
         self._permits = permits
         self._publish = publish
-        self._disk = disk
-        self._log = log
-        self._leftovers = Tasks(log)
-        self._resources = ServerResources(
-            rules=rules, leftovers=self._leftovers, disk=disk, log=log
-        )
+        self._resources = resources
 
     async def stop(self) -> None:
         """Wait for what closed sessions have left to be done; their kernels are gone."""
-        await self._leftovers.end()
+        await self._resources.leftovers.end()
 
     def settled(self, asked: OpenSession) -> OpenSession:
         """Return what is asked with what the operator decided for every session.
@@ -165,7 +153,7 @@ class SessionFactory:
             await self._in_disk_thread(self._history.check)
         if isinstance(kernels, AttachedNotebook):
             if kernels.may_create:
-                self._rules.check_not_paused("Making a notebook")
+                self._resources.rules.check_not_paused("Making a notebook")
             await kernels.create()
         kernel: Kernel | None = None
         try:
@@ -204,7 +192,7 @@ class SessionFactory:
             token=caller.token,
             init_source=None if source is None else source.digest,
             record_people="off" if scratch else self._settings.record_people,
-            approval=self._rules.mode(asked.target, caller.approval),
+            approval=self._resources.rules.mode(asked.target, caller.approval),
             allow_stdin=asked.allow_stdin,
             preloaded=() if loads is None else loads.told,
         )
@@ -221,13 +209,12 @@ class SessionFactory:
             permit=self._permits.of(caller, asked.target),
             first_sources=first,
             make_cells=self._make_cells,
-            read=self._history.execution,
             publish=self._publish,
             resources=self._resources,
         )
 
     async def _in_disk_thread(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._disk, call)
+        return await asyncio.get_running_loop().run_in_executor(self._resources.disk, call)
 
 
 _BOUNDS = tuple(Bounds.__dataclass_fields__)

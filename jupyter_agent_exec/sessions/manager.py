@@ -28,13 +28,12 @@ from ..models import Execute, GiveInput, OpenSession, ServerStatus, Session
 from ..records import SERVER, By, ExecutionRecord
 from ..tasks import Tasks
 from ..types import CloseReason, SessionId, TokenId
-from .closing import CLOSED_BECAUSE
 from .factory import SessionFactory
 from .history import SessionHistory
 from .idempotency import Clients, Keys
 from .lifetimes import SessionLifetimes
 from .quotas import Quotas
-from .session import LiveSession, find_execution
+from .session import CLOSE_REASONS, LiveSession, find_execution
 from .submission import Submission
 
 T = TypeVar("T")
@@ -358,7 +357,7 @@ class AgentSessions:
         """Return that a session is closed, why, and what to do."""
         told = "The session is closed; open another."
         if record.close_reason is not None and record.close_reason != "closed":
-            why = CLOSED_BECAUSE[record.close_reason]
+            why = CLOSE_REASONS[record.close_reason]
             told = f"The session is closed. {why} Open another; its record can still be read."
         return SessionClosed(
             told,

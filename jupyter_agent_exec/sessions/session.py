@@ -1,15 +1,17 @@
-"""One open agent session: what can be asked of it, its kernels' lives, and its end."""
+"""One open agent session: what it runs, its kernel, and how it closes."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 from msgspec.structs import replace
 
 from ..errors import (
     AlreadyFinished,
+    HistoryUnavailable,
     KernelNotOwned,
     KernelWaitsForItself,
     SessionClosed,
@@ -30,6 +32,7 @@ from ..models import Execute, GiveInput, ScratchTarget, Session
 from ..records import (
     SERVER,
     By,
+    Closed,
     Entry,
     ExecutionRecord,
     NotebookCreated,
@@ -40,7 +43,6 @@ from ..records import (
 from ..tasks import call_later_apart
 from ..types import CloseReason, Digest, ExecutionId, SessionId, TokenId
 from .activity import Publish
-from .closing import Closing
 from .notebook_kernels import AttachedNotebook
 
 NOT_OWNED = (
@@ -49,7 +51,21 @@ NOT_OWNED = (
 )
 
 SOMEBODY = By(kind="person")
-"""Whoever works in JupyterLab; which of them is not known."""
+"""A user of JupyterLab; which one is not known."""
+
+END_TIMEOUT: Final = 5.0
+"""Seconds, beyond the grace time of an interrupt, to wait until all that ran is recorded."""
+
+CLOSE_REASONS: Final[dict[str, str]] = {
+    "closed": "The session was closed.",
+    "idle": "It was not used for a long time.",
+    "init_failed": "What runs first in its kernel failed.",
+    "server_stopped": "The server stopped.",
+    "server_died": "The server died.",
+    "token_revoked": "The agent's token was revoked.",
+    "token_expired": "The agent's token has expired.",
+}
+"""Why a session closed, as a sentence."""
 
 
 def find_execution(
@@ -76,17 +92,17 @@ class LiveSession(ExecutionObserver):
         permit: Permit,
         first_sources: Mapping[str, str],
         make_cells: Callable[[LiveSession], ExecutionCells],
-        read: Callable[[str], ExecutionRecord],
         publish: Publish,
         resources: ServerResources,
     ) -> None:
         self._record = record
         self._journal = journal
         self._bounds = bounds
-        self._read = read
         self._publish = publish
-        self._disk = resources.disk
+        self._resources = resources
         self._loop = asyncio.get_running_loop()
+        self._closing = False
+        self._closed: asyncio.Future[None] = self._loop.create_future()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._notebook = kernels if isinstance(kernels, AttachedNotebook) else None
         self._last_activity_at = record.last_activity_at
@@ -111,18 +127,6 @@ class LiveSession(ExecutionObserver):
             resources=resources,
         )
         self._tasks = self._queue.tasks
-        self._closing = Closing(
-            record.id,
-            self._queue,
-            self.cells,
-            journal,
-            bounds=bounds,
-            closing=self.active,
-            closed=partial(publish, "closed", self, status="closed"),
-            tasks=self._tasks,
-            disk=resources.disk,
-            log=resources.log,
-        )
 
     # -- look --------------------------------------------------------------------------------------
 
@@ -148,8 +152,8 @@ class LiveSession(ExecutionObserver):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not about to close either."""
-        return not self._closing.has_begun
+        """Whether it accepts new work: it is neither closed nor about to close."""
+        return not self._closing
 
     @property
     def agent_name(self) -> str:
@@ -231,8 +235,8 @@ class LiveSession(ExecutionObserver):
 
     async def recorded(self, execution_id: ExecutionId) -> ExecutionRecord:
         """Return a finished execution as it is in the history."""
-        read = partial(self._read, execution_id)
-        return await self._loop.run_in_executor(self._disk, read)
+        read = partial(self._resources.read, execution_id)
+        return await self._loop.run_in_executor(self._resources.disk, read)
 
     # -- run ---------------------------------------------------------------------------------------
 
@@ -417,8 +421,43 @@ class LiveSession(ExecutionObserver):
             await asyncio.wait({running.finished})
 
     async def close(self, reason: CloseReason, by: By) -> None:
-        """Take nothing new, end what runs, record it, and let the kernel go."""
-        await self._closing.close(reason, by)
+        """Refuse new work, end what runs, record it, and let the kernel go. Idempotent."""
+        if not self._closing:
+            self._closing = True
+            why = CLOSE_REASONS[reason]
+            for execution in self._queue.executions:
+                execution.withdraw("cancelled", why)
+            self._tasks.start(self._close(reason, why, by), f"close {self.id}")
+        await asyncio.shield(self._closed)
+
+    async def _close(self, reason: CloseReason, why: str, by: By) -> None:
+        try:
+            await self._end(reason, Ending("interrupted", why), by)
+        except Exception:
+            self._resources.log.exception("%s was not closed as it should be", self.id)
+        finally:
+            self._publish("closed", self, status="closed")
+            self._closed.set_result(None)
+
+    async def _end(self, reason: CloseReason, ending: Ending, by: By) -> None:
+        self.active()
+        queue, grace = self._queue, self._bounds.interrupt_grace
+        if (running := queue.running) is not None and not running.is_behind:
+            await queue.runner.interrupt(running, ending, "closing", by)
+            await asyncio.wait({running.finished}, timeout=grace)
+        await queue.runner.leave_kernel(ending, by)
+        await self._tasks.end(timeout=grace + END_TIMEOUT)
+        if queue.incarnations.current is not None:  # it had just been started
+            await queue.runner.leave_kernel(ending, by)
+            await self._tasks.end(timeout=END_TIMEOUT)
+        await self.cells.close()
+        await queue.incarnations.release()
+        closed = Closed(at=timestamp(), by=by, reason=reason)
+        try:
+            await self._loop.run_in_executor(self._resources.disk, self._journal.close, closed)
+        except HistoryUnavailable as error:
+            self._resources.log.error("%s: its end is not recorded: %s", self.id, error.message)
+        queue.recorder.stop()
 
     # -- what happens ------------------------------------------------------------------------------
 
