@@ -27,7 +27,7 @@ from .auth.unlocks import is_slow_hash
 from .executions.limits import Bounds, Settings
 from .files.manager import SessionFiles
 from .kernels.isolation.isolation import IsolationTraits
-from .kernels.person_executions import KeptOfPeople
+from .kernels.person_executions import PersonRecording
 from .mcp.endpoint import McpTraits
 from .notebooks.manager import NotebookManager
 from .sessions.manager import AgentSessions
@@ -267,9 +267,9 @@ class AgentExecTraits(IsolationTraits, McpTraits):
         that people use (`all`), where the kernel is asked before and after.""",
     )
 
-    def kept_of_people(self) -> KeptOfPeople:
+    def kept_of_people(self) -> PersonRecording:
         """Return what was decided about what people run."""
-        return KeptOfPeople(
+        return PersonRecording(
             source=self.record_people != "off",
             outputs_bytes=self.max_output_bytes if self.record_people == "outputs" else None,
         )

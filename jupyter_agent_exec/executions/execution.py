@@ -16,7 +16,7 @@ from ulid import ULID
 from ..journal.blobs import TextSpill
 from ..journal.journal import SessionJournal
 from ..journal.reader import HeldOutputs
-from ..kernels.execute_request import InputRequest, Run
+from ..kernels.execute_request import ExecuteRequest, InputRequest
 from ..kernels.kernel_queue import Turn
 from ..models import (
     Approval,
@@ -256,7 +256,7 @@ class LiveExecution:
     """The subshell in which it runs if it is nested."""
     held_by: Kernel | None = None
     """The kernel in which it runs."""
-    run: Run | None = None
+    run: ExecuteRequest | None = None
     request: InputRequest | None = None
     """The input that its code waits for."""
     spill: TextSpill | None = None

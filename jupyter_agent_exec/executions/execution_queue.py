@@ -24,7 +24,7 @@ from ..errors import (
 from ..journal.journal import SessionJournal
 from ..kernels.inspection import AT_AGENTS_CODE, subshell_of
 from ..kernels.kernel import Death, Kernel, KernelSource
-from ..kernels.kernel_queue import Asker, Turn, Turns
+from ..kernels.kernel_queue import KernelQueue, Requester, Turn
 from ..models import Session, StepOf, WaitingFor
 from ..records import SERVER, ExecutionRecord
 from ..tasks import Tasks, first_of
@@ -91,7 +91,7 @@ class ExecutionQueue:
         self._notebook = notebook
         self._first_sources = first_sources
         self._log = resources.log
-        self._turns = Turns()
+        self._turns = KernelQueue()
         self.tasks = Tasks(resources.log)
         """Of the session, which waits for them when it closes."""
         self.executions = LiveExecutions(session, journal, observers)
@@ -483,8 +483,8 @@ class ExecutionQueue:
         await first_of(turn, execution.given_up)
         return not execution.given_up.done()
 
-    def _asker(self, execution: LiveExecution) -> Asker:
-        return Asker(self.executions.session.agent.name, execution.id)
+    def _asker(self, execution: LiveExecution) -> Requester:
+        return Requester(self.executions.session.agent.name, execution.id)
 
 
 def _stop(

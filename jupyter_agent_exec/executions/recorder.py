@@ -19,7 +19,7 @@ from ..errors import HistoryUnavailable
 from ..journal.blobs import pack_outputs
 from ..journal.fold import executions_of
 from ..kernels.displays import DisplayUpdate
-from ..kernels.execute_request import Ended
+from ..kernels.execute_request import ExecuteOutcome
 from ..kernels.outputs import Late
 from ..kernels.person_executions import PersonExecution
 from ..models import Value
@@ -121,7 +121,7 @@ class Recorder:
         before = [] if execution.decision is None else [execution.decision]
         self._keep(execution, [*before, entry], payloads, record)
 
-    def ended(self, execution: LiveExecution, ended: Ended) -> None:
+    def ended(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
         """Write the end of a run."""
         owned = execution.held_by is None or execution.held_by.owned
         status, reason = final_status(execution.state, ended, owned=owned)

@@ -1,7 +1,7 @@
 """Runs a session's executions in its kernel: sends them, interrupts them, and follows them.
 
-All of this runs on the event loop, except `_record_dispatch`, `_ended` and the callbacks of `Run`,
-which the kernel's drain calls in its own thread.
+All of this runs on the event loop, except `_record_dispatch`, `_ended` and the callbacks of
+`ExecuteRequest`, which the kernel's channels call in their own thread.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import HistoryUnavailable
-from ..kernels.execute_request import Ended, Run
+from ..kernels.execute_request import ExecuteOutcome, ExecuteRequest
 from ..kernels.kernel import Death, Kernel
 from ..kernels.kernel_queue import Turn
 from ..kernels.person_executions import PersonExecution
@@ -118,7 +118,7 @@ class Runner:
             execution.ahead = lambda: kernel.turns.person if execution.is_behind else None
         execution.spill = self._journal.new_text_spill(self._limits.max_text_bytes)
         allows_input = self._executions.session.allow_stdin and not spec.init
-        execution.run = Run(
+        execution.run = ExecuteRequest(
             id=execution.id,
             source=execution.source,
             store_history=not spec.init,
@@ -373,7 +373,7 @@ class Runner:
 
     # -- the end -----------------------------------------------------------------------------------
 
-    def _ended(self, execution: LiveExecution, ended: Ended) -> None:
+    def _ended(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
         """Record the end of a run; in the drain's thread."""
         if execution.left_behind:
             return
@@ -382,7 +382,7 @@ class Runner:
         else:
             self._recorder.ended(execution, ended)
 
-    def _exits(self, execution: LiveExecution, ended: Ended) -> None:
+    def _exits(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
         """Wait for the end of a kernel that its code asked to exit, and only then record it."""
         kernel = execution.held_by
         assert kernel is not None

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace as with_fields
 
-from ..kernels.execute_request import Ended
+from ..kernels.execute_request import ExecuteOutcome
 from ..models import Approval, Input
 from ..records import By
 from ..types import Status
@@ -392,7 +392,9 @@ def _ignored(
     return ignored, ()
 
 
-def final_status(state: ExecutionState, ended: Ended, *, owned: bool) -> tuple[Status, str | None]:
+def final_status(
+    state: ExecutionState, ended: ExecuteOutcome, *, owned: bool
+) -> tuple[Status, str | None]:
     """Return the final status of a run that has ended, and the reason that clients see.
 
     A timeout stays one, also when the code swallowed the interrupt and came to an end of its own.

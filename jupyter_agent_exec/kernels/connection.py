@@ -23,12 +23,12 @@ from ..types import ExecutionState, Output
 from . import nbformat_outputs
 from .channels import NotSent, OpenChannels
 from .displays import Displays
-from .execute_request import InputRequest, Run, Runs
-from .execution_state import HELLO, Busy, Greeting, Listeners, Quiet, Work
+from .execute_request import ExecuteRequest, ExecuteRequests, InputRequest
+from .execution_state import HELLO, ActiveRequest, Greeting, IdleState, KernelActivity, Listeners
 from .inspection import ASIDE, Inspector, Unanswered
 from .messages import Message
 from .outputs import Late, LateOutputs
-from .person_executions import NOTHING, KeptOfPeople, People, PersonExecution
+from .person_executions import NOTHING, PersonExecution, PersonExecutions, PersonRecording
 from .variables import execution_of
 
 WAKE = f"{ASIDE}wake"
@@ -67,7 +67,7 @@ class KernelConnection:
         kernel_id: str,
         kernel_name: str,
         found: ExecutionState | None = None,
-        people: KeptOfPeople = NOTHING,
+        people: PersonRecording = NOTHING,
     ) -> None:
         self.kernel_id = kernel_id
         self.kernel_name = kernel_name
@@ -90,9 +90,11 @@ class KernelConnection:
         self._closed = False
         self._greeting = Greeting(is_shared=found is not None)
         self._channels = open_channels(self)
-        self._busy = Busy(self._channels.session, found)
-        self._people = People(self.on_person, people)
-        self._runs = Runs(self, self._channels, self._busy, self._displays, is_fresh=found is None)
+        self._busy = KernelActivity(self._channels.session, found)
+        self._people = PersonExecutions(self.on_person, people)
+        self._runs = ExecuteRequests(
+            self, self._channels, self._busy, self._displays, is_fresh=found is None
+        )
         self.inspector = Inspector(self, self._channels)
         """Looks into the kernel."""
         self._channels.start()
@@ -110,7 +112,7 @@ class KernelConnection:
         return self._busy.execution_state
 
     @property
-    def quiet(self) -> Quiet | None:
+    def quiet(self) -> IdleState | None:
         """Set while the kernel is idle."""
         return self._busy.quiet
 
@@ -120,7 +122,7 @@ class KernelConnection:
         return self._busy.has_executed
 
     @property
-    def foreign(self) -> Work | None:
+    def foreign(self) -> ActiveRequest | None:
         """What has kept the kernel busy for longest that is not ours."""
         return self._busy.foreign
 
@@ -135,20 +137,20 @@ class KernelConnection:
         self._channels.call(partial(self.inspector.prepare, is_own=True))
         await self.free()
 
-    def start(self, run: Run) -> None:
+    def start(self, run: ExecuteRequest) -> None:
         """Send a run to the kernel; one at a time."""
         self._channels.call(partial(self._begin, run))
 
-    def changes(self, run: Run, version: int) -> tuple[int, list[OutputChange]]:
+    def changes(self, run: ExecuteRequest, version: int) -> tuple[int, list[OutputChange]]:
         """Return how a run's outputs changed since `version`, and their version now."""
         return self._runs.changes(run, version)
 
-    def outputs(self, run: Run) -> list[Output]:
+    def outputs(self, run: ExecuteRequest) -> list[Output]:
         """Return a run's outputs so far."""
         return self._runs.outputs(run)
 
     async def give_input(
-        self, run: Run, request: InputRequest, value: str, before: Callable[[], None]
+        self, run: ExecuteRequest, request: InputRequest, value: str, before: Callable[[], None]
     ) -> bool:
         """Answer what a run's code asks for; False if it does not (any more).
 
@@ -171,7 +173,7 @@ class KernelConnection:
         await first_of(given, self.disconnected)
         return given.done() and given.result()
 
-    def withdraw_input(self, run: Run) -> None:
+    def withdraw_input(self, run: ExecuteRequest) -> None:
         """Give a run no more of what it asks for: it is about to be interrupted."""
         self._channels.call(partial(self._runs.withdraw_input, run))
 
@@ -179,14 +181,14 @@ class KernelConnection:
         """End what runs though the kernel did not; what it still sends is late output."""
         self._channels.call(partial(self._abandon, reason))
 
-    def is_running(self, run: Run) -> bool:
+    def is_running(self, run: ExecuteRequest) -> bool:
         """Tell whether the kernel is at a run of ours, as far as it has told.
 
         Only then may it be interrupted: before and after, the kernel may be at somebody else's.
         """
         return self._runs.is_running(run)
 
-    async def heeds_interrupts(self, run: Run) -> None:
+    async def heeds_interrupts(self, run: ExecuteRequest) -> None:
         """Wait until an interrupt of a run is not lost: until the kernel is at its code.
 
         Or past it; or for some seconds, if the kernel does not tell what it is at.
@@ -205,7 +207,7 @@ class KernelConnection:
         """
         self._channels.call(self._wake_soon)
 
-    async def interrupt_nested(self, run: Run) -> None:
+    async def interrupt_nested(self, run: ExecuteRequest) -> None:
         """Interrupt a nested run, and not the cell that waits for it."""
         assert run.subshell is not None
         with suppress(Unanswered, KernelUnavailable):  # whether it ends is looked at anyway
@@ -269,7 +271,7 @@ class KernelConnection:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *args)
 
-    def _begin(self, run: Run) -> None:
+    def _begin(self, run: ExecuteRequest) -> None:
         early_bytes = self._late.forget(run.id)
         self._late.hand_on()
         self._runs.begin(run, early_bytes)

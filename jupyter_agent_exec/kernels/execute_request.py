@@ -18,7 +18,7 @@ from ..models import ExecutionError, Omitted, OutputChange, Value
 from ..types import ExecutionId, Output
 from .channels import KernelChannels
 from .displays import Displays, DisplayUpdate
-from .execution_state import Busy
+from .execution_state import KernelActivity
 from .messages import Header, Message
 from .outputs import Outputs, TextSink
 from .variables import (
@@ -64,7 +64,7 @@ def input_request(message: Message) -> InputRequest | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class ExecuteOutcome:
     """How a run ended, as far as the kernel tells."""
 
     status: Literal["ok", "error", "abandoned"]
@@ -92,7 +92,7 @@ class Ended:
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class Run:
+class ExecuteRequest:
     """One source, on its way through a kernel."""
 
     id: ExecutionId
@@ -105,7 +105,7 @@ class Run:
     """Done in the channels' thread before sending; nothing is sent if it returns False."""
     sent: Callable[[], None]
     """Done in the channels' thread after it was sent."""
-    after: Callable[[Ended], None]
+    after: Callable[[ExecuteOutcome], None]
     """Done in the channels' thread when it has ended."""
     failed: Callable[[Exception], None]
     """Done in the channels' thread when something of ours failed, so that `after` will not be."""
@@ -173,7 +173,7 @@ class Run:
         status: Literal["ok", "error", "abandoned"],
         reason: str | None,
         execution_count: int | None,
-    ) -> Ended:
+    ) -> ExecuteOutcome:
         """Take no more outputs, and return how it ended."""
         assert self.started_at is not None
         self.outputs.finish()
@@ -181,7 +181,7 @@ class Run:
             self.ends()
         assert self.ended_at is not None
         assert self._duration is not None
-        return Ended(
+        return ExecuteOutcome(
             status=status,
             reason=reason,
             execution_count=execution_count,
@@ -224,7 +224,7 @@ REPLY_IDLE_GRACE = 2.0
 """Seconds of silence to wait for idle after the reply, or for the reply after idle."""
 
 
-class Runs:
+class ExecuteRequests:
     """Sends runs to one kernel and follows each to its end.
 
     Parameters
@@ -237,7 +237,7 @@ class Runs:
         self,
         connection: KernelConnection,
         channels: KernelChannels,
-        busy: Busy,
+        busy: KernelActivity,
         displays: Displays,
         *,
         is_fresh: bool,
@@ -247,7 +247,7 @@ class Runs:
         self._busy = busy
         self._displays = displays
         self._lock = threading.Lock()
-        self._run: Run | None = None
+        self._run: ExecuteRequest | None = None
         self.latest: ExecutionId | None = None
         """The last that was begun."""
         self._looking = VariableTracker(is_fresh=is_fresh)
@@ -255,23 +255,23 @@ class Runs:
 
     # -- from any thread ---------------------------------------------------------------------------
 
-    def changes(self, run: Run, version: int) -> tuple[int, list[OutputChange]]:
+    def changes(self, run: ExecuteRequest, version: int) -> tuple[int, list[OutputChange]]:
         """Return how a run's outputs changed since `version`, and their version now."""
         with self._lock:
             return run.outputs.changes_since(version)
 
-    def outputs(self, run: Run) -> list[Output]:
+    def outputs(self, run: ExecuteRequest) -> list[Output]:
         """Return a run's outputs so far."""
         with self._lock:
             return run.outputs.outputs
 
-    def is_running(self, run: Run) -> bool:
+    def is_running(self, run: ExecuteRequest) -> bool:
         """Tell whether the kernel is at a run of ours, as far as it has told."""
         return self._run is run and run.has_begun and not run._idle
 
     # -- in the channels' thread -------------------------------------------------------------------
 
-    def begin(self, run: Run, early_bytes: int | None = None) -> None:
+    def begin(self, run: ExecuteRequest, early_bytes: int | None = None) -> None:
         """Send a run, after a look at the kernel's variables if one is due.
 
         Parameters
@@ -282,7 +282,7 @@ class Runs:
         with self._bringing_to_an_end(run):
             self._begin(run, early_bytes)
 
-    def _begin(self, run: Run, early_bytes: int | None) -> None:
+    def _begin(self, run: ExecuteRequest, early_bytes: int | None) -> None:
         run.outputs = Outputs(
             run.id, self._displays, max_output_bytes=run.max_output_bytes, sink=run.sink
         )
@@ -314,7 +314,7 @@ class Runs:
             with self._bringing_to_an_end(run):
                 self._finish(run, "abandoned", reason)
 
-    def when_at_code(self, run: Run, call: Callable[[], None]) -> None:
+    def when_at_code(self, run: ExecuteRequest, call: Callable[[], None]) -> None:
         """Call once the kernel has told something of a run's code, or the run has ended.
 
         A kernel says that it is busy before it heeds interrupts; one that comes between the two
@@ -396,7 +396,7 @@ class Runs:
         run.asks(request)
 
     def give_input(
-        self, run: Run, request: InputRequest, value: str, before: Callable[[], None]
+        self, run: ExecuteRequest, request: InputRequest, value: str, before: Callable[[], None]
     ) -> bool:
         """Answer what a run's code asks for; False if it does not (any more).
 
@@ -412,7 +412,7 @@ class Runs:
         self._channels.send("stdin", "input_reply", {"value": value}, msg_id=f"{run.id}-input")
         return True
 
-    def withdraw_input(self, run: Run) -> None:
+    def withdraw_input(self, run: ExecuteRequest) -> None:
         """Give a run no more of what it asks for."""
         run.input = None
 
@@ -438,7 +438,7 @@ class Runs:
             return []
         return [due]
 
-    def _dispatch(self, run: Run) -> None:
+    def _dispatch(self, run: ExecuteRequest) -> None:
         """Send a run's code to the kernel."""
         info = self._connection.kernel_info
         more = value_expressions(info, run.values) if run.values else {}
@@ -459,7 +459,7 @@ class Runs:
         run.is_sent = True
         run.sent()
 
-    def _look(self, run: Run, timeout: float) -> None:
+    def _look(self, run: ExecuteRequest, timeout: float) -> None:
         """Look at the kernel's variables by a request of its own, which runs nothing."""
         self._look_until = time.monotonic() + timeout
         self._request(
@@ -470,7 +470,7 @@ class Runs:
             subshell=run.subshell,
         )
 
-    def _looked(self, run: Run, reply: dict[str, Any] | None) -> None:
+    def _looked(self, run: ExecuteRequest, reply: dict[str, Any] | None) -> None:
         """Go on after a look by a request of its own, or without if the kernel does not answer."""
         self._look_until = None
         with self._bringing_to_an_end(run):
@@ -481,7 +481,7 @@ class Runs:
                 run.starts()
                 self._dispatch(run)
 
-    def _looks(self, run: Run) -> bool:
+    def _looks(self, run: ExecuteRequest) -> bool:
         return run.looks and bool(variable_expressions(self._connection.kernel_info))
 
     def _request(
@@ -510,7 +510,7 @@ class Runs:
             "shell", "execute_request", content, msg_id=msg_id, subshell_id=subshell
         )
 
-    def _take_up(self, run: Run) -> None:
+    def _take_up(self, run: ExecuteRequest) -> None:
         """Take note that the kernel has begun with a run."""
         run.has_begun = True
         if run.is_behind:
@@ -518,17 +518,17 @@ class Runs:
         if run.begun is not None:
             self._connection.on_loop(run.begun)
 
-    def _tell_of_changes(self, run: Run) -> None:
+    def _tell_of_changes(self, run: ExecuteRequest) -> None:
         if not run._telling and run.outputs.version != run._told:
             run._told = run.outputs.version
             run._telling = True
             self._connection.on_loop(_tell_changed, run)
 
-    def _end_if_both(self, run: Run) -> None:
+    def _end_if_both(self, run: ExecuteRequest) -> None:
         if run._idle and run._reply is not None:
             self._end(run)
 
-    def _end(self, run: Run) -> None:
+    def _end(self, run: ExecuteRequest) -> None:
         """End a run that the kernel answered, wholly or at least in half."""
         if self._look_until is not None:
             return
@@ -541,7 +541,7 @@ class Runs:
             else:
                 self._finish_answered(run, run._reply)
 
-    def _finish_answered(self, run: Run, look: dict[str, Any] | None) -> None:
+    def _finish_answered(self, run: ExecuteRequest, look: dict[str, Any] | None) -> None:
         """Finish a run that has ended; `look` is the answer that tells of the variables."""
         if run.looks:
             run.variables = self._looking.after(look)
@@ -549,7 +549,7 @@ class Runs:
 
     def _finish(
         self,
-        run: Run,
+        run: ExecuteRequest,
         status: Literal["ok", "error", "abandoned"],
         reason: str | None,
         execution_count: int | None = None,
@@ -561,7 +561,7 @@ class Runs:
         run.after(ended)
 
     @contextmanager
-    def _bringing_to_an_end(self, run: Run) -> Iterator[None]:
+    def _bringing_to_an_end(self, run: ExecuteRequest) -> Iterator[None]:
         """Give a run up if anything fails here, since nobody else would end it."""
         try:
             yield
@@ -571,13 +571,13 @@ class Runs:
             raise  # the channels log it
 
 
-def _is_at_code(run: Run) -> None:
+def _is_at_code(run: ExecuteRequest) -> None:
     run._is_at_code = True
     while run._when_at_code:
         run._when_at_code.pop()()
 
 
-def _tell_changed(run: Run) -> None:
+def _tell_changed(run: ExecuteRequest) -> None:
     run._telling = False
     if run.changed is not None:
         run.changed()

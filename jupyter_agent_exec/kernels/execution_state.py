@@ -17,7 +17,7 @@ from ..types import ExecutionState
 from .messages import Header, Message
 
 
-class Work(NamedTuple):
+class ActiveRequest(NamedTuple):
     """A request that keeps a kernel busy."""
 
     msg_id: str
@@ -32,7 +32,7 @@ class Work(NamedTuple):
     ours: bool
 
 
-class Quiet(NamedTuple):
+class IdleState(NamedTuple):
     """A kernel that has nothing to do."""
 
     since: float
@@ -41,7 +41,7 @@ class Quiet(NamedTuple):
     """Whether the last thing that it did was ours."""
 
 
-class Busy:
+class KernelActivity:
     """Keeps count of the requests that a kernel is at.
 
     Fed in one thread; its attributes may be read in any.
@@ -65,20 +65,20 @@ class Busy:
     ) -> None:
         self._session = session
         self._clock = clock
-        self._work: dict[str, Work] = {}
-        self._before: Work | None = None
+        self._work: dict[str, ActiveRequest] = {}
+        self._before: ActiveRequest | None = None
         self._is_known = found is None
         self.execution_state: ExecutionState = "starting"
-        self.foreign: Work | None = None
+        self.foreign: ActiveRequest | None = None
         """What has kept it busy for longest that is not ours."""
         self.has_ours = False
         """Whether something of ours keeps it busy."""
-        self.quiet: Quiet | None = None
+        self.quiet: IdleState | None = None
         """Set while it is idle."""
         self.has_executed = found == "busy"
         """Whether anybody may have run anything in it."""
         if found == "busy":
-            self._before = Work("", "", "", "", None, ours=False)
+            self._before = ActiveRequest("", "", "", "", None, ours=False)
             self._settle(after_ours=False)
 
     def take(self, state: object, parent: Header) -> bool:
@@ -92,7 +92,7 @@ class Busy:
         if state == "busy":
             self.has_executed |= parent.msg_type == "execute_request"
             now = datetime.now(UTC)
-            self._work[parent.msg_id] = Work(
+            self._work[parent.msg_id] = ActiveRequest(
                 parent.msg_id, parent.msg_type, parent.username, parent.session, now, ours
             )
         elif state == "idle":
@@ -113,7 +113,7 @@ class Busy:
         """Take note of whose output is heard, if it is not known yet what the kernel is at."""
         if self._before is not None and not self._before.msg_id and parent.session:
             told = parent.msg_id, parent.msg_type, parent.username, parent.session
-            self._before = Work(*told, None, ours=False)
+            self._before = ActiveRequest(*told, None, ours=False)
             self._settle(after_ours=False)
 
     def known(self) -> bool:
@@ -135,7 +135,7 @@ class Busy:
         if state != "idle":
             self.quiet = None
         elif self.quiet is None:
-            self.quiet = Quiet(self._clock(), after_ours)
+            self.quiet = IdleState(self._clock(), after_ours)
         changed = (state, has_ours) != (self.execution_state, self.has_ours)
         self.execution_state, self.has_ours = state, has_ours
         return changed

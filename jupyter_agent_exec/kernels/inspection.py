@@ -22,10 +22,10 @@ import msgspec
 from ..errors import KernelUnavailable, KernelWaitsForItself
 from ..tasks import first_of
 from .channels import KernelChannels
-from .execution_state import Work
+from .execution_state import ActiveRequest
 from .in_kernel.comm_target import ANSWER, TARGET
 from .in_kernel.expression import expression, is_ipython
-from .kernel_queue import Asker
+from .kernel_queue import Requester
 from .messages import Header, Message
 from .workarounds import interrupt_in_subshell
 
@@ -279,7 +279,7 @@ class Inspector:
             # Aside, since what comes next follows at once: nobody should see it busy in between.
             self._evaluate(asked, f"{ASIDE}stay")
 
-    def give_back(self, subshell: str, work: Work) -> None:
+    def give_back(self, subshell: str, work: ActiveRequest) -> None:
         """Give a cell back, after nested code, what any request takes: its input and its threads.
 
         Parameters
@@ -361,12 +361,12 @@ class Inspector:
         self._channels.send("shell", msg_type, content, msg_id=msg_id, subshell_id=subshell)
 
 
-class Taken(Exception):
+class KernelOccupied(Exception):
     """The kernel does somebody's work, and cannot be asked meanwhile."""
 
 
 async def ask(
-    kernel: Kernel, question: Question, asker: Asker, about_to: Callable[[], Awaitable[None]]
+    kernel: Kernel, question: Question, asker: Requester, about_to: Callable[[], Awaitable[None]]
 ) -> Any:
     """Ask a kernel, aside where that is possible, else when it has nothing to do.
 
@@ -390,7 +390,7 @@ async def ask(
     try:
         await first_of(turn, timeout=timeout)
         if turn.cancelled() or not turn.done():
-            raise Taken
+            raise KernelOccupied
         await about_to()
         return await inspector.ask(question, aside=False)
     except Unanswered:

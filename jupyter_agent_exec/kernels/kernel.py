@@ -19,7 +19,7 @@ from ..kernels.folder import Folder
 from ..types import RestartReason
 from .connection import KernelConnection
 from .isolation.provisioner import IsolatedProvisioner
-from .kernel_queue import Turns
+from .kernel_queue import KernelQueue
 from .server_kernels import ServerKernels
 
 
@@ -52,7 +52,7 @@ class Kernel(Protocol):
     owned: bool
     """Whether it is the session's own: only then may it be replaced, culled, or shut down."""
     connection: KernelConnection
-    turns: Turns
+    turns: KernelQueue
     """The queue before it, which all sessions that hold it share."""
 
     @property
@@ -105,7 +105,7 @@ TRANSITION_TIMEOUT = 60.0
 """Seconds within which a shutdown, or the start that follows one, must have come to its end."""
 
 
-class Life:
+class KernelLife:
     """One life of a kernel, from which its end can be told.
 
     Parameters

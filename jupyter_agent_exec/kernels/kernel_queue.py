@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ..models import WaitingFor
 from ..records import timestamp
 from ..types import ExecutionId, ExecutionState
-from .execution_state import Listeners, Quiet, Work
+from .execution_state import ActiveRequest, IdleState, Listeners
 
 SETTLE: Final = 0.02
 """Seconds that a kernel must be idle after somebody else's work."""
@@ -43,11 +43,11 @@ class SharedKernel(Protocol):
     """What is asked of a kernel that people use too."""
 
     @property
-    def quiet(self) -> Quiet | None:
+    def quiet(self) -> IdleState | None:
         """Set while it is idle."""
 
     @property
-    def foreign(self) -> Work | None:
+    def foreign(self) -> ActiveRequest | None:
         """What keeps it busy and is not ours."""
 
 
@@ -68,7 +68,7 @@ class Scheduler(Protocol):
         """Call in `delay` seconds."""
 
 
-class Asker(NamedTuple):
+class Requester(NamedTuple):
     """Who asks for a turn, for those that wait behind."""
 
     agent: str
@@ -79,7 +79,7 @@ class Asker(NamedTuple):
 class Turn(asyncio.Future[None]):
     """Done when it is one's turn; cancelled when the kernel ended before."""
 
-    def __init__(self, asker: Asker | None) -> None:
+    def __init__(self, asker: Requester | None) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self.asker = asker
         self.nested = False
@@ -95,7 +95,7 @@ class Turn(asyncio.Future[None]):
 
 
 def delay_before(
-    quiet: Quiet | None, *, now: float, first_at: float, patience: float = PATIENCE
+    quiet: IdleState | None, *, now: float, first_at: float, patience: float = PATIENCE
 ) -> float | None:
     """Return how long the head of the line has to wait still.
 
@@ -120,7 +120,7 @@ def delay_before(
     return max(0.0, quiet.since + settle - now)
 
 
-class Turns:
+class KernelQueue:
     """The queue before one kernel, which runs one thing at a time.
 
     Parameters
@@ -162,7 +162,7 @@ class Turns:
             return False
         return self._kernel is None or self._delay(None) == 0
 
-    def ask(self, asker: Asker | None = None, *, nested: bool = False) -> Turn:
+    def ask(self, asker: Requester | None = None, *, nested: bool = False) -> Turn:
         """Queue up; the turn that comes back is done at once if the kernel is free.
 
         Parameters

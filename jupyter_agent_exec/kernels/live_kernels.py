@@ -15,9 +15,9 @@ from ..tasks import start_apart
 from ..types import ExecutionState
 from .connection import KernelConnection
 from .inspection import REQUESTS
-from .kernel import Death, Life, settled
-from .kernel_queue import Turns
-from .person_executions import NOTHING, KeptOfPeople
+from .kernel import Death, KernelLife, settled
+from .kernel_queue import KernelQueue
+from .person_executions import NOTHING, PersonRecording
 from .server_kernels import ServerKernels, open_channels
 
 ANSWER_TIMEOUT: Final = 1.0
@@ -44,7 +44,7 @@ class LiveKernels:
         *,
         log: logging.Logger,
         start_timeout: float,
-        people: KeptOfPeople = NOTHING,
+        people: PersonRecording = NOTHING,
     ) -> None:
         self._kernels = kernels
         self._log = log
@@ -215,7 +215,7 @@ class _SharedLife:
         manager: Any,
         kernel_id: str,
         found: ExecutionState,
-        people: KeptOfPeople,
+        people: PersonRecording,
         log: logging.Logger,
     ) -> None:
         self.display_name: str = manager.kernel_spec.display_name
@@ -226,11 +226,11 @@ class _SharedLife:
             found=found,
             people=people,
         )
-        self.turns = Turns(self.connection)
+        self.turns = KernelQueue(self.connection)
         self.connection.on_state = self.turns.kernel_is
         self.connection.disconnected.add_done_callback(lambda _: self.turns.close())
         self.holders: set[LiveKernel] = set()
-        self._life = Life(kernels, manager, self.connection)
+        self._life = KernelLife(kernels, manager, self.connection)
         self._life.watch()
         self.ending = start_apart(self._life.death(), f"end of {kernel_id}")
 

@@ -48,7 +48,7 @@ class PersonExecution:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptOfPeople:
+class PersonRecording:
     """What is kept of what others run."""
 
     source: bool = False
@@ -56,7 +56,7 @@ class KeptOfPeople:
     """Of an execution's outputs; None if only the source is wanted."""
 
 
-NOTHING: Final = KeptOfPeople()
+NOTHING: Final = PersonRecording()
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class _Running:
     status: Literal["ok", "error"] = "ok"
 
 
-class People:
+class PersonExecutions:
     """Makes executions of the messages that have a foreign parent; in the channels' thread.
 
     Parameters
@@ -78,7 +78,7 @@ class People:
         What is kept of each.
     """
 
-    def __init__(self, listeners: Listeners[PersonExecution], kept: KeptOfPeople) -> None:
+    def __init__(self, listeners: Listeners[PersonExecution], kept: PersonRecording) -> None:
         self._listeners = listeners
         self._kept = kept
         self._held: deque[PersonExecution] | None = deque(maxlen=MOST_HELD)

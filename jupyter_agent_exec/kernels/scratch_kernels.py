@@ -26,8 +26,8 @@ from ..types import ExecutionState
 from .connection import KernelConnection
 from .folder import Folder, FolderGone
 from .isolation.isolation import Isolation
-from .kernel import Death, Life, WorkingFolder
-from .kernel_queue import Turns
+from .kernel import Death, KernelLife, WorkingFolder
+from .kernel_queue import KernelQueue
 from .provisioner import folder_provisioner
 from .server_kernels import KernelStarter, ServerKernels, kernel_spec, open_channels
 from .workarounds import IPYKERNEL_ARGUMENTS, forget_failed_starts
@@ -65,10 +65,10 @@ class ScratchKernel:
         self.id = connection.kernel_id
         self.name = spec.kernel_name
         self.connection = connection
-        self.turns = Turns()
+        self.turns = KernelQueue()
         self._kernels = kernels
         self._manager = manager
-        self._life = Life(kernels, manager, connection)
+        self._life = KernelLife(kernels, manager, connection)
 
     @property
     def language_info(self) -> dict[str, Any]:

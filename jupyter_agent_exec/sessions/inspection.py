@@ -16,8 +16,8 @@ from ..auth.access import denied
 from ..auth.scopes import Caller
 from ..errors import Forbidden, InvalidRequest, KernelBusy, KernelUnavailable
 from ..executions.spec import check_python
-from ..kernels.inspection import Question, Taken, Unanswered, ask
-from ..kernels.kernel_queue import Asker
+from ..kernels.inspection import KernelOccupied, Question, Unanswered, ask
+from ..kernels.kernel_queue import Requester
 from ..models import (
     Complete,
     Completion,
@@ -225,9 +225,9 @@ class KernelInspection:
         if question.msg_type is None:
             check_python(kernel, question.name)
         try:
-            told = await ask(kernel, question, Asker(live.agent_name, None), about_to or check)
+            told = await ask(kernel, question, Requester(live.agent_name, None), about_to or check)
             return msgspec.convert(told, kind)
-        except Taken:
+        except KernelOccupied:
             raise self._busy(kernel.turns.at_work) from None
         except (Unanswered, msgspec.ValidationError):
             if kernel.connection.execution_state == "busy":

@@ -41,7 +41,7 @@ from jupyter_agent_exec.executions.state import (
     final_status,
     transition,
 )
-from jupyter_agent_exec.kernels.execute_request import Ended
+from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome
 from jupyter_agent_exec.models import Approval, ExecutionError, Input
 from jupyter_agent_exec.records import SERVER, By
 
@@ -251,10 +251,10 @@ def test_what_a_bug_kept_from_its_end_is_lost_only_if_it_was_sent():
     assert after(*TO_KERNEL, Broken(is_sent=True))[0].ending == BROKEN_OFF
 
 
-def ended(status: Any, *, ename: str | None = None, aborted: bool = False) -> Ended:
+def ended(status: Any, *, ename: str | None = None, aborted: bool = False) -> ExecuteOutcome:
     error = None if ename is None else ExecutionError(ename=ename, evalue="", traceback=[])
-    fields: dict[str, Any] = dict.fromkeys(Ended.__annotations__)
-    return Ended(**{**fields, "status": status, "error": error, "aborted": aborted})
+    fields: dict[str, Any] = dict.fromkeys(ExecuteOutcome.__annotations__)
+    return ExecuteOutcome(**{**fields, "status": status, "error": error, "aborted": aborted})
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def ended(status: Any, *, ename: str | None = None, aborted: bool = False) -> En
         (Ending("timed_out", "5 s"), ended("ok"), True, "timed_out"),
     ],
 )
-def test_the_final_status(ending: Ending | None, run: Ended, owned: bool, status: str):
+def test_the_final_status(ending: Ending | None, run: ExecuteOutcome, owned: bool, status: str):
     state = ExecutionState(source="1", ending=ending)
     assert final_status(state, run, owned=owned)[0] == status
 

@@ -13,10 +13,10 @@ from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelMana
 from traitlets.config import Config
 
 from jupyter_agent_exec.kernels.connection import KernelConnection
-from jupyter_agent_exec.kernels.execute_request import Ended, Run
-from jupyter_agent_exec.kernels.kernel_queue import Turn, Turns
+from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome, ExecuteRequest
+from jupyter_agent_exec.kernels.kernel_queue import KernelQueue, Turn
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel, LiveKernels
-from jupyter_agent_exec.kernels.person_executions import NOTHING, KeptOfPeople
+from jupyter_agent_exec.kernels.person_executions import NOTHING, PersonRecording
 from jupyter_agent_exec.text import TextSink
 from jupyter_agent_exec.types import ExecutionId
 
@@ -73,7 +73,7 @@ class Person:
 class House:
     """A server's kernels, as far as these tests need a server."""
 
-    def __init__(self, people: KeptOfPeople = NOTHING, **config: Any) -> None:
+    def __init__(self, people: PersonRecording = NOTHING, **config: Any) -> None:
         self._folder = TemporaryDirectory(prefix="kernels-")  # of connection files
         self.kernels = AsyncMappingKernelManager(
             config=Config(config), connection_dir=self._folder.name
@@ -126,10 +126,10 @@ class AgentRun:
         sink: TextSink | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
-        self.ended: asyncio.Future[Ended] = loop.create_future()
+        self.ended: asyncio.Future[ExecuteOutcome] = loop.create_future()
         self.begun: asyncio.Future[None] = loop.create_future()
         self.sent: asyncio.Future[None] = loop.create_future()
-        self.run = Run(
+        self.run = ExecuteRequest(
             id=ExecutionId(f"x_{number}"),
             source=source,
             store_history=store_history,
@@ -144,17 +144,19 @@ class AgentRun:
             ),
         )
 
-    async def go(self, connection: KernelConnection) -> Ended:
+    async def go(self, connection: KernelConnection) -> ExecuteOutcome:
         """Run it now, without asking whose turn it is."""
         connection.start(self.run)
         return await asyncio.wait_for(asyncio.shield(self.ended), SOON)
 
-    def in_turn(self, kernel: LiveKernel, turns: Turns | None = None) -> asyncio.Task[Ended]:
+    def in_turn(
+        self, kernel: LiveKernel, turns: KernelQueue | None = None
+    ) -> asyncio.Task[ExecuteOutcome]:
         """Run it as a session does; the turn is asked for at once."""
         turns = kernel.turns if turns is None else turns
         turn = turns.ask()
 
-        async def carry() -> Ended:
+        async def carry() -> ExecuteOutcome:
             try:
                 await granted(turn)
                 return await self.go(kernel.connection)
@@ -172,7 +174,7 @@ async def granted(turn: Turn) -> None:
     await asyncio.wait_for(asyncio.shield(turn), SOON)
 
 
-async def at_foreign_work(kernel: LiveKernel, turns: Turns | None = None) -> None:
+async def at_foreign_work(kernel: LiveKernel, turns: KernelQueue | None = None) -> None:
     """Wait until it was heard that the kernel is at somebody else's work."""
     told = asyncio.get_running_loop().create_future()
     turns = kernel.turns if turns is None else turns
@@ -187,6 +189,6 @@ async def at_foreign_work(kernel: LiveKernel, turns: Turns | None = None) -> Non
     turns.on_change.remove(look)
 
 
-def text(ended: Ended) -> str:
+def text(ended: ExecuteOutcome) -> str:
     """Return what it printed."""
     return "".join(output["text"] for output in ended.outputs if output.get("name") == "stdout")

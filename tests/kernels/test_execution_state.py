@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_agent_exec.kernels.execution_state import Busy, Quiet
+from jupyter_agent_exec.kernels.execution_state import IdleState, KernelActivity
 from jupyter_agent_exec.kernels.messages import Header
 
 OURS, THEIRS = "our session", "a tab"
@@ -13,7 +13,7 @@ def parent(msg_id: str, session: str = THEIRS, msg_type: str = "execute_request"
 
 
 def test_a_kernel_is_idle_when_no_request_is_left() -> None:
-    busy = Busy(OURS)
+    busy = KernelActivity(OURS)
     assert busy.execution_state == "starting"
     assert busy.take("busy", parent("cell"))
     assert not busy.take("busy", parent("control", msg_type="usage_request"))
@@ -25,7 +25,7 @@ def test_a_kernel_is_idle_when_no_request_is_left() -> None:
 
 
 def test_it_is_told_what_of_others_has_gone_on_for_longest() -> None:
-    busy = Busy(OURS)
+    busy = KernelActivity(OURS)
     busy.take("busy", parent("x_1", OURS))
     assert busy.foreign is None
     assert busy.has_ours
@@ -40,19 +40,19 @@ def test_it_is_told_what_of_others_has_gone_on_for_longest() -> None:
 
 def test_it_is_known_since_when_it_is_idle_and_after_whom() -> None:
     times = iter([1.0, 2.0])
-    busy = Busy(OURS, clock=lambda: next(times))
+    busy = KernelActivity(OURS, clock=lambda: next(times))
     busy.take("busy", parent("cell"))
     busy.take("idle", parent("cell"))
-    assert busy.quiet == Quiet(1.0, after_ours=False)
+    assert busy.quiet == IdleState(1.0, after_ours=False)
     busy.take("idle", parent("cell"))  # told twice
-    assert busy.quiet == Quiet(1.0, after_ours=False)
+    assert busy.quiet == IdleState(1.0, after_ours=False)
     busy.take("busy", parent("x_1", OURS))
     busy.take("idle", parent("x_1", OURS))
-    assert busy.quiet == Quiet(2.0, after_ours=True)
+    assert busy.quiet == IdleState(2.0, after_ours=True)
 
 
 def test_a_kernel_that_was_found_busy_is_so_until_more_is_known() -> None:
-    busy = Busy(OURS, "busy")
+    busy = KernelActivity(OURS, "busy")
     assert busy.execution_state == "busy"
     assert busy.foreign is not None
     assert busy.foreign.since is None
@@ -65,7 +65,7 @@ def test_a_kernel_that_was_found_busy_is_so_until_more_is_known() -> None:
 
 
 def test_a_kernel_that_was_found_idle_is_not_taken_for_it_before_it_answers() -> None:
-    busy = Busy(OURS, "idle")
+    busy = KernelActivity(OURS, "idle")
     busy.overhear(parent("cell"))
     assert busy.execution_state == "starting"
     assert busy.foreign is None
@@ -79,18 +79,18 @@ def test_a_kernel_that_was_found_idle_is_not_taken_for_it_before_it_answers() ->
 
 def test_whatever_was_run_in_it_is_known_and_what_was_only_asked_is_not() -> None:
     for who in OURS, THEIRS:
-        busy = Busy(OURS, "idle")
+        busy = KernelActivity(OURS, "idle")
         busy.take("busy", parent("hello", who, msg_type="kernel_info_request"))
         busy.take("idle", parent("hello", who))
         assert not busy.has_executed
         busy.take("busy", parent("cell", who))
         busy.take("idle", parent("cell", who))
         assert busy.has_executed
-    assert Busy(OURS, "busy").has_executed
+    assert KernelActivity(OURS, "busy").has_executed
 
 
 def test_it_is_told_when_our_part_is_done_though_others_go_on() -> None:
-    busy = Busy(OURS)
+    busy = KernelActivity(OURS)
     busy.take("busy", parent("x_1", OURS))
     busy.take("busy", parent("in a subshell"))
     assert busy.take("idle", parent("x_1", OURS))
@@ -101,7 +101,7 @@ def test_it_is_told_when_our_part_is_done_though_others_go_on() -> None:
 
 
 def test_a_new_life_forgets_what_the_last_one_was_at() -> None:
-    busy = Busy(OURS)
+    busy = KernelActivity(OURS)
     busy.take("busy", parent("cell"))
     assert busy.take("starting", Header())
     assert (busy.execution_state, busy.foreign) == ("starting", None)

@@ -12,15 +12,15 @@ import pytest
 from living import SOON, AgentRun, House, at_foreign_work, house, text
 from real_server import Gate
 
-from jupyter_agent_exec.kernels.inspection import Question, Taken, Unanswered, ask
-from jupyter_agent_exec.kernels.kernel_queue import Asker
+from jupyter_agent_exec.kernels.inspection import KernelOccupied, Question, Unanswered, ask
+from jupyter_agent_exec.kernels.kernel_queue import Requester
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
-from jupyter_agent_exec.kernels.person_executions import KeptOfPeople, PersonExecution
+from jupyter_agent_exec.kernels.person_executions import PersonExecution, PersonRecording
 from jupyter_agent_exec.types import ExecutionState
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 
-ASKER = Asker("tester", None)
+ASKER = Requester("tester", None)
 
 
 def variables(match: str = "", limit: int = 500) -> Question:
@@ -81,7 +81,7 @@ class Bench:
 
 @asynccontextmanager
 async def bench() -> AsyncIterator[Bench]:
-    async with house(people=KeptOfPeople(source=True)) as h:
+    async with house(people=PersonRecording(source=True)) as h:
         yield Bench(h, await h.live.adopt(await h.start_kernel()))
 
 
@@ -258,7 +258,7 @@ async def test_a_busy_kernel_that_was_not_prepared_is_told_at_once(gate: Gate) -
         await asyncio.to_thread(gate.wait_until_it_runs)
         await at_foreign_work(b.kernel)
         for question in (variables(), complete("a"), documentation("a"), packages("")):
-            with pytest.raises(Taken):
+            with pytest.raises(KernelOccupied):
                 await ask(b.kernel, question, ASKER, about_to)
         behind = b.kernel.turns.at_work
         assert behind is not None
@@ -268,8 +268,8 @@ async def test_a_busy_kernel_that_was_not_prepared_is_told_at_once(gate: Gate) -
 
 async def test_who_has_the_turn_is_not_cut_into() -> None:
     async with bench() as b:
-        turn = b.kernel.turns.ask(Asker("another", None)._replace(execution_id="x_1"))
-        with pytest.raises(Taken):
+        turn = b.kernel.turns.ask(Requester("another", None)._replace(execution_id="x_1"))
+        with pytest.raises(KernelOccupied):
             await ask(b.kernel, variables(), ASKER, about_to)
         b.kernel.turns.leave(turn)
         asked = [

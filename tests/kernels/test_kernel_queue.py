@@ -6,19 +6,19 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from jupyter_agent_exec.kernels.execution_state import Quiet, Work
+from jupyter_agent_exec.kernels.execution_state import ActiveRequest, IdleState
 from jupyter_agent_exec.kernels.kernel_queue import (
     PATIENCE,
     SETTLE,
     SETTLE_AFTER_OURS,
-    Asker,
+    KernelQueue,
+    Requester,
     Turn,
-    Turns,
     delay_before,
 )
 from jupyter_agent_exec.types import ExecutionId
 
-CELL = Work("m", "execute_request", "ann", "s", None, ours=False)
+CELL = ActiveRequest("m", "execute_request", "ann", "s", None, ours=False)
 
 
 class Clock:
@@ -62,16 +62,16 @@ class SharedKernel:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.quiet: Quiet | None = Quiet(0.0, after_ours=False)
-        self.foreign: Work | None = None
-        self.turns = Turns(self, self.clock)
+        self.quiet: IdleState | None = IdleState(0.0, after_ours=False)
+        self.foreign: ActiveRequest | None = None
+        self.turns = KernelQueue(self, self.clock)
 
     def begins(self) -> None:
         self.quiet, self.foreign = None, CELL
         self.turns.kernel_is("busy")
 
     def ends(self, *, ours: bool = False) -> None:
-        self.quiet, self.foreign = Quiet(self.clock.now, after_ours=ours), None
+        self.quiet, self.foreign = IdleState(self.clock.now, after_ours=ours), None
         self.turns.kernel_is("idle")
 
     def runs_a_cell(self, seconds: float) -> None:
@@ -80,8 +80,8 @@ class SharedKernel:
         self.ends()
 
 
-def asker(name: str) -> Asker:
-    return Asker(name, ExecutionId(f"x_{name}"))
+def asker(name: str) -> Requester:
+    return Requester(name, ExecutionId(f"x_{name}"))
 
 
 def waiting(*turns: Turn) -> bool:
@@ -89,7 +89,7 @@ def waiting(*turns: Turn) -> bool:
 
 
 async def test_a_kernel_of_ones_own_is_given_at_once_and_then_in_order() -> None:
-    turns = Turns()
+    turns = KernelQueue()
     assert turns.free
     one, two, three = turns.ask(), turns.ask(), turns.ask()
     assert one.done()
@@ -240,7 +240,7 @@ async def test_an_agents_work_that_was_let_go_of_is_told_as_an_agents() -> None:
 
 
 async def test_who_stops_waiting_is_passed_over() -> None:
-    turns = Turns()
+    turns = KernelQueue()
     holder, gone, next_ = turns.ask(), turns.ask(), turns.ask()
     gone.cancel()
     turns.leave(holder)
@@ -248,7 +248,7 @@ async def test_who_stops_waiting_is_passed_over() -> None:
 
 
 async def test_those_that_wait_for_a_kernel_that_ended_are_told() -> None:
-    turns = Turns()
+    turns = KernelQueue()
     holder, turn = turns.ask(), turns.ask()
     turns.close()
     assert turn.cancelled()
@@ -258,7 +258,7 @@ async def test_those_that_wait_for_a_kernel_that_ended_are_told() -> None:
 
 
 def test_the_wait_is_told_from_the_pause_and_the_patience() -> None:
-    quiet = Quiet(0.0, after_ours=False)
+    quiet = IdleState(0.0, after_ours=False)
     assert delay_before(None, now=PATIENCE, first_at=0.0) is None
     assert delay_before(quiet, now=SETTLE, first_at=0.0) == 0
     assert delay_before(quiet, now=0.0, first_at=0.0) == SETTLE
@@ -266,7 +266,7 @@ def test_the_wait_is_told_from_the_pause_and_the_patience() -> None:
 
 
 async def test_a_turn_is_a_future_that_can_be_waited_for() -> None:
-    turns = Turns()
+    turns = KernelQueue()
     holder, turn = turns.ask(), turns.ask()
     asyncio.get_running_loop().call_soon(turns.leave, holder)
     await asyncio.wait({turn}, timeout=10)

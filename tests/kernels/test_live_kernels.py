@@ -16,10 +16,10 @@ from real_server import Gate
 
 from jupyter_agent_exec.errors import GatewayNotSupported, KernelNotFound, KernelUnavailable
 from jupyter_agent_exec.kernels.kernel import Death
-from jupyter_agent_exec.kernels.kernel_queue import Turns
+from jupyter_agent_exec.kernels.kernel_queue import KernelQueue
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel, LiveKernels
 from jupyter_agent_exec.kernels.outputs import Late
-from jupyter_agent_exec.kernels.person_executions import KeptOfPeople, PersonExecution
+from jupyter_agent_exec.kernels.person_executions import PersonExecution, PersonRecording
 from jupyter_agent_exec.types import ExecutionState
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
@@ -229,7 +229,7 @@ async def test_an_agent_without_patience_goes_in_between_and_no_cell_is_harmed(
         cells = [person.runs(first.source), person.runs(second.source)]
         await running(first)
         await at_foreign_work(kernel)
-        turns = Turns(kernel.connection, patience=0.0)
+        turns = KernelQueue(kernel.connection, patience=0.0)
         kernel.connection.on_state = turns.kernel_is
         agent = AgentRun(1, "1 / 0")
         agent_ended = agent.in_turn(kernel, turns)
@@ -254,7 +254,7 @@ async def test_an_agent_gets_in_though_a_person_runs_cells_without_a_pause() -> 
         kernel_id = await h.start_kernel()
         person = await h.person(kernel_id)
         kernel = await h.live.adopt(kernel_id)
-        turns = Turns(kernel.connection, patience=0.2)
+        turns = KernelQueue(kernel.connection, patience=0.2)
         kernel.connection.on_state = turns.kernel_is
         await person.has_run("cells = 0")
         statuses = []
@@ -442,7 +442,7 @@ async def test_a_dead_kernel_that_nobody_restarts_is_refused() -> None:
 # -- what people run -------------------------------------------------------------------------------
 
 
-WITH_OUTPUTS = KeptOfPeople(source=True, outputs_bytes=100_000)
+WITH_OUTPUTS = PersonRecording(source=True, outputs_bytes=100_000)
 
 
 def told_by(kernel: LiveKernel) -> asyncio.Queue[PersonExecution]:
@@ -456,7 +456,7 @@ def told_by(kernel: LiveKernel) -> asyncio.Queue[PersonExecution]:
 
 
 async def test_the_source_of_what_a_person_runs_is_told() -> None:
-    async with house(people=KeptOfPeople(source=True)) as h:
+    async with house(people=PersonRecording(source=True)) as h:
         kernel_id = await h.start_kernel()
         person = await h.person(kernel_id)
         told = told_by(await h.live.adopt(kernel_id))

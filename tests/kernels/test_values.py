@@ -13,7 +13,7 @@ import pytest
 from living import AgentRun, house, text
 from real_server import Gate
 
-from jupyter_agent_exec.kernels.execute_request import Ended
+from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.variables import VALUES_SOURCE, value_expressions, values_in
 
@@ -27,7 +27,7 @@ class Evaluating:
         self.kernel = kernel
         self._number = 0
 
-    def begins(self, source: str, **values: str) -> asyncio.Task[Ended]:
+    def begins(self, source: str, **values: str) -> asyncio.Task[ExecuteOutcome]:
         self._number += 1
         run = AgentRun(self._number, source)
         run.run.values = values

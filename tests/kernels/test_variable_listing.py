@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from living import SOON, AgentRun, House, house, text
 
-from jupyter_agent_exec.kernels.execute_request import Ended
+from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.variables import variable_expressions
 from jupyter_agent_exec.models import VariableChange
@@ -23,7 +23,7 @@ class Looked:
         self.kernel = kernel
         self._number = 0
 
-    async def ended(self, source: str, *, looks: bool = True) -> Ended:
+    async def ended(self, source: str, *, looks: bool = True) -> ExecuteOutcome:
         self._number += 1
         run = AgentRun(self._number, source)
         run.run.looks = looks

@@ -23,8 +23,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 from jupyter_agent_exec.journal.blobs import pack_outputs
 from jupyter_agent_exec.kernels.channels import MessageReceiver
 from jupyter_agent_exec.kernels.connection import KernelConnection
-from jupyter_agent_exec.kernels.execute_request import Ended
-from jupyter_agent_exec.kernels.person_executions import KeptOfPeople
+from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome
+from jupyter_agent_exec.kernels.person_executions import PersonRecording
 from jupyter_agent_exec.kernels.zmq_channels import ZMQChannels
 from jupyter_agent_exec.records import Payload
 
@@ -144,18 +144,18 @@ class Bench:
             opened,
             kernel_id="fuzzed",
             kernel_name="fuzzed",
-            people=KeptOfPeople(source=True, outputs_bytes=10_000),
+            people=PersonRecording(source=True, outputs_bytes=10_000),
         )
         connection.on_late.add(lambda late: check(late.outputs))
         connection.hear_people(lambda ran: check(ran.outputs or []))
         await asyncio.wait_for(connection.ready(), SOON)
         return connection
 
-    def runs(self, source: str) -> Ended:
+    def runs(self, source: str) -> ExecuteOutcome:
         self.number += 1
         return self.loop.run_until_complete(self._runs(source))
 
-    async def _runs(self, source: str) -> Ended:
+    async def _runs(self, source: str) -> ExecuteOutcome:
         run = AgentRun(self.number, source)
         run.run.looks = True
         run.run.values = {"a": "a"}
