@@ -18,7 +18,7 @@ from ..own_server.starting import own_server
 from . import exit_codes
 from .console import Console
 from .mcp_http import Refused, Upstream
-from .stdio import Bridge
+from .mcp_stdio import Bridge
 from .usage import UsageError
 
 

@@ -38,11 +38,11 @@ def review(arguments: Namespace, console: Console) -> int:
     if arguments.json:
         console.json(answer)
     else:
-        console.line(f"{arguments.id}  {said(answer.review)}")
+        console.line(f"{arguments.id}  {review_line(answer.review)}")
     return exit_codes.OK
 
 
-def said(review: Review | None) -> str:
+def review_line(review: Review | None) -> str:
     """Return a review in one line."""
     if review is None:
         return "not reviewed"

@@ -14,7 +14,7 @@ from .usage import UsageError
 _NEVER = "-"
 
 
-def new(arguments: Namespace, console: Console) -> int:
+def new_token(arguments: Namespace, console: Console) -> int:
     """Mint a token, and show its secret this once."""
     caps = Caps(
         executions_per_minute=arguments.per_minute,
@@ -81,7 +81,7 @@ def list_tokens(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
-def revoke(arguments: Namespace, console: Console) -> int:
+def revoke_token(arguments: Namespace, console: Console) -> int:
     """Take a token back."""
     with connected(arguments, console, may_start=False) as client:
         token = client.revoke_token(arguments.id)
