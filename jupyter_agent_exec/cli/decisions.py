@@ -1,4 +1,4 @@
-"""Decide from the command line what agents may run."""
+"""Commands for a user's decisions: approvals, reviews, agent tokens."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from argparse import Namespace
 from typing import Final
 
 from ..client import AgentExecClient
+from ..client.client import SCOPES
 from ..client.display import credential, exact, quoted
-from ..models import Approvals, Execution
+from ..models import Approvals, Caps, Execution, Review, Session
 from ..types import TargetKind
 from . import exit_codes
 from .connection import connected, decided, typed
@@ -147,3 +148,123 @@ def _say_if_paused(approvals: Approvals, console: Console) -> None:
     paused = approvals.paused
     if paused is not None:
         console.line(f"{paused.by} has paused all agents, at {paused.at[11:19]} UTC.")
+
+
+def review(arguments: Namespace, console: Console) -> int:
+    """Review an execution, or all that a session has run."""
+    if not arguments.id.startswith(("s_", "x_")):
+        raise UsageError(f"An id begins with s_ (session) or x_ (execution): {arguments.id!r}.")
+    if arguments.clear and arguments.comment:
+        raise UsageError("--clear takes the comment back too; leave out one of them.")
+    if not (arguments.clear or arguments.verdict or arguments.comment):
+        raise UsageError("What do you think? --approve, --flag, --comment or --clear.")
+    with connected(arguments, console, may_start=False) as client:
+        answer: Execution | Session
+        if arguments.id.startswith("x_"):
+            result = decided(
+                client,
+                console,
+                lambda: client.review(arguments.id, arguments.verdict, comment=arguments.comment),
+            )
+            answer = result.execution
+        else:
+            session = client.session(arguments.id)
+            answer = decided(
+                client,
+                console,
+                lambda: session.review(arguments.verdict, comment=arguments.comment),
+            )
+    if arguments.json:
+        console.json(answer)
+    else:
+        console.line(f"{arguments.id}  {review_line(answer.review)}")
+    return exit_codes.OK
+
+
+def review_line(review: Review | None) -> str:
+    """Return a review in one line."""
+    if review is None:
+        return "not reviewed"
+    words = f"{review.verdict or 'commented'} by {review.by}"
+    return words if review.comment is None else f"{words}: {review.comment}"
+
+
+_NEVER = "-"
+
+
+def new_token(arguments: Namespace, console: Console) -> int:
+    """Mint a token, and show its secret this once."""
+    caps = Caps(
+        executions_per_minute=arguments.per_minute,
+        concurrent_executions=arguments.at_once,
+        wall_seconds=arguments.timeout,
+        output_bytes=arguments.output_bytes,
+        kernels=arguments.kernels,
+        completion=False if arguments.no_completion else None,
+    )
+    with connected(arguments, console, may_start=False) as client:
+        minted = decided(
+            client,
+            console,
+            lambda: client.mint_token(
+                arguments.label,
+                arguments.scope or SCOPES,
+                expires_in=arguments.expires_in,
+                approval=arguments.approval,
+                caps=caps,
+            ),
+        )
+    token = minted.token
+    if arguments.json:
+        console.json(minted)
+        return exit_codes.OK
+    if arguments.config is None:
+        console.line(minted.secret)
+    else:
+        texts = {each.name: each.text for each in minted.configurations}
+        if arguments.config not in texts:
+            raise UsageError(
+                f"There is no configuration {arguments.config!r} for {token.id}, which you may "
+                f"want to revoke; there are {', '.join(texts)}."
+            )
+        console.line(texts[arguments.config].rstrip("\n"))
+    console.note(f"{token.id} may {', '.join(token.scopes)} until {token.expires_at}.")
+    console.note("Its secret is shown this once; whoever has it is the agent.")
+    return exit_codes.OK
+
+
+def list_tokens(arguments: Namespace, console: Console) -> int:
+    """List tokens."""
+    with connected(arguments, console, may_start=False) as client:
+        tokens = client.tokens()
+    if arguments.json:
+        console.json(tokens)
+        return exit_codes.OK
+    shown = [token for token in tokens if arguments.all or token.status == "active"]
+    console.table(
+        ("ID", "STATUS", "EXPIRES", "LAST USED", "LABEL", "SCOPES"),
+        (
+            (
+                token.id,
+                token.status,
+                token.expires_at[:16],
+                (token.last_used_at or _NEVER)[:16],
+                token.label,
+                " ".join(token.scopes),
+            )
+            for token in shown
+        ),
+        last_width=60,
+    )
+    return exit_codes.OK
+
+
+def revoke_token(arguments: Namespace, console: Console) -> int:
+    """Take a token back."""
+    with connected(arguments, console, may_start=False) as client:
+        token = client.revoke_token(arguments.id)
+    if arguments.json:
+        console.json(token)
+    else:
+        console.line(f"{token.id}  {token.status}")
+    return exit_codes.OK

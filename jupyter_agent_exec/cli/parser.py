@@ -181,7 +181,10 @@ def _add_placement(parser: ArgumentParser) -> None:
 
 def _add_sessions(commands: Any) -> None:
     parser = _add(
-        commands, "sessions", history.sessions, "list sessions: the open ones first, then the closed"
+        commands,
+        "sessions",
+        history.sessions,
+        "list sessions: the open ones first, then the closed",
     )
     parser.add_argument("--open", action="store_true", help="only those that are open")
     parser.add_argument(
@@ -194,7 +197,9 @@ def _add_sessions(commands: Any) -> None:
 
 
 def _add_show(commands: Any) -> None:
-    parser = _add(commands, "show", history.show, "show a session with what it ran, or one execution")
+    parser = _add(
+        commands, "show", history.show, "show a session with what it ran, or one execution"
+    )
     parser.add_argument("id", metavar="ID", help="of a session (s_…) or an execution (x_…)")
     parser.add_argument(
         "--whole", action="store_true", help="an execution's whole text, and nothing else"
@@ -268,7 +273,9 @@ def _add_notebooks(commands: Any) -> None:
 
 
 def _add_approvals(commands: Any) -> None:
-    _add(commands, "pending", decisions.pending, "show what asks for approval, with the exact source")
+    _add(
+        commands, "pending", decisions.pending, "show what asks for approval, with the exact source"
+    )
     parser = _add(
         commands, "approve", decisions.approve, "let an execution run, after a look at its source"
     )
@@ -350,7 +357,9 @@ def _add_token(commands: Any) -> None:
     )
     parser = _add(verbs, "list", decisions.list_tokens, "list tokens that are valid")
     parser.add_argument("--all", action="store_true", help="also those that have ended")
-    parser = _add(verbs, "revoke", decisions.revoke_token, "take a token back; its sessions are closed")
+    parser = _add(
+        verbs, "revoke", decisions.revoke_token, "take a token back; its sessions are closed"
+    )
     parser.add_argument("id", metavar="ID", help="of the token (t_…)")
 
 

@@ -27,11 +27,8 @@ from ..client.requests import Place
 from ..errors import AlreadyFinished, InputNotAsked
 from ..models import Input, WaitingFor
 from . import exit_codes
-from .answering import ask_at_terminal
 from .connection import connected
-from .console import Console
-from .live import LiveView
-from .pictures import Protocol, protocol_of
+from .console import Console, LiveView, Protocol, ask_at_terminal, protocol_of
 from .usage import check_where, image_folder, read_pairs, read_source
 
 

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.cli.console import Console
-from jupyter_agent_exec.cli.live import LiveView
-from jupyter_agent_exec.cli.pictures import protocol_of, sequence
+from jupyter_agent_exec.cli.console import Console, LiveView, protocol_of, sequence
 from jupyter_agent_exec.client import OutputChanged
 from jupyter_agent_exec.models import OutputChange
 
