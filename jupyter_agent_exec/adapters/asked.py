@@ -19,7 +19,7 @@ from ..client.session import print_needed_decision
 from ..errors import AgentExecError, AlreadyFinished, SessionClosed
 
 
-class Asked:
+class Submission:
     """Sources that are asked for once.
 
     Parameters

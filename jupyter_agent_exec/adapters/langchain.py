@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from ..client import Result
+from .kernel_session import KernelSession
 from .model_tool import CODE, DESCRIPTION, NAME, REFUSALS, kept, only, pictures, told, workplace
-from .needing import needed
-from .workplace import Workplace
+from .requirements import needed
 
 with needed("langchain-core~=1.7"):
     from langchain_core.messages.content import create_image_block, create_text_block
@@ -73,7 +73,7 @@ class JupyterPythonTool(BaseTool):
     timeout: float | None = None
     """Seconds that a call may run; the server's limit when None."""
 
-    _place: Workplace = PrivateAttr()
+    _place: KernelSession = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         """Remember where to run; nothing is opened before the first call."""

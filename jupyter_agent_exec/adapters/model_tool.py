@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from ..client import ClientError, Result
 from ..errors import AgentExecError
-from .reading import Picture, Shown, omitted_note, pieces
-from .workplace import Where, Wishes, Workplace
+from .kernel_session import KernelSession, SessionOptions, SessionTarget
+from .outputs import Picture, Shown, omitted_note, pieces
 
 NAME: Final = "run_python"
 """Of the tool."""
@@ -48,7 +48,7 @@ def workplace(
     kernel_id: str | None,
     agent: str | None,
     timeout: float | None,
-) -> Workplace:
+) -> KernelSession:
     """Return where a tool's code runs.
 
     Parameters
@@ -56,9 +56,9 @@ def workplace(
     framework
         The agent's name in the history when `agent` is None.
     """
-    return Workplace(
-        Where(url=url, token=token, notebook=notebook, kernel_id=kernel_id),
-        Wishes(agent=agent or framework, timeout=timeout),
+    return KernelSession(
+        SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id),
+        SessionOptions(agent=agent or framework, timeout=timeout),
     )
 
 

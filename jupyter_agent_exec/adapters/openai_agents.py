@@ -6,7 +6,7 @@ from base64 import b64encode
 from typing import Annotated, Any
 
 from .model_tool import CODE, DESCRIPTION, NAME, REFUSALS, only, pictures, told, workplace
-from .needing import needed
+from .requirements import needed
 
 with needed("openai-agents~=0.24"):
     from agents import (

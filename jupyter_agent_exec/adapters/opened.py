@@ -18,19 +18,18 @@ from anyio.from_thread import BlockingPortal
 from ..client import AsyncAgentExecClient, AsyncSession, ClientError
 from ..client.servers import Server, named
 from ..errors import AgentExecError, SessionClosed
-from .asked import Asked
 from .own_servers import OWN_SERVERS
 
 if TYPE_CHECKING:
-    from .workplace import Where, Wishes
+    from .kernel_session import SessionOptions, SessionTarget
 
 T = TypeVar("T")
-Deed: TypeAlias = Callable[[AsyncAgentExecClient, AsyncSession], Awaitable[T]]
+SessionWork: TypeAlias = Callable[[AsyncAgentExecClient, AsyncSession], Awaitable[T]]
 
 _CLOSED: Final = "The session was closed by this program while something waited for it."
 
 
-class Opened:
+class SessionThread:
     """A loop in a thread, and the session there; any thread may use it.
 
     Parameters
@@ -41,7 +40,7 @@ class Opened:
         What else the session is like.
     """
 
-    def __init__(self, where: Where, wishes: Wishes) -> None:
+    def __init__(self, where: SessionTarget, wishes: SessionOptions) -> None:
         self._where = where
         self._wishes = wishes
         # Not anyio's own thread: it would be waited for in a process that was forked, and is not
@@ -70,7 +69,7 @@ class Opened:
         """Whether it is that of the process which this one was forked from: no thread is here."""
         return os.getpid() != self._process
 
-    def begin(self, deed: Deed[T]) -> Future[T]:
+    def begin(self, deed: SessionWork[T]) -> Future[T]:
         """Have something done with the session, which is opened before if need be.
 
         Raises
@@ -83,7 +82,7 @@ class Opened:
                 raise SessionClosed(_CLOSED)
             return self._portal.start_task_soon(self._do, deed)
 
-    def give_up(self, asked: Asked) -> Future[None]:
+    def give_up(self, asked: Submission) -> Future[None]:
         """Stop what was asked for; for this nothing is opened, and nothing is raised."""
         asked.give_up()
         with self._beginning:
@@ -108,7 +107,7 @@ class Opened:
             if self._own_server is not None:
                 OWN_SERVERS.release(self._own_root)
 
-    async def _do(self, deed: Deed[T]) -> T:
+    async def _do(self, deed: SessionWork[T]) -> T:
         with self._working():
             client, session = await self._in_session()
             try:
@@ -119,7 +118,7 @@ class Opened:
                     self._session = None
                 return await deed(*await self._in_session())
 
-    async def _stop(self, asked: Asked) -> None:
+    async def _stop(self, asked: Submission) -> None:
         with self._working():
             await asked.stop()
 

@@ -6,7 +6,7 @@ import threading
 from typing import Any, Self
 
 from .model_tool import DESCRIPTION, NAME, REFUSALS, kept, only, pictures, told, workplace
-from .needing import needed
+from .requirements import needed
 
 with needed("pydantic-ai-slim~=2.68"):
     from pydantic_ai import BinaryImage, FunctionToolset, ToolFailed, ToolReturn

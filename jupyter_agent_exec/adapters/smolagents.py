@@ -7,10 +7,10 @@ from io import BytesIO
 from typing import Any
 
 from ..client import Result, Step
+from .kernel_session import Life, life_of
 from .model_tool import pictures, told, workplace
-from .needing import needed
-from .reading import Shown, Stream, pieces, state_note
-from .workplace import Life, life_of
+from .outputs import Shown, Stream, pieces, state_note
+from .requirements import needed
 
 with needed("smolagents~=1.26"):
     from PIL import Image, UnidentifiedImageError

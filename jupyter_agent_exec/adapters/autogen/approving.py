@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Final
 
 from ...client import Result
-from ..needing import needed
+from ..requirements import needed
 
 with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_core.code_executor import CodeBlock

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..needing import needed
-from ..workplace import Where, Wishes, Workplace
+from ..kernel_session import KernelSession, SessionOptions, SessionTarget
+from ..requirements import needed
 from .functions import FunctionConfig, module_source, to_preload
 
 with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
@@ -36,16 +36,16 @@ class JupyterCodeExecutorConfig(BaseModel):
         return None if token is not None and token.get_secret_value() == _MASKED else token
 
 
-def workplace(config: JupyterCodeExecutorConfig) -> Workplace:
+def workplace(config: JupyterCodeExecutorConfig) -> KernelSession:
     """Return where an executor's code runs."""
-    return Workplace(
-        Where(
+    return KernelSession(
+        SessionTarget(
             url=config.url,
             token=None if config.token is None else config.token.get_secret_value(),
             notebook=config.notebook,
             kernel_id=config.kernel_id,
         ),
-        Wishes(
+        SessionOptions(
             agent=config.agent,
             kernel_name=config.kernel_name,
             timeout=config.timeout,

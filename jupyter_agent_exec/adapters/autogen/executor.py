@@ -15,13 +15,13 @@ from ...client import AsyncSession, Result
 from ...client.servers import Server
 from ...errors import AgentExecError
 from ..installing import quiet
-from ..needing import needed
-from ..workplace import Life
+from ..kernel_session import Life
+from ..requirements import needed
 from . import moving
-from .answers import answer
 from .approving import NOTHING_TO_RUN, Approved, blocks, decision, response
 from .config import JupyterCodeExecutorConfig, workplace
 from .functions import Function, described, load_errors
+from .results import answer
 
 with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_core import CancellationToken, Component

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from ...client import Preloadable, function
 from ...errors import InitFailed, InvalidRequest
-from ..needing import needed
+from ..requirements import needed
 
 with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_core.code_executor import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...client import Agent, Preloadable
-from ..workplace import Where
+from ..kernel_session import SessionTarget
 from .executor import KernelCodeExecutor
 
 
@@ -57,7 +57,7 @@ class EmbeddedIPythonCodeExecutor(KernelCodeExecutor):
         preload_modules: Sequence[Preloadable] = (),
     ) -> None:
         super().__init__(
-            Where(url=url, token=token, notebook=notebook, kernel_id=kernel_id),
+            SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id),
             kernel_name=kernel_name,
             timeout=timeout,
             output_dir=output_dir,

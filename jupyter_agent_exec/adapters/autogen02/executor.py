@@ -10,9 +10,9 @@ from typing import ClassVar, TypeVar
 from ... import models
 from ...client import Agent, AsyncSession, Preloadable
 from ...errors import KernelSpecNotFound
-from ..workplace import Where, Wishes, Workplace
+from ..kernel_session import KernelSession, SessionOptions, SessionTarget
 from .framework import CodeBlock, CodeExtractor, IPythonCodeResult, MarkdownCodeExtractor
-from .reporting import code_result, source_of
+from .results import code_result, source_of
 from .user_capability import DEFAULT_SYSTEM_MESSAGE_UPDATE
 from .user_capability import UserCapability as Capability
 
@@ -56,7 +56,7 @@ class KernelCodeExecutor:
 
     def __init__(
         self,
-        where: Where,
+        where: SessionTarget,
         *,
         kernel_name: str,
         timeout: float,
@@ -73,9 +73,9 @@ class KernelCodeExecutor:
         self._timeout = timeout
         self._system_message_update = system_message_update
         self._stopped = False
-        self._place = Workplace(
+        self._place = KernelSession(
             where,
-            Wishes(
+            SessionOptions(
                 agent=agent or "autogen",
                 title="AutoGen",
                 kernel_name=kernel_name,
@@ -156,7 +156,7 @@ class KernelCodeExecutor:
     ) -> None:
         self.stop()
 
-    def _opened(self) -> Workplace:
+    def _opened(self) -> KernelSession:
         if self._stopped:
             raise RuntimeError("The executor was stopped: its kernel is gone. Make another one.")
         return self._place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..needing import needed
+from ..requirements import needed
 
 with needed("autogen-agentchat~=0.2.0"):
     from autogen import ConversableAgent

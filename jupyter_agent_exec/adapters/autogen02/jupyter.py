@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...client import Agent, Preloadable
-from ..workplace import Where
+from ..kernel_session import SessionTarget
 from .executor import KernelCodeExecutor
 from .framework import JupyterConnectable, JupyterConnectionInfo
 
@@ -63,7 +63,7 @@ class JupyterCodeExecutor(KernelCodeExecutor):
                 raise ValueError("Give either jupyter_server, or url and token: not both.")
             url, token = _address(jupyter_server)
         super().__init__(
-            Where(url=url, token=token, notebook=notebook, kernel_id=kernel_id),
+            SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id),
             kernel_name=kernel_name,
             timeout=timeout,
             output_dir=output_dir,

@@ -9,14 +9,14 @@ import builtins
 from functools import cache
 from typing import Any
 
-from ..needing import needed
+from ..requirements import needed
 
 with needed("lagent>=0.2.4,<0.6", "cachetools"):
     from .awaiting import AsyncIPythonInterpreter
     from .batch import BatchIPythonInterpreter
     from .extracting import escape_ansi, extract_code, get_multiline_input
     from .images import publish_image_to_local
-    from .interpreter import IPythonInterpreter
+    from .interpreters import IPythonInterpreter
     from .starting import START_CODE
 
 TimeoutError = builtins.TimeoutError

@@ -12,11 +12,11 @@ from lagent.schema import ActionReturn
 
 from ...client import ClientError
 from ...errors import AgentExecError
-from ..workplace import Where
+from ..kernel_session import SessionTarget
 from .asking import arguments, step
 from .kernels import Kernels
 from .naming import base_arguments, named_as_its_class
-from .returning import refused, told
+from .results import refused, told
 from .starting import folder_code, reset_source, restarted, workplace
 
 
@@ -64,7 +64,7 @@ class AsyncIPythonInterpreter(BaseAction):
         self.timeout = timeout
         self.user_data_dir = folder_code(user_data_dir)
         self.work_dir = work_dir
-        where = Where(url=url, token=token, notebook=notebook, kernel_id=kernel_id)
+        where = SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id)
         self._kernels = Kernels(lambda: workplace(where, agent, self.user_data_dir), max_kernels)
         os.makedirs(work_dir, exist_ok=True)
 

@@ -14,7 +14,7 @@ from lagent.actions.base_action import BaseAction
 from lagent.actions.parser import BaseParser, JsonParser
 from lagent.schema import ActionReturn
 
-from .interpreter import IPythonInterpreter
+from .interpreters import IPythonInterpreter
 from .naming import base_arguments, named_as_its_class
 
 

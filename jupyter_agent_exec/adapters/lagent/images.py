@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from ..reading import Picture
+from ..outputs import Picture
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 

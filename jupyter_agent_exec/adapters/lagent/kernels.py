@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from ..workplace import Workplace
+from ..kernel_session import KernelSession
 
 
 class Kernels:
@@ -26,21 +26,21 @@ class Kernels:
         `most` is below 1.
     """
 
-    def __init__(self, make: Callable[[], Workplace], most: int | None) -> None:
+    def __init__(self, make: Callable[[], KernelSession], most: int | None) -> None:
         if most is not None and most < 1:
             raise ValueError(f"max_kernels: at least 1, not {most}.")
         self._make = make
         self._most = most
         self._lock = threading.Lock()
-        self._places: dict[str, Workplace] = {}
+        self._places: dict[str, KernelSession] = {}
         self._closing = 0
         self._waiting: list[Future[None]] = []
 
-    def known(self, session_id: str) -> Workplace | None:
+    def known(self, session_id: str) -> KernelSession | None:
         """Return that of a session, if it has one."""
         return self._places.get(session_id)
 
-    async def of(self, session_id: str) -> Workplace:
+    async def of(self, session_id: str) -> KernelSession:
         """Return that of a session; it is made, once there is room for it."""
         while True:
             with self._lock:

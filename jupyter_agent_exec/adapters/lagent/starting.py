@@ -7,7 +7,7 @@ from typing import Final
 
 from ...client import AsyncSession
 from ...errors import KernelNotOwned
-from ..workplace import Where, Wishes, Workplace
+from ..kernel_session import KernelSession, SessionOptions, SessionTarget
 
 START_CODE: Final = """
 def input(*args, **kwargs):
@@ -33,16 +33,16 @@ def folder_code(user_data_dir: str) -> str:
     return f"import os\nos.chdir({folder!r})" if folder else ""
 
 
-def workplace(where: Where, agent: str | None, change_folder: str) -> Workplace:
+def workplace(where: SessionTarget, agent: str | None, change_folder: str) -> KernelSession:
     """Return where an interpreter's code runs.
 
     A kernel of a person's is left as it is: only our own starts with `START_CODE`.
     """
     init_source = START_CODE.format(change_folder) if where.is_scratch else None
-    return Workplace(where, Wishes(agent=agent or "lagent", init_source=init_source))
+    return KernelSession(where, SessionOptions(agent=agent or "lagent", init_source=init_source))
 
 
-def reset_source(place: Workplace, change_folder: str) -> str:
+def reset_source(place: KernelSession, change_folder: str) -> str:
     """Return code that forgets all variables and starts anew.
 
     Raises

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .in_kernel import DEFAULT_INIT_CODE
-from .interpreters import PythonInterpreterError
+from .interpreter import PythonInterpreterError
 from .toolset import PythonInterpreterToolSet
 
 __all__ = ["DEFAULT_INIT_CODE", "PythonInterpreterError", "PythonInterpreterToolSet"]

@@ -13,10 +13,10 @@ from uuid import uuid4
 
 from ...client import Preloadable
 from ...errors import InitFailed
-from ..needing import needed
-from ..workplace import Where, Wishes, Workplace
+from ..kernel_session import KernelSession, SessionOptions, SessionTarget
+from ..requirements import needed
 from .in_kernel import DEFAULT_INIT_CODE, init_source
-from .interpreters import Interpreter, PythonInterpreterError
+from .interpreter import Interpreter, PythonInterpreterError
 
 with needed("pantheon-agents~=0.6.0"):
     from pantheon.internal.package_runtime.context import build_context_env
@@ -76,8 +76,8 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
     timeout
         Seconds that code may run; the server's limit when None.
     url, token, notebook, kernel_id
-        Where code runs; see `Where`. By default in scratch kernels of a server that is started for
-        them.
+        Where code runs; see `SessionTarget`. By default in scratch kernels of a server that is
+        started for them.
     agent
         The name under which the history knows who ran the code.
     preload
@@ -112,7 +112,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         self.interpreters: dict[str, Interpreter] = {}
         self.clientid_to_interpreterid: dict[str | None, str] = {}
         self._has_workdir = bool(workdir)
-        self._where = Where(url=url, token=token, notebook=notebook, kernel_id=kernel_id)
+        self._where = SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id)
         self._agent = agent or "pantheon"
         self._timeout = timeout
         self._preload = preload
@@ -274,7 +274,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         """Add an interpreter, which starts when it is first used."""
         asked_folder = self._get_effective_workdir()
         folder = Path(asked_folder).expanduser().resolve() if asked_folder else self.workdir
-        wishes = Wishes(
+        wishes = SessionOptions(
             agent=self._agent,
             title=self.toolset_name if client is None else f"{self.toolset_name}: {client}",
             folder=self.workdir,
@@ -283,7 +283,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         )
         interpreter_id = uuid4().hex
         self.interpreters[interpreter_id] = Interpreter(
-            place=Workplace(self._where, wishes),
+            place=KernelSession(self._where, wishes),
             client=client,
             folder=folder,
             timeout=self._timeout,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from jupyter_agent_exec.adapters.kernel_session import KernelSession, SessionOptions, SessionTarget
 from jupyter_agent_exec.adapters.lagent.kernels import Kernels
-from jupyter_agent_exec.adapters.workplace import Where, Wishes, Workplace
 
 
-class SlowToEnd(Workplace):
+class SlowToEnd(KernelSession):
     def __init__(self) -> None:
-        super().__init__(Where(), Wishes(agent="tests"))
+        super().__init__(SessionTarget(), SessionOptions(agent="tests"))
         self.ends = asyncio.Event()
         self.may_end = asyncio.Event()
 

@@ -16,9 +16,9 @@ from typing import TypeAlias, TypeVar
 
 from ..client import Agent, AsyncAgentExecClient, AsyncSession, Preloadable, Result, Step
 from ..types import FINAL_STATUSES
-from .asked import Asked
-from .opened import Deed, Opened
-from .reading import InNewSession
+from .asked import Submission
+from .opened import SessionThread, SessionWork
+from .outputs import InNewSession
 
 T = TypeVar("T")
 Life: TypeAlias = tuple[str, int]
@@ -26,7 +26,7 @@ Life: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Where:
+class SessionTarget:
     """Where code is to run; by default in a scratch kernel of a server that is started for it."""
 
     url: str | None = None
@@ -47,7 +47,7 @@ class Where:
 
 
 @dataclass(kw_only=True, slots=True)
-class Wishes:
+class SessionOptions:
     """What the session of an adapter is like; see `AgentExecClient.open_session`."""
 
     agent: str | Agent
@@ -65,7 +65,7 @@ class Wishes:
     preload: Sequence[Preloadable] = ()
 
 
-class Workplace:
+class KernelSession:
     """A session of an adapter.
 
     It is opened when it is first used, and again after `close`. Any thread may use it, whether an
@@ -79,14 +79,14 @@ class Workplace:
         What else the session is like.
     """
 
-    def __init__(self, where: Where, wishes: Wishes) -> None:
+    def __init__(self, where: SessionTarget, wishes: SessionOptions) -> None:
         self.where = where
         self.wishes = wishes
         self._lock = threading.Lock()
-        self._open: Opened | None = None
+        self._open: SessionThread | None = None
         self._ran_in: Result | None = None
         """What told last in which session and kernel code ran."""
-        self._asked: dict[str, Asked] = {}
+        self._asked: dict[str, Submission] = {}
         """By its key, what `ask_async` has asked for, until somebody waits for its end."""
 
     def run(
@@ -116,7 +116,7 @@ class Workplace:
         ServerUnreachable
             There is no connection, or no server could be started.
         """
-        asked = Asked(list(sources), timeout, stop_on_error)
+        asked = Submission(list(sources), timeout, stop_on_error)
         place = self._opened()
         future = place.begin(asked.run)
         try:
@@ -144,7 +144,7 @@ class Workplace:
         """
         asked = None if key is None else self._asked.pop(key, None)
         if asked is None:
-            asked = Asked(list(sources), timeout, stop_on_error, key)
+            asked = Submission(list(sources), timeout, stop_on_error, key)
         return self._with_losses_told(await self._awaited(asked, asked.run))
 
     async def ask_async(
@@ -165,7 +165,7 @@ class Workplace:
         The first one as it stands then; None if people need not approve what this session runs:
         then nothing was asked for.
         """
-        asked = Asked(list(sources), timeout, stop_on_error, key)
+        asked = Submission(list(sources), timeout, stop_on_error, key)
         first = await self._awaited(asked, asked.decided)
         if first is not None and (first.ok or first.status not in FINAL_STATUSES):
             self._asked[key] = asked
@@ -177,7 +177,7 @@ class Workplace:
         if asked is not None:
             await asyncio.shield(asyncio.wrap_future(self._opened().give_up(asked)))
 
-    async def _awaited(self, asked: Asked, deed: Deed[T]) -> T:
+    async def _awaited(self, asked: Submission, deed: SessionWork[T]) -> T:
         place = self._opened()
         running = asyncio.wrap_future(place.begin(deed))
         try:
@@ -244,10 +244,10 @@ class Workplace:
         """Close, as `close` does, without holding up the loop."""
         await asyncio.to_thread(self.close)
 
-    def _opened(self) -> Opened:
+    def _opened(self) -> SessionThread:
         with self._lock:
             if self._open is None or self._open.is_inherited:
-                self._open = Opened(self.where, self.wishes)
+                self._open = SessionThread(self.where, self.wishes)
             return self._open
 
     def _with_losses_told(self, results: list[Result]) -> list[Result]:

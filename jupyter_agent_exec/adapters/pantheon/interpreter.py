@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 
 from ...client import ClientError, Result, Step
 from ...errors import AgentExecError, InitFailed
-from ..needing import needed
+from ..kernel_session import KernelSession
 from ..objects import expressions, returned
-from ..reading import (
+from ..outputs import (
     Picture,
     Raised,
     Shown,
@@ -22,7 +22,7 @@ from ..reading import (
     pieces,
     state_note,
 )
-from ..workplace import Workplace
+from ..requirements import needed
 
 with needed("pantheon-agents~=0.6.0"):
     from pantheon.toolsets.python.python_interpreter import PythonInterpreterError
@@ -36,7 +36,7 @@ _FIGURES: Final = ".matplotlib_figs"
 class Interpreter:
     """Where code of one client runs."""
 
-    place: Workplace
+    place: KernelSession
     """Its session."""
     client: str | None
     """Who may use it; None for all."""

@@ -4,7 +4,7 @@ import pytest
 from wire import execution
 
 from jupyter_agent_exec.adapters.installing import quiet
-from jupyter_agent_exec.adapters.reading import omitted_note
+from jupyter_agent_exec.adapters.outputs import omitted_note
 from jupyter_agent_exec.client import Result
 from jupyter_agent_exec.models import Omitted
 

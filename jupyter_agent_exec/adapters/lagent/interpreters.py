@@ -14,10 +14,10 @@ from lagent.schema import ActionReturn
 
 from ...client import ClientError
 from ...errors import AgentExecError
-from ..workplace import Where
+from ..kernel_session import SessionTarget
 from .asking import arguments, step
 from .naming import base_arguments, named_as_its_class
-from .returning import refused, told
+from .results import refused, told
 from .starting import folder_code, reset_source, restarted, workplace
 
 
@@ -39,8 +39,8 @@ class IPythonInterpreter(BaseAction):
     description, parser, enable
         As lagent has them.
     url, token, notebook, kernel_id
-        Where code runs: `Where`. In a kernel of its own by default. That of a notebook, or one
-        that is named, is a person's: it is not changed for lagent, and not reset.
+        Where code runs: `SessionTarget`. In a kernel of its own by default. That of a notebook, or
+        one that is named, is a user's: it is not changed for lagent, and not reset.
     agent
         By which name the history knows who asks; ``lagent`` when None.
     """
@@ -67,7 +67,7 @@ class IPythonInterpreter(BaseAction):
         self.user_data_dir = folder_code(user_data_dir)
         self.work_dir = work_dir
         os.makedirs(work_dir, exist_ok=True)
-        where = Where(url=url, token=token, notebook=notebook, kernel_id=kernel_id)
+        where = SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id)
         self._place = workplace(where, agent, self.user_data_dir)
 
     def __enter__(self) -> IPythonInterpreter:

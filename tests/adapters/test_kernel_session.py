@@ -16,9 +16,14 @@ from typing import NamedTuple
 import pytest
 from real_server import Gate, RealServer, environment, real_server
 
+from jupyter_agent_exec.adapters.kernel_session import (
+    KernelSession,
+    SessionOptions,
+    SessionTarget,
+    life_of,
+)
+from jupyter_agent_exec.adapters.outputs import state_note
 from jupyter_agent_exec.adapters.own_servers import OWN_SERVERS
-from jupyter_agent_exec.adapters.reading import state_note
-from jupyter_agent_exec.adapters.workplace import Where, Wishes, Workplace, life_of
 from jupyter_agent_exec.client import AgentExecClient, AsyncSession
 from jupyter_agent_exec.errors import SessionClosed
 
@@ -32,9 +37,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
 
 
 @pytest.fixture
-def place(server: RealServer) -> Iterator[Workplace]:
-    where = Where(url=server.url, token=server.token)
-    workplace = Workplace(where, Wishes(agent="adapter", timeout=60))
+def place(server: RealServer) -> Iterator[KernelSession]:
+    where = SessionTarget(url=server.url, token=server.token)
+    workplace = KernelSession(where, SessionOptions(agent="adapter", timeout=60))
     yield workplace
     workplace.close()
 
@@ -50,7 +55,7 @@ async def restarted(session: AsyncSession) -> None:
 class Opening(NamedTuple):
     """A session that opens when its gate is let go."""
 
-    place: Workplace
+    place: KernelSession
     gate: Gate
     attempts: Path
     """A byte for each."""
@@ -61,8 +66,8 @@ def opening(server: RealServer, folder: Path, agent: str, then: str) -> Iterator
     gate, attempts = Gate(folder), folder / "attempts"
     counted = f"import os\nattempts = open({str(attempts)!r}, 'ab', 0)\nattempts.write(b'.')\n"
     held = f"if attempts.tell() == 1:\n{indent(gate.source, '    ')}\n"
-    wishes = Wishes(agent=agent, init_source=counted + held + then)
-    place = Workplace(Where(url=server.url, token=server.token), wishes)
+    wishes = SessionOptions(agent=agent, init_source=counted + held + then)
+    place = KernelSession(SessionTarget(url=server.url, token=server.token), wishes)
     yield Opening(place, gate, attempts)
     place.close()
 
@@ -72,14 +77,14 @@ def statuses(server: RealServer, agent: str) -> list[list[str]]:
         return [[r.status for r in s.executions()] for s in client.sessions(agent=agent)]
 
 
-def test_sources_run_in_order_and_what_follows_a_failure_does_not_run(place: Workplace) -> None:
+def test_sources_run_in_order_and_what_follows_a_failure_does_not_run(place: KernelSession) -> None:
     first, failed, last = place.run(["x = 1", "1 / 0", "x = 2"])
     assert [first.status, failed.status, last.status] == ["ok", "error", "cancelled"]
     (value,) = place.run(["x"])
     assert value.text == "1"
 
 
-def test_it_serves_a_loop_that_runs_blocking_and_awaited(place: Workplace) -> None:
+def test_it_serves_a_loop_that_runs_blocking_and_awaited(place: KernelSession) -> None:
     async def both() -> list[str]:
         (blocking,) = place.run(["40 + 2"])
         (awaited,) = await place.run_async(["40 + 3"])
@@ -89,7 +94,7 @@ def test_it_serves_a_loop_that_runs_blocking_and_awaited(place: Workplace) -> No
     assert asyncio.run(both()) == ["42", "43"]
 
 
-def test_threads_share_one_session(place: Workplace, server: RealServer) -> None:
+def test_threads_share_one_session(place: KernelSession, server: RealServer) -> None:
     texts: list[str] = []
     threads = [
         threading.Thread(target=lambda n=n: texts.append(place.run([f"'t{n}'"])[0].text))
@@ -102,7 +107,7 @@ def test_threads_share_one_session(place: Workplace, server: RealServer) -> None
     assert sorted(texts) == [f"'t{n}'" for n in range(5)]
 
 
-def test_cancelling_the_task_stops_the_code(place: Workplace, server: RealServer) -> None:
+def test_cancelling_the_task_stops_the_code(place: KernelSession, server: RealServer) -> None:
     async def cancelled() -> None:
         place.wishes.agent = "cancelled"
         marked = server.root_dir / "started"
@@ -120,7 +125,7 @@ def test_cancelling_the_task_stops_the_code(place: Workplace, server: RealServer
 
 
 def test_a_loop_that_ends_right_after_the_cancelling_stops_the_code_too(
-    place: Workplace, server: RealServer
+    place: KernelSession, server: RealServer
 ) -> None:
     async def left() -> None:
         place.wishes.agent = "left"
@@ -199,7 +204,7 @@ def test_what_was_cancelled_while_it_opened_is_closed_with_the_rest(
 
 
 def test_what_goes_on_while_it_is_closed_opens_nothing_again(
-    place: Workplace, server: RealServer
+    place: KernelSession, server: RealServer
 ) -> None:
     place.wishes.agent = "closing"
     inside, go = threading.Event(), threading.Event()
@@ -226,7 +231,7 @@ def test_what_goes_on_while_it_is_closed_opens_nothing_again(
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
 def test_whatever_a_signal_raises_stops_the_code(
-    place: Workplace, server: RealServer, error: type[BaseException]
+    place: KernelSession, server: RealServer, error: type[BaseException]
 ) -> None:
     place.wishes.agent = error.__name__
     marked = server.root_dir / "started"
@@ -253,7 +258,9 @@ def test_whatever_a_signal_raises_stops_the_code(
     assert statuses(server, error.__name__) == [["interrupted", "ok"]]
 
 
-def test_closing_ends_what_runs_and_returns_after_it(place: Workplace, server: RealServer) -> None:
+def test_closing_ends_what_runs_and_returns_after_it(
+    place: KernelSession, server: RealServer
+) -> None:
     place.wishes.agent = "closed on"
     marked = server.root_dir / "started"
     marked.unlink(missing_ok=True)
@@ -283,7 +290,7 @@ def close_sessions(server: RealServer, agent: str) -> None:
 
 
 def test_a_session_that_somebody_closed_is_opened_anew_and_the_answer_says_so(
-    place: Workplace, server: RealServer
+    place: KernelSession, server: RealServer
 ) -> None:
     place.wishes.agent = "closed"
     place.run(["x = 1"])
@@ -298,7 +305,7 @@ def test_a_session_that_somebody_closed_is_opened_anew_and_the_answer_says_so(
 
 
 def test_a_session_that_was_to_be_another_tells_nothing(
-    place: Workplace, server: RealServer
+    place: KernelSession, server: RealServer
 ) -> None:
     place.wishes.agent = "anew"
     place.run(["x = 1"])
@@ -311,8 +318,8 @@ def test_a_session_that_was_to_be_another_tells_nothing(
 def test_another_session_in_a_kernel_that_went_on_tells_nothing(server: RealServer) -> None:
     with AgentExecClient(server.url, server.token) as client:
         client.open_session("guest", notebook="work.ipynb", create=True)
-    where = Where(url=server.url, token=server.token, notebook="work.ipynb")
-    place = Workplace(where, Wishes(agent="guest", timeout=60))
+    where = SessionTarget(url=server.url, token=server.token, notebook="work.ipynb")
+    place = KernelSession(where, SessionOptions(agent="guest", timeout=60))
     place.run(["x = 1"])
     close_sessions(server, "guest")
     (result,) = place.run(["x"])
@@ -321,7 +328,7 @@ def test_another_session_in_a_kernel_that_went_on_tells_nothing(server: RealServ
 
 
 def test_the_life_of_the_kernel_is_known_before_code_runs(
-    place: Workplace, server: RealServer
+    place: KernelSession, server: RealServer
 ) -> None:
     place.wishes.agent = "lives"
     (first,) = place.run(["1"])
@@ -335,7 +342,7 @@ def test_the_life_of_the_kernel_is_known_before_code_runs(
     assert place.life() is None
 
 
-def test_a_kernel_that_died_is_told_of_in_the_next_answer(place: Workplace) -> None:
+def test_a_kernel_that_died_is_told_of_in_the_next_answer(place: KernelSession) -> None:
     (died,) = place.run(["import os\nos.kill(os.getpid(), 9)"])
     assert died.status == "kernel_died"
     (after,) = place.run(["1"])
@@ -350,7 +357,8 @@ def test_without_a_server_one_is_started_and_ends_with_the_last_user(
     folder = tmp_path / "work"
     folder.mkdir()
     first, second = (
-        Workplace(Where(), Wishes(agent="own", folder=folder, timeout=30)) for _ in range(2)
+        KernelSession(SessionTarget(), SessionOptions(agent="own", folder=folder, timeout=30))
+        for _ in range(2)
     )
     ((where,), (parent,)) = (
         place.run(["import os\nprint(os.getcwd(), os.getppid(), os.getpid())"])
@@ -370,7 +378,7 @@ def test_without_a_server_one_is_started_and_ends_with_the_last_user(
 
 
 def test_what_is_asked_for_runs_once_when_a_person_has_approved_it(
-    place: Workplace, server: RealServer
+    place: KernelSession, server: RealServer
 ) -> None:
     place.wishes.agent = "asking"
     sources = ["x = 41", "x + 1"]
@@ -409,9 +417,9 @@ def test_a_program_that_forgets_to_close_ends_and_its_server_too(tmp_path: Path)
     program = """
 import os
 from pathlib import Path
-from jupyter_agent_exec.adapters.workplace import Where, Wishes, Workplace
+from jupyter_agent_exec.adapters.kernel_session import SessionTarget, SessionOptions, KernelSession
 
-place = Workplace(Where(), Wishes(agent="own", folder=Path(), timeout=30))
+place = KernelSession(SessionTarget(), SessionOptions(agent="own", folder=Path(), timeout=30))
 print(place.run(["import os\\nprint(os.getppid(), os.getpid())"])[0].text)
 """
     ended = subprocess.run(
@@ -430,7 +438,7 @@ def test_a_program_that_ends_while_code_runs_ends_it_and_its_server_too(tmp_path
     program = """
 import threading
 from pathlib import Path
-from jupyter_agent_exec.adapters.workplace import Where, Wishes, Workplace
+from jupyter_agent_exec.adapters.kernel_session import SessionTarget, SessionOptions, KernelSession
 
 source = '''
 import os
@@ -439,7 +447,7 @@ with open("written", "w") as file:
 os.rename("written", "started")
 while True: pass
 '''
-place = Workplace(Where(), Wishes(agent="own", folder=Path(), timeout=600))
+place = KernelSession(SessionTarget(), SessionOptions(agent="own", folder=Path(), timeout=600))
 threading.Thread(target=place.run, args=[[source]], daemon=True).start()
 while not Path("started").exists():
     pass

@@ -12,7 +12,7 @@ from ...client import Result
 from ...client.result import joined
 from ...terminal import clean
 from ..installing import quiet
-from ..reading import (
+from ..outputs import (
     Raised,
     Shown,
     Stream,

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from jupyter_agent_exec.adapters.needing import needed
+from jupyter_agent_exec.adapters.requirements import needed
 
 FRAMEWORKS = {
     "autogen": "autogen_core",

@@ -6,7 +6,7 @@ from lagent.schema import ActionReturn, ActionStatusCode
 
 from ...client import Result
 from ...errors import InvalidRequest
-from ..reading import (
+from ..outputs import (
     Picture,
     Raised,
     Stream,

@@ -10,8 +10,8 @@ from typing import Final
 
 from ...client import Result
 from ...terminal import clean
-from ..needing import needed
-from ..reading import (
+from ..kernel_session import Life, life_of
+from ..outputs import (
     Raised,
     Shown,
     Stream,
@@ -22,7 +22,7 @@ from ..reading import (
     save_html,
     state_note,
 )
-from ..workplace import Life, life_of
+from ..requirements import needed
 
 with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_ext.code_executors.jupyter import JupyterCodeResult
