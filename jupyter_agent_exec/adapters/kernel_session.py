@@ -7,18 +7,38 @@ awaited is stopped in the kernel.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
+from uuid import uuid4
 
-from ..client import Agent, AsyncAgentExecClient, AsyncSession, Preloadable, Result, Step
+import anyio
+from anyio.from_thread import BlockingPortal
+
+from ..client import (
+    Agent,
+    AsyncAgentExecClient,
+    AsyncSession,
+    ClientError,
+    Event,
+    Finished,
+    Preloadable,
+    Result,
+    StatusChanged,
+    Step,
+)
+from ..client.servers import Server, named
+from ..client.session import print_needed_decision
+from ..errors import AgentExecError, AlreadyFinished, SessionClosed
 from ..types import FINAL_STATUSES
-from .asked import Submission
-from .opened import SessionThread, SessionWork
 from .outputs import InNewSession
+from .own_servers import OWN_SERVERS
 
 T = TypeVar("T")
 Life: TypeAlias = tuple[str, int]
@@ -280,3 +300,277 @@ async def _life(client: AsyncAgentExecClient, session: AsyncSession) -> Life | N
     info = (await client.session(session.id)).info
     is_over = info.status == "closed" or info.kernel is None
     return None if is_over or info.kernel is None else (info.id, info.kernel.incarnation)
+
+
+SessionWork: TypeAlias = Callable[[AsyncAgentExecClient, AsyncSession], Awaitable[T]]
+
+_CLOSED: Final = "The session was closed by this program while something waited for it."
+
+
+class SessionThread:
+    """A loop in a thread, and the session there; any thread may use it.
+
+    Parameters
+    ----------
+    where
+        The server and the kernel.
+    wishes
+        What else the session is like.
+    """
+
+    def __init__(self, where: SessionTarget, wishes: SessionOptions) -> None:
+        self._where = where
+        self._wishes = wishes
+        # Not anyio's own thread: it would be waited for in a process that was forked, and is not
+        # there.
+        serving: Future[BlockingPortal] = Future()
+        self._thread = threading.Thread(
+            target=_serve, args=(serving,), name="agent-exec-adapter", daemon=True
+        )
+        self._thread.start()
+        self._portal = serving.result()
+        self._opening = self._portal.call(anyio.Lock)
+        self._beginning = threading.Lock()
+        self._closing = False
+        self._at_work: set[asyncio.Task[None]] = set()
+        self._client: AsyncAgentExecClient | None = None
+        self._session: AsyncSession | None = None
+        self._own_root = wishes.folder or Path.cwd()
+        self._own_server: Server | None = None
+        self._process = os.getpid()
+        # For a program that forgets to: once the interpreter goes, the loop's thread answers no
+        # more.
+        atexit.register(self.close)
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it is that of the process which this one was forked from: no thread is here."""
+        return os.getpid() != self._process
+
+    def begin(self, deed: SessionWork[T]) -> Future[T]:
+        """Have something done with the session, which is opened before if need be.
+
+        Raises
+        ------
+        SessionClosed
+            `close` was called.
+        """
+        with self._beginning:
+            if self._closing:
+                raise SessionClosed(_CLOSED)
+            return self._portal.start_task_soon(self._do, deed)
+
+    def give_up(self, asked: Submission) -> Future[None]:
+        """Stop what was asked for; for this nothing is opened, and nothing is raised."""
+        asked.give_up()
+        with self._beginning:
+            if not self._closing:
+                return self._portal.start_task_soon(self._stop, asked)
+        stopped: Future[None] = Future()
+        stopped.set_result(None)
+        return stopped
+
+    def close(self) -> None:
+        """Close the session, and the server if it is our own."""
+        if self.is_inherited:
+            return
+        atexit.unregister(self.close)
+        with self._beginning:
+            self._closing = True
+        try:
+            self._portal.call(self._leave)
+        finally:
+            self._portal.call(self._portal.stop)
+            self._thread.join()
+            if self._own_server is not None:
+                OWN_SERVERS.release(self._own_root)
+
+    async def _do(self, deed: SessionWork[T]) -> T:
+        with self._working():
+            client, session = await self._in_session()
+            try:
+                return await deed(client, session)
+            except SessionClosed:
+                # Somebody closed it. It took nothing of this, so another may.
+                if self._session is session:
+                    self._session = None
+                return await deed(*await self._in_session())
+
+    async def _stop(self, asked: Submission) -> None:
+        with self._working():
+            await asked.stop()
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        assert task is not None
+        self._at_work.add(task)
+        try:
+            yield
+        finally:
+            self._at_work.discard(task)
+
+    async def _in_session(self) -> tuple[AsyncAgentExecClient, AsyncSession]:
+        async with self._opening:
+            if self._closing:
+                raise SessionClosed(_CLOSED)
+            # Nobody would end a server or a session that came to be after its opener was gone.
+            with anyio.CancelScope(shield=True):
+                if self._client is None:
+                    self._client = await self._connected()
+                if self._session is None:
+                    self._session = await self._new_session(self._client)
+            assert self._client is not None
+            assert self._session is not None
+            return self._client, self._session
+
+    async def _connected(self) -> AsyncAgentExecClient:
+        where = self._where
+        if named(where.url, where.token) is not None or not where.is_scratch:
+            return await AsyncAgentExecClient(where.url, where.token).connect()
+        if self._own_server is None:
+            # Not anyio's thread: an idle one of those keeps a program that forgot to close from
+            # ending.
+            self._own_server = await asyncio.to_thread(OWN_SERVERS.acquire, self._own_root)
+        return await AsyncAgentExecClient(self._own_server.url, self._own_server.token).connect()
+
+    async def _new_session(self, client: AsyncAgentExecClient) -> AsyncSession:
+        wishes = self._wishes
+        return await client.open_session(
+            wishes.agent,
+            notebook=self._where.notebook,
+            kernel_id=self._where.kernel_id,
+            kernel_name=wishes.kernel_name if self._where.is_scratch else None,
+            cwd=wishes.cwd if self._where.is_scratch else None,
+            env=wishes.env if self._where.is_scratch else None,
+            title=wishes.title,
+            timeout=wishes.timeout,
+            restart_if_interrupt_ignored=self._where.is_scratch or None,
+            init_source=wishes.init_source,
+            preload=wishes.preload,
+        )
+
+    async def _leave(self) -> None:
+        async with self._opening:
+            if self._session is not None:
+                with suppress(ClientError, AgentExecError):
+                    await self._session.close()
+        # They end because the session has; until then they need the connection.
+        await asyncio.gather(*self._at_work, return_exceptions=True)
+        if self._client is not None:
+            await self._client.close()
+
+
+def _serve(serving: Future[BlockingPortal]) -> None:
+    async def serve() -> None:
+        async with BlockingPortal() as portal:
+            serving.set_result(portal)
+            await portal.sleep_until_stopped()
+
+    try:
+        anyio.run(serve)
+    except BaseException as error:
+        if serving.done():
+            raise
+        serving.set_exception(error)
+
+
+class Submission:
+    """Sources that are asked for once.
+
+    Parameters
+    ----------
+    sources
+        Each becomes an execution.
+    timeout
+        Seconds each may run; the session's limit when None.
+    stop_on_error
+        Cancel what comes after one that does not end as ``ok``.
+    key
+        The idempotency key; a new one when None.
+    """
+
+    def __init__(
+        self,
+        sources: list[str | Step],
+        timeout: float | None,
+        stop_on_error: bool,
+        key: str | None = None,
+    ) -> None:
+        self._sources = sources
+        self._timeout = timeout
+        self._stop_on_error = stop_on_error
+        self._key = key or uuid4().hex
+        self._sent: tuple[AsyncAgentExecClient, AsyncSession] | None = None
+        self._wanted = True
+
+    def give_up(self) -> None:
+        """Note that nobody wants it any more: what was not sent never is."""
+        self._wanted = False
+
+    def is_wanted(self) -> bool:
+        """Whether somebody still wants it."""
+        return self._wanted
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether the server may have got it."""
+        return self._sent is not None
+
+    async def run(self, client: AsyncAgentExecClient, session: AsyncSession) -> list[Result]:
+        """Wait for the end of all of them."""
+        if not self.is_wanted():
+            return []
+        self._sent = client, session
+        try:
+            results = await session.run_steps(
+                self._sources,
+                stop_on_error=self._stop_on_error,
+                timeout=self._timeout,
+                idempotency_key=self._key,
+            )
+        except SessionClosed:
+            if self.is_wanted():
+                raise
+            return []
+        return [
+            await client.execution(each.id) if each.execution.left_out else each for each in results
+        ]
+
+    async def decided(self, client: AsyncAgentExecClient, session: AsyncSession) -> Result | None:
+        """Wait until it is decided whether the first may run; None if people need not decide."""
+        if (await client.session(session.id)).info.approval == "none" or not self._wanted:
+            return None
+        self._sent = client, session
+        first = (await self._accepted(session))[0]
+        if first.status == "awaiting_approval":
+            print_needed_decision(first.execution)
+            async for event in client.follow(first.id):
+                if isinstance(event, Finished) or _is_decided(event):
+                    break
+        return await client.execution(first.id)
+
+    async def stop(self) -> None:
+        """Cancel what was sent and has not finished, as far as the server can be reached."""
+        if self._sent is None:
+            return
+        client, session = self._sent
+        with suppress(ClientError, AgentExecError):
+            # The same key: it tells what was accepted, and runs nothing again.
+            accepted = await self._accepted(session)
+            # The last one first, so that none of them begins because of this.
+            for each in reversed(accepted):
+                with suppress(AlreadyFinished):
+                    await client.cancel(each.id)
+
+    async def _accepted(self, session: AsyncSession) -> list[Result]:
+        return await session.submit_steps(
+            self._sources,
+            stop_on_error=self._stop_on_error,
+            timeout=self._timeout,
+            idempotency_key=self._key,
+        )
+
+
+def _is_decided(event: Event) -> bool:
+    return isinstance(event, StatusChanged) and event.change.status != "awaiting_approval"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,3 +175,19 @@ def _picture(data: dict[str, Any]) -> Picture | None:
     if "image/svg+xml" in data:
         return Picture(mimetype="image/svg+xml", data=joined(data["image/svg+xml"]).encode())
     return None
+
+
+_MAGIC: Final = re.compile(r"^([!%] ?pip install)(?!.*-qqq)", re.MULTILINE)
+_COMMAND: Final = re.compile(r"^(pip install)(?!.*-qqq)", re.MULTILINE)
+
+
+def quiet(source: str, *, is_shell: bool = False) -> str:
+    """Return code whose `pip install` prints nothing unless it fails.
+
+    Parameters
+    ----------
+    is_shell
+        Whether the code is a shell's, where it is a command too.
+    """
+    source = _MAGIC.sub(r"\1 -qqq", source)
+    return _COMMAND.sub(r"\1 -qqq", source) if is_shell else source

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+import ast
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from textwrap import dedent, indent
+from typing import Any, Final, TypeAlias
 
+from ...client import Preloadable, function
+from ...errors import InitFailed, InvalidRequest
 from ..kernel_session import KernelSession, SessionOptions, SessionTarget
 from ..requirements import needed
-from .functions import FunctionConfig, module_source, to_preload
 
 with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
+    from autogen_core.code_executor import (
+        Alias,
+        FunctionWithRequirements,
+        FunctionWithRequirementsStr,
+        Import,
+    )
     from pydantic import BaseModel, SecretStr, field_validator
 
 _MASKED: Final = str(SecretStr("secret"))
@@ -53,3 +65,148 @@ def workplace(config: JupyterCodeExecutorConfig) -> KernelSession:
             init_source=module_source(config.functions_module, config.functions),
         ),
     )
+
+
+_MODULE: Final = """\
+def _make_functions_module():
+    import sys
+    from types import ModuleType
+
+    module = ModuleType({name!r})
+    module.__dict__.update({{each.__name__: each for each in ({functions},)}})
+    sys.modules[{name!r}] = module
+
+
+_make_functions_module()
+del _make_functions_module
+"""
+
+
+class FunctionConfig(BaseModel):
+    """A function as a configuration has it, which can be stored and loaded again."""
+
+    source: str
+    """Its definition."""
+    imports: list[str] = []
+    """Statements for names that it needs."""
+    python_packages: list[str] = []
+    """What must be installed where the kernel runs."""
+    name: str
+    stub: str
+    """Its signature and docstring, for a model."""
+
+
+Function: TypeAlias = (
+    Callable[..., Any]
+    | FunctionWithRequirements[Any, Any]
+    | FunctionWithRequirementsStr
+    | FunctionConfig
+)
+
+
+def described(given: Function) -> FunctionConfig:
+    """Return a function as a configuration has it.
+
+    Raises
+    ------
+    ValueError
+        It is not one that another process could be given, such as a lambda.
+    """
+    if isinstance(given, FunctionConfig):
+        return given
+    try:
+        return _described(given)
+    except (InvalidRequest, SyntaxError) as error:
+        raise ValueError(f"Functions failed to load: {error}") from error
+
+
+def to_preload(functions: Iterable[FunctionConfig]) -> list[Preloadable]:
+    """Return what a session loads into each of its kernels."""
+    return [
+        function(each.source, requirements=each.python_packages, imports=each.imports)
+        for each in functions
+    ]
+
+
+def module_source(name: str, functions: Iterable[FunctionConfig]) -> str | None:
+    """Return code that lets functions, once they are there, be imported from a module as well.
+
+    It leaves no name behind. None if there are no functions.
+    """
+    names = ", ".join(each.name for each in functions)
+    return _MODULE.format(name=name, functions=names) if names else None
+
+
+@contextmanager
+def load_errors() -> Iterator[None]:
+    """Tell as AutoGen does that functions did not load."""
+    try:
+        yield
+    except InitFailed as error:
+        raised = error.detail.get("error") or {}
+        if raised.get("ename") == "ModuleNotFoundError":
+            missing = f"Packages unavailable in environment: {raised['evalue']}"
+            raise ValueError(missing) from error
+        raise ValueError(f"Functions failed to load: {error}") from error
+    except InvalidRequest as error:
+        if not str(error.detail.get("field", "")).startswith("preload"):
+            raise
+        raise ValueError(f"Functions failed to load: {error}") from error
+
+
+def _described(given: Any) -> FunctionConfig:
+    packages: list[str] = []
+    imports: list[str] = []
+    called = given
+    if isinstance(given, (FunctionWithRequirements, FunctionWithRequirementsStr)):
+        packages = list(given.python_packages)
+        imports = [_statement(each) for each in given.global_imports]
+    if isinstance(given, FunctionWithRequirementsStr):
+        called, text, decorators = given.compiled_func, given.func, 0
+    else:
+        called = given.func if isinstance(given, FunctionWithRequirements) else given
+        # The first decorator says what is needed; it has done its work, as AutoGen takes it too.
+        text, decorators = function(called).source, 1
+    definition, more_imports = _parts(text, decorators)
+    return FunctionConfig(
+        source=definition,
+        imports=imports + more_imports,
+        python_packages=packages,
+        name=called.__name__,
+        stub=_stub(called),
+    )
+
+
+def _statement(needed_import: Import) -> str:
+    if isinstance(needed_import, str):
+        return f"import {needed_import}"
+    if isinstance(needed_import, Alias):
+        return f"import {_name(needed_import)}"
+    names = ", ".join(map(_name, needed_import.imports))
+    return f"from {needed_import.module} import {names}"
+
+
+def _name(imported: str | Alias) -> str:
+    if isinstance(imported, str):
+        return imported
+    return f"{imported.name} as {imported.alias}"
+
+
+def _parts(text: str, decorators: int) -> tuple[str, list[str]]:
+    """Return a definition without so many of its first decorators, and the imports around it."""
+    body = ast.parse(dedent(text)).body
+    imports = [each for each in body if isinstance(each, (ast.Import, ast.ImportFrom))]
+    others = [each for each in body if each not in imports]
+    if len(others) != 1 or not isinstance(others[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
+        raise InvalidRequest("one function definition is needed, and imports at most beside it.")
+    others[0].decorator_list = others[0].decorator_list[decorators:]
+    lines = [f"@{ast.unparse(each)}" for each in others[0].decorator_list]
+    lines.append(ast.get_source_segment(dedent(text), others[0]) or ast.unparse(others[0]))
+    return "\n".join(lines), [ast.unparse(each) for each in imports]
+
+
+def _stub(called: Callable[..., Any]) -> str:
+    lines = [f"def {called.__name__}{inspect.signature(called)}:"]
+    if called.__doc__:
+        lines.append(indent(f'"""{dedent(called.__doc__)}"""', "    "))
+    return "\n".join([*lines, "    ..."])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -14,14 +16,11 @@ from uuid import uuid4
 from ...client import AsyncSession, Result
 from ...client.servers import Server
 from ...errors import AgentExecError
-from ..installing import quiet
 from ..kernel_session import Life
+from ..outputs import quiet
 from ..requirements import needed
-from . import moving
-from .approving import NOTHING_TO_RUN, Approved, blocks, decision, response
-from .config import JupyterCodeExecutorConfig, workplace
-from .functions import Function, described, load_errors
-from .results import answer
+from .config import Function, JupyterCodeExecutorConfig, described, load_errors, workplace
+from .results import answer, download, file_names, upload
 
 with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_core import CancellationToken, Component
@@ -31,6 +30,8 @@ with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
 
 if TYPE_CHECKING:
     from autogen_agentchat.agents import ApprovalRequest, ApprovalResponse
+if TYPE_CHECKING:
+    from autogen_agentchat.agents import ApprovalResponse
 
 T = TypeVar("T")
 
@@ -274,7 +275,7 @@ $functions"""
         """
         await self._do(
             "uploading files",
-            lambda session: moving.upload(session, files, self._output_dir),
+            lambda session: upload(session, files, self._output_dir),
             cancellation_token,
         )
 
@@ -290,13 +291,13 @@ $functions"""
         """
         return await self._do(
             "downloading files",
-            lambda session: moving.download(session, files, self._output_dir),
+            lambda session: download(session, files, self._output_dir),
             cancellation_token,
         )
 
     async def get_file_list(self, cancellation_token: CancellationToken) -> list[str]:
         """Return the names of the files in the kernel's folder."""
-        return await self._do("getting file list", moving.names, cancellation_token)
+        return await self._do("getting file list", file_names, cancellation_token)
 
     async def get_available_packages(self, cancellation_token: CancellationToken) -> set[str]:
         """Return the names of the distributions that blocks can import."""
@@ -378,3 +379,69 @@ def _source(block: CodeBlock) -> str:
     if block.language.lower() in _PYTHON:
         return quiet(block.code)
     return str(block.code)
+
+
+_BLOCK: Final = re.compile(r"```(?P<language>[^\n]*)\n(?P<code>.*?)\n```(?:\n\n|\Z)", re.DOTALL)
+
+NOBODY_ASKED: Final = (
+    "Nobody is asked: the approval policy of the Jupyter server lets this agent's code run as it "
+    "is. A person can change that (`jupyter agent-exec policy`), or give the agent a token with "
+    "`--approval always`."
+)
+
+NOTHING_TO_RUN: Final = "There is nothing in it that this executor runs."
+
+
+class Approved:
+    """What a person has approved and nobody waits for yet: the keys it was asked for with."""
+
+    def __init__(self) -> None:
+        self._keys: defaultdict[tuple[str, ...], deque[str]] = defaultdict(deque)
+
+    def add(self, sources: tuple[str, ...], key: str) -> None:
+        """Note that sources were approved; the same ones may be more than once."""
+        self._keys[sources].append(key)
+
+    def take(self, sources: tuple[str, ...]) -> str | None:
+        """Return the oldest key of sources; None if these were not approved."""
+        keys = self._keys.get(sources)
+        if not keys:
+            return None
+        key = keys.popleft()
+        if not keys:
+            del self._keys[sources]
+        return key
+
+    def take_all(self) -> list[str]:
+        """Return all keys."""
+        keys = [key for each in self._keys.values() for key in each]
+        self._keys.clear()
+        return keys
+
+
+def blocks(code: str) -> list[CodeBlock]:
+    """Return the blocks that an approval is asked for; the agent never has a fence in one."""
+    return [
+        CodeBlock(code=each["code"], language=each["language"]) for each in _BLOCK.finditer(code)
+    ]
+
+
+def decision(first: Result | None) -> ApprovalResponse:
+    """Return what was decided about the first block; None if nobody had to decide."""
+    if first is None:
+        return response(False, NOBODY_ASKED)
+    approval = first.execution.approval
+    if approval is None:
+        return response(True, "A person approved what this agent does.")
+    if approval.status != "approved":
+        reason = approval.reason or first.execution.reason or f"It is {approval.status}."
+        return response(False, reason)
+    return response(True, f"{approval.decided_by} approved it.")
+
+
+def response(approved: bool, reason: str) -> ApprovalResponse:
+    """Return an answer of the agent's own class."""
+    with needed("autogen-agentchat>=0.5,<0.8"):
+        from autogen_agentchat.agents import ApprovalResponse
+
+    return ApprovalResponse(approved=approved, reason=reason)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from ...own_server.starting import own_server
 from ..own_servers import TRAITS
-from .framework import JupyterClient, JupyterConnectionInfo
+from .results import JupyterClient, JupyterConnectionInfo
 
 Self = TypeVar("Self", bound="LocalJupyterServer")
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 from ...client import Result
 from ...client.result import joined
 from ...terminal import clean
-from ..installing import quiet
 from ..outputs import (
     Raised,
     Shown,
@@ -20,10 +19,18 @@ from ..outputs import (
     end_note,
     omitted_note,
     pieces,
+    quiet,
     save_html,
     state_note,
 )
-from .framework import CodeBlock, IPythonCodeResult
+from ..requirements import needed
+
+with needed("autogen-agentchat~=0.2.0"):
+    from autogen import ConversableAgent
+    from autogen.coding import CodeExecutorFactory as FrameworkFactory
+    from autogen.coding import MarkdownCodeExtractor
+    from autogen.coding.base import CodeBlock, CodeExecutor, CodeExtractor, IPythonCodeResult
+    from autogen.coding.jupyter import JupyterClient, JupyterConnectable, JupyterConnectionInfo
 
 _WRITTEN: Final = ("text/markdown", "text/latex")
 _SHELLS: Final = ("bash", "shell", "sh", "pwsh", "powershell", "ps1")
@@ -110,3 +117,17 @@ def _end(result: Result) -> str | None:
         source = result.execution.source
         return f"ERROR: Timeout waiting for output from code block: {source}\n{why}"
     return f"ERROR: {why}"
+
+
+__all__ = [
+    "CodeBlock",
+    "CodeExecutor",
+    "CodeExtractor",
+    "ConversableAgent",
+    "FrameworkFactory",
+    "IPythonCodeResult",
+    "JupyterClient",
+    "JupyterConnectable",
+    "JupyterConnectionInfo",
+    "MarkdownCodeExtractor",
+]

@@ -12,12 +12,14 @@ from typing import Any
 from ..requirements import needed
 
 with needed("lagent>=0.2.4,<0.6", "cachetools"):
-    from .awaiting import AsyncIPythonInterpreter
-    from .batch import BatchIPythonInterpreter
-    from .extracting import escape_ansi, extract_code, get_multiline_input
-    from .images import publish_image_to_local
-    from .interpreters import IPythonInterpreter
-    from .starting import START_CODE
+    from .interpreters import AsyncIPythonInterpreter, BatchIPythonInterpreter, IPythonInterpreter
+    from .results import (
+        START_CODE,
+        escape_ansi,
+        extract_code,
+        get_multiline_input,
+        publish_image_to_local,
+    )
 
 TimeoutError = builtins.TimeoutError
 """For code that names it; a timeout is told in the `ActionReturn`."""

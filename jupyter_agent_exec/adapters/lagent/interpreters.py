@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
@@ -14,11 +19,19 @@ from lagent.schema import ActionReturn
 
 from ...client import ClientError
 from ...errors import AgentExecError
-from ..kernel_session import SessionTarget
-from .asking import arguments, step
-from .naming import base_arguments, named_as_its_class
-from .results import refused, told
-from .starting import folder_code, reset_source, restarted, workplace
+from ..kernel_session import KernelSession, SessionTarget
+from .results import (
+    arguments,
+    base_arguments,
+    folder_code,
+    named_as_its_class,
+    refused,
+    reset_source,
+    restarted,
+    step,
+    told,
+    workplace,
+)
 
 
 @named_as_its_class
@@ -141,3 +154,315 @@ class IPythonInterpreter(BaseAction):
     def close(self) -> None:
         """End the kernel, if it is the interpreter's own; the next `run` starts another."""
         self._place.close()
+
+
+@named_as_its_class
+class AsyncIPythonInterpreter(BaseAction):
+    """Runs Python code in Jupyter kernels that keep their state, one for each session id.
+
+    Any event loop may use it. An async context manager that closes it at the end.
+
+    Parameters
+    ----------
+    max_kernels
+        How many there are at the most; a session that would need one more waits until another is
+        closed. As many as are asked for when None.
+    reuse_kernel, startup_rate, connection_dir
+        Taken, as lagent 0.5 has them, and not used: no kernel is given to the next session.
+    timeout, user_data_dir, work_dir, description, parser, enable
+        As for `IPythonInterpreter`.
+    url, token, notebook, kernel_id, agent
+        As for `IPythonInterpreter`. In a person's kernel all session ids share its variables.
+    """
+
+    __tool_name__ = "jupyter_agent_exec.AsyncIPythonInterpreter"
+
+    def __init__(
+        self,
+        timeout: float = 20,
+        user_data_dir: str = "ENV",
+        work_dir: str = "./work_dir/tmp_dir",
+        max_kernels: int | None = None,
+        reuse_kernel: bool = True,
+        startup_rate: int = 32,
+        connection_dir: str | None = None,
+        *,
+        description: dict[str, Any] | None = None,
+        parser: type[BaseParser] = JsonParser,
+        enable: bool = True,
+        url: str | None = None,
+        token: str | None = None,
+        notebook: str | None = None,
+        kernel_id: str | None = None,
+        agent: str | None = None,
+    ) -> None:
+        super().__init__(**base_arguments(description, parser, enable))
+        self.timeout = timeout
+        self.user_data_dir = folder_code(user_data_dir)
+        self.work_dir = work_dir
+        where = SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id)
+        self._kernels = Kernels(lambda: workplace(where, agent, self.user_data_dir), max_kernels)
+        os.makedirs(work_dir, exist_ok=True)
+
+    async def __aenter__(self) -> AsyncIPythonInterpreter:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def __call__(self, inputs: str | dict[str, Any], name: str = "run") -> ActionReturn:
+        """Run what a model asks for."""
+        asked = arguments(self, inputs, name)
+        return asked if isinstance(asked, ActionReturn) else await self.run(**asked)
+
+    async def initialize(self, session_id: str | int | None = None) -> None:
+        """Have a session's kernel ready; `run` does so too."""
+        place = await self._kernels.of(str(session_id))
+        await place.open_async()
+
+    async def reset(self, session_id: str | int | None = None) -> None:
+        """Forget all variables of a session; its kernel stays.
+
+        Raises
+        ------
+        KernelNotOwned
+            The kernel is a person's.
+        """
+        place = self._kernels.known(str(session_id))
+        if place is None:
+            return
+        source = reset_source(place, self.user_data_dir)
+        (result,) = await place.run_async([source], timeout=self.timeout)
+        if not result.ok:
+            await place.do_async(restarted)
+
+    @tool_api
+    async def run(
+        self,
+        command: str,
+        timeout: int | None = None,
+        session_id: str | int | None = None,
+    ) -> ActionReturn:
+        """Run Python code in a Jupyter kernel. Variables, imports and functions stay for the next call. The answer has what was printed, the value of the last expression, and the paths of images; if the code fails, the traceback. Code cannot ask for input.
+
+        Args:
+            command (:class:`str`): Python code
+            timeout (:class:`Optional[int]`): Seconds that the code may run
+            session_id (:class:`Optional[str]`): Whose kernel it is
+        """  # noqa: E501 - lagent reads it, and models do
+        try:
+            asked = step(command, timeout, self.timeout)
+            place = await self._kernels.of(str(session_id))
+            (result,) = await place.run_async([asked])
+            return told(self.name, command, result, self.work_dir)
+        except (AgentExecError, ClientError, OSError) as error:
+            return refused(self.name, command, error)
+
+    async def close_session(self, session_id: str | int | None = None) -> None:
+        """End a session's kernel; unknown ids are no harm."""
+        await self._kernels.close(str(session_id))
+
+    async def shutdown(self, session_id: str | int | None = None) -> None:
+        """End a session's kernel, as `close_session` does."""
+        await self.close_session(session_id)
+
+    async def close(self) -> None:
+        """End all kernels; the next `run` starts another."""
+        await self._kernels.close_all()
+
+
+@named_as_its_class
+class BatchIPythonInterpreter(BaseAction):
+    """Runs sources at the same time, each in the kernel of its index.
+
+    A context manager that closes it at the end.
+
+    Parameters
+    ----------
+    python_interpreter
+        The arguments with which each `IPythonInterpreter` is made.
+    description, parser, enable
+        As lagent has them.
+    """
+
+    __tool_name__ = "jupyter_agent_exec.BatchIPythonInterpreter"
+
+    def __init__(
+        self,
+        python_interpreter: dict[str, Any],
+        description: dict[str, Any] | None = None,
+        parser: type[BaseParser] = JsonParser,
+        enable: bool = True,
+    ) -> None:
+        super().__init__(**base_arguments(description, parser, enable))
+        self.python_interpreter_init_args = python_interpreter
+        self.index2python_interpreter: dict[int, IPythonInterpreter] = {}
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> BatchIPythonInterpreter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @overload
+    def __call__(
+        self, commands: str, indexes: int | Sequence[int] | None = None
+    ) -> ActionReturn: ...
+
+    @overload
+    def __call__(
+        self, commands: list[str], indexes: int | Sequence[int] | None = None
+    ) -> list[ActionReturn]: ...
+
+    def __call__(
+        self, commands: str | list[str], indexes: int | Sequence[int] | None = None
+    ) -> ActionReturn | list[ActionReturn]:
+        """Run code, or several at the same time, and return what each came to.
+
+        Parameters
+        ----------
+        indexes
+            Whose kernels these are: of each command another. Counted from 0 when None.
+
+        Raises
+        ------
+        ValueError
+            There are more or fewer indexes than commands, or one of them twice.
+        """
+        sources = [commands] if isinstance(commands, str) else commands
+        if indexes is None:
+            indexes = range(len(sources))
+        elif isinstance(indexes, int):
+            indexes = [indexes]
+        if not len(sources) == len(indexes) == len(set(indexes)):
+            raise ValueError("the size of `indexes` must equal that of `commands`")
+        answers = self._run(sources, [self._interpreter(index) for index in indexes])
+        return answers[0] if isinstance(commands, str) else answers
+
+    def reset(self) -> None:
+        """End all kernels; what runs next has fresh ones."""
+        with self._lock:
+            interpreters = list(self.index2python_interpreter.values())
+            self.index2python_interpreter.clear()
+        for each in interpreters:
+            each.close()
+
+    def close(self) -> None:
+        """End all kernels, as `reset` does."""
+        self.reset()
+
+    def _interpreter(self, index: int) -> IPythonInterpreter:
+        with self._lock:
+            interpreter = self.index2python_interpreter.get(index)
+            if interpreter is None:
+                interpreter = IPythonInterpreter(**self.python_interpreter_init_args)
+                self.index2python_interpreter[index] = interpreter
+            return interpreter
+
+    def _run(
+        self, sources: list[str], interpreters: list[IPythonInterpreter]
+    ) -> list[ActionReturn]:
+        if not sources:
+            return []
+
+        async def answers() -> list[ActionReturn]:
+            running = zip(interpreters, sources, strict=True)
+            return await asyncio.gather(*(each.run_async(source) for each, source in running))
+
+        # A loop of its own: one may run in this thread, where Ctrl-C arrives.
+        loop = asyncio.new_event_loop()
+        answering = loop.create_task(answers())
+
+        def wait() -> list[ActionReturn]:
+            try:
+                return loop.run_until_complete(answering)
+            finally:
+                loop.close()
+
+        with ThreadPoolExecutor(1) as thread:
+            try:
+                return thread.submit(wait).result()
+            except BaseException:
+                with suppress(RuntimeError):  # it has ended
+                    loop.call_soon_threadsafe(answering.cancel)
+                raise
+
+
+class Kernels:
+    """Hands out a workplace for each session id; any event loop may ask.
+
+    Parameters
+    ----------
+    make
+        Makes one.
+    most
+        How many there are at a time; None for any number.
+
+    Raises
+    ------
+    ValueError
+        `most` is below 1.
+    """
+
+    def __init__(self, make: Callable[[], KernelSession], most: int | None) -> None:
+        if most is not None and most < 1:
+            raise ValueError(f"max_kernels: at least 1, not {most}.")
+        self._make = make
+        self._most = most
+        self._lock = threading.Lock()
+        self._places: dict[str, KernelSession] = {}
+        self._closing = 0
+        self._waiting: list[Future[None]] = []
+
+    def known(self, session_id: str) -> KernelSession | None:
+        """Return that of a session, if it has one."""
+        return self._places.get(session_id)
+
+    async def of(self, session_id: str) -> KernelSession:
+        """Return that of a session; it is made, once there is room for it."""
+        while True:
+            with self._lock:
+                place = self._places.get(session_id)
+                if place is None and self._has_room():
+                    place = self._places[session_id] = self._make()
+                if place is not None:
+                    return place
+                freed: Future[None] = Future()
+                self._waiting.append(freed)
+            await asyncio.wrap_future(freed)
+
+    async def close(self, session_id: str) -> None:
+        """End that of a session, if it has one."""
+        with self._lock:
+            place = self._places.pop(session_id, None)
+            if place is None:
+                return
+            self._closing += 1
+        try:
+            await place.close_async()
+        finally:
+            with self._lock:
+                self._closing -= 1
+                waiting, self._waiting = self._waiting, []
+            for each in waiting:
+                # Who has given up waiting is not told.
+                if each.set_running_or_notify_cancel():
+                    each.set_result(None)
+
+    async def close_all(self) -> None:
+        """End all of them."""
+        await asyncio.gather(*(self.close(each) for each in list(self._places)))
+
+    def _has_room(self) -> bool:
+        return self._most is None or len(self._places) + self._closing < self._most

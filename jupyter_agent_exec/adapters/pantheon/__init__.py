@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .in_kernel import DEFAULT_INIT_CODE
-from .interpreter import PythonInterpreterError
+from .interpreter import DEFAULT_INIT_CODE, PythonInterpreterError
 from .toolset import PythonInterpreterToolSet
 
 __all__ = ["DEFAULT_INIT_CODE", "PythonInterpreterError", "PythonInterpreterToolSet"]

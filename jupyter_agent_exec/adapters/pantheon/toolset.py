@@ -15,8 +15,7 @@ from ...client import Preloadable
 from ...errors import InitFailed
 from ..kernel_session import KernelSession, SessionOptions, SessionTarget
 from ..requirements import needed
-from .in_kernel import DEFAULT_INIT_CODE, init_source
-from .interpreter import Interpreter, PythonInterpreterError
+from .interpreter import DEFAULT_INIT_CODE, Interpreter, PythonInterpreterError, init_source
 
 with needed("pantheon-agents~=0.6.0"):
     from pantheon.internal.package_runtime.context import build_context_env

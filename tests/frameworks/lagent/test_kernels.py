@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from jupyter_agent_exec.adapters.kernel_session import KernelSession, SessionOptions, SessionTarget
-from jupyter_agent_exec.adapters.lagent.kernels import Kernels
+from jupyter_agent_exec.adapters.lagent.interpreters import Kernels
 
 
 class SlowToEnd(KernelSession):
