@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from jupyter_agent_exec.adapters.own_servers import OWN_SERVERS
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -17,3 +20,14 @@ def jupyter_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             environ.setenv(f"JUPYTER_{name}_DIR", str(folder / name.lower()))
         environ.setenv("IPYTHONDIR", str(folder / "ipython"))
         yield
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory, jupyter_folders: None) -> Iterator[Path]:
+    """The current folder, with one server for all that is started in it."""
+    before, made = Path.cwd(), tmp_path_factory.mktemp("work")
+    os.chdir(made)
+    OWN_SERVERS.acquire(made)
+    yield made
+    OWN_SERVERS.release(made)
+    os.chdir(before)

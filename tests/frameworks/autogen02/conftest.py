@@ -1,24 +1,15 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from real_server import RealServer, real_server
 
-from jupyter_agent_exec.adapters.own_servers import OWN_SERVERS
-
 
 @pytest.fixture(scope="session", autouse=True)
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The current folder, with one server for all that is started in it."""
-    before, made = Path.cwd(), tmp_path_factory.mktemp("work")
-    os.chdir(made)
-    OWN_SERVERS.acquire(made)
-    yield made
-    OWN_SERVERS.release(made)
-    os.chdir(before)
+def in_folder(folder: Path) -> None:
+    """All tests are in the folder with a server: executors start theirs in the current one."""
 
 
 @pytest.fixture(scope="session")

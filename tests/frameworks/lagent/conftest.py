@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,18 +7,6 @@ import pytest
 from real_server import RealServer, real_server
 
 from jupyter_agent_exec.adapters.lagent import IPythonInterpreter
-from jupyter_agent_exec.adapters.own_servers import OWN_SERVERS
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory, jupyter_folders: None) -> Iterator[Path]:
-    """The current folder, with one server for all that is started in it."""
-    before, made = Path.cwd(), tmp_path_factory.mktemp("work")
-    os.chdir(made)
-    OWN_SERVERS.acquire(made)
-    yield made
-    OWN_SERVERS.release(made)
-    os.chdir(before)
 
 
 @pytest.fixture(scope="session")

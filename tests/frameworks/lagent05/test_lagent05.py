@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Iterator
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 from lagent.actions import ActionExecutor, AsyncActionExecutor
 from lagent.schema import ActionStatusCode, AgentMessage
 
 from jupyter_agent_exec.adapters.lagent import AsyncIPythonInterpreter, IPythonInterpreter
-from jupyter_agent_exec.adapters.own_servers import OWN_SERVERS
 
-
-@pytest.fixture(scope="module", autouse=True)
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    before, made = Path.cwd(), tmp_path_factory.mktemp("work")
-    os.chdir(made)
-    OWN_SERVERS.acquire(made)
-    yield made
-    OWN_SERVERS.release(made)
-    os.chdir(before)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def call(action: str, command: str) -> AgentMessage:
