@@ -17,7 +17,7 @@ from examples.penguins.agent import analyse
 from jupyter_agent_exec.cli import main as agent_exec
 from jupyter_agent_exec.client import Agent, AgentExecClient, Result
 from jupyter_agent_exec.models import Session
-from jupyter_agent_exec.own_server.starting import own_server
+from jupyter_agent_exec.own_server.launch import own_server
 
 OUTPUT = Path("demo-output")
 """What the server serves: the data, and the exported notebook."""

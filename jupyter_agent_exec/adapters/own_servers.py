@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ..client.servers import Server
-from ..own_server.starting import own_server
+from ..own_server.launch import own_server
 
 TRAITS: Final = {"AgentExecApp.max_output_bytes": "100000000"}
 """A framework's user expects each picture as a whole, of whatever size."""

@@ -12,7 +12,7 @@ from warnings import catch_warnings, simplefilter
 
 from ..client import AgentExecClient, NoServerFound
 from ..errors import PassphraseRequired, PassphraseWrong
-from ..own_server.starting import own_server
+from ..own_server.launch import own_server
 from .console import Console
 from .usage import UsageError
 

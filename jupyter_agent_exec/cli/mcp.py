@@ -25,7 +25,7 @@ from typing import IO, Any, Final
 from ..client.errors import CannotConnect, NoServerFound, UnexpectedAnswer
 from ..client.servers import TOKEN_VARIABLE, Server, named, running
 from ..errors import Unauthenticated
-from ..own_server.starting import own_server
+from ..own_server.launch import own_server
 from . import exit_codes
 from .console import Console
 from .mcp_http import Given, Refused, Upstream

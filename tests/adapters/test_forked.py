@@ -30,7 +30,7 @@ def test_a_server_is_let_go_while_a_forked_process_lives(tmp_path: Path) -> None
     program = """
 import os
 from pathlib import Path
-from jupyter_agent_exec.own_server.starting import own_server
+from jupyter_agent_exec.own_server.launch import own_server
 
 reader, writer = os.pipe()
 with own_server(Path(), log_file=Path("log")):

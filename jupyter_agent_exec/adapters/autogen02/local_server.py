@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from ...own_server.starting import own_server
+from ...own_server.launch import own_server
 from ..own_servers import TRAITS
 from .results import JupyterClient, JupyterConnectionInfo
 

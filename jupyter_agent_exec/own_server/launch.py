@@ -65,7 +65,7 @@ def own_server(
     creator = os.getpid()
     with tempfile.TemporaryFile() if log_file is None else log_file.open("w+b") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "jupyter_agent_exec.own_server.serving"],
+            [sys.executable, "-m", "jupyter_agent_exec.own_server.server_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -73,26 +73,26 @@ def own_server(
             start_new_session=os.name != "nt",
         )
         try:
-            wishes = {
+            options = {
                 "token": token or secrets.token_hex(24),
                 "root_dir": str(root_dir.resolve()),
                 "owner": os.getpid(),
                 "history_dir": None if history_dir is None else str(history_dir.resolve()),
                 "traits": dict(traits),
             }
-            yield _started(process, log, wishes)
+            yield _started(process, log, options)
         finally:
             if os.getpid() == creator:  # not in a process that was forked in the block
                 _stop(process)
 
 
-def _started(process: subprocess.Popen[bytes], log: IO[bytes], wishes: dict[str, Any]) -> Server:
+def _started(process: subprocess.Popen[bytes], log: IO[bytes], options: dict[str, Any]) -> Server:
     assert process.stdin is not None
     assert process.stdout is not None
     deadline = threading.Timer(START_SECONDS, process.kill)
     deadline.start()
     try:
-        process.stdin.write(msgspec.json.encode(wishes) + b"\n")
+        process.stdin.write(msgspec.json.encode(options) + b"\n")
         process.stdin.flush()
         line = process.stdout.readline()
     except BrokenPipeError:
@@ -106,7 +106,7 @@ def _started(process: subprocess.Popen[bytes], log: IO[bytes], wishes: dict[str,
         raise ServerUnreachable(
             "A Jupyter server could not be started. The end of its log:\n" + "\n".join(tail)
         )
-    return Server.at(msgspec.json.decode(line, type=_Ready).url, wishes["token"])
+    return Server.at(msgspec.json.decode(line, type=_Ready).url, options["token"])
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -1,7 +1,7 @@
 """A Jupyter server that lives as long as the process that started it wants it to.
 
-`python -m jupyter_agent_exec.own_server.serving` reads one line of JSON from its standard input
-(`Wishes`), writes one to its standard output once it listens, and stops when another line comes,
+`python -m jupyter_agent_exec.own_server.server_process` reads one line of JSON from its standard input
+(`ServerOptions`), writes one to its standard output once it listens, and stops when another line comes,
 its standard input ends, or the other process dies. What its kernels started ends with it.
 """
 
@@ -24,7 +24,7 @@ from jupyter_server.serverapp import ServerApp  # noqa: E402
 from .processes import adopt_orphans, end_descendants, wait_for_end  # noqa: E402
 
 
-class Wishes(msgspec.Struct, kw_only=True):
+class ServerOptions(msgspec.Struct, kw_only=True):
     """What the server is to be."""
 
     token: str
@@ -69,7 +69,7 @@ class OwnServer(ServerApp):
         self.io_loop.add_callback(self.stop)
 
 
-def _arguments(wishes: Wishes) -> list[str]:
+def _arguments(options: ServerOptions) -> list[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -83,22 +83,22 @@ def _arguments(wishes: Wishes) -> list[str]:
         "ServerApp.keyfile": "",
         "ServerApp.open_browser": "False",
         "ServerApp.allow_root": "True",
-        "ServerApp.root_dir": wishes.root_dir,
-        "IdentityProvider.token": wishes.token,
+        "ServerApp.root_dir": options.root_dir,
+        "IdentityProvider.token": options.token,
     }
-    if wishes.history_dir is not None:
-        traits["AgentExecApp.history_dir"] = wishes.history_dir
-    return [f"--{name}={value}" for name, value in (traits | wishes.traits).items()]
+    if options.history_dir is not None:
+        traits["AgentExecApp.history_dir"] = options.history_dir
+    return [f"--{name}={value}" for name, value in (traits | options.traits).items()]
 
 
 def main() -> None:
     """Serve until it is let go."""
-    wishes = msgspec.json.decode(sys.stdin.buffer.readline(), type=Wishes)
+    options = msgspec.json.decode(sys.stdin.buffer.readline(), type=ServerOptions)
     adopt_orphans()
     app = OwnServer.instance()
-    app.owner = wishes.owner
+    app.owner = options.owner
     # Only this extension: others that the person has would make the start slow.
-    app.initialize(_arguments(wishes), find_extensions=False)
+    app.initialize(_arguments(options), find_extensions=False)
     try:
         app.start()
     finally:
