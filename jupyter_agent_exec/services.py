@@ -12,7 +12,7 @@ from typing import Any, cast
 from jupyter_core.paths import jupyter_config_path
 
 from ._version import __version__
-from .aca.failed_calls import FailedCalls
+from .aca.handlers import FailedCalls
 from .aca.manager import DynamicSessions
 from .approvals.manager import Approvals
 from .approvals.policy import Modes, Policy

@@ -3,26 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Final
+import time
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from ipaddress import ip_address
+from typing import Annotated, Any, Final
 from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
+from msgspec import Meta
 from tornado import web
-from tornado.httputil import HTTPFile
+from tornado.httputil import HTTPFile, HTTPServerRequest
 
 from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
 from ..errors import InvalidRequest
 from ..files.handlers import OneFileBase
-from ..models import CodeExecuted, DynamicFileList, ExecuteCode
+from ..models import CodeExecuted, DynamicFileList, ExecuteCode, Request
 from ..tasks import settle
-from .client import Client
-from .failed_calls import COOKIE, SECONDS, FailedCalls
-from .manager import DynamicSessions
+from .manager import Client, DynamicSessions
 from .outcome import NOT_RUN
-from .queries import DynamicSessionQuery
 
 _OWN: Final = "sessions of its own, by their identifiers"
+
+COOKIE: Final = "agent-exec-failed-call"
+
+SECONDS: Final = 5
+"""For which a failure counts: the rest of a call follows at once. So a client of another make, that
+keeps its HTTP session, is not refused for long."""
+
+_PROXY_HEADERS: Final = ("Forwarded", "Via", "X-Forwarded-For", "X-Real-Ip")
+
+
+class DynamicSessionQuery(
+    Request, frozen=True, kw_only=True, rename={"api_version": "api-version"}
+):
+    """Which dynamic session."""
+
+    identifier: Annotated[str, Meta(min_length=1, max_length=128)]
+    """The client's own word for it: the same session for as long as that is open."""
+    api_version: str | None = None
+    """Any is served alike."""
 
 
 class DynamicSessionsBase(AgentExecHandler):
@@ -167,3 +188,70 @@ ROUTES: list[tuple[str, type[DynamicSessionsBase]]] = [
     ("/aca/files/content/{filename}", DynamicFileHandler),
 ]
 """Paths under the namespace, and what answers there."""
+
+
+class FailedCalls:
+    """Knows which requests of AutoGen's client follow a failure within one of its calls.
+
+    The client sends the blocks of a call one by one and goes on after one that failed. Nothing in a
+    request names the call, but each call has an HTTP session of its own, with its own cookies and
+    connections. So a failure sets a cookie, which comes back with the rest of the call and with
+    nothing else. That HTTP library takes no cookies from a server that is named by its IP address:
+    there the connection tells, unless a proxy may share it among clients.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._connections: WeakKeyDictionary[Any, tuple[str, float]] = WeakKeyDictionary()
+
+    def failed(self, request: HTTPServerRequest, client: Client) -> str | None:
+        """Take note that the code which a request brought has failed.
+
+        Returns
+        -------
+        What the cookie of the answer holds; None if it gets none.
+        """
+        if not _is_autogen(request):
+            return None
+        mark = _mark(client)
+        if _has_own_connection(request):
+            self._connections[_connection(request)] = (mark, self._clock() + SECONDS)
+        return mark
+
+    def follows(self, request: HTTPServerRequest, client: Client) -> bool:
+        """Tell whether a request follows one whose code has failed, in the same call."""
+        if not _is_autogen(request):
+            return False
+        mark = _mark(client)
+        cookie = request.cookies.get(COOKIE)
+        if cookie is not None and cookie.value == mark:
+            return True
+        if not _has_own_connection(request):
+            return False
+        failed, until = self._connections.get(_connection(request), ("", 0.0))
+        return failed == mark and self._clock() < until
+
+
+def _mark(client: Client) -> str:
+    """Return what tells a client from all others, also from those with another credential."""
+    return sha256(repr(tuple(client)).encode()).hexdigest()
+
+
+def _connection(request: HTTPServerRequest) -> Any:
+    """Return what is one for all requests of a connection."""
+    return request.connection.stream  # type: ignore[union-attr]
+
+
+def _is_autogen(request: HTTPServerRequest) -> bool:
+    """Tell whether a request comes from AutoGen's client, as far as that can be seen."""
+    return "aiohttp/" in request.headers.get("User-Agent", "")
+
+
+def _has_own_connection(request: HTTPServerRequest) -> bool:
+    if any(name in request.headers for name in _PROXY_HEADERS):
+        return False
+    try:
+        ip_address(request.host_name.strip("[]"))
+    except ValueError:
+        return False
+    return True

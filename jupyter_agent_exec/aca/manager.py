@@ -7,7 +7,9 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import quote
 
 from ..auth.access import AccessControl
 from ..auth.scopes import Caller
@@ -37,10 +39,8 @@ from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..tasks import Tasks, call_later_apart, first_of
 from ..text import images
-from ..types import SessionId
-from .client import Client, KnownClients
+from ..types import SessionId, TokenId
 from .outcome import EncodedOutcome, encoded
-from .setting_up import as_run_here
 
 MOST_LISTED: Final = 10_000
 """Files and folders in a session's folder that are listed: all at once, since clients know of no
@@ -297,3 +297,82 @@ def _told(file: SessionFile) -> DynamicFile:
             filename=file.path, size=file.bytes or 0, last_modified_time=file.modified_at
         )
     )
+
+
+MOST_KNOWN: Final = 10_000
+"""Clients that are known."""
+
+
+class Client(NamedTuple):
+    """Who names a session, and how."""
+
+    identifier: str
+    """The client's own word for its session."""
+    token_id: TokenId | None
+    """The agent token that it shows."""
+    username: str | None = None
+    """The person, if they come without an agent token; None if it is not known who that is."""
+
+    @property
+    def id(self) -> str:
+        """What names its session among those of its token, or of all who come without one."""
+        if self.username is None:
+            return f"aca:{self.identifier}"
+        return f"aca@{quote(self.username, safe='')}:{self.identifier}"
+
+
+class KnownClients:
+    """The sessions that clients know to be theirs; of those clients that were heard last.
+
+    Parameters
+    ----------
+    most
+        How many clients are known; one that is forgotten is not told of a session that was closed.
+    """
+
+    def __init__(self, most: int = MOST_KNOWN) -> None:
+        self._most = most
+        self._sessions: dict[Client, SessionId] = {}
+
+    def heard(self, client: Client, session_id: SessionId) -> None:
+        """Take note that a client uses a session, of which it need not be told."""
+        self._know(client, self._sessions.get(client, session_id))
+
+    def is_news(self, client: Client, session_id: SessionId) -> bool:
+        """Tell, once, whether a client knows of another session than the one it uses."""
+        known = self._sessions.get(client, session_id)
+        self._know(client, session_id)
+        return known != session_id
+
+    def _know(self, client: Client, session_id: SessionId) -> None:
+        self._sessions.pop(client, None)
+        self._sessions[client] = session_id
+        if len(self._sessions) > self._most:
+            del self._sessions[next(iter(self._sessions))]
+
+
+_GO_TO_FOLDER: Final = "import os; os.chdir('/mnt/data')"
+
+_PACKAGES: Final = "import pkg_resources\n[d.project_name for d in pkg_resources.working_set]"
+
+_PACKAGES_HERE: Final = (
+    "import importlib.metadata\n"
+    "sorted({d.metadata['Name'] for d in importlib.metadata.distributions()} - {None})"
+)
+"""`pkg_resources` is not everywhere, and where it is, its warnings stand before the list."""
+
+
+def as_run_here(source: str, folder: Path | None) -> str:
+    """Return the source to run: what is known to be the client's own, in words that work here.
+
+    Parameters
+    ----------
+    folder
+        The session's, which Azure has at ``/mnt/data``.
+    """
+    asked = source.strip()
+    if asked == _PACKAGES:
+        return _PACKAGES_HERE
+    if asked == _GO_TO_FOLDER and folder is not None:
+        return f"import os; os.chdir({str(folder)!r})"
+    return source

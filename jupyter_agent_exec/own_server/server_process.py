@@ -1,8 +1,9 @@
 """A Jupyter server that lives as long as the process that started it wants it to.
 
-`python -m jupyter_agent_exec.own_server.server_process` reads one line of JSON from its standard input
-(`ServerOptions`), writes one to its standard output once it listens, and stops when another line comes,
-its standard input ends, or the other process dies. What its kernels started ends with it.
+`python -m jupyter_agent_exec.own_server.server_process` reads one line of JSON from its standard
+input (`ServerOptions`), writes one to its standard output once it listens, and stops when another
+line comes, its standard input ends, or the other process dies. What its kernels started ends with
+it.
 """
 
 from __future__ import annotations

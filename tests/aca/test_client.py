@@ -12,8 +12,8 @@ from asking import Agent
 from dynamic_asking import DynamicSession
 from jupyter_server.auth import IdentityProvider, User
 
-from jupyter_agent_exec.aca.client import Client, KnownClients
 from jupyter_agent_exec.aca.handlers import DynamicUploadHandler
+from jupyter_agent_exec.aca.manager import Client, KnownClients
 from jupyter_agent_exec.types import SessionId
 
 SessionOf = Callable[..., DynamicSession]

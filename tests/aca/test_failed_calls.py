@@ -12,8 +12,8 @@ from files_asking import Wire
 from minting import bearer, mint
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
-from jupyter_agent_exec.aca.client import Client
-from jupyter_agent_exec.aca.failed_calls import COOKIE, SECONDS, FailedCalls
+from jupyter_agent_exec.aca.handlers import COOKIE, SECONDS, FailedCalls
+from jupyter_agent_exec.aca.manager import Client
 
 ONE, ANOTHER = Client("one", None), Client("another", None)
 

@@ -12,7 +12,7 @@ from dynamic_asking import DynamicSession
 from files_asking import Wire
 from real_server import Gate
 
-from jupyter_agent_exec.aca.client import Client
+from jupyter_agent_exec.aca.manager import Client
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.models import CodeToExecute
 

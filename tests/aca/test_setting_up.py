@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jupyter_agent_exec.aca.setting_up import as_run_here
+from jupyter_agent_exec.aca.manager import as_run_here
 
 FOLDER = Path("/tmp/it's a folder")
 PACKAGES = "\nimport pkg_resources\n[d.project_name for d in pkg_resources.working_set]\n"
