@@ -35,15 +35,20 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
     idempotency_key: Annotated[
         Annotated[str, Meta(min_length=1, max_length=200)] | None,
         Meta(
-            description="Your own word for this call, another for each. Called again with the "
-            "same arguments and key, the code does not run twice: you get the same execution."
+            description=(
+                "A key that you choose, a new one for each call. If you repeat a call with "
+                "the same arguments and key, the code does not run twice: you get the same "
+                "execution."
+            )
         ),
     ] = None
     wait: Annotated[
         Wait | None,
         Meta(
-            description="Seconds to wait until it has finished; the server has a default and a "
-            "maximum. Code that goes on then goes on: ask with get_execution."
+            description=(
+                "Seconds to wait for the end; the server has a default and a maximum. Code "
+                "that needs longer keeps running: read it with get_execution."
+            )
         ),
     ] = None
     timeout: Annotated[
@@ -53,8 +58,10 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
     values: Annotated[
         dict[Name, Annotated[str, Meta(max_length=10_000)]],
         Meta(
-            description="Expressions to evaluate after the code, by names of your choice: their "
-            "values come back as JSON, or as a description of what they are.",
+            description=(
+                "Expressions to evaluate after the code, by names that you choose. Their "
+                "values come back as JSON, or as a description if they are no JSON."
+            ),
             max_length=100,
         ),
     ] = field(default_factory=dict)
@@ -69,8 +76,10 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
     revises: Annotated[
         ExecutionId | None,
         Meta(
-            description="An execution of this session, such as one that was rejected, of which "
-            "this is a new version: whoever approves it sees the difference."
+            description=(
+                "The id of an execution of this session, such as a rejected one, of which "
+                "this is a new version. The user who approves it sees the difference."
+            )
         ),
     ] = None
 
@@ -154,13 +163,15 @@ class GetExecutionArguments(Request, frozen=True, kw_only=True):
     offset: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="Read the whole text from this byte on, also what the cell did not keep; "
-            "with `grep`, search from there."
+            description=(
+                "Read the whole text from this byte on, including what the cell left out; "
+                "with `grep`, search from there."
+            )
         ),
     ] = None
     grep: Annotated[
         Annotated[str, Meta(min_length=1, max_length=500)] | None,
-        Meta(description="A regular expression: answer with the lines that match."),
+        Meta(description="A regular expression: return only the lines that match."),
     ] = None
 
 

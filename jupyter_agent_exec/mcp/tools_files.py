@@ -38,7 +38,7 @@ class ListArguments(Request, frozen=True, kw_only=True):
 
     session_id: SessionId
     path: Annotated[
-        str, Meta(description="Of a folder in the session's folder.", max_length=20_000)
+        str, Meta(description="A folder in the session's folder.", max_length=20_000)
     ] = ""
     recursive: Annotated[bool, Meta(description="Whether to list folders in folders too.")] = False
     after: Annotated[str | None, Meta(description="`next_after` of the page before.")] = None
@@ -86,7 +86,7 @@ class ReadArguments(Request, frozen=True, kw_only=True):
 
     session_id: SessionId
     path: FilePath
-    offset: Annotated[int, Meta(description="Byte at which to begin.", ge=0)] = 0
+    offset: Annotated[int, Meta(description="Byte at which to start.", ge=0)] = 0
 
 
 class FileAnswer(Answer, frozen=True, kw_only=True):
@@ -203,13 +203,15 @@ class WriteArguments(Request, frozen=True, kw_only=True):
     path: FilePath
     text: Annotated[str | None, Meta(description="The whole file. This or `base64`.")] = None
     base64: Annotated[
-        str | None, Meta(description="The whole file, if it is no text, in base64.")
+        str | None, Meta(description="The whole file in base64, if it is not text.")
     ] = None
     etag: Annotated[
         Annotated[str, Meta(max_length=200)] | None,
         Meta(
-            description="Of the file that is to be replaced, from read_file; not needed for what "
-            "the session wrote itself."
+            description=(
+                "The etag, from read_file, of the file to replace; not needed for files that "
+                "the session wrote itself."
+            )
         ),
     ] = None
 

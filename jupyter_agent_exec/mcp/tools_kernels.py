@@ -29,7 +29,8 @@ _LOOKS: Final = Hints(read_only=True, destructive=False, idempotent=True, open_w
 _RUNS: Final = ("exec:scratch", "exec:notebook")
 
 Match = Annotated[
-    str, Meta(description="Only those whose name holds this text, in any case.", max_length=200)
+    str,
+    Meta(description="Only names that contain this text, in upper or lower case.", max_length=200),
 ]
 
 
@@ -133,7 +134,12 @@ class LookUpArguments(Request, frozen=True, kw_only=True):
     ]
     what: Annotated[
         Literal["documentation", "source", "completions"],
-        Meta(description="Of the name at the end of the code; or what may follow there."),
+        Meta(
+            description=(
+                "`documentation` or `source` of the name at the end of the code, or "
+                "`completions` of it."
+            )
+        ),
     ] = "documentation"
 
 

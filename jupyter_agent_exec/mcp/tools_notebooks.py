@@ -87,10 +87,10 @@ class ReadArguments(Request, frozen=True, kw_only=True):
         ContentsPath, Meta(description="From the server's root, such as `work/sales.ipynb`.")
     ]
     first: Annotated[int, Meta(description="Index of the first cell to read.", ge=0)] = 0
-    cell_id: Annotated[CellId | None, Meta(description="Read this cell alone, and more of it.")] = (
-        None
-    )
-    outputs: Annotated[bool, Meta(description="Whether to read what the outputs say.")] = True
+    cell_id: Annotated[
+        CellId | None, Meta(description="Read only this cell, and more of its text.")
+    ] = None
+    outputs: Annotated[bool, Meta(description="Whether to read the text of outputs too.")] = True
 
 
 class CellAnswer(Answer, frozen=True, kw_only=True):
@@ -218,7 +218,12 @@ class EditArguments(Request, frozen=True, kw_only=True):
     ]
     hash: Annotated[
         Sha256 | None,
-        Meta(description="Of the notebook as you read it: refused if it has changed since."),
+        Meta(
+            description=(
+                "The notebook's hash from read_notebook: the edits are refused if it has "
+                "changed since."
+            )
+        ),
     ] = None
 
 

@@ -103,14 +103,14 @@ class OpenArguments(Request, frozen=True, kw_only=True):
     """Who works, and where."""
 
     agent: Annotated[
-        Name | None, Meta(description="Your name, as people will see it; null is the client's.")
+        Name | None, Meta(description="Your name, which users see; null for the client's name.")
     ] = None
     model: Annotated[
-        Name | None, Meta(description="The language model that you are, if you know it.")
+        Name | None, Meta(description="The name of your language model, if you know it.")
     ] = None
     title: Annotated[
         Annotated[str, Meta(max_length=500)] | None,
-        Meta(description="What you are about to do, for people."),
+        Meta(description="What you are going to do, in words for the user."),
     ] = None
     target: Annotated[
         Target,
@@ -123,8 +123,10 @@ class OpenArguments(Request, frozen=True, kw_only=True):
     client_id: Annotated[
         Name | None,
         Meta(
-            description="Your own word for this piece of work: called again with the same word "
-            "and target, you get the same session."
+            description=(
+                "An id that you choose for this piece of work. If you call again with the "
+                "same id and target, you get the same session."
+            )
         ),
     ] = None
     allow_stdin: Annotated[
@@ -132,7 +134,9 @@ class OpenArguments(Request, frozen=True, kw_only=True):
     ] = False
     timeout: Annotated[
         Seconds | None,
-        Meta(description="Seconds each execution may run when it does not say otherwise."),
+        Meta(
+            description="Seconds that each execution may run, unless it has a `timeout` of its own."
+        ),
     ] = None
     preload: Annotated[
         list[Preload],
