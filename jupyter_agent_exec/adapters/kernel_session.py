@@ -1,7 +1,7 @@
-"""Where an adapter's code runs: a session that is opened at the first use, for any thread or loop.
+"""The session in which an adapter's code runs, opened at its first use, for any thread or loop.
 
-Whoever calls may block, or await in a loop that runs, in any order; what is given up while it is
-awaited is stopped in the kernel.
+Callers may block or await, in any order and from any event loop. Code whose caller stops waiting is
+stopped in the kernel.
 """
 
 from __future__ import annotations
@@ -95,18 +95,18 @@ class KernelSession:
     ----------
     where
         The server and the kernel.
-    wishes
+    options
         What else the session is like.
     """
 
-    def __init__(self, where: SessionTarget, wishes: SessionOptions) -> None:
+    def __init__(self, where: SessionTarget, options: SessionOptions) -> None:
         self.where = where
-        self.wishes = wishes
+        self.options = options
         self._lock = threading.Lock()
         self._open: SessionThread | None = None
         self._ran_in: Result | None = None
         """What told last in which session and kernel code ran."""
-        self._asked: dict[str, Submission] = {}
+        self._submissions: dict[str, Submission] = {}
         """By its key, what `ask_async` has asked for, until somebody waits for its end."""
 
     def run(
@@ -162,7 +162,7 @@ class KernelSession:
         key
             Of what was asked for by `ask_async` with the same arguments, and runs once.
         """
-        asked = None if key is None else self._asked.pop(key, None)
+        asked = None if key is None else self._submissions.pop(key, None)
         if asked is None:
             asked = Submission(list(sources), timeout, stop_on_error, key)
         return self._with_losses_told(await self._awaited(asked, asked.run))
@@ -188,18 +188,18 @@ class KernelSession:
         asked = Submission(list(sources), timeout, stop_on_error, key)
         first = await self._awaited(asked, asked.decided)
         if first is not None and (first.ok or first.status not in FINAL_STATUSES):
-            self._asked[key] = asked
+            self._submissions[key] = asked
         return first
 
     async def take_back_async(self, key: str) -> None:
         """Stop what `ask_async` has asked for, unless `run_async` already waits for it."""
-        asked = self._asked.pop(key, None)
+        asked = self._submissions.pop(key, None)
         if asked is not None:
             await asyncio.shield(asyncio.wrap_future(self._opened().give_up(asked)))
 
-    async def _awaited(self, asked: Submission, deed: SessionWork[T]) -> T:
+    async def _awaited(self, asked: Submission, work: SessionWork[T]) -> T:
         place = self._opened()
-        running = asyncio.wrap_future(place.begin(deed))
+        running = asyncio.wrap_future(place.begin(work))
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -220,19 +220,19 @@ class KernelSession:
         """Have the session open, as `open` does."""
         await self.do_async(_nothing)
 
-    def do(self, deed: Callable[[AsyncSession], Awaitable[T]]) -> T:
+    def do(self, work: Callable[[AsyncSession], Awaitable[T]]) -> T:
         """Do something else with the session, such as sending a file, and return what comes of it.
 
         Parameters
         ----------
-        deed
+        work
             A function of the session, which runs on this object's own loop.
         """
-        return self._opened().begin(lambda _, session: deed(session)).result()
+        return self._opened().begin(lambda _, session: work(session)).result()
 
-    async def do_async(self, deed: Callable[[AsyncSession], Awaitable[T]]) -> T:
+    async def do_async(self, work: Callable[[AsyncSession], Awaitable[T]]) -> T:
         """Do something else with the session, as `do` does."""
-        return await asyncio.wrap_future(self._opened().begin(lambda _, session: deed(session)))
+        return await asyncio.wrap_future(self._opened().begin(lambda _, session: work(session)))
 
     def life(self) -> Life | None:
         """Return in which life of its kernel the session is; None if code will find a fresh one."""
@@ -256,7 +256,7 @@ class KernelSession:
         with self._lock:
             place, self._open = self._open, None
             self._ran_in = None
-            self._asked.clear()
+            self._submissions.clear()
         if place is not None:
             place.close()
 
@@ -267,7 +267,7 @@ class KernelSession:
     def _opened(self) -> SessionThread:
         with self._lock:
             if self._open is None or self._open.is_inherited:
-                self._open = SessionThread(self.where, self.wishes)
+                self._open = SessionThread(self.where, self.options)
             return self._open
 
     def _with_losses_told(self, results: list[Result]) -> list[Result]:
@@ -308,19 +308,19 @@ _CLOSED: Final = "The session was closed by this program while something waited 
 
 
 class SessionThread:
-    """A loop in a thread, and the session there; any thread may use it.
+    """An event loop in a thread of its own, and the session there; any thread may use it.
 
     Parameters
     ----------
     where
         The server and the kernel.
-    wishes
+    options
         What else the session is like.
     """
 
-    def __init__(self, where: SessionTarget, wishes: SessionOptions) -> None:
+    def __init__(self, where: SessionTarget, options: SessionOptions) -> None:
         self._where = where
-        self._wishes = wishes
+        self._options = options
         # Not anyio's own thread: it would be waited for in a process that was forked, and is not
         # there.
         serving: Future[BlockingPortal] = Future()
@@ -335,7 +335,7 @@ class SessionThread:
         self._at_work: set[asyncio.Task[None]] = set()
         self._client: AsyncAgentExecClient | None = None
         self._session: AsyncSession | None = None
-        self._own_root = wishes.folder or Path.cwd()
+        self._own_root = options.folder or Path.cwd()
         self._own_server: Server | None = None
         self._process = os.getpid()
         # For a program that forgets to: once the interpreter goes, the loop's thread answers no
@@ -344,11 +344,11 @@ class SessionThread:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether it is that of the process which this one was forked from: no thread is here."""
+        """Whether the process from which this one was forked made it: its thread is not here."""
         return os.getpid() != self._process
 
-    def begin(self, deed: SessionWork[T]) -> Future[T]:
-        """Have something done with the session, which is opened before if need be.
+    def begin(self, work: SessionWork[T]) -> Future[T]:
+        """Start work with the session, and open it first if needed.
 
         Raises
         ------
@@ -358,10 +358,10 @@ class SessionThread:
         with self._beginning:
             if self._closing:
                 raise SessionClosed(_CLOSED)
-            return self._portal.start_task_soon(self._do, deed)
+            return self._portal.start_task_soon(self._do, work)
 
     def give_up(self, asked: Submission) -> Future[None]:
-        """Stop what was asked for; for this nothing is opened, and nothing is raised."""
+        """Stop a submission; this opens nothing and raises nothing."""
         asked.give_up()
         with self._beginning:
             if not self._closing:
@@ -385,16 +385,16 @@ class SessionThread:
             if self._own_server is not None:
                 OWN_SERVERS.release(self._own_root)
 
-    async def _do(self, deed: SessionWork[T]) -> T:
+    async def _do(self, work: SessionWork[T]) -> T:
         with self._working():
             client, session = await self._in_session()
             try:
-                return await deed(client, session)
+                return await work(client, session)
             except SessionClosed:
                 # Somebody closed it. It took nothing of this, so another may.
                 if self._session is session:
                     self._session = None
-                return await deed(*await self._in_session())
+                return await work(*await self._in_session())
 
     async def _stop(self, asked: Submission) -> None:
         with self._working():
@@ -435,19 +435,19 @@ class SessionThread:
         return await AsyncAgentExecClient(self._own_server.url, self._own_server.token).connect()
 
     async def _new_session(self, client: AsyncAgentExecClient) -> AsyncSession:
-        wishes = self._wishes
+        options = self._options
         return await client.open_session(
-            wishes.agent,
+            options.agent,
             notebook=self._where.notebook,
             kernel_id=self._where.kernel_id,
-            kernel_name=wishes.kernel_name if self._where.is_scratch else None,
-            cwd=wishes.cwd if self._where.is_scratch else None,
-            env=wishes.env if self._where.is_scratch else None,
-            title=wishes.title,
-            timeout=wishes.timeout,
+            kernel_name=options.kernel_name if self._where.is_scratch else None,
+            cwd=options.cwd if self._where.is_scratch else None,
+            env=options.env if self._where.is_scratch else None,
+            title=options.title,
+            timeout=options.timeout,
             restart_if_interrupt_ignored=self._where.is_scratch or None,
-            init_source=wishes.init_source,
-            preload=wishes.preload,
+            init_source=options.init_source,
+            preload=options.preload,
         )
 
     async def _leave(self) -> None:
@@ -476,7 +476,7 @@ def _serve(serving: Future[BlockingPortal]) -> None:
 
 
 class Submission:
-    """Sources that are asked for once.
+    """Sources that are sent to a session once, under one idempotency key.
 
     Parameters
     ----------
@@ -505,16 +505,16 @@ class Submission:
         self._wanted = True
 
     def give_up(self) -> None:
-        """Note that nobody wants it any more: what was not sent never is."""
+        """Mark the sources as no longer wanted: what was not sent never will be."""
         self._wanted = False
 
     def is_wanted(self) -> bool:
-        """Whether somebody still wants it."""
+        """Whether the sources are still wanted."""
         return self._wanted
 
     @property
     def was_sent(self) -> bool:
-        """Whether the server may have got it."""
+        """Whether the server may have received the sources."""
         return self._sent is not None
 
     async def run(self, client: AsyncAgentExecClient, session: AsyncSession) -> list[Result]:

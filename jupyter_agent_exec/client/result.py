@@ -74,7 +74,7 @@ class Image:
         )
         return f"<Image {self.mimetype}{pixels}, {self.bytes} bytes>"
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         return {
             "text/plain": repr(self),
             self.mimetype: joined(self._outputs[self.output]["data"][self.mimetype]),
@@ -198,7 +198,9 @@ class Result:
         head = f"<Result [{self.execution.seq}] {self.summary}>"
         return f"{head}\n{self}" if self.text else head
 
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         return mimebundle(self.outputs, repr(self))
 
 

@@ -66,8 +66,8 @@ def opening(server: RealServer, folder: Path, agent: str, then: str) -> Iterator
     gate, attempts = Gate(folder), folder / "attempts"
     counted = f"import os\nattempts = open({str(attempts)!r}, 'ab', 0)\nattempts.write(b'.')\n"
     held = f"if attempts.tell() == 1:\n{indent(gate.source, '    ')}\n"
-    wishes = SessionOptions(agent=agent, init_source=counted + held + then)
-    place = KernelSession(SessionTarget(url=server.url, token=server.token), wishes)
+    options = SessionOptions(agent=agent, init_source=counted + held + then)
+    place = KernelSession(SessionTarget(url=server.url, token=server.token), options)
     yield Opening(place, gate, attempts)
     place.close()
 
@@ -109,7 +109,7 @@ def test_threads_share_one_session(place: KernelSession, server: RealServer) -> 
 
 def test_cancelling_the_task_stops_the_code(place: KernelSession, server: RealServer) -> None:
     async def cancelled() -> None:
-        place.wishes.agent = "cancelled"
+        place.options.agent = "cancelled"
         marked = server.root_dir / "started"
         source = STARTED + "import time\nwhile True: time.sleep(0.01)"
         task = asyncio.create_task(place.run_async([source, "never = 1"]))
@@ -128,7 +128,7 @@ def test_a_loop_that_ends_right_after_the_cancelling_stops_the_code_too(
     place: KernelSession, server: RealServer
 ) -> None:
     async def left() -> None:
-        place.wishes.agent = "left"
+        place.options.agent = "left"
         marked = server.root_dir / "started"
         marked.unlink(missing_ok=True)
         task = asyncio.create_task(place.run_async([STARTED + "while True: pass"]))
@@ -206,16 +206,16 @@ def test_what_was_cancelled_while_it_opened_is_closed_with_the_rest(
 def test_what_goes_on_while_it_is_closed_opens_nothing_again(
     place: KernelSession, server: RealServer
 ) -> None:
-    place.wishes.agent = "closing"
+    place.options.agent = "closing"
     inside, go = threading.Event(), threading.Event()
 
-    async def deed(session: AsyncSession) -> str:
+    async def work(session: AsyncSession) -> str:
         inside.set()
         await asyncio.to_thread(go.wait)
         return (await session.run("1")).text
 
     async def closed() -> None:
-        doing = asyncio.create_task(place.do_async(deed))
+        doing = asyncio.create_task(place.do_async(work))
         await asyncio.to_thread(inside.wait)
         closing = asyncio.create_task(place.close_async())
         while await asyncio.to_thread(states, server, "closing") != ["closed"]:
@@ -233,7 +233,7 @@ def test_what_goes_on_while_it_is_closed_opens_nothing_again(
 def test_whatever_a_signal_raises_stops_the_code(
     place: KernelSession, server: RealServer, error: type[BaseException]
 ) -> None:
-    place.wishes.agent = error.__name__
+    place.options.agent = error.__name__
     marked = server.root_dir / "started"
     marked.unlink(missing_ok=True)
 
@@ -261,7 +261,7 @@ def test_whatever_a_signal_raises_stops_the_code(
 def test_closing_ends_what_runs_and_returns_after_it(
     place: KernelSession, server: RealServer
 ) -> None:
-    place.wishes.agent = "closed on"
+    place.options.agent = "closed on"
     marked = server.root_dir / "started"
     marked.unlink(missing_ok=True)
 
@@ -292,7 +292,7 @@ def close_sessions(server: RealServer, agent: str) -> None:
 def test_a_session_that_somebody_closed_is_opened_anew_and_the_answer_says_so(
     place: KernelSession, server: RealServer
 ) -> None:
-    place.wishes.agent = "closed"
+    place.options.agent = "closed"
     place.run(["x = 1"])
     close_sessions(server, "closed")
     assert place.do(look) is None  # whatever opens the other one
@@ -307,7 +307,7 @@ def test_a_session_that_somebody_closed_is_opened_anew_and_the_answer_says_so(
 def test_a_session_that_was_to_be_another_tells_nothing(
     place: KernelSession, server: RealServer
 ) -> None:
-    place.wishes.agent = "anew"
+    place.options.agent = "anew"
     place.run(["x = 1"])
     place.begin_anew()
     (result,) = place.run(["'x' in dir()"])
@@ -330,7 +330,7 @@ def test_another_session_in_a_kernel_that_went_on_tells_nothing(server: RealServ
 def test_the_life_of_the_kernel_is_known_before_code_runs(
     place: KernelSession, server: RealServer
 ) -> None:
-    place.wishes.agent = "lives"
+    place.options.agent = "lives"
     (first,) = place.run(["1"])
     assert place.life() == life_of(first)
     place.do(restarted)
@@ -380,7 +380,7 @@ def test_without_a_server_one_is_started_and_ends_with_the_last_user(
 def test_what_is_asked_for_runs_once_when_a_person_has_approved_it(
     place: KernelSession, server: RealServer
 ) -> None:
-    place.wishes.agent = "asking"
+    place.options.agent = "asking"
     sources = ["x = 41", "x + 1"]
 
     def decide(client: AgentExecClient, approved: bool) -> None:

@@ -342,13 +342,13 @@ $functions"""
     async def _do(
         self,
         doing: str,
-        deed: Callable[[AsyncSession], Awaitable[T]],
+        work: Callable[[AsyncSession], Awaitable[T]],
         cancellation_token: CancellationToken,
     ) -> T:
         """Do something else than executing, within the timeout."""
         self._require_start()
         try:
-            return await _linked(self._within_timeout(deed), cancellation_token)
+            return await _linked(self._within_timeout(work), cancellation_token)
         except TimeoutError as error:
             raise TimeoutError(f"Timeout {doing}") from error
         except asyncio.CancelledError as error:
@@ -356,8 +356,8 @@ $functions"""
         except AgentExecError as error:
             raise ConnectionError(f"Error while {doing}: {error}") from error
 
-    async def _within_timeout(self, deed: Callable[[AsyncSession], Awaitable[T]]) -> T:
-        return await asyncio.wait_for(self._place.do_async(deed), self.timeout)
+    async def _within_timeout(self, work: Callable[[AsyncSession], Awaitable[T]]) -> T:
+        return await asyncio.wait_for(self._place.do_async(work), self.timeout)
 
 
 async def _linked(doing: Coroutine[Any, Any, T], cancellation_token: CancellationToken) -> T:

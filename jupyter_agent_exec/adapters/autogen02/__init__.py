@@ -71,11 +71,11 @@ def create(
     if name == "ipython-embedded":
         return EmbeddedIPythonCodeExecutor(**code_execution_config.get(name, {}))
     if name == "jupyter-server":
-        wishes = dict(code_execution_config.get(name, {}))
-        server = wishes.get("jupyter_server")
+        options = dict(code_execution_config.get(name, {}))
+        server = options.get("jupyter_server")
         if isinstance(server, Mapping):
-            wishes["jupyter_server"] = JupyterConnectionInfo(**server)
-        return JupyterCodeExecutor(**wishes)
+            options["jupyter_server"] = JupyterConnectionInfo(**server)
+        return JupyterCodeExecutor(**options)
     return _framework_create(code_execution_config)
 
 

@@ -273,7 +273,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         """Add an interpreter, which starts when it is first used."""
         asked_folder = self._get_effective_workdir()
         folder = Path(asked_folder).expanduser().resolve() if asked_folder else self.workdir
-        wishes = SessionOptions(
+        options = SessionOptions(
             agent=self._agent,
             title=self.toolset_name if client is None else f"{self.toolset_name}: {client}",
             folder=self.workdir,
@@ -282,7 +282,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         )
         interpreter_id = uuid4().hex
         self.interpreters[interpreter_id] = Interpreter(
-            place=KernelSession(self._where, wishes),
+            place=KernelSession(self._where, options),
             client=client,
             folder=folder,
             timeout=self._timeout,

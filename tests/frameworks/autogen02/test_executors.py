@@ -213,9 +213,9 @@ def test_stopped_is_stopped(folder: Path) -> None:
     executor.stop()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-    for deed in (lambda: run(executor, "1"), executor.restart):
+    for work in (lambda: run(executor, "1"), executor.restart):
         with pytest.raises(RuntimeError, match="was stopped"):
-            deed()
+            work()
 
 
 def test_modules_are_preloaded_also_after_a_restart(folder: Path) -> None:
@@ -235,7 +235,7 @@ BOTH: list[Callable[..., Any]] = [EmbeddedIPythonCodeExecutor, JupyterCodeExecut
 
 @pytest.mark.parametrize("make", BOTH)
 @pytest.mark.parametrize(
-    ("wishes", "message"),
+    ("options", "message"),
     [
         ({"timeout": 0}, "Timeout must be greater than or equal to 1."),
         ({"output_dir": "/not/there"}, "Output directory /not/there does not exist."),
@@ -243,11 +243,11 @@ BOTH: list[Callable[..., Any]] = [EmbeddedIPythonCodeExecutor, JupyterCodeExecut
     ],
 )
 def test_what_may_not_be_is_refused(
-    make: Callable[..., Any], wishes: dict[str, Any], message: str
+    make: Callable[..., Any], options: dict[str, Any], message: str
 ) -> None:
     before = set(threading.enumerate())
     with pytest.raises(ValueError, match="^" + re.escape(message)):
-        make(**wishes)
+        make(**options)
     assert set(threading.enumerate()) <= before
 
 
@@ -261,8 +261,8 @@ def test_a_server_of_a_wrong_type_is_refused(server: RealServer) -> None:
 
 
 def test_executions_are_recorded_with_their_agent(server: RealServer) -> None:
-    wishes = {"url": server.url, "token": server.token, "agent": "coder"}
-    with JupyterCodeExecutor(**wishes) as executor, AgentExecClient(*server[:2]) as client:
+    options = {"url": server.url, "token": server.token, "agent": "coder"}
+    with JupyterCodeExecutor(**options) as executor, AgentExecClient(*server[:2]) as client:
         run(executor, "1", "2 / 0", "3")
         (session,) = client.sessions(agent="coder")
         recorded = [(each.execution.source, each.status) for each in session.executions()]
@@ -280,8 +280,8 @@ def test_without_the_framework_it_says_what_to_install() -> None:
 
 
 def test_a_session_that_somebody_closed_is_told_once(server: RealServer) -> None:
-    wishes = {"url": server.url, "token": server.token, "agent": "closed"}
-    with JupyterCodeExecutor(**wishes) as executor, AgentExecClient(*server[:2]) as client:
+    options = {"url": server.url, "token": server.token, "agent": "closed"}
+    with JupyterCodeExecutor(**options) as executor, AgentExecClient(*server[:2]) as client:
         text(executor, "x = 1")
         for session in client.sessions(agent="closed"):
             session.close()
