@@ -17,19 +17,19 @@ from .usage import UsageError
 def add_words(parser: ArgumentParser) -> None:
     """Add what stands behind `files` on the command line."""
     parser.add_argument("session", metavar="SESSION", help="the session's id; it must be open")
-    deeds = parser.add_subparsers(title="deeds", metavar="DEED", dest="deed", required=True)
-    listing = deeds.add_parser("list", help="list what is in its folder, or in one below")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
+    listing = actions.add_parser("list", help="list what is in its folder, or in one below")
     listing.add_argument("path", metavar="FOLDER", nargs="?", help="its own when left out")
     listing.add_argument("--recursive", action="store_true", help="what is in folders there too")
-    get = deeds.add_parser("get", help="download a file")
+    get = actions.add_parser("get", help="download a file")
     get.add_argument("name", metavar="FILE", help="its path in the session's folder")
     get.add_argument(
         "--to", metavar="PATH", help="a file or a folder here (this one); - for standard output"
     )
-    put = deeds.add_parser("put", help="upload a file")
+    put = actions.add_parser("put", help="upload a file")
     put.add_argument("source", metavar="SOURCE", help="a file here")
     put.add_argument("name", metavar="FILE", nargs="?", help="its path there; else its own name")
-    delete = deeds.add_parser("delete", help="delete a file, or an empty folder")
+    delete = actions.add_parser("delete", help="delete a file, or an empty folder")
     delete.add_argument("name", metavar="FILE", help="its path in the session's folder")
     for each in (put, delete):
         each.add_argument(
@@ -39,11 +39,11 @@ def add_words(parser: ArgumentParser) -> None:
 
 def files(arguments: Namespace, console: Console) -> int:
     """Do to a session's files what the command line says."""
-    if arguments.deed == "put" and not Path(arguments.source).is_file():
+    if arguments.action == "put" and not Path(arguments.source).is_file():
         raise UsageError(f"There is no file {arguments.source}.")
     with connected(arguments, console, may_start=False) as client:
         session = client.session(arguments.session)
-        _DEEDS[arguments.deed](session, arguments, console)
+        _ACTIONS[arguments.action](session, arguments, console)
     return exit_codes.OK
 
 
@@ -96,4 +96,4 @@ def _say(arguments: Namespace, console: Console, told: dict[str, str], line: str
         console.line(line)
 
 
-_DEEDS = {"list": _list, "get": _get, "put": _put, "delete": _delete}
+_ACTIONS = {"list": _list, "get": _get, "put": _put, "delete": _delete}

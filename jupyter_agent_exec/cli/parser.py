@@ -76,8 +76,8 @@ def make_parser() -> ArgumentParser:
     _add_guide(commands)
     _add_search(commands)
     _add_notebooks(commands)
-    deeds = "list, download, upload or delete the files in a session's folder"
-    files.add_words(_add(commands, "files", files.files, deeds))
+    summary = "list, download, upload or delete the files in a session's folder"
+    files.add_words(_add(commands, "files", files.files, summary))
     _add_looking(commands)
     _add_approvals(commands)
     _add_passphrase(commands)

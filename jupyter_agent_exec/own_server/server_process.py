@@ -48,7 +48,7 @@ class OwnServer(ServerApp):
         super().start_app()
         if "jupyter_agent_exec" not in self.extension_manager.extension_apps:
             self.exit("The extension was not loaded; what is above says why.")
-        # The loop's first deed is to listen; ours comes after it.
+        # The loop first listens; this callback comes after that.
         self.io_loop.add_callback(self._say_where)
         threading.Thread(target=self._stop_when_let_go, name="let-go", daemon=True).start()
         threading.Thread(target=self._stop_when_orphaned, name="orphaned", daemon=True).start()
