@@ -243,7 +243,7 @@ class ApprovalGate:
     @property
     def time_counts(self) -> bool:
         """Whether what waits in the session, waits for its turn rather than for people."""
-        return self._rules.paused is None and not any(each.asks for each in self._executions)
+        return self._rules.paused is None and not self._executions.needs_decision
 
     def asking(self) -> Iterator[LiveExecution]:
         """Yield the executions that ask now."""
@@ -315,11 +315,8 @@ class ApprovalGate:
         await self._recorder.write_all(entries, payloads)
         for execution in executions:
             self._executions.accepted(execution)
-        for execution in executions:
-            if execution.asks:
-                self._executions.approval_changed(execution)
-            else:
-                self._executions.changed(execution)
+        for execution in asking:
+            self._executions.approval_changed(execution)
 
     # -- decide ------------------------------------------------------------------------------------
 

@@ -106,15 +106,22 @@ class LiveExecutions:
         self.accepted_count -= 1
         if execution.seq == self.last_seq:
             self.last_seq -= 1
+        self.active()
         settle(execution.accepted, error)
         execution.wake()
 
+    @property
+    def needs_decision(self) -> bool:
+        """Whether a user has to decide about one of them."""
+        return any(execution.asks for execution in self._live.values())
+
     def accepted(self, execution: LiveExecution) -> None:
-        """Tell the observers that an execution's acceptance is on disk."""
+        """Tell the observers and watchers that an execution's acceptance is on disk."""
         if not execution.accepted.done():
             execution.accepted.set_result(None)
             for observer in self._observers:
                 observer.accepted(execution)
+            execution.wake()
 
     def changed(self, execution: LiveExecution) -> None:
         """Tell the observers and watchers that an execution changed."""
@@ -194,23 +201,22 @@ class QueueTime:
     Parameters
     ----------
     seconds
-        How long it may wait; None for any time.
-    over
+        How long it may wait.
+    elapsed
         Called when they are over.
     """
 
-    def __init__(self, seconds: float | None, over: Callable[[], None]) -> None:
-        self._left = seconds
-        self._over = over
+    def __init__(self, seconds: float, elapsed: Callable[[], None]) -> None:
+        self._left: float | None = seconds
+        self._elapsed = elapsed
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
 
-    def run(self, counts: bool = True) -> None:
-        """Count from now on, or do not."""
+    def run(self, counts: bool) -> None:
+        """Count from now on, or stop counting."""
         if counts and self._timer is None and self._left is not None:
-            self._timer = self._loop.call_later(self._left, self._over)
+            self._timer = self._loop.call_later(self._left, self._elapsed)
         elif not counts and self._timer is not None:
-            assert self._left is not None
             self._left = max(0.0, self._timer.when() - self._loop.time())
             self._timer.cancel()
             self._timer = None
@@ -407,7 +413,7 @@ class LiveExecution:
 
     async def unless_failed(self, done: asyncio.Future[Any]) -> None:
         """Wait for something, and raise what it raised, or what has failed instead."""
-        await first_of(done, self.failed)
+        await asyncio.wait({done, self.failed}, return_when=asyncio.FIRST_COMPLETED)
         if not done.done():
             raise self.failed.result()
         done.result()

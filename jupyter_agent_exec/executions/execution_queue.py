@@ -132,7 +132,8 @@ class ExecutionQueue:
     @property
     def queued(self) -> int:
         """How many executions wait for their turn."""
-        return sum(execution is not self.running for execution in self.executions)
+        running = self.running
+        return len(self.executions) - (running is not None and not running.finished.done())
 
     # -- submit ------------------------------------------------------------------------------------
 
@@ -300,7 +301,6 @@ class ExecutionQueue:
             raise  # the owner of the task logs it
         finally:
             self._turns.leave(place)
-            self.executions.active()
             self.executions.waits_changed()
 
     async def _break_off(self, execution: LiveExecution, error: Exception) -> None:
@@ -369,7 +369,7 @@ class ExecutionQueue:
 
     async def _carry_accepted(self, execution: LiveExecution, place: Turn) -> None:
         """Bring an execution whose acceptance is on disk to its end."""
-        queue_time = self._count_queue_time(execution)
+        self._count_queue_time(execution)
         try:
             if await self._until(place, execution):
                 await self._carry_in(execution)
@@ -378,7 +378,8 @@ class ExecutionQueue:
             if not execution.given_up.done():
                 raise  # it was sent
         finally:
-            queue_time.end()
+            if execution.queue_time is not None:
+                execution.queue_time.end()
             if execution.given_up.done() and not execution.finished.done():
                 await self.recorder.unrun(execution)
 
@@ -390,13 +391,14 @@ class ExecutionQueue:
         turn: Turn,
     ) -> None:
         """Stay with an execution whose acceptance goes to disk together with its dispatch."""
-        queue_time = self._count_queue_time(execution)
+        self._count_queue_time(execution)
         try:
             await self.runner.follow(execution, kernel, sent, turn)
         except HistoryUnavailable as error:
             self.executions.forget(execution, error)
         finally:
-            queue_time.end()
+            if execution.queue_time is not None:
+                execution.queue_time.end()
 
     async def _carry_in(self, execution: LiveExecution, only: Kernel | None = None) -> None:
         """Bring an execution through the kernel, after all that others have queued before.
@@ -471,12 +473,13 @@ class ExecutionQueue:
         kernel.turns.leave(turn)
         return None
 
-    def _count_queue_time(self, execution: LiveExecution) -> QueueTime:
-        """Count the time for which an execution waits for its turn."""
-        elapsed = partial(self.runner.queue_time_elapsed, execution)
-        execution.queue_time = QueueTime(execution.spec.queue_timeout, elapsed)
-        execution.queue_time.run(self.gate.time_counts)
-        return execution.queue_time
+    def _count_queue_time(self, execution: LiveExecution) -> None:
+        """Count the time for which an execution waits for its turn, if that has a limit."""
+        timeout = execution.spec.queue_timeout
+        if timeout is not None:
+            elapsed = partial(self.runner.queue_time_elapsed, execution)
+            execution.queue_time = QueueTime(timeout, elapsed)
+            execution.queue_time.run(self.gate.time_counts)
 
     async def _until(self, turn: Turn, execution: LiveExecution) -> bool:
         """Wait for a turn; False when the execution was withdrawn instead."""

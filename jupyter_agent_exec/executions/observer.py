@@ -21,7 +21,7 @@ class ExecutionObserver:
     """Is told what happens to the executions of one session; override what you need."""
 
     def accepted(self, execution: LiveExecution) -> None:
-        """Handle an execution whose acceptance is on disk."""
+        """Handle an execution whose acceptance is on disk; it may run already."""
 
     def changed(self, execution: LiveExecution) -> None:
         """Handle a change of the status, of what it waits for, or of its outcome."""

@@ -194,8 +194,10 @@ class Runner:
         if execution.held_by.owned:  # else somebody's cell may just have come before it
             settle(execution.begun)
         settle(sent)
-        self._executions.accepted(execution)
-        self._executions.changed(execution)
+        if execution.accepted.done():
+            self._executions.changed(execution)
+        else:
+            self._executions.accepted(execution)
 
     def _has_started(self, execution: LiveExecution) -> None:
         """Note that a kernel that others use too has started an execution."""

@@ -111,6 +111,5 @@ class Activity:
         for session, event in waiting.values():
             self._serial += 1
             if session is not None:
-                record = session if isinstance(session, Session) else session.record()
-                event["length"] = record.chain.length
+                event["length"] = session.chain.length
             self._emit({"serial": self._serial, **event})

@@ -28,7 +28,7 @@ from ..executions.written_files import WrittenFiles
 from ..journal.journal import SessionJournal
 from ..kernels.inspection import AT_AGENTS_CODE, is_nested
 from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
-from ..models import Execute, GiveInput, ScratchTarget, Session
+from ..models import Chain, Execute, GiveInput, ScratchTarget, Session
 from ..records import (
     SERVER,
     By,
@@ -221,6 +221,11 @@ class LiveSession(ExecutionObserver):
             (each.seq - 1 for each in self._queue.executions),
             default=self._queue.executions.last_seq,
         )
+
+    @property
+    def chain(self) -> Chain:
+        """Where its journal ends."""
+        return self._journal.head
 
     def live(self, id: ExecutionId) -> LiveExecution | None:
         """Return an execution that is not finished yet."""
@@ -524,6 +529,10 @@ class LiveSession(ExecutionObserver):
         return isinstance(self._record.target, ScratchTarget)
 
     # -- as the observer of its executions ---------------------------------------------------------
+
+    def accepted(self, execution: LiveExecution) -> None:
+        """Publish that an execution was accepted."""
+        self.changed(execution)
 
     def changed(self, execution: LiveExecution) -> None:
         """Publish that an execution changed."""
