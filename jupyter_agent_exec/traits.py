@@ -24,7 +24,7 @@ from traitlets import (
 from .approvals.manager import Approvals
 from .approvals.policy import checked_modes
 from .auth.unlocks import is_slow_hash
-from .executions.limits import Bounds, Settings
+from .executions.limits import SessionLimits, Settings
 from .files.manager import SessionFiles
 from .kernels.isolation.isolation import IsolationTraits
 from .kernels.person_executions import PersonRecording
@@ -277,7 +277,7 @@ class AgentExecTraits(IsolationTraits, McpTraits):
     def settings_of_sessions(self) -> Settings:
         """Return what was decided about sessions and what runs in them."""
         return Settings(
-            bounds=Bounds(
+            bounds=SessionLimits(
                 timeout=self.default_timeout,
                 queue_timeout=self.queue_timeout or None,
                 max_output_bytes=self.max_output_bytes,

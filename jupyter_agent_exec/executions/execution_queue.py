@@ -32,7 +32,7 @@ from ..terminal import clean
 from .approval_gate import ApprovalGate, Permit, Rules
 from .execution import LiveExecution, LiveExecutions, QueueTime
 from .incarnations import Incarnations, SessionNotebook
-from .limits import Bounds
+from .limits import SessionLimits
 from .observer import ExecutionObserver
 from .recorder import Recorder
 from .runner import Runner
@@ -80,7 +80,7 @@ class ExecutionQueue:
         kernels: KernelSource,
         *,
         notebook: SessionNotebook | None,
-        limits: Bounds,
+        limits: SessionLimits,
         permit: Permit,
         first_sources: Mapping[str, str],
         observers: Collection[ExecutionObserver],

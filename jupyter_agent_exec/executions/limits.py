@@ -11,7 +11,7 @@ from ..types import RecordChanges, RecordPeople
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bounds:
+class SessionLimits:
     """Limits of a session, with the server's own filled in. Seconds and bytes."""
 
     timeout: float
@@ -34,7 +34,7 @@ class Bounds:
 class Settings:
     """What the operator decided. Seconds and bytes; 0 for none where a bound may be absent."""
 
-    bounds: Bounds
+    bounds: SessionLimits
     max_timeout: float
     max_sessions: int
     session_idle_timeout: float

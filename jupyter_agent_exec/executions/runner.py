@@ -23,7 +23,7 @@ from ..tasks import Tasks, first_of, settle
 from .execution import LiveExecution, LiveExecutions
 from .incarnations import Incarnations
 from .inputs import Inputs
-from .limits import Bounds
+from .limits import SessionLimits
 from .recorder import Recorder
 from .state import (
     AbandonRun,
@@ -65,7 +65,7 @@ class Runner:
         incarnations: Incarnations,
         recorder: Recorder,
         *,
-        limits: Bounds,
+        limits: SessionLimits,
         tasks: Tasks,
         leftovers: Tasks,
         disk: Executor,

@@ -11,7 +11,7 @@ from ..kernels.kernel import Kernel
 from ..models import Execute, Placement
 from ..records import By, ExecutionRecord
 from ..types import Digest, ExecutionId
-from .limits import Bounds
+from .limits import SessionLimits
 from .observer import Place
 
 
@@ -45,7 +45,9 @@ class ExecutionSpec:
     """Digest of the request, if that has an idempotency key."""
 
     @classmethod
-    def init_source(cls, source: str, *, by: By, limits: Bounds, nested: bool) -> ExecutionSpec:
+    def init_source(
+        cls, source: str, *, by: By, limits: SessionLimits, nested: bool
+    ) -> ExecutionSpec:
         """Return the specification of a source that runs first in a session's kernel."""
         return cls(
             source=source,
@@ -63,7 +65,7 @@ class ExecutionSpec:
         request: Execute,
         *,
         by: By,
-        limits: Bounds,
+        limits: SessionLimits,
         place: Place | None,
         in_notebook: bool,
         nested: bool,

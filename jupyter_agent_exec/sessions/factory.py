@@ -13,7 +13,7 @@ from ulid import ULID
 from ..auth.scopes import Caller
 from ..errors import GatewayNotSupported, InvalidRequest
 from ..executions.execution_queue import ServerResources
-from ..executions.limits import Bounds, Settings
+from ..executions.limits import SessionLimits, Settings
 from ..executions.observer import ExecutionCells
 from ..executions.spec import check_python
 from ..journal.fold import opened
@@ -126,7 +126,7 @@ class SessionFactory:
         if path is not None:
             self._permits.targets.notebook(caller, "edit:notebook", path)
 
-    def bounds(self, limits: Limits, caller: Caller) -> Bounds:
+    def bounds(self, limits: Limits, caller: Caller) -> SessionLimits:
         """Fill in what a session did not say; refuse what is over the limits."""
         settings = self._settings.within(caller.caps)
         settings.check_timeout(limits.timeout, "limits.timeout")
@@ -135,10 +135,10 @@ class SessionFactory:
         default = settings.bounds
         if limits.restart_if_interrupt_ignored is not None:
             said["restart_if_interrupt_ignored"] = limits.restart_if_interrupt_ignored
-        return Bounds(**{name: said.get(name, getattr(default, name)) for name in _BOUNDS})
+        return SessionLimits(**{name: said.get(name, getattr(default, name)) for name in _BOUNDS})
 
     async def open(
-        self, asked: OpenSession, caller: Caller, bounds: Bounds, kernels: KernelSource
+        self, asked: OpenSession, caller: Caller, bounds: SessionLimits, kernels: KernelSource
     ) -> tuple[LiveSession, Kernel]:
         """Take the kernel, and record the session that it is for.
 
@@ -171,7 +171,7 @@ class SessionFactory:
         self,
         asked: OpenSession,
         caller: Caller,
-        bounds: Bounds,
+        bounds: SessionLimits,
         kernels: KernelSource,
         loads: Preloaded | None,
     ) -> LiveSession:
@@ -217,4 +217,4 @@ class SessionFactory:
         return await asyncio.get_running_loop().run_in_executor(self._resources.disk, call)
 
 
-_BOUNDS = tuple(Bounds.__dataclass_fields__)
+_BOUNDS = tuple(SessionLimits.__dataclass_fields__)

@@ -19,7 +19,7 @@ from ..errors import (
     SessionClosed,
 )
 from ..executions.execution import LiveExecution, until_finished
-from ..executions.limits import Bounds, Settings
+from ..executions.limits import SessionLimits, Settings
 from ..journal.history import History
 from ..kernels.kernel import KernelSource
 from ..kernels.live_kernels import LiveKernels
@@ -291,7 +291,7 @@ class AgentSessions:
     # -- helpers -----------------------------------------------------------------------------------
 
     async def _new_session(
-        self, asked: OpenSession, caller: Caller, bounds: Bounds, source: KernelSource
+        self, asked: OpenSession, caller: Caller, bounds: SessionLimits, source: KernelSource
     ) -> LiveSession:
         with self._quotas.opening(caller, self._open.values()):
             self._quotas.count(caller, bool(asked.preload) + (asked.init_source is not None))

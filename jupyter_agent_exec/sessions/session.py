@@ -19,7 +19,7 @@ from ..errors import (
 from ..executions.approval_gate import ApprovalGate, Permit
 from ..executions.execution import LiveExecution
 from ..executions.execution_queue import ExecutionQueue, ServerResources
-from ..executions.limits import Bounds
+from ..executions.limits import SessionLimits
 from ..executions.observer import ExecutionCells, ExecutionObserver, Place
 from ..executions.shown_cells import ShownCells
 from ..executions.spec import ExecutionSpec, revision_of
@@ -88,7 +88,7 @@ class LiveSession(ExecutionObserver):
         journal: SessionJournal,
         kernels: KernelSource,
         *,
-        bounds: Bounds,
+        bounds: SessionLimits,
         permit: Permit,
         first_sources: Mapping[str, str],
         make_cells: Callable[[LiveSession], ExecutionCells],
