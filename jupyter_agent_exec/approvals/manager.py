@@ -67,7 +67,7 @@ class Approvals:
             session.execution_record(execution)
             for session in self._sessions.all_open()
             if only in (None, session.token_id)
-            for execution in session.asking.asking()
+            for execution in session.gate.awaiting_approval()
         ]
         return sorted(found, key=_asked_at)
 
@@ -81,7 +81,7 @@ class Approvals:
         ExecutionNotFound, AlreadyDecided, ApprovalChanged, HistoryUnavailable
         """
         session, execution = await self._live(id)
-        await session.asking.approve(execution, asked, caller.by())
+        await session.gate.approve(execution, asked, caller.by())
         return session.execution_record(execution)
 
     async def reject(self, id: str, reason: str | None, caller: Caller) -> ExecutionRecord:
@@ -92,7 +92,7 @@ class Approvals:
         ExecutionNotFound, AlreadyDecided
         """
         session, execution = await self._live(id)
-        await session.asking.reject(execution, reason, caller.by())
+        await session.gate.reject(execution, reason, caller.by())
         await asyncio.wait({execution.finished}, timeout=END_WAIT)
         await session.cells.until_shown(execution, END_WAIT)
         return session.execution_record(execution)

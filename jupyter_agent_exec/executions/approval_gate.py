@@ -1,8 +1,8 @@
 """What an execution has to pass before it runs: the user's pause, and approval.
 
-An execution waits here (`until_it_goes`). What cannot wait is refused at once (`check`): edits of
-the notebook, uploads and deletions, completion, answers to input, restarts. An approval is for one
-incarnation of the session's kernel: in another, everything has to be approved anew.
+An execution waits here (`wait_until_allowed`). What cannot wait is refused at once (`check`): edits
+of the notebook, uploads and deletions, completion, answers to input, restarts. An approval is for
+one incarnation of the session's kernel: in another, everything has to be approved anew.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ _HOW_TO_GET_IT: Final[Mapping[ApprovalMode, str]] = {
     "always": "Run code, and ask the user to choose 'Approve all…' when they approve it: this is "
     "let through for as long as they say.",
 }
-"""What an agent can do to have something let through, by what the user wants to approve."""
+"""What an agent can do to get permission, by the approval that the user wants."""
 
 
 class Policy(Protocol):
-    """What people have to approve."""
+    """The approval policy."""
 
     def mode(self, kind: TargetKind) -> ApprovalMode:
-        """Return what sessions with this kind of target must ask for."""
+        """Return the approval that sessions with this kind of target need."""
 
     def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
         """Return what the operator forces for this kind of target; None for nothing."""
 
 
 class Permit(Protocol):
-    """What lets a session run code: of an agent token it may end, or not reach a notebook now."""
+    """Whether a session may run code: its agent token may end, or not cover its notebook now."""
 
     @property
     def approval(self) -> ApprovalMode | None:
-        """What a person has to approve; None is what the policy says."""
+        """The approval that the token demands; None for that of the policy."""
 
     def refusal(self, path: str | None) -> str | None:
-        """Say why nothing more may be sent to the kernel; None if it may.
+        """Return why nothing more may be sent to the kernel; None if it may.
 
         Parameters
         ----------
@@ -73,11 +73,11 @@ class Permit(Protocol):
         """
 
     async def look(self) -> None:
-        """Take note of what other servers and Jupyter know before that is asked."""
+        """Read what other servers and Jupyter know; `refusal` answers from that."""
 
 
 class Unlimited:
-    """Of a session that a person's own credential has opened: it always may."""
+    """The permit of a session that a user's own credential has opened: it always may."""
 
     approval: ApprovalMode | None = None
 
@@ -89,12 +89,12 @@ class Unlimited:
 
 
 class Rules:
-    """The approval policy, for how long something may ask, and the pause of all agents.
+    """The approval policy, how long approval may take, and the pause of all agents.
 
     Parameters
     ----------
     approval_timeout
-        Seconds after which what asks is rejected.
+        Seconds after which an execution that awaits approval is rejected.
     """
 
     def __init__(self, policy: Policy, approval_timeout: float) -> None:
@@ -104,13 +104,13 @@ class Rules:
         self._resumed: asyncio.Future[None] | None = None
 
     def mode(self, target: Target, of_token: ApprovalMode | None) -> ApprovalMode:
-        """Return what a session with this target must ask for.
+        """Return the approval that a session with this target needs.
 
         Parameters
         ----------
         of_token
-            What the agent token says with which it was opened: that counts instead of the policy,
-            but it cannot ask for less than is forced.
+            The approval that the agent token demands with which it was opened: it replaces the
+            policy, but cannot demand less than the operator forces.
         """
         kind = cast(TargetKind, target.__struct_config__.tag)
         if of_token is None:
@@ -120,7 +120,7 @@ class Rules:
 
     @property
     def pausing(self) -> WaitingFor | None:
-        """What all wait for while agents are paused."""
+        """What executions wait for while agents are paused."""
         if self.paused is None:
             return None
         return WaitingFor(who="pause", agent=None, execution_id=None, since=self.paused.at)
@@ -131,7 +131,7 @@ class Rules:
         Parameters
         ----------
         what
-            What an agent is about to do, as the beginning of a sentence.
+            What an agent is about to do: the beginning of a sentence.
         """
         pausing = self.pausing
         if pausing is not None:
@@ -141,19 +141,19 @@ class Rules:
             )
 
     def pause(self, by: By) -> None:
-        """Send nothing more to kernels."""
+        """Pause all agents: nothing more is sent to kernels."""
         self.paused = Pause(by=by.named, at=timestamp())
         self._resumed = asyncio.get_running_loop().create_future()
 
     def resume(self) -> None:
-        """Go on."""
+        """Let all agents continue."""
         self.paused = None
         if self._resumed is not None:
             self._resumed.set_result(None)
             self._resumed = None
 
     def until_resumed(self) -> asyncio.Future[None]:
-        """Return what is done when agents go on that are paused."""
+        """Return a future that is done when paused agents continue."""
         assert self._resumed is not None
         return self._resumed
 
@@ -187,30 +187,30 @@ class ApprovalGate:
         self._tasks = tasks
         self._loop = asyncio.get_running_loop()
         self._lock = asyncio.Lock()  # decisions, one after the other
-        self._approved_life: int | None = None  # in which one was approved
+        self._approved_incarnation: int | None = None  # in which one was approved
         self._granted_until: datetime | None = None
-        self.init_held = asyncio.Event()
-        """Set while the init source waits for what a person decides."""
+        self.init_waits = asyncio.Event()
+        """Set while an init source waits for a user's decision."""
 
     @property
     def mode(self) -> ApprovalMode:
-        """What executions that are accepted now must ask for."""
+        """The approval that executions need that are accepted now."""
         return self._rules.mode(self._session.target, self._permit.approval)
 
     @property
     def is_free(self) -> bool:
-        """Whether what would be asked for now would run in the kernel without a person's word."""
+        """Whether code that is submitted now runs without a user's approval."""
         mode = self.mode
-        follows = mode == "first" and self._approved_life == self._life
+        follows = mode == "first" and self._approved_incarnation == self._incarnation
         return mode == "none" or follows or self._is_granted
 
     def check(self, what: str, *, is_code: bool) -> None:
-        """Let something through that cannot wait as an execution does.
+        """Allow something that cannot wait as an execution does, or raise.
 
         Parameters
         ----------
         what
-            What the agent is about to do, as the beginning of a sentence.
+            What the agent is about to do: the beginning of a sentence.
         is_code
             Whether it runs code, or can become code that somebody runs.
 
@@ -231,41 +231,47 @@ class ApprovalGate:
 
     @property
     def approved_until(self) -> str | None:
-        """Until when everything runs without asking; None if it does not."""
+        """Until when everything runs without approval; None if it does not."""
         until = self._granted_until
         return timestamp(until) if until is not None and self._is_granted else None
 
     @property
     def pausing(self) -> WaitingFor | None:
-        """What everything waits for while agents are paused."""
+        """What executions wait for while agents are paused."""
         return self._rules.pausing
 
     @property
     def time_counts(self) -> bool:
-        """Whether what waits in the session, waits for its turn rather than for people."""
+        """Whether executions wait for their turn now, rather than for a user."""
         return self._rules.paused is None and not self._executions.needs_decision
 
-    def asking(self) -> Iterator[LiveExecution]:
-        """Yield the executions that ask now."""
+    def awaiting_approval(self) -> Iterator[LiveExecution]:
+        """Yield the executions that await approval now."""
         for execution in self._executions:
-            if execution.asks and execution.accepted.done() and not execution.given_up.done():
+            if (
+                execution.awaits_approval
+                and execution.accepted.done()
+                and not execution.withdrawn.done()
+            ):
                 yield execution
 
     def may_run(self, execution: LiveExecution) -> bool:
-        """Tell whether an execution may run in the kernel as it is now."""
+        """Return whether an execution needs no approval, or has it for this incarnation."""
         if execution.mode == "none":
             return True
-        lives = [execution.state.approved_life]
+        lives = [execution.state.approved_incarnation]
         if _follows(execution):
-            lives.append(self._approved_life)
-        return self._life in lives or self._is_granted
+            lives.append(self._approved_incarnation)
+        return self._incarnation in lives or self._is_granted
 
-    def goes(self, execution: LiveExecution) -> bool:
-        """Tell whether people let an execution run now."""
+    def is_allowed(self, execution: LiveExecution) -> bool:
+        """Return whether an execution may be sent now: it may run, and agents are not paused."""
         return self._rules.paused is None and self.may_run(execution)
 
-    async def until_it_goes(self, execution: LiveExecution, *gone: asyncio.Future[None]) -> bool:
-        """Wait until people let an execution run; False if it is given up instead.
+    async def wait_until_allowed(
+        self, execution: LiveExecution, *gone: asyncio.Future[None]
+    ) -> bool:
+        """Wait until an execution may be sent; False if it is withdrawn instead.
 
         No kernel is started meanwhile.
 
@@ -274,25 +280,25 @@ class ApprovalGate:
         gone
             Done when nobody needs it any more.
         """
-        while not execution.given_up.done() and not any(future.done() for future in gone):
-            if self.goes(execution):
+        while not execution.withdrawn.done() and not any(future.done() for future in gone):
+            if self.is_allowed(execution):
                 return True
             if execution.spec.init:
-                self.init_held.set()
+                self.init_waits.set()
             if not self.may_run(execution):
                 await self._until_decided(execution, *gone)
             else:
-                await first_of(self._rules.until_resumed(), execution.given_up, *gone)
+                await first_of(self._rules.until_resumed(), execution.withdrawn, *gone)
         return False
 
     # -- ask ---------------------------------------------------------------------------------------
 
     async def accept(self, *executions: LiveExecution) -> None:
-        """Have acceptances on disk, in one write with the asking of those that ask at once.
+        """Record acceptances, in one write with the questions of those that need approval now.
 
-        With `first`, what comes after one that asks waits for what becomes of that.
+        With `first`, executions behind one that awaits approval wait for that decision.
         """
-        asking = [execution for execution in executions if self._asks_at_once(execution)]
+        asking = [execution for execution in executions if self._asks_now(execution)]
         if not asking:
             await self._accept(executions)
             return
@@ -321,7 +327,7 @@ class ApprovalGate:
     # -- decide ------------------------------------------------------------------------------------
 
     async def approve(self, execution: LiveExecution, asked: Approve, by: By) -> None:
-        """Let an execution run.
+        """Approve an execution.
 
         Raises
         ------
@@ -329,7 +335,7 @@ class ApprovalGate:
             It was not approved by this.
         """
         async with self._lock:
-            _check_asks(execution)
+            _check_awaits_approval(execution)
             sha256 = digest_of(execution.source.encode())
             if asked.source_sha256 != sha256:
                 raise ApprovalChanged(
@@ -338,27 +344,27 @@ class ApprovalGate:
                     source_sha256=sha256,
                 )
             await self._incarnations.confirmed()
-            approval = _check_asks(execution)
-            if approval.incarnation != self._life:
+            approval = _check_awaits_approval(execution)
+            if approval.incarnation != self._incarnation:
                 await self._ask_again(execution)
                 raise ApprovalChanged(
                     "The kernel is another one since this asked; it asks anew.",
-                    incarnation=self._life,
+                    incarnation=self._incarnation,
                 )
             source = execution.source if asked.source is None else asked.source
             await self._approve([(execution, source)], by)
-            self._approved_life = approval.incarnation
+            self._approved_incarnation = approval.incarnation
 
     async def reject(self, execution: LiveExecution, reason: str | None, by: By) -> None:
-        """Do not let an execution run; AlreadyDecided if it does not ask."""
+        """Reject an execution; AlreadyDecided if it does not await approval."""
         async with self._lock:
-            _check_asks(execution)
+            _check_awaits_approval(execution)
             entry = Rejected(at=timestamp(), by=by, execution_id=execution.id, reason=reason)
             execution.decision = entry  # written in one with its end
             execution.apply(ApprovalRefused(entry.at, by.named, reason))
 
     async def grant(self, minutes: float, by: By) -> None:
-        """Let everything run for so long, and what asks already; 0 ends that.
+        """Approve everything for some minutes, and what awaits approval now; 0 ends that.
 
         Raises
         ------
@@ -370,15 +376,17 @@ class ApprovalGate:
             entry = ApprovalGranted(
                 at=timestamp(), by=by, until=None if until is None else timestamp(until)
             )
-            waiting = [] if until is None else [(each, each.source) for each in self.asking()]
+            waiting = (
+                [] if until is None else [(each, each.source) for each in self.awaiting_approval()]
+            )
             await self._approve(waiting, by, entry)
             self._granted_until = until
 
     # -- helpers -----------------------------------------------------------------------------------
 
     @property
-    def _life(self) -> int:
-        """The life of the kernel that is there, or else of the next."""
+    def _incarnation(self) -> int:
+        """The incarnation of the kernel, or of the next one if there is none."""
         return self._incarnations.number + (self._incarnations.current is None)
 
     @property
@@ -386,14 +394,14 @@ class ApprovalGate:
         until = self._granted_until
         return until is not None and datetime.now(UTC) < until
 
-    def _asks_at_once(self, execution: LiveExecution) -> bool:
+    def _asks_now(self, execution: LiveExecution) -> bool:
         if self.may_run(execution):
             return False
         before = (other for other in self._executions if other.seq < execution.seq)
         return not _follows(execution) or all(map(self.may_run, before))
 
     def _ask(self, execution: LiveExecution) -> tuple[ApprovalAsked, list[Payload]]:
-        """Have an execution ask; return what is to be written of it."""
+        """Have an execution await approval; return what is to be recorded."""
         now, kernel = datetime.now(UTC), self._incarnations.current
         timeout = self._rules.approval_timeout
         revised = execution.spec.before
@@ -405,7 +413,7 @@ class ApprovalGate:
             execution_id=execution.id,
             source=source.digest,
             kernel_id=None if kernel is None else kernel.id,
-            incarnation=self._life,
+            incarnation=self._incarnation,
             expires_at=timestamp(now + timedelta(seconds=timeout)),
             before=None if before is None else before.digest,
         )
@@ -420,24 +428,24 @@ class ApprovalGate:
         execution.apply(ApprovalRequested(approval))
         execution.decided = self._loop.create_future()
         expiry = self._loop.call_later(timeout, self._expired, execution, approval)
-        for future in (execution.decided, execution.given_up):
+        for future in (execution.decided, execution.withdrawn):
             future.add_done_callback(lambda _: expiry.cancel())
         return entry, [source] if before is None else [source, before]
 
     async def _until_decided(self, execution: LiveExecution, *gone: asyncio.Future[None]) -> None:
-        """Ask for permission, unless it is being asked for, and wait for the decision."""
-        if not execution.asks and not execution.spec.init:
+        """Ask for approval, unless that is done already, and wait for the decision."""
+        if not execution.awaits_approval and not execution.spec.init:
             begun = asyncio.ensure_future(self._incarnations.begun())
-            await first_of(begun, execution.given_up)  # its init source may be asking
+            await first_of(begun, execution.withdrawn)  # its init source may be asking
             begun.cancel()
-            if execution.given_up.done() or self.may_run(execution):
+            if execution.withdrawn.done() or self.may_run(execution):
                 return
-        if not execution.asks:
+        if not execution.awaits_approval:
             async with self._lock:
-                if execution.given_up.done():
+                if execution.withdrawn.done():
                     return
                 await self._ask_again(execution)
-        await first_of(execution.decided, execution.given_up, *gone)
+        await first_of(execution.decided, execution.withdrawn, *gone)
 
     async def _ask_again(self, execution: LiveExecution) -> None:
         settle(execution.decided)
@@ -448,7 +456,7 @@ class ApprovalGate:
     async def _approve(
         self, approved: Sequence[tuple[LiveExecution, str]], by: By, *more: Entry
     ) -> None:
-        """Have it on disk that executions may run, each with a source, and let them."""
+        """Record that executions are approved, each with a source, and let them run."""
         at, entries, payloads = timestamp(), list(more), []
         for execution, source in approved:
             payload = Payload.of(source.encode())
@@ -468,19 +476,19 @@ class ApprovalGate:
 
 
 def _follows(execution: LiveExecution) -> bool:
-    """Tell whether it may run once another was approved; an init source runs in every life."""
+    """Return whether the approval of another execution counts for it; not for init sources."""
     return execution.mode == "first" and not execution.spec.init
 
 
-def _check_asks(execution: LiveExecution) -> Approval:
-    """Return what an execution asks; AlreadyDecided if it does not."""
-    if execution.approval is None or not execution.asks or execution.given_up.done():
+def _check_awaits_approval(execution: LiveExecution) -> Approval:
+    """Return the approval that an execution awaits; AlreadyDecided if it awaits none."""
+    if execution.approval is None or not execution.awaits_approval or execution.withdrawn.done():
         raise already_decided(execution.id, execution.status, execution.approval)
     return execution.approval
 
 
 def already_decided(id: ExecutionId, status: Status, approval: Approval | None) -> AlreadyDecided:
-    """Return the refusal of a decision about an execution that does not ask."""
+    """Return the error for a decision about an execution that does not await approval."""
     if approval is None:
         return AlreadyDecided(
             "The execution does not ask for approval.", execution_id=id, status=status

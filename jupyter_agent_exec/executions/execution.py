@@ -29,7 +29,7 @@ from ..models import (
     WaitingFor,
 )
 from ..records import Accepted, By, ExecutionRecord, Payload, Rejected, timestamp
-from ..tasks import first_of, settle
+from ..tasks import settle
 from ..types import ApprovalMode, ExecutionId, Output, SessionId, Status
 from .observer import ExecutionObserver
 from .spec import ExecutionSpec
@@ -113,7 +113,7 @@ class LiveExecutions:
     @property
     def needs_decision(self) -> bool:
         """Whether a user has to decide about one of them."""
-        return any(execution.asks for execution in self._live.values())
+        return any(execution.awaits_approval for execution in self._live.values())
 
     def accepted(self, execution: LiveExecution) -> None:
         """Tell the observers and watchers that an execution's acceptance is on disk."""
@@ -144,8 +144,8 @@ class LiveExecutions:
             if execution.queue_time is not None and execution.run is None:
                 execution.queue_time.run(execution.gate.time_counts)
             waiting_for = execution.waiting_for
-            if waiting_for != execution.told_waiting_for:
-                execution.told_waiting_for = waiting_for
+            if waiting_for != execution.published_waiting_for:
+                execution.published_waiting_for = waiting_for
                 self.changed(execution)
 
     def output_changed(self, execution: LiveExecution) -> None:
@@ -269,13 +269,13 @@ class LiveExecution:
     """Takes the whole text if the outputs are capped."""
     ahead: Callable[[], WaitingFor | None] | None = None
     """Returns what it waits for, while it waits."""
-    told_waiting_for: WaitingFor | None = None
+    published_waiting_for: WaitingFor | None = None
     """What the observers saw last."""
     accepted: asyncio.Future[None] = field(init=False)
     """Done when the acceptance is on disk; HistoryUnavailable if it could not be written."""
     decided: asyncio.Future[None] = field(init=False)
     """Done when a user has approved it; a new one for each question."""
-    given_up: asyncio.Future[None] = field(init=False)
+    withdrawn: asyncio.Future[None] = field(init=False)
     """Done when it is cancelled while it waits for its turn."""
     asked: asyncio.Future[None] = field(init=False)
     """Done when its code waits for input; a new one each time."""
@@ -304,7 +304,7 @@ class LiveExecution:
     def __post_init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.state = ExecutionState(source=self.spec.source)
-        self.accepted, self.given_up = loop.create_future(), loop.create_future()
+        self.accepted, self.withdrawn = loop.create_future(), loop.create_future()
         self.begun, self.parted = loop.create_future(), loop.create_future()
         self.finished, self.decided = loop.create_future(), loop.create_future()
         self.asked, self.failed = loop.create_future(), loop.create_future()
@@ -359,7 +359,7 @@ class LiveExecution:
         return self.run is None and self.gate.pausing is not None
 
     @property
-    def asks(self) -> bool:
+    def awaits_approval(self) -> bool:
         """Whether it waits for a user's approval."""
         return self.status == "awaiting_approval"
 
@@ -378,7 +378,7 @@ class LiveExecution:
         """What it waits for; None if it does not wait."""
         if self.finished.done():
             return None
-        if self.asks:
+        if self.awaits_approval:
             since = None if self.approval is None else self.approval.asked_at
             return WaitingFor(who="approval", agent=None, execution_id=None, since=since)
         pausing = self.gate.pausing if self.run is None else None
@@ -389,7 +389,7 @@ class LiveExecution:
         self.state, effects = transition(self.state, event)
         for effect in effects:
             if isinstance(effect, LeaveQueue):
-                settle(self.given_up)
+                settle(self.withdrawn)
             elif isinstance(effect, Proceed):
                 settle(self.decided)
         return tuple(each for each in effects if not isinstance(each, LeaveQueue | Proceed))
@@ -398,7 +398,7 @@ class LiveExecution:
         """End it, unless it is on its way to the kernel."""
         self.apply(Withdrawn(Ending(status, reason)))
 
-    def asks_for(self, request: InputRequest | None, input: Input | None) -> None:
+    def set_input(self, request: InputRequest | None, input: Input | None) -> None:
         """Note the input that its code waits for; None: it goes on."""
         self.request = request
         self.apply(InputRequested(input))
@@ -551,6 +551,8 @@ async def until_finished(
     asked = [execution.asked for execution in executions]
     for execution in executions:
         if not execution.finished.done():
-            await first_of(execution.finished, *asked, timeout=max(0, until - loop.time()))
+            left = max(0, until - loop.time())
+            ends: set[asyncio.Future[Any]] = {execution.finished, *asked}
+            await asyncio.wait(ends, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if not execution.finished.done():
                 return

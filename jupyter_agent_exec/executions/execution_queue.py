@@ -212,7 +212,7 @@ class ExecutionQueue:
 
     async def _until_begun(self, begun: asyncio.Future[Any], timeout: float | None) -> None:
         """Wait for the first sources, but not for a user's approval of them."""
-        held = asyncio.ensure_future(self.gate.init_held.wait())
+        held = asyncio.ensure_future(self.gate.init_waits.wait())
         await first_of(begun, held, timeout=timeout)
         held.cancel()
         if begun.done():
@@ -332,7 +332,7 @@ class ExecutionQueue:
         except HistoryUnavailable as error:
             execution.withdraw("cancelled", f"It was not run: {error.message}")
         finally:
-            self.gate.init_held.clear()
+            self.gate.init_waits.clear()
         if not execution.finished.done():
             execution.withdraw("cancelled", "Its kernel ended before it ran.")
             await self.recorder.unrun(execution)
@@ -354,7 +354,7 @@ class ExecutionQueue:
     async def _carry(self, execution: LiveExecution, place: Turn) -> None:
         """Bring an execution from its acceptance to its end."""
         kernel = await self.incarnations.confirmed() if place.done() else None
-        goes = self._goes(execution) and not execution.given_up.done()
+        goes = self._goes(execution) and not execution.withdrawn.done()
         turn = self._turn_at_once(execution, kernel if goes else None)
         if kernel is not None and turn is not None:
             sent = self.runner.send(execution, kernel, turn, accept=True)
@@ -375,12 +375,12 @@ class ExecutionQueue:
                 await self._carry_in(execution)
         except AgentExecError as error:
             execution.withdraw("cancelled", f"It was not run: {error.message}")
-            if not execution.given_up.done():
+            if not execution.withdrawn.done():
                 raise  # it was sent
         finally:
             if execution.queue_time is not None:
                 execution.queue_time.end()
-            if execution.given_up.done() and not execution.finished.done():
+            if execution.withdrawn.done() and not execution.finished.done():
                 await self.recorder.unrun(execution)
 
     async def _follow(
@@ -409,12 +409,12 @@ class ExecutionQueue:
             The one kernel that it is for; by default it goes on with the next when one ends.
         """
         gone = () if only is None else (only.connection.disconnected,)
-        while await self.gate.until_it_goes(execution, *gone):
+        while await self.gate.wait_until_allowed(execution, *gone):
             execution.ahead = lambda: KERNEL
-            kernel = only or await self.incarnations.fresh_unless(execution.given_up, self.tasks)
+            kernel = only or await self.incarnations.fresh_unless(execution.withdrawn, self.tasks)
             if kernel is None:
                 return
-            if not self.gate.goes(execution):
+            if not self.gate.is_allowed(execution):
                 continue  # it is another incarnation, or agents were paused meanwhile
             await self._nest(execution, kernel)
             turn = kernel.turns.ask(self._asker(execution), nested=execution.subshell is not None)
@@ -427,11 +427,11 @@ class ExecutionQueue:
             except Exception:
                 kernel.turns.leave(turn)  # others wait for it too
                 raise
-            is_right = is_right and not turn.cancelled() and self.gate.goes(execution)
+            is_right = is_right and not turn.cancelled() and self.gate.is_allowed(execution)
             refusal = self._refusal()
             if refusal is not None:
                 execution.withdraw("cancelled", f"It was not run: {refusal}")
-            if granted and is_right and not execution.given_up.done():
+            if granted and is_right and not execution.withdrawn.done():
                 sent = self.runner.send(execution, kernel, turn, accept=False)
                 await self.runner.follow(execution, kernel, sent, turn)
                 return
@@ -461,7 +461,7 @@ class ExecutionQueue:
 
     def _goes(self, execution: LiveExecution) -> bool:
         """Tell whether an execution may be sent to the kernel now."""
-        return self.gate.goes(execution) and self._refusal() is None
+        return self.gate.is_allowed(execution) and self._refusal() is None
 
     def _turn_at_once(self, execution: LiveExecution, kernel: Kernel | None) -> Turn | None:
         """Return a turn on a kernel that nobody uses; None if it has to be waited for."""
@@ -483,8 +483,8 @@ class ExecutionQueue:
 
     async def _until(self, turn: Turn, execution: LiveExecution) -> bool:
         """Wait for a turn; False when the execution was withdrawn instead."""
-        await first_of(turn, execution.given_up)
-        return not execution.given_up.done()
+        await first_of(turn, execution.withdrawn)
+        return not execution.withdrawn.done()
 
     def _asker(self, execution: LiveExecution) -> Requester:
         return Requester(self.executions.session.agent.name, execution.id)

@@ -1,4 +1,4 @@
-"""The kernels of one session, one after the other: each is an incarnation, and each end is told."""
+"""The kernels of one session, one after the other: each is an incarnation."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class SessionNotebook(Protocol):
 
 
 class Incarnations:
-    """Gives a session its kernel, and a fresh one when that is gone.
+    """Gives a session its kernel, and a new one when that has ended.
 
     Parameters
     ----------
     notebook
-        The person's notebook whose kernels these are, if they are.
+        The notebook whose kernels these are; None if the session's target is none.
     born
         Called with each kernel before anything else may run in it.
     died
-        Called after a kernel ended by itself or by somebody else's doing.
+        Called after a kernel has ended by itself, or somebody else has ended it.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class Incarnations:
         self._gone: RestartReason | None = None
         self.current: Kernel | None = None
         self.number = 0
-        """Which life this is; 1 for the first."""
+        """The number of the current incarnation; 1 for the first."""
         self.untold: RestartReason | None = None
-        """Why variables are gone, until an execution was told."""
+        """Why the variables are gone, until an execution has been told so."""
 
     @property
     def ready(self) -> Kernel | None:
@@ -81,7 +81,7 @@ class Incarnations:
         return None if self._is_dying() or self._lock.locked() else self.current
 
     def model(self) -> SessionKernel | None:
-        """Return the kernel as it stands."""
+        """Return the kernel and its state."""
         if self.current is None:
             return None
         return SessionKernel(
@@ -92,12 +92,12 @@ class Incarnations:
         )
 
     async def begin(self, kernel: Kernel) -> None:
-        """Take a kernel that has not run anything as the first."""
+        """Start with a kernel that has not run anything yet."""
         async with self._lock:
             await self._adopt(kernel)
 
     async def confirmed(self) -> Kernel | None:
-        """Return the kernel if it can be used, after a look whether its notebook still has it."""
+        """Return the kernel if it can be used, after checking that its notebook still has it."""
         kernel = self._usable
         if kernel is None or self._notebook is None:
             return kernel
@@ -107,7 +107,7 @@ class Incarnations:
         return self._usable
 
     async def end_of(self, kernel: Kernel) -> None:
-        """Wait until it is told how a kernel ended that can be used no more."""
+        """Wait until it is recorded how a kernel ended."""
         if kernel is self.current and self._watch is not None:
             await asyncio.wait({self._watch})
 
@@ -126,28 +126,28 @@ class Incarnations:
             assert self.current is not None
             return self.current
 
-    async def fresh_unless(self, given_up: asyncio.Future[None], tasks: Tasks) -> Kernel | None:
-        """Return the kernel, a new one if there is none; None if it is given up meanwhile.
+    async def fresh_unless(self, withdrawn: asyncio.Future[None], tasks: Tasks) -> Kernel | None:
+        """Return the kernel, a new one if there is none; None if `withdrawn` is done first.
 
         Parameters
         ----------
         tasks
-            Where a start goes on that nobody waits for any more.
+            Where a start continues that nobody waits for any more.
         """
         fresh = asyncio.create_task(self.fresh(), name="fresh kernel")
-        await first_of(fresh, given_up)
+        await first_of(fresh, withdrawn)
         if fresh.done():
             return fresh.result()
         tasks.start(_ignore(fresh), fresh.get_name())
         return None
 
     async def begun(self) -> None:
-        """Wait until no kernel is about to begin, or failed to."""
+        """Wait until no kernel is being started."""
         async with self._lock:
             return
 
     async def end(self, death: Death, by: By) -> Kernel | None:
-        """Hold the kernel no more; return it for the caller to let go, None if there is none."""
+        """Give up the kernel; return it so that the caller can let it go, None if there is none."""
         kernel = self.current
         if kernel is None:
             return None
@@ -168,11 +168,11 @@ class Incarnations:
         return kernel
 
     async def release(self) -> None:
-        """Give up what the kernels had beside themselves; the session has ended."""
+        """Free what the kernels used beside themselves; the session has ended."""
         await self._kernels.release()
 
     def leave(self) -> None:
-        """Hold the kernel no more, which goes on; the caller lets it go."""
+        """Give up the kernel, which goes on; the caller lets it go."""
         self.current = None
         if self._watch is not None:
             self._watch.cancel()
@@ -224,6 +224,6 @@ class Incarnations:
 
 
 async def _ignore(fresh: asyncio.Future[Kernel]) -> None:
-    """Stay with the start of a kernel that nobody waits for any more."""
+    """Wait for the start of a kernel that nobody needs any more."""
     with suppress(AgentExecError):
         await fresh

@@ -67,7 +67,7 @@ class Inputs:
         """Take no more answers for an execution: it is interrupted, or its kernel ends."""
         if execution.run is not None and execution.held_by is not None:
             execution.held_by.connection.withdraw_input(execution.run)
-            self._asks_no_more(execution, execution.request)
+            self._has_input(execution, execution.request)
 
     def _record(self, execution: LiveExecution, request: InputRequest, value: str, by: By) -> None:
         """Have it on disk that somebody answers; in the drain's thread."""
@@ -79,16 +79,16 @@ class Inputs:
             value=payloads[0].digest if payloads else None,
         )
         self._executions.journal.append([entry], payloads)
-        self._on_loop(self._asks_no_more, execution, request)
+        self._on_loop(self._has_input, execution, request)
 
     def _asks(self, execution: LiveExecution, request: InputRequest, told: Input) -> None:
         if not execution.finished.done():
-            execution.asks_for(request, told)
+            execution.set_input(request, told)
             self._executions.changed(execution)
 
-    def _asks_no_more(self, execution: LiveExecution, request: InputRequest | None) -> None:
+    def _has_input(self, execution: LiveExecution, request: InputRequest | None) -> None:
         if request is not None and execution.request is request:
-            execution.asks_for(None, None)
+            execution.set_input(None, None)
             self._executions.changed(execution)
 
     def _on_loop(self, call: Callable[..., None], *args: Any) -> None:

@@ -1,4 +1,4 @@
-"""The limits of a session, and of the server."""
+"""The limits of a session, and the settings of the server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..types import RecordChanges, RecordPeople
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionLimits:
-    """Limits of a session, with the server's own filled in. Seconds and bytes."""
+    """The limits of a session, with the server's defaults filled in. Seconds and bytes."""
 
     timeout: float
     queue_timeout: float | None
@@ -26,13 +26,13 @@ class SessionLimits:
     record_changes: RecordChanges
 
     def records_changes(self, kernel: Kernel) -> bool:
-        """Tell whether to record what executions change in a kernel and its folder."""
+        """Return whether to record what executions change in a kernel and its folder."""
         return self.record_changes == "all" or (self.record_changes == "scratch" and kernel.owned)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What the operator decided. Seconds and bytes; 0 for none where a bound may be absent."""
+    """What the operator configured. Seconds and bytes; 0 where there is no limit."""
 
     bounds: SessionLimits
     max_timeout: float
@@ -41,14 +41,14 @@ class Settings:
     """Seconds after which a session that nobody uses is closed; 0 for never."""
     allowed_env: frozenset[str]
     record_people: RecordPeople
-    """Of what people run in kernels that are not an agent's own."""
+    """What to record of what users run in kernels that agents share."""
     default_wait: float
     max_wait: float
     max_held: int
-    """Answers that are held, and streams, of all agent tokens."""
+    """How many answers may be held, and streams be open, for all agent tokens."""
 
     def within(self, caps: Caps) -> Settings:
-        """Return what holds for an agent whose token has caps."""
+        """Return the settings for an agent whose token has caps."""
         if caps.wall_seconds is None and caps.output_bytes is None:
             return self
         longest = caps.wall_seconds or self.max_timeout
@@ -67,11 +67,11 @@ class Settings:
         )
 
     def wait(self, asked: float | None) -> float:
-        """Return how many seconds an answer is held; None asks for the default."""
+        """Return for how many seconds to hold an answer; None is the default."""
         return min(self.default_wait if asked is None else asked, self.max_wait)
 
     def check_timeout(self, timeout: float | None, field: str) -> None:
-        """Refuse a timeout over the longest that may be asked for."""
+        """Refuse a timeout that is longer than the operator allows."""
         most = self.max_timeout
         if timeout is not None and most and timeout > most:
             raise InvalidRequest(
@@ -81,7 +81,7 @@ class Settings:
             )
 
     def check_output(self, size: int | None, field: str) -> None:
-        """Refuse a cap on output over the server's own."""
+        """Refuse a cap on output that is above the server's own."""
         most = self.bounds.max_output_bytes
         if size is not None and size > most:
             raise InvalidRequest(

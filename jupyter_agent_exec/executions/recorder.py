@@ -1,7 +1,6 @@
-"""What a session's journal is told of executions that ended, and when others may see it.
+"""Records how executions ended, and only then lets others see it.
 
-An execution is shown as finished once that is on disk. What cannot be written now is kept and
-written as soon as the disk takes it again.
+What cannot be written now is kept, and written as soon as the disk allows it again.
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ class Recorder:
         self.own: set[ExecutionId] = set()
         """The session's executions that were sent to a kernel.
 
-        Others' output comes over a shared connection too; and what claims to be the output of one
-        that has not been sent comes from somebody else's code.
+        A shared connection carries the output of others too; and output that claims to be of an
+        execution that was not sent comes from somebody else's code.
         """
         self._disk = disk
         self._log = log
@@ -77,19 +76,19 @@ class Recorder:
         self._stopped: asyncio.Future[None] = self._loop.create_future()
 
     async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
-        """Write an entry about what is to happen; HistoryUnavailable if that cannot be."""
+        """Write an entry before what it is about happens; HistoryUnavailable if that fails."""
         await self._in_disk_thread(partial(self._journal.append, [entry], payloads))
 
     async def write_all(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> None:
-        """Write entries about what is to happen, all or none; HistoryUnavailable if none."""
+        """Write entries before what they are about happens: all, or HistoryUnavailable."""
         await self._in_disk_thread(partial(self._journal.append, entries, payloads))
 
     async def record(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
-        """Write an entry about what has happened; kept if that cannot be written now."""
+        """Write an entry about what has happened; keep it if it cannot be written now."""
         await self._in_disk_thread(partial(self.note, [entry], payloads))
 
     async def unrun(self, execution: LiveExecution) -> None:
-        """Write the end of an execution that did not come to one, and wait until it is written."""
+        """Write the end of an execution that did not run to its end; wait until it is on disk."""
         await self._in_disk_thread(partial(self._unrun, execution))
         await execution.finished
 
@@ -179,7 +178,7 @@ class Recorder:
         self._keep(execution, [entry, *updates], [*payloads, *more], record)
 
     def late(self, late: Late) -> None:
-        """Write output that came after its execution had finished, if that is the session's."""
+        """Write output that came after the end of one of the session's executions."""
         if late.execution_id not in self.own:
             return
         entries, payloads = self._display_entries(late.execution_id, late.display_updates)
@@ -201,7 +200,7 @@ class Recorder:
             self._tell_of_late(entries)
 
     def person(self, kernel_id: str, told: PersonExecution) -> None:
-        """Write what a person ran in the kernel."""
+        """Write what a user ran in the kernel."""
         source = Payload.of(told.source.encode("utf-8", "surrogatepass"))
         packed = pack_outputs(told.outputs or [])
         entry = PersonRan(
@@ -220,7 +219,7 @@ class Recorder:
             self._on_loop(self._executions.person_ran)
 
     def note(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> bool:
-        """Write what has happened; False if it is only kept for now."""
+        """Write what has happened; False if it is only kept in memory for now."""
         try:
             self._journal.append_final(entries, payloads)
         except HistoryUnavailable as error:
@@ -253,7 +252,7 @@ class Recorder:
             self._tell_of_late(entries[end + 1 :])
 
     def _tell_of_late(self, entries: Sequence[Entry]) -> None:
-        """Tell whose outputs are others now: a display may be updated from a later execution."""
+        """Tell which outputs changed: a later execution may update an earlier one's display."""
         changed = (id for entry in entries for id in executions_of(entry))
         for execution_id in dict.fromkeys(changed):
             self._on_loop(self._executions.late, execution_id)
@@ -293,7 +292,7 @@ class Recorder:
     def _display_entries(
         self, execution_id: ExecutionId, updates: Sequence[DisplayUpdate]
     ) -> tuple[list[Entry], list[Payload]]:
-        """Return what is recorded of updates to displays of the session's earlier executions."""
+        """Return the entries about updates of displays of the session's earlier executions."""
         entries: list[Entry] = []
         payloads: list[Payload] = []
         for update in updates:
@@ -317,6 +316,6 @@ class Recorder:
 
 
 def _not_evaluated(execution: LiveExecution, because: str) -> dict[str, Value] | None:
-    """Return what is told of expressions that nobody looked at; None if there are none."""
+    """Return the values of expressions that were not evaluated; None if there are none."""
     told = {name: Value.not_evaluated(because) for name in execution.spec.expressions}
     return told or None

@@ -58,7 +58,7 @@ class ExecutionState:
     status: Status = "queued"
     approval: Approval | None = None
     """The state of its approval, if it needs one."""
-    approved_life: int | None = None
+    approved_incarnation: int | None = None
     """The incarnation of the kernel for which it was approved."""
     requested_source: str | None = None
     """The source of the request, once a user has approved something."""
@@ -342,7 +342,7 @@ def _approval(
                 source=source,
                 status="queued",
                 approval=approval,
-                approved_life=approval.incarnation,
+                approved_incarnation=approval.incarnation,
                 requested_source=requested,
             )
             return approved, (Proceed(),)

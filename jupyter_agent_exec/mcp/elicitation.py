@@ -57,7 +57,7 @@ async def ask_person(call: Call, record: ExecutionRecord) -> None:
     state = f"{record.id} {sha256}"
     asking = asyncio.ensure_future(call.elicit(_message(record), _SCHEMA, state=state))
     try:
-        await first_of(asking, execution.decided, execution.given_up, call.cancelled)
+        await first_of(asking, execution.decided, execution.withdrawn, call.cancelled)
         if asking.done():
             await _decide(call, record.id, sha256, asking.result())
     finally:

@@ -201,7 +201,7 @@ class KernelInspection:
                     session_id=live.id,
                 )
             )
-        live.asking.check(what, is_code=True)
+        live.gate.check(what, is_code=True)
 
     async def _ask(
         self,
@@ -213,7 +213,7 @@ class KernelInspection:
         """Ask a session's kernel; nothing is sent to it that it could not answer now."""
 
         async def check() -> None:
-            live.asking.check(question.name.capitalize(), is_code=False)
+            live.gate.check(question.name.capitalize(), is_code=False)
 
         await check()
         kernel = live.kernel

@@ -333,7 +333,7 @@ class AgentSessions:
         ------
         Paused, ApprovalRequired, TooManyRequests
         """
-        live.asking.check(what, is_code=is_code)
+        live.gate.check(what, is_code=is_code)
         self._quotas.count(caller, executions)
 
     async def live_session(self, id: str) -> LiveSession:

@@ -20,8 +20,7 @@ from ..executions.approval_gate import ApprovalGate, Permit
 from ..executions.execution import LiveExecution
 from ..executions.execution_queue import ExecutionQueue, ServerResources
 from ..executions.limits import SessionLimits
-from ..executions.observer import ExecutionCells, ExecutionObserver, Place
-from ..executions.shown_cells import ShownCells
+from ..executions.observer import ExecutionCells, ExecutionObserver, Place, ShownCells
 from ..executions.spec import ExecutionSpec, revision_of
 from ..executions.state import Ending
 from ..executions.written_files import WrittenFiles
@@ -181,8 +180,8 @@ class LiveSession(ExecutionObserver):
         return self._queue.running
 
     @property
-    def asking(self) -> ApprovalGate:
-        """What a person has to approve of it."""
+    def gate(self) -> ApprovalGate:
+        """Decides what of it may run."""
         return self._queue.gate
 
     @property
@@ -198,9 +197,9 @@ class LiveSession(ExecutionObserver):
             kernel=self._queue.incarnations.model(),
             executions=self._queue.executions.accepted_count,
             last_activity_at=self._last_activity_at,
-            approval=self.asking.mode,
-            approved_until=self.asking.approved_until,
-            asking=sum(1 for _ in self.asking.asking()),
+            approval=self.gate.mode,
+            approved_until=self.gate.approved_until,
+            asking=sum(1 for _ in self.gate.awaiting_approval()),
             chain=self._journal.head,
         )
 
@@ -372,7 +371,7 @@ class LiveSession(ExecutionObserver):
         self._check_open()
         reason = f"Interrupted by {by.named}."
         for execution in self._queue.executions:
-            if execution.asks or not self._is_scratch:
+            if execution.awaits_approval or not self._is_scratch:
                 execution.withdraw("cancelled", f"{reason} It was not run.")
         if self.running is not None:
             await self._queue.runner.interrupt(
@@ -506,7 +505,7 @@ class LiveSession(ExecutionObserver):
     async def grant(self, minutes: float, by: By) -> None:
         """Let everything run for so long without asking; HistoryUnavailable if it cannot be."""
         self._check_open()
-        await self.asking.grant(minutes, by)
+        await self.gate.grant(minutes, by)
         self._publish("session", self)
 
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:

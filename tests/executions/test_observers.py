@@ -10,8 +10,7 @@ from placing_bench import KERNEL, Session, record, rest
 from ways import DictWay, notebook
 
 from jupyter_agent_exec.executions.execution import LiveExecution, LiveExecutions
-from jupyter_agent_exec.executions.observer import ExecutionObserver
-from jupyter_agent_exec.executions.shown_cells import ShownCells
+from jupyter_agent_exec.executions.observer import ExecutionObserver, ShownCells
 from jupyter_agent_exec.executions.spec import ExecutionSpec
 from jupyter_agent_exec.models import Agent, Chain, Execute
 from jupyter_agent_exec.records import By

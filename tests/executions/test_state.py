@@ -117,7 +117,7 @@ def test_approval_binds_the_source_and_the_kernels_incarnation():
     assert state.status == "awaiting_approval"
     state, effects = transition(state, ApprovalGiven("2", AT, "ada"))
     assert effects == (Proceed(),)
-    assert (state.status, state.source, state.approved_life) == ("queued", "2", 2)
+    assert (state.status, state.source, state.approved_incarnation) == ("queued", "2", 2)
     assert state.approval is not None
     assert (state.approval.status, state.approval.asked_source) == ("approved", "1")
 
