@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree.
+"""The errors of this package, as one tree.
 
 ::
 
@@ -51,7 +51,7 @@
     └── ServerStopping          server_stopping       the server is going down
 
 Code that fails inside a kernel is none of these: it is an execution with status ``error``.
-Only the HTTP floor knows which status each of them becomes.
+Only `auth/handler.py` knows the HTTP status of each.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ class AgentExecError(Exception):
 
     code: ClassVar[str] = "agent_exec_error"
     is_denial = False
-    """Whether it is what an agent token was refused, so that it is recorded."""
+    """Whether it refuses an agent token something, which is recorded."""
 
-    def __init__(self, message: str, **detail: Any) -> None:
+    def __init__(self, message: str, **detail: object) -> None:
         super().__init__(message)
         self.message = message
-        self.detail = detail
+        self.detail: dict[str, Any] = detail
 
 
 class InvalidRequest(AgentExecError):
@@ -356,7 +356,7 @@ class GatewayNotSupported(AgentExecError):
 
     code = "gateway_not_supported"
 
-    def __init__(self, message: str = GATEWAY, **detail: Any) -> None:
+    def __init__(self, message: str = GATEWAY, **detail: object) -> None:
         super().__init__(message, **detail)
 
 

@@ -432,7 +432,7 @@ class AgentExecHandler(JupyterHandler):
         if self._headers_written:
             self.detach().close()  # an ordinary end would make it look complete
             return
-        error = _error_in(kwargs)
+        error = error_in(kwargs)
         if isinstance(error, errors.AgentExecError):
             status_code = status_of(type(error))
             self._record_if_denied(error)
@@ -440,7 +440,7 @@ class AgentExecHandler(JupyterHandler):
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
         """Write the body of an error."""
-        error = _error_in(kwargs)
+        error = error_in(kwargs)
         if isinstance(error, web.HTTPError):
             error = self._own_error(error)
         if isinstance(error, errors.AgentExecError):
@@ -526,7 +526,7 @@ class AgentExecWebSocket(AgentExecHandler, WebSocketHandler):
             super().send_error(status_code, **kwargs)
 
 
-def _error_in(kwargs: Mapping[str, object]) -> object:
+def error_in(kwargs: Mapping[str, object]) -> object:
     """Return the exception for which tornado sends an error; None if there is none."""
     exc_info = kwargs.get("exc_info")
     return exc_info[1] if isinstance(exc_info, tuple) else None

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from ulid import ULID
 
 from ..errors import HistoryUnavailable, InvalidRequest, NotFound, Unauthenticated
-from ..models import MintToken, Token, TokenRef
+from ..models import MintToken, Token, TokenRef, derive
 from ..records import LedgerEntry, TokenMinted, TokenRevoked, digest_of, timestamp
 from ..tasks import Tasks
 from ..types import TokenId
@@ -145,17 +145,7 @@ class Tokens:
             created_at=timestamp(now),
             expires_at=timestamp(now + timedelta(seconds=asked.expires_in)),
         )
-        entry = TokenMinted(
-            at=minted.created_at,
-            by=caller.by(),
-            token_id=id,
-            label=minted.label,
-            scopes=minted.scopes,
-            approval=minted.approval,
-            caps=minted.caps,
-            expires_at=minted.expires_at,
-            secret_sha256=minted.secret_sha256,
-        )
+        entry = derive(TokenMinted, minted, at=minted.created_at, by=caller.by(), token_id=id)
         await self._in_thread(partial(self._ledger.note, entry))
         await self._change(minted)
         self._changed()
@@ -281,16 +271,11 @@ class Tokens:
         return known
 
     def _told(self, token: StoredToken) -> Token:
-        return Token(
-            id=token.id,
-            label=token.label,
+        return derive(
+            Token,
+            token,
             scopes=list(token.scopes),
-            approval=token.approval,
-            caps=token.caps,
-            username=token.username,
             status=self.standing(token.id),
-            created_at=token.created_at,
-            expires_at=token.expires_at,
             revoked_at=token.revoked_at or self._revoked.get(token.id),
             last_used_at=self._used.get(token.id) or token.last_used_at,
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from tornado import web
 
+from ..auth.handler import error_in
 from ..auth.operations import requires
 from ..errors import AgentExecError, InvalidRequest, PayloadTooLarge, RangeNotSatisfiable
 from ..kernels.folder_paths import decoded
@@ -247,15 +248,15 @@ class FileHandler(OneFileBase):
             return None
         return self.request.headers.get("Range")
 
-    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
+    def send_error(self, status_code: int = 500, **kwargs: object) -> None:
         """Answer with the refusal that has waited, if there is one."""
         if self.refusal is not None:
             kwargs["exc_info"] = (type(self.refusal), self.refusal, None)
         super().send_error(status_code, **kwargs)
 
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
+    def write_error(self, status_code: int, **kwargs: object) -> None:
         """Write the body of a refusal; one of a range says how long the file is."""
-        error = (kwargs.get("exc_info") or (None, None))[1]
+        error = error_in(kwargs)
         if isinstance(error, RangeNotSatisfiable):
             self.set_header("Content-Range", f"bytes */{error.detail['bytes']}")
         if self._closes:

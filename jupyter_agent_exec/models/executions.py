@@ -37,32 +37,28 @@ Expressions = Annotated[dict[Name, Annotated[str, Meta(max_length=10_000)]], Met
 """To evaluate after code, by the names under which their values come back."""
 
 
-class Execute(Request, frozen=True, kw_only=True):
-    """Run a source once."""
+class Step(Request, frozen=True, kw_only=True):
+    """One of several sources to run one after the other."""
 
     source: str | None = None
     """May be left out only if `placement` names the cell to run."""
     timeout: Seconds | None = None
-    queue_timeout: Seconds | None = None
-    max_output_bytes: Annotated[int, Meta(ge=1000)] | None = None
-    wait: Annotated[float, Meta(ge=0, le=3600)] | None = None
-    """Seconds to hold the answer until the execution finishes; null is the server's default."""
     placement: Placement | Literal["end", "none"] = "end"
     """Where its cell goes, if the session's target is a notebook."""
     values: Expressions = field(default_factory=dict)
     """Expressions to evaluate after the code, by the names under which their values come back."""
+
+
+class Execute(Step, frozen=True, kw_only=True):
+    """Run a source once."""
+
+    queue_timeout: Seconds | None = None
+    max_output_bytes: Annotated[int, Meta(ge=1000)] | None = None
+    wait: Annotated[float, Meta(ge=0, le=3600)] | None = None
+    """Seconds to hold the answer until the execution finishes; null is the server's default."""
     revises: ExecutionId | None = None
     """An execution of this session of which the source is a new version: whoever approves it is
     shown the difference. Null is the session's last execution, if that was rejected."""
-
-
-class Step(Request, frozen=True, kw_only=True):
-    """One of several sources that are asked for at once; its fields are those of `Execute`."""
-
-    source: str | None = None
-    timeout: Seconds | None = None
-    placement: Placement | Literal["end", "none"] = "end"
-    values: Expressions = field(default_factory=dict)
 
 
 class RunSteps(Request, frozen=True, kw_only=True):

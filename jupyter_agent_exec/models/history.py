@@ -47,8 +47,8 @@ class JournalEventList(Answer, frozen=True, kw_only=True):
     """Pass as `after` for the next page; null at the end."""
 
 
-class RecordedImage(Answer, frozen=True, kw_only=True):
-    """An image of the history, and the execution that it came of."""
+class ExecutionReference(Answer, frozen=True, kw_only=True):
+    """An execution of the history, and the session that it belongs to."""
 
     execution_id: ExecutionId
     session_id: SessionId
@@ -56,6 +56,11 @@ class RecordedImage(Answer, frozen=True, kw_only=True):
     agent: str
     title: str | None
     accepted_at: str
+
+
+class RecordedImage(ExecutionReference, frozen=True, kw_only=True):
+    """An image of the history, and the execution that it came of."""
+
     output: int
     """Index of the output that holds it."""
     mimetype: str
@@ -75,16 +80,10 @@ class ImageList(Answer, frozen=True, kw_only=True):
     """Not null while the index is rebuilt: results may be missing."""
 
 
-class SearchHit(Answer, frozen=True, kw_only=True):
+class SearchHit(ExecutionReference, frozen=True, kw_only=True):
     """An execution that matches a search."""
 
-    execution_id: ExecutionId
-    session_id: SessionId
-    seq: int
     status: Status
-    agent: str
-    title: str | None
-    accepted_at: str
     images: int
     source: str
     """The source's first 500 characters."""

@@ -309,6 +309,9 @@ export type Schemas = {
     execution_id: string;
     session_id: string;
     seq: number;
+    agent: string;
+    title: string | null;
+    accepted_at: string;
     status:
       | 'awaiting_approval'
       | 'awaiting_input'
@@ -322,9 +325,6 @@ export type Schemas = {
       | 'rejected'
       | 'running'
       | 'timed_out';
-    agent: string;
-    title: string | null;
-    accepted_at: string;
     images: number;
     source: string;
     snippet: string;
