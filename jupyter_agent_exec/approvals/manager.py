@@ -1,4 +1,4 @@
-"""What people decide before agents' code runs: approve, reject, grant, pause, and the policy."""
+"""Approvals: users approve, reject or pause what agents want to run, and set the policy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ until its cell is out of the notebook."""
 
 
 class Approvals:
-    """Takes what people decide about what agents are about to do."""
+    """Lists what waits for approval, and carries out what users decide about it."""
 
     def __init__(
         self,
@@ -47,16 +47,16 @@ class Approvals:
 
     @property
     def policy(self) -> ApprovalPolicy:
-        """What agents must ask for."""
+        """What needs approval."""
         return self._policy.model()
 
     @property
     def paused(self) -> Pause | None:
-        """Who has paused all agents, if somebody has."""
+        """The pause of all agents; None if they are not paused."""
         return self._rules.paused
 
     def asking(self, *, only: TokenId | None = None) -> list[ExecutionRecord]:
-        """Return the executions that ask, the longest waiting first.
+        """Return the executions that wait for approval, the longest waiting first.
 
         Parameters
         ----------
@@ -73,19 +73,19 @@ class Approvals:
 
     # -- decide ------------------------------------------------------------------------------------
 
-    async def approve(self, id: str, asked: Approve, caller: Caller) -> ExecutionRecord:
-        """Let an execution run.
+    async def approve(self, id: str, request: Approve, caller: Caller) -> ExecutionRecord:
+        """Approve an execution.
 
         Raises
         ------
         ExecutionNotFound, AlreadyDecided, ApprovalChanged, HistoryUnavailable
         """
         session, execution = await self._live(id)
-        await session.gate.approve(execution, asked, caller.by())
+        await session.gate.approve(execution, request, caller.by())
         return session.execution_record(execution)
 
     async def reject(self, id: str, reason: str | None, caller: Caller) -> ExecutionRecord:
-        """Do not let an execution run.
+        """Reject an execution.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class Approvals:
         return session.execution_record(execution)
 
     async def grant(self, session_id: str, minutes: float, caller: Caller) -> Session:
-        """Let all that a session asks for run for so long; 0 ends that.
+        """Approve all that a session runs in the next minutes; 0 ends that.
 
         Raises
         ------
@@ -108,15 +108,15 @@ class Approvals:
         await session.grant(minutes, caller.by())
         return session.record()
 
-    async def set_policy(self, asked: SetPolicy, caller: Caller) -> None:
-        """Say what agents must ask for from now on.
+    async def set_policy(self, request: SetPolicy, caller: Caller) -> None:
+        """Set what needs approval from now on.
 
         Raises
         ------
         InvalidRequest, HistoryUnavailable
         """
         async with self._lock:
-            wanted = self._policy.with_set(asked)
+            wanted = self._policy.with_set(request)
             before = self._policy.modes
             entry = PolicySet(at=timestamp(), by=caller.by(), policy={**before, **wanted})
             if entry.policy == before:
@@ -126,7 +126,7 @@ class Approvals:
         self._publish("approvals", None)
 
     async def set_paused(self, paused: bool, caller: Caller) -> None:
-        """Send nothing more of any agent to a kernel, or go on; what runs goes on."""
+        """Pause or resume all agents; what runs goes on."""
         async with self._lock:
             if paused == (self._rules.paused is not None):
                 return

@@ -1,6 +1,6 @@
-"""What agents must ask for: what the configuration says, and what people have set since.
+"""The approval policy: the operator's configuration, and what users have set since.
 
-What people set is kept in a small file in the history's folder, and read when the server starts.
+What users set is kept in a small file in the history's folder, and read when the server starts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILE: Final = "approval-policy.json"
 
 
 def checked_modes(name: str, modes: Mapping[str, Any]) -> Modes:
-    """Return a trait's modes by kind of target; TraitError if it says something else."""
+    """Return a trait's modes by kind of target; TraitError if it is invalid."""
     for kind, mode in modes.items():
         if kind not in KINDS:
             raise TraitError(f"{name}: {kind!r} is no kind of target; {_or(KINDS)}.")
@@ -43,11 +43,11 @@ class Policy:
     Parameters
     ----------
     folder
-        Of the history.
+        The history's folder.
     configured
-        What the operator says; people may say otherwise.
+        The operator's defaults, which users may change.
     forced
-        What the operator says and nobody can change.
+        The operator's modes that nobody can change.
     """
 
     def __init__(
@@ -60,30 +60,32 @@ class Policy:
 
     @property
     def modes(self) -> Modes:
-        """What is in force."""
+        """The modes in force."""
         return {**self._configured, **self._set, **self._forced}
 
     def mode(self, kind: TargetKind) -> ApprovalMode:
-        """Return what sessions with this kind of target must ask for."""
+        """Return the mode of sessions with this kind of target."""
         return self._forced.get(kind) or self._set.get(kind) or self._configured[kind]
 
     def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
-        """Return what the operator forces for this kind of target; None for nothing."""
+        """Return the mode that the operator forces for a kind of target; None for none."""
         return self._forced.get(kind)
 
     def model(self) -> ApprovalPolicy:
-        """Return it as it is answered."""
+        """Return the policy as a model."""
         return ApprovalPolicy(**self.modes, forced=[kind for kind in KINDS if kind in self._forced])
 
-    def with_set(self, asked: SetPolicy) -> Modes:
-        """Return what people will have set, with what one of them sets now.
+    def with_set(self, request: SetPolicy) -> Modes:
+        """Return what users have set, with the changes of a request.
 
         Raises
         ------
         InvalidRequest
-            The configuration decides it; names the field.
+            The configuration forces another mode; names the field.
         """
-        wanted: Modes = {kind: mode for kind in KINDS if (mode := getattr(asked, kind)) is not None}
+        wanted: Modes = {
+            kind: mode for kind in KINDS if (mode := getattr(request, kind)) is not None
+        }
         for kind, mode in wanted.items():
             forced = self._forced.get(kind, mode)
             if mode != forced:
@@ -95,12 +97,12 @@ class Policy:
         return {**self._set, **wanted}
 
     def keep(self, modes: Modes) -> None:
-        """Put what people have set in force, on disk first; this blocks.
+        """Put what users have set in force, on disk first; this blocks.
 
         Raises
         ------
         HistoryUnavailable
-            It cannot be kept, so nothing has changed.
+            It cannot be written, so nothing has changed.
         """
         temporary = self._path.with_suffix(".new")
         try:
@@ -117,7 +119,7 @@ class Policy:
 
 
 def _read(path: Path, log: logging.Logger) -> Modes:
-    """Return what people have set; nothing if that cannot be read."""
+    """Return what users have set; nothing if it cannot be read."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Modes)
     except FileNotFoundError:

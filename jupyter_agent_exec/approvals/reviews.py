@@ -1,7 +1,7 @@
-"""What people think of executions that have ended, one by one or all of a session.
+"""Reviews: a user's verdict on an execution after it ran, or on a whole session.
 
-A review is an entry and nothing else: it changes neither a kernel nor a notebook, and it may come
-years after the session's end.
+A review is an entry in the journal and nothing else: it changes neither a kernel nor a notebook,
+and it may come years after the session closed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ T = TypeVar("T")
 
 
 class Reviews:
-    """Takes down what people think, of open sessions and of closed ones."""
+    """Records reviews, of open sessions and of closed ones."""
 
     def __init__(self, history: SessionHistory, publish: Publish) -> None:
         self._history = history
         self._publish = publish
 
-    async def of_execution(self, id: str, asked: SetReview, caller: Caller) -> ExecutionRecord:
-        """Take down what a person thinks of an execution.
+    async def of_execution(self, id: str, request: SetReview, caller: Caller) -> ExecutionRecord:
+        """Record a review of an execution.
 
         Raises
         ------
@@ -41,16 +41,16 @@ class Reviews:
                 status=record.status,
             )
         session = await self._history.session(record.session_id)
-        await self._record(session, asked, caller, execution_id=record.id)
+        await self._record(session, request, caller, execution_id=record.id)
         record = await self._history.execution(id)
         session = await self._history.session(record.session_id)
         self._publish("execution", session, record.id, status=record.status, seq=record.seq)
         return record
 
-    async def of_session(self, id: str, asked: SetReview, caller: Caller) -> Session:
-        """Take down what a person thinks of all that a session has run so far.
+    async def of_session(self, id: str, request: SetReview, caller: Caller) -> Session:
+        """Record a review of all that a session has run so far.
 
-        It is about the executions before the first that still waits or runs.
+        It covers the executions before the first that still waits or runs.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class Reviews:
         """
         session = await self._history.session(id)
         up_to = await self._history.finished_up_to(id)
-        await self._record(session, asked, caller, up_to=up_to)
+        await self._record(session, request, caller, up_to=up_to)
         session = await self._history.session(id)
         self._publish("session", session, status=session.status)
         return session
@@ -66,7 +66,7 @@ class Reviews:
     async def _record(
         self,
         session: Session,
-        asked: SetReview,
+        request: SetReview,
         caller: Caller,
         *,
         execution_id: ExecutionId | None = None,
@@ -76,8 +76,8 @@ class Reviews:
             at=timestamp(),
             by=caller.by(),
             execution_id=execution_id,
-            verdict=asked.verdict,
-            comment=asked.comment or None,
+            verdict=request.verdict,
+            comment=request.comment or None,
             up_to=up_to,
         )
         await self._history.decide(session.id, [entry])

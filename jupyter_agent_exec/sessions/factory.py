@@ -1,4 +1,4 @@
-"""Opening a session: what is asked is checked and filled in, and a record begun. All or nothing."""
+"""Makes sessions: checks a request, fills in its defaults, takes a kernel and begins the record."""
 
 from __future__ import annotations
 
@@ -34,7 +34,15 @@ T = TypeVar("T")
 
 
 class SessionFactory:
-    """Opens sessions."""
+    """Makes the sessions of a server; a request that fails leaves nothing behind.
+
+    Parameters
+    ----------
+    make_cells
+        Makes what writes a session's executions into its notebook.
+    has_gateway
+        Whether the server's kernels run behind a gateway, where no session can be opened.
+    """
 
     def __init__(
         self,
@@ -60,43 +68,43 @@ class SessionFactory:
         self._resources = resources
 
     async def stop(self) -> None:
-        """Wait for what closed sessions have left to be done; their kernels are gone."""
+        """Wait for the tasks that closed sessions have left; their kernels are gone."""
         await self._resources.leftovers.end()
 
-    def settled(self, asked: OpenSession) -> OpenSession:
-        """Return what is asked with what the operator decided for every session.
+    def settled(self, request: OpenSession) -> OpenSession:
+        """Return a request with the settings that the operator decided for every session.
 
         Raises
         ------
         GatewayNotSupported, IsolationUnavailable
-            No session can be opened here, or none like this.
+            This server cannot open such a session.
         """
         if self._has_gateway:
             raise GatewayNotSupported
-        target = asked.target
+        target = request.target
         if isinstance(target, ScratchTarget):
             isolated = self._kernels.isolates(target.isolated)
             return msgspec.structs.replace(
-                asked, target=msgspec.structs.replace(target, isolated=isolated)
+                request, target=msgspec.structs.replace(target, isolated=isolated)
             )
-        return asked
+        return request
 
-    async def source(self, asked: OpenSession, caller: Caller) -> KernelSource:
-        """Return where the session's kernels will come from; nothing is made or started yet.
+    async def source(self, request: OpenSession, caller: Caller) -> KernelSource:
+        """Return where the session's kernels will come from; nothing is created or started yet.
 
         Raises
         ------
         Forbidden, KernelNotFound, InvalidRequest, KernelSpecNotFound, NotebookNotFound,
         IsolationUnavailable
         """
-        await self._permits.targets.target(caller, asked.target)
-        if isinstance(asked.target, NotebookTarget):
-            return await self._notebooks.attach(asked.target)
-        if isinstance(asked.target, KernelTarget):
-            if self._kernels.has(asked.target.kernel_id):  # it is its own session's alone
-                raise not_running(asked.target.kernel_id)
-            return LiveKernel(self._notebooks.live, asked.target.kernel_id)
-        return await self._scratch(asked.target)
+        await self._permits.targets.target(caller, request.target)
+        if isinstance(request.target, NotebookTarget):
+            return await self._notebooks.attach(request.target)
+        if isinstance(request.target, KernelTarget):
+            if self._kernels.has(request.target.kernel_id):  # it belongs to another session alone
+                raise not_running(request.target.kernel_id)
+            return LiveKernel(self._notebooks.live, request.target.kernel_id)
+        return await self._scratch(request.target)
 
     async def _scratch(self, target: ScratchTarget) -> ScratchSource:
         if target.own_folder and target.cwd is not None:
@@ -122,25 +130,25 @@ class SessionFactory:
         return self._kernels.source(spec, own_folder=own_folder, isolated=target.isolated)
 
     def check_edit(self, caller: Caller, path: str | None) -> None:
-        """Look whether a caller may change the cells that a session's notebook has."""
+        """Check that a caller may change the existing cells of a session's notebook."""
         if path is not None:
             self._permits.targets.notebook(caller, "edit:notebook", path)
 
     def bounds(self, limits: Limits, caller: Caller) -> SessionLimits:
-        """Fill in what a session did not say; refuse what is over the limits."""
+        """Return a session's limits, with the defaults filled in; refuse too high ones."""
         settings = self._settings.within(caller.caps)
         settings.check_timeout(limits.timeout, "limits.timeout")
         settings.check_output(limits.max_output_bytes, "limits.max_output_bytes")
-        said = {name: value for name, value in msgspec.structs.asdict(limits).items() if value}
+        given = {name: value for name, value in msgspec.structs.asdict(limits).items() if value}
         default = settings.bounds
         if limits.restart_if_interrupt_ignored is not None:
-            said["restart_if_interrupt_ignored"] = limits.restart_if_interrupt_ignored
-        return SessionLimits(**{name: said.get(name, getattr(default, name)) for name in _BOUNDS})
+            given["restart_if_interrupt_ignored"] = limits.restart_if_interrupt_ignored
+        return SessionLimits(**{name: given.get(name, getattr(default, name)) for name in _BOUNDS})
 
     async def open(
-        self, asked: OpenSession, caller: Caller, bounds: SessionLimits, kernels: KernelSource
+        self, request: OpenSession, caller: Caller, bounds: SessionLimits, kernels: KernelSource
     ) -> tuple[LiveSession, Kernel]:
-        """Take the kernel, and record the session that it is for.
+        """Take a kernel and record the session that it is for.
 
         Raises
         ------
@@ -148,7 +156,7 @@ class SessionFactory:
         HistoryUnavailable, IsolationUnavailable
             Nothing was opened.
         """
-        loads = await self._in_disk_thread(partial(preloaded, asked.preload))
+        loads = await self._in_disk_thread(partial(preloaded, request.preload))
         if not self._history.available:
             await self._in_disk_thread(self._history.check)
         if isinstance(kernels, AttachedNotebook):
@@ -160,7 +168,7 @@ class SessionFactory:
             kernel = await kernels.take()
             if loads is not None:
                 check_python(kernel, "preload")
-            return await self._record(asked, caller, bounds, kernels, loads), kernel
+            return await self._record(request, caller, bounds, kernels, loads), kernel
         except BaseException:
             if kernel is not None:
                 await kernel.let_go()
@@ -169,44 +177,44 @@ class SessionFactory:
 
     async def _record(
         self,
-        asked: OpenSession,
+        request: OpenSession,
         caller: Caller,
         bounds: SessionLimits,
         kernels: KernelSource,
         loads: Preloaded | None,
     ) -> LiveSession:
-        """Have the session on disk."""
-        source = None if asked.init_source is None else Payload.of(asked.init_source.encode())
-        scratch = isinstance(asked.target, ScratchTarget)
+        """Write the session to disk."""
+        source = None if request.init_source is None else Payload.of(request.init_source.encode())
+        scratch = isinstance(request.target, ScratchTarget)
         entry = Opened(
             at=timestamp(),
             by=caller.by(),
             session_id=SessionId(f"s_{ULID()}"),
-            agent=asked.agent,
-            target=asked.target,
-            title=asked.title,
-            client_id=asked.client_id,
-            limits=asked.limits,
+            agent=request.agent,
+            target=request.target,
+            title=request.title,
+            client_id=request.client_id,
+            limits=request.limits,
             username=caller.username,
             access=caller.access,
             token=caller.token,
             init_source=None if source is None else source.digest,
             record_people="off" if scratch else self._settings.record_people,
-            approval=self._resources.rules.mode(asked.target, caller.approval),
-            allow_stdin=asked.allow_stdin,
+            approval=self._resources.rules.mode(request.target, caller.approval),
+            allow_stdin=request.allow_stdin,
             preloaded=() if loads is None else loads.told,
         )
         payloads = [] if source is None else [source]
         first = {} if loads is None else {"preload": loads.source}
-        if asked.init_source is not None:
-            first["init_source"] = asked.init_source
+        if request.init_source is not None:
+            first["init_source"] = request.init_source
         journal = await self._in_disk_thread(partial(self._history.open_session, entry, payloads))
         return LiveSession(
             opened(entry, journal.head),
             journal,
             kernels,
             bounds=bounds,
-            permit=self._permits.of(caller, asked.target),
+            permit=self._permits.of(caller, request.target),
             first_sources=first,
             make_cells=self._make_cells,
             publish=self._publish,

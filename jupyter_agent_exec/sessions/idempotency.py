@@ -17,7 +17,7 @@ from .session import LiveSession
 
 
 class _Known(NamedTuple):
-    """An execution that was asked for with an idempotency key."""
+    """An execution that was submitted with an idempotency key."""
 
     id: ExecutionId
     body: Digest
@@ -36,7 +36,7 @@ class Keys:
     Parameters
     ----------
     find
-        Finds in the history which execution was asked for with a key, and its body's digest.
+        Finds the execution with a key in the history, and the digest of its request's body.
     """
 
     def __init__(
@@ -49,17 +49,17 @@ class Keys:
         )
 
     def lock(self, id: SessionId, key: str) -> asyncio.Lock:
-        """Return what is held from looking a key up to using it."""
+        """Return the lock to hold from looking up a key until it is used."""
         return self._locks.setdefault((id, key), asyncio.Lock())
 
     def use(self, id: SessionId, key: str, body: Digest, execution: LiveExecution) -> None:
-        """Take note that an execution was asked for with a key."""
+        """Remember that an execution was submitted with a key."""
         self._known[id, key] = _Known(execution.id, body, execution.accepted)
 
     async def known(
         self, id: SessionId, key: str, body: Digest, *, is_open: bool
     ) -> ExecutionId | None:
-        """Return the execution that was asked for with this key before; None if none was.
+        """Return the execution that was submitted with this key before; None if there is none.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class Keys:
         return known.id
 
     def forget(self, id: SessionId) -> None:
-        """Drop the keys of a session that has closed."""
+        """Forget the keys of a closed session."""
         for known in [known for known in self._known if known[0] == id]:
             del self._known[known]
 
@@ -105,7 +105,7 @@ class Clients:
         self,
         client_id: str,
         token_id: TokenId | None,
-        asked: OpenSession,
+        request: OpenSession,
         source: KernelSource,
         new: Callable[[], Awaitable[LiveSession]],
     ) -> tuple[LiveSession, bool]:
@@ -114,9 +114,9 @@ class Clients:
         Parameters
         ----------
         token_id
-            Of the agent token that was shown: no other's sessions are a client's with it.
+            The id of the agent token that the client used; clients of other tokens are others.
         source
-            The target that is asked for.
+            The kernel source of the requested target.
         new
             Opens a session.
 
@@ -131,7 +131,7 @@ class Clients:
             if known is None or not known.is_open:
                 session = self._sessions[client] = await new()
                 return session, True
-            if not _is_same_target(known.record(), asked, source):
+            if not _is_same_target(known.record(), request, source):
                 raise InvalidRequest(
                     "client_id: it has an open session with another target; close that first.",
                     field="client_id",
@@ -140,18 +140,18 @@ class Clients:
             return known, False
 
     def find(self, client_id: str, token_id: TokenId | None) -> LiveSession | None:
-        """Return the session that a client has open; None if it has none."""
+        """Return a client's open session; None if it has none."""
         found = self._sessions.get((token_id, client_id))
         return found if found is not None and found.is_open else None
 
     def forget(self, session: LiveSession) -> None:
-        """Take note that a session is closed."""
+        """Forget a closed session."""
         for client in [client for client, other in self._sessions.items() if other is session]:
             del self._sessions[client]
 
 
-def _is_same_target(session: Session, asked: OpenSession, source: KernelSource) -> bool:
-    """Tell whether an open session has the target that is asked for, also after a rename."""
-    if isinstance(asked.target, NotebookTarget) and isinstance(source, AttachedNotebook):
+def _is_same_target(session: Session, request: OpenSession, source: KernelSource) -> bool:
+    """Tell whether an open session has the requested target, also after a rename."""
+    if isinstance(request.target, NotebookTarget) and isinstance(source, AttachedNotebook):
         return session.path == source.path
-    return session.target == asked.target
+    return session.target == request.target

@@ -1,8 +1,8 @@
-"""Looking into a session's kernel: variables, completion, documentation, packages.
+"""Inspection of a session's kernel: variables, completion, documentation, packages.
 
-Nothing of it is an execution. Variables are told without running anybody's code, and packages by
-Python's own `importlib.metadata`. Completion and documentation may run code: they pass the gate as
-code does, and are recorded.
+None of these is an execution. Variables are read without running user code, and packages with
+Python's own `importlib.metadata`. Completion and documentation may run code, so they need approval
+as code does, and are recorded.
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ _Package = tuple[str, str, list[str]]
 
 
 class KernelInspection:
-    """Looks into the kernels of sessions.
+    """Inspects the kernels of sessions.
 
     Parameters
     ----------
     may_run_code
-        Whether agents get completion and documentation from kernels, for which these may run code.
+        Whether agents get completion and documentation from kernels, which may run code for them.
 
     Raises
     ------
     SessionNotFound, SessionClosed, InvalidRequest, LanguageNotSupported
-        What was asked for is not there.
+        The request cannot be answered.
     Paused
         The user has paused all agents.
     Forbidden, ApprovalRequired, TooManyRequests, HistoryUnavailable
-        Completion and documentation: they are switched off, or do not pass the gate now.
+        Completion and documentation only: they are switched off, or refused now.
     KernelBusy
-        The kernel runs code and can answer nothing meanwhile.
+        The kernel runs code and cannot answer meanwhile.
     KernelUnavailable
         The session has no kernel now, or it ended, or gave no answer.
     """
@@ -81,7 +81,7 @@ class KernelInspection:
         self._may_run_code = may_run_code
 
     async def variables(self, session_id: str, query: VariablesQuery) -> VariableList:
-        """Return what variables there are, without running anything of the user's code."""
+        """Return the variables, without running user code."""
         given = {"match": query.match.casefold(), "limit": query.limit}
         question = Question("variables", given, ANSWER_TIMEOUT)
         live = await self._manager.live_session(session_id)
@@ -107,9 +107,9 @@ class KernelInspection:
         return PackageList(packages=packages, more=more)
 
     async def complete(self, session_id: str, body: Complete, caller: Caller) -> Completions:
-        """Return what may follow at a place in code.
+        """Return completions at a position in code.
 
-        Where code may not run, the kernel tells what it knows without running any.
+        Where code may not run, they are those that the kernel finds without running any.
         """
         cursor_pos = _cursor(body.code, body.cursor_pos)
         live = await self._manager.live_session(session_id)
@@ -152,7 +152,7 @@ class KernelInspection:
         )
 
     async def inspect(self, session_id: str, body: Inspect, caller: Caller) -> Inspection:
-        """Return the documentation of what stands at a place in code."""
+        """Return the documentation of the object at a position in code."""
         cursor_pos = _cursor(body.code, body.cursor_pos)
         given = {"code": body.code, "cursor_pos": cursor_pos, "detail_level": body.detail_level}
         question = Question("inspect", given, ANSWER_TIMEOUT, "inspect_request")
@@ -180,7 +180,7 @@ class KernelInspection:
         code: Payload,
         kind: type[T],
     ) -> T:
-        """Ask a session's kernel for what it may run code for: through the gate, and recorded."""
+        """Send a question for which the kernel may run code: admitted first, and recorded."""
         live = await self._manager.live_session(session_id)
         what = "Completion" if entry.kind == "complete" else "Documentation"
         self._check_as_code(live, what, caller)
@@ -192,7 +192,7 @@ class KernelInspection:
         return await self._ask(live, question, kind, about_to)
 
     def _check_as_code(self, live: LiveSession, what: str, caller: Caller) -> None:
-        """Look whether a kernel may run code for what it is asked."""
+        """Check that the kernel may run code for a question."""
         if not self._may_run_code or caller.caps.completion is False:
             raise denied(
                 Forbidden(
@@ -210,7 +210,7 @@ class KernelInspection:
         kind: type[T],
         about_to: Callable[[], Awaitable[None]] | None = None,
     ) -> T:
-        """Ask a session's kernel; nothing is sent to it that it could not answer now."""
+        """Send a question to a session's kernel, if that can answer now."""
 
         async def check() -> None:
             live.gate.check(question.name.capitalize(), is_code=False)
@@ -237,7 +237,7 @@ class KernelInspection:
             ) from None
 
     def _busy(self, behind: WaitingFor | None) -> KernelBusy:
-        """Say what the kernel is at."""
+        """Return the error that says what keeps the kernel busy."""
         behind = behind or WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
         detail: dict[str, Any] = {"waiting_for": msgspec.to_builtins(behind)}
         who = "It is busy"

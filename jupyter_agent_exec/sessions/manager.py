@@ -81,7 +81,7 @@ class AgentSessions:
         self.history.start()
 
     async def stop(self) -> None:
-        """Take nothing new, end what runs, and return when that is recorded. Idempotent."""
+        """Refuse new work, end what runs, and return when that is recorded. Idempotent."""
         if self._stopping:
             return
         self._stopping = True
@@ -98,7 +98,7 @@ class AgentSessions:
 
     # -- sessions ----------------------------------------------------------------------------------
 
-    async def open(self, asked: OpenSession, caller: Caller) -> tuple[Session, bool]:
+    async def open(self, request: OpenSession, caller: Caller) -> tuple[Session, bool]:
         """Open a session; return it, and whether it is new.
 
         Raises
@@ -109,17 +109,17 @@ class AgentSessions:
             Nothing was opened.
         """
         await self.history.started()
-        asked = self._factory.settled(asked)
-        bounds = self._factory.bounds(asked.limits, caller)
-        source = await self._factory.source(asked, caller)
-        if asked.client_id is None:
-            return (await self._new_session(asked, caller, bounds, source)).record(), True
+        request = self._factory.settled(request)
+        bounds = self._factory.bounds(request.limits, caller)
+        source = await self._factory.source(request, caller)
+        if request.client_id is None:
+            return (await self._new_session(request, caller, bounds, source)).record(), True
         session, is_new = await self._clients.open(
-            asked.client_id,
+            request.client_id,
             None if caller.token is None else caller.token.id,
-            asked,
+            request,
             source,
-            partial(self._new_session, asked, caller, bounds, source),
+            partial(self._new_session, request, caller, bounds, source),
         )
         return session.record(), is_new
 
@@ -164,7 +164,7 @@ class AgentSessions:
     async def restart(self, id: str, caller: Caller) -> Session:
         """Give a session a fresh kernel.
 
-        Nothing of it needs approval: what runs first in the new kernel asks for itself.
+        It needs no approval: the sources that run first in the new kernel need their own.
         """
         live = await self.live_session(id)
         count = max(1, live.first_sources)
@@ -176,10 +176,10 @@ class AgentSessions:
     # -- executions --------------------------------------------------------------------------------
 
     async def execute(
-        self, id: str, asked: Execute, caller: Caller, key: str | None
+        self, id: str, request: Execute, caller: Caller, key: str | None
     ) -> ExecutionRecord:
         """Run a source once, as `Submission.execute` does."""
-        return await self.submission.execute(id, asked, caller, key)
+        return await self.submission.execute(id, request, caller, key)
 
     async def execution(
         self, id: str, wait: float | None = 0, asked_at: str | None = None
@@ -189,7 +189,7 @@ class AgentSessions:
         Parameters
         ----------
         asked_at
-            Of the input that is known to be asked for: only another one ends the wait.
+            Of an input request that the caller knows of: only another one ends the wait.
 
         Raises
         ------
@@ -207,7 +207,7 @@ class AgentSessions:
     def holding(
         self, caller: Caller, wait: float | None = None
     ) -> contextlib.AbstractContextManager[None]:
-        """Count an answer as held for as long as it is; one that waits for nothing is not.
+        """Count an answer while it is held back; one that waits for nothing is not counted.
 
         Raises
         ------
@@ -222,7 +222,7 @@ class AgentSessions:
         return self._quotas.holding(caller)
 
     async def cancel(self, id: str, caller: Caller) -> ExecutionRecord:
-        """Take back an execution that waits, or interrupt it if it runs.
+        """Cancel an execution that waits, or interrupt it if it runs.
 
         Raises
         ------
@@ -240,7 +240,7 @@ class AgentSessions:
         return session.execution_record(execution)
 
     async def give_input(self, id: str, given: GiveInput, caller: Caller) -> ExecutionRecord:
-        """Answer what the code of an execution asks for; return the execution as it goes on.
+        """Answer the input request of an execution; return the execution as it goes on.
 
         Raises
         ------
@@ -291,11 +291,11 @@ class AgentSessions:
     # -- helpers -----------------------------------------------------------------------------------
 
     async def _new_session(
-        self, asked: OpenSession, caller: Caller, bounds: SessionLimits, source: KernelSource
+        self, request: OpenSession, caller: Caller, bounds: SessionLimits, source: KernelSource
     ) -> LiveSession:
         with self._quotas.opening(caller, self._open.values()):
-            self._quotas.count(caller, bool(asked.preload) + (asked.init_source is not None))
-            session, kernel = await self._factory.open(asked, caller, bounds, source)
+            self._quotas.count(caller, bool(request.preload) + (request.init_source is not None))
+            session, kernel = await self._factory.open(request, caller, bounds, source)
             self._open[session.id] = session
         self.lifetimes.watch_token(session)
         try:
@@ -315,17 +315,17 @@ class AgentSessions:
     def admit(
         self, live: LiveSession, caller: Caller, what: str, *, is_code: bool, executions: int = 0
     ) -> None:
-        """Let something of an agent's pass the gate that is no execution, or refuse it at once.
+        """Admit an action of an agent that is no execution, or refuse it at once.
 
-        Everything that runs or changes something is asked for here, or waits as an execution.
+        Every action that runs or changes something is admitted here, or waits as an execution.
 
         Parameters
         ----------
         what
-            What the agent is about to do, as the beginning of a sentence.
+            The action, as the beginning of a sentence.
         is_code
-            Whether it runs code, or can become code that somebody runs: then it needs approval
-            where executions do.
+            Whether it runs code, or writes code that a user may run: then it needs approval where
+            executions do.
         executions
             How many executions it counts as, against the caps of an agent token.
 
@@ -354,13 +354,13 @@ class AgentSessions:
         return live
 
     def _closed(self, record: Session) -> SessionClosed:
-        """Return that a session is closed, why, and what to do."""
-        told = "The session is closed; open another."
+        """Return the error for a closed session: why it closed, and what to do."""
+        message = "The session is closed; open another."
         if record.close_reason is not None and record.close_reason != "closed":
             why = CLOSE_REASONS[record.close_reason]
-            told = f"The session is closed. {why} Open another; its record can still be read."
+            message = f"The session is closed. {why} Open another; its record can still be read."
         return SessionClosed(
-            told,
+            message,
             session_id=record.id,
             reason=record.close_reason,
         )

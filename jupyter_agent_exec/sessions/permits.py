@@ -1,4 +1,4 @@
-"""Whether a session may still send code to its kernel: as long as its agent token reaches that."""
+"""Whether a session may still run code: its agent token must be valid and cover the target."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ..types import ApprovalMode, TokenId
 
 
 class Permits:
-    """Gives sessions what lets them run code."""
+    """Makes the permits of sessions."""
 
     def __init__(self, targets: TargetAccess, tokens: Tokens) -> None:
         self.targets = targets
         self._tokens = tokens
 
     def of(self, caller: Caller, target: Target) -> Permit:
-        """Return what lets a session run code that a caller opens."""
+        """Return the permit of a session that a caller opens."""
         if caller.token is None:
             return Unlimited()
         return TokenPermit(caller, caller.token.id, target, self.targets, self._tokens)
 
 
 class TokenPermit:
-    """Of a session that was opened with an agent token."""
+    """The permit of a session that was opened with an agent token."""
 
     def __init__(
         self,
@@ -42,10 +42,10 @@ class TokenPermit:
         self._target = target
         self._targets = targets
         self._tokens = tokens
-        self._seen: str | None = None  # what stood against it at the last look
+        self._seen: str | None = None  # the refusal of the last check
 
     def refusal(self, path: str | None) -> str | None:
-        """Say why nothing more may be sent to the kernel; None if it may."""
+        """Return why the session may run no more code; None if it may."""
         refusal = self._tokens.ending(self._token_id) or self._seen
         if refusal is None and path is not None and isinstance(self._target, NotebookTarget):
             try:
@@ -55,7 +55,7 @@ class TokenPermit:
         return refusal
 
     async def look(self) -> None:
-        """Take note of what other servers and Jupyter know before that is asked."""
+        """Check again what other servers and Jupyter may have changed."""
         self._seen = None
         try:
             await self._tokens.refresh()

@@ -1,4 +1,4 @@
-"""What a session loads into its kernels before anything runs there: checked, and as one source.
+"""The preload of a session: checks what is loaded into its kernels, and makes one source of it.
 
 Pure, and for kernels of Python. Nothing that is loaded is run here, only parsed.
 """
@@ -20,24 +20,24 @@ from ..errors import InvalidRequest
 from ..models import Preload, PreloadFunction, PreloadModule
 
 MOST_CHARACTERS: Final = 1000
-"""Of what is told of a function."""
+"""The most characters of a function's description."""
 
 
 class Preloaded(NamedTuple):
-    """What is loaded, ready for a kernel."""
+    """A checked preload, ready to run in a kernel."""
 
     source: str
     told: tuple[str, ...]
-    """What is there then: `import` statements, and functions by signature and docstring."""
+    """What it defines: `import` statements, and functions by signature and docstring."""
 
 
 def preloaded(items: Sequence[Preload]) -> Preloaded | None:
-    """Return what is to be loaded; None if that is nothing.
+    """Check a preload and return its source; None if there is nothing to load.
 
     Raises
     ------
     InvalidRequest
-        An item is not what it should be; ``detail["field"]`` names it.
+        An item is invalid; ``detail["field"]`` names it.
     """
     if not items:
         return None
@@ -148,7 +148,7 @@ def _wrong(field: str, what: str) -> InvalidRequest:
 
 @cache
 def _check() -> str:
-    """Return the definition of what looks whether all is there."""
+    """Return the source of the function that checks that all modules are installed."""
     text = (
         files("jupyter_agent_exec.kernels.in_kernel")
         .joinpath("preload_check.py")

@@ -17,7 +17,7 @@ from ..tasks import Tasks
 from .manager import AgentSessions
 
 PROGRAM: Final = Agent(name="Jupyter client")
-"""Whose session it is said to be; what it calls itself is told with each thing that it runs."""
+"""The agent of such a session; each execution tells what the program calls itself."""
 
 
 class ProgramKernels:
@@ -29,7 +29,7 @@ class ProgramKernels:
         self._tasks = Tasks(log)
 
     def started(self, kernel_id: str, username: str, display_name: str) -> None:
-        """Record what is run in a kernel that a person's program has started."""
+        """Record what runs in a kernel that a user's program has started."""
         caller = Caller(username=username, display_name=display_name, access="full")
         self._tasks.start(self._follow(kernel_id, caller), f"record {kernel_id}")
 
@@ -38,11 +38,11 @@ class ProgramKernels:
         await self._tasks.end()
 
     async def _follow(self, kernel_id: str, caller: Caller) -> None:
-        asked = OpenSession(
+        request = OpenSession(
             agent=PROGRAM, target=KernelTarget(kernel_id=kernel_id), title="Kernel of a program"
         )
         try:
-            session, _ = await self._sessions.open(asked, caller)
+            session, _ = await self._sessions.open(request, caller)
         except AgentExecError as error:
             self._log.error(
                 "What is run in kernel %s is not recorded: %s", kernel_id, error.message

@@ -1,4 +1,4 @@
-"""How much agents use with their tokens, against the caps of these."""
+"""Quotas: how much an agent token may use, and how much it uses now."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from ..types import TokenId
 from .session import LiveSession
 
 WINDOW: Final = 60.0
-"""Seconds over which executions are counted."""
+"""Seconds in which executions are counted."""
 
 RETRY_AFTER: Final = 5
-"""Seconds after which to ask again whoever had too many answers held."""
+"""Seconds after which a client with too many held answers should try again."""
 
 NAMED_SESSIONS: Final = 10
-"""How many open sessions are named to whoever may open no further one."""
+"""How many open sessions the refusal of a further one names."""
 
 
 class Quotas:
-    """Counts what each agent token has asked for, and refuses what is over its caps.
+    """Counts what each agent token uses, and refuses what exceeds its caps.
 
     Parameters
     ----------
     max_sessions
-        How many sessions may be open on this server: of these one token gets half, so that there is
+        How many sessions may be open on this server. One token gets half of them, so that there is
         room for others.
     idle_timeout
         Seconds after which a session that nobody uses is closed; 0 for never.
     max_held
-        How many answers may be held, or streams open, for all agent tokens: of these one token gets
-        half. Who has no token has as many for themselves, so that agents never lock out people.
+        How many answers may be held, or streams open, for all agent tokens. One token gets half of
+        them. Users without a token have as many again, so that agents never lock them out.
     """
 
     def __init__(self, max_sessions: int, idle_timeout: float, max_held: int) -> None:

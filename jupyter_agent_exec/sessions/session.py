@@ -107,7 +107,7 @@ class LiveSession(ExecutionObserver):
         self._last_activity_at = record.last_activity_at
         self._last_used = self._loop.time()
         self.is_kept = False
-        """Whether it stays open however long nobody uses it."""
+        """Whether it stays open although it is unused."""
         self._first_sources = first_sources
         cells: ExecutionCells | None = None
         if self._notebook is not None:
@@ -156,17 +156,17 @@ class LiveSession(ExecutionObserver):
 
     @property
     def agent_name(self) -> str:
-        """Name of the agent whose it is."""
+        """Name of its agent."""
         return self._record.agent.name
 
     @property
     def kernel(self) -> Kernel | None:
-        """The kernel as it is now; None while there is none."""
+        """The current kernel; None while there is none."""
         return self._queue.incarnations.current
 
     @property
     def has_kernel(self) -> bool:
-        """Whether a kernel is there."""
+        """Whether it has a kernel now."""
         return self.kernel is not None
 
     @property
@@ -181,12 +181,12 @@ class LiveSession(ExecutionObserver):
 
     @property
     def gate(self) -> ApprovalGate:
-        """Decides what of it may run."""
+        """Decides which of its executions need approval."""
         return self._queue.gate
 
     @property
     def queued(self) -> int:
-        """How many executions wait for their turn."""
+        """How many executions wait in the queue."""
         return self._queue.queued
 
     def record(self) -> Session:
@@ -210,7 +210,7 @@ class LiveSession(ExecutionObserver):
 
     @property
     def written_files(self) -> WrittenFiles:
-        """What its executions wrote there."""
+        """The files that its executions wrote there."""
         return self._queue.runner.files
 
     @property
@@ -313,10 +313,9 @@ class LiveSession(ExecutionObserver):
     # -- do ----------------------------------------------------------------------------------------
 
     async def open(self, kernel: Kernel, by: By, host_kernels: Mapping[str, str]) -> None:
-        """Begin with a kernel; run the init source there.
+        """Begin with a kernel, and run the init source in it.
 
-        In a kernel that others use too it has to wait for its turn, and opening does not wait for
-        ever.
+        In a kernel that others use too, the source waits for its turn, for a limited time.
 
         Parameters
         ----------
@@ -338,7 +337,7 @@ class LiveSession(ExecutionObserver):
         self.active()
 
     async def is_nested(self, host_kernels: Mapping[str, str]) -> bool:
-        """Tell whether a cell of the kernel waits for what a program asks to run here.
+        """Tell whether a cell of the kernel waits for the code that a program submits here.
 
         Raises
         ------
@@ -353,7 +352,7 @@ class LiveSession(ExecutionObserver):
         return True
 
     async def give_input(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
-        """Answer what an execution's code asks for.
+        """Answer the input request of an execution.
 
         Raises
         ------
@@ -363,10 +362,10 @@ class LiveSession(ExecutionObserver):
         await self._queue.runner.inputs.give(execution, given, by)
 
     async def interrupt(self, by: By) -> None:
-        """Interrupt what runs, and take back what asks for approval.
+        """Interrupt what runs, and cancel what waits for approval.
 
-        In a kernel that is not its own, what waits is taken back as well: whoever stops an agent
-        there wants it to keep its hands off.
+        In a kernel that others use too, all that waits is cancelled: a user who stops an agent
+        there wants it to run nothing more.
         """
         self._check_open()
         reason = f"Interrupted by {by.named}."
@@ -379,7 +378,7 @@ class LiveSession(ExecutionObserver):
             )
 
     async def cancel(self, execution: LiveExecution, by: By) -> None:
-        """Take back an execution that waits, or interrupt it if it runs."""
+        """Cancel an execution that waits, or interrupt it if it runs."""
         reason = f"Cancelled by {by.named}."
         if execution is self.running:
             await self._queue.runner.interrupt(
@@ -391,12 +390,12 @@ class LiveSession(ExecutionObserver):
             raise AlreadyFinished("The execution has finished.", execution_id=execution.id)
 
     async def restart(self, by: By) -> None:
-        """Give the session a fresh kernel, and say so to the next execution.
+        """Give the session a fresh kernel; the next execution tells that its variables are gone.
 
         Raises
         ------
         KernelNotOwned
-            The kernel is a person's.
+            The kernel belongs to a user.
         """
         self._check_open()
         if not self._is_scratch:
@@ -407,7 +406,7 @@ class LiveSession(ExecutionObserver):
         self.active()
 
     async def fresh(self) -> Kernel:
-        """Return the kernel; if it has ended, the one that is there now.
+        """Return the kernel; a new one if it has ended.
 
         Raises
         ------
@@ -417,7 +416,7 @@ class LiveSession(ExecutionObserver):
         return await self._queue.incarnations.fresh()
 
     async def run_out(self, why: str) -> None:
-        """Take back what waits, and wait until what runs has ended."""
+        """Cancel what waits, and wait until what runs has ended."""
         running = self.running
         for execution in self._queue.executions:
             execution.withdraw("cancelled", f"It was not run: {why}")
@@ -466,7 +465,7 @@ class LiveSession(ExecutionObserver):
     # -- what happens ------------------------------------------------------------------------------
 
     def _moved(self, before: str, path: str) -> None:
-        """Take note that the notebook has another path."""
+        """Record that the notebook has moved."""
         entry = NotebookMoved(at=timestamp(), by=SOMEBODY, path=path, before=before)
 
         async def note() -> None:
@@ -481,21 +480,21 @@ class LiveSession(ExecutionObserver):
         self._last_used = self._loop.time()
 
     def idle_for(self) -> float:
-        """Return for how many seconds nobody has used it; 0 while something keeps it open.
+        """Return for how many seconds it has been unused; 0 while something keeps it open.
 
-        That is an execution that waits or runs, and a kernel of its own. A kernel that others use
-        too does not: it lives on.
+        An execution that waits or runs keeps it open, and so does a kernel of its own. A kernel
+        that others use too does not: it goes on without the session.
         """
         if self.is_kept or self._queue.executions or (self._is_scratch and self.has_kernel):
             return 0
         return self._loop.time() - self._last_used
 
     async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
-        """Write an entry about what is to happen; HistoryUnavailable if that cannot be."""
+        """Record what is about to happen; HistoryUnavailable if it cannot be recorded."""
         await self._queue.recorder.write(entry, payloads)
 
     async def pause_changed(self, entry: Entry) -> None:
-        """Take note that all agents are paused, or go on."""
+        """Record that all agents were paused or resumed, and apply it."""
         self._queue.executions.waits_changed()
         for execution in self.unfinished:
             self._queue.executions.output_changed(execution)  # its cell waits too
@@ -503,19 +502,19 @@ class LiveSession(ExecutionObserver):
         self._publish("session", self)
 
     async def grant(self, minutes: float, by: By) -> None:
-        """Let everything run for so long without asking; HistoryUnavailable if it cannot be."""
+        """Let all run for some minutes without approval; HistoryUnavailable if not recorded."""
         self._check_open()
         await self.gate.grant(minutes, by)
         self._publish("session", self)
 
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
-        """Write an entry about what has happened; kept if that cannot be written now."""
+        """Record what has happened; the entry is kept if it cannot be written now."""
         self.cells.noted(entry)
         await self._queue.recorder.record(entry, payloads)
         self._publish("notebook", self)
 
     def document_changed(self, execution_id: ExecutionId) -> None:
-        """Tell whoever watches that an execution's `document` changed."""
+        """Publish that the `document` of an execution changed."""
         execution = self._queue.executions.get(execution_id)
         if execution is None:
             self._publish("execution", self, execution_id)
@@ -558,7 +557,7 @@ class LiveSession(ExecutionObserver):
         self._publish("person", self)
 
     def active(self) -> None:
-        """Note that something happened; have the kernel culled if nothing more does for long."""
+        """Note activity, and cull the kernel after the idle timeout if there is no more."""
         self._last_activity_at = timestamp()
         self.touch()
         if self._idle_timer is not None:

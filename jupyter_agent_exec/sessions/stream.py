@@ -21,14 +21,14 @@ MERGE_DELAY = 0.05
 """Seconds for which changes of outputs are gathered before they are sent."""
 
 HEARTBEAT = 15.0
-"""Seconds of silence after which something is sent, for whoever stands between and counts."""
+"""Seconds of silence after which a comment is sent, so that no proxy closes the connection."""
 
 END = "end"
 """Id of the last event."""
 
 
 class Event(NamedTuple):
-    """What is sent: the kind, an id to resume from, and the data."""
+    """A server-sent event: its kind, an id to resume from, and its data."""
 
     kind: Literal["accepted", "status", "output", "finished"]
     id: str
@@ -40,7 +40,7 @@ async def replay(
 ) -> AsyncIterator[Event]:
     """Yield the events of an execution that has finished.
 
-    Whoever resumes is given the end alone: it holds the outputs whole.
+    A client that resumes gets the last event alone: it has all outputs.
     """
     if not resumed:
         yield Event("accepted", "0", _without_outputs(record, base_url))
@@ -63,8 +63,8 @@ async def follow(
 ) -> AsyncIterator[Event | None]:
     """Yield the events of an execution until it has finished, and None when nothing happens.
 
-    Whoever resumes is given the outputs from the first on, after a change that drops those it has:
-    it may have been cut off in the middle of changes that belong together.
+    A client that resumes gets all outputs again, after a change that drops those that it has: it
+    may have been cut off between changes that belong together.
     """
     version = 0
     copy = InertCopy() if inert else None

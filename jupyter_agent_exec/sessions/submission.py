@@ -1,4 +1,4 @@
-"""What agents ask to be run: looked at, taken once, and waited for."""
+"""Submission of code: checks a request, accepts it once, and waits for its end."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ DOCUMENT_WAIT = 1.0
 
 
 class Submission:
-    """Runs what is asked for, by itself or as several steps.
+    """Submits executions, one by itself or several steps at once.
 
     Parameters
     ----------
     check_edit
-        Looks whether a caller may change the cells that the notebook at a path has.
+        Checks that a caller may change the existing cells of the notebook at a path.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Submission:
         self._check_edit = check_edit
 
     async def execute(
-        self, id: str, asked: Execute, caller: Caller, key: str | None
+        self, id: str, request: Execute, caller: Caller, key: str | None
     ) -> ExecutionRecord:
         """Run a source once, and return it when it has finished or the wait is over.
 
         Parameters
         ----------
         key
-            An idempotency key: asked again with the same, the same execution comes back.
+            An idempotency key: a repeated request with the same key gets the same execution.
 
         Raises
         ------
@@ -70,11 +70,11 @@ class Submission:
         DocumentChanged, TooManyRequests, HistoryUnavailable
             Nothing was run.
         """
-        self._check(asked, caller)
+        self._check(request, caller)
         taken, known = await self._once(
-            id, key, asked, lambda body: self._take(id, asked, caller, key, body)
+            id, key, request, lambda body: self._take(id, request, caller, key, body)
         )
-        wait = self._settings.wait(asked.wait)
+        wait = self._settings.wait(request.wait)
         if taken is None:
             assert known is not None
             return await self._sessions.execution(known, wait)
@@ -86,12 +86,12 @@ class Submission:
         return live.execution_record(execution)
 
     async def run_steps(
-        self, id: str, asked: RunSteps, caller: Caller, key: str | None
+        self, id: str, request: RunSteps, caller: Caller, key: str | None
     ) -> list[ExecutionRecord]:
         """Run several sources, one after the other, and return them when all have finished.
 
-        All are accepted, or none. Parameters and what is raised are those of `execute`; what is
-        wrong with a step names it.
+        All are accepted, or none. Parameters and errors are those of `execute`; an error names its
+        step.
         """
         steps = [
             Execute(
@@ -100,15 +100,15 @@ class Submission:
                 placement=step.placement,
                 values=step.values,
             )
-            for step in asked.steps
+            for step in request.steps
         ]
         for index, step in enumerate(steps):
             with _naming(index):
                 self._check(step, caller)
         taken, known = await self._once(
-            id, key, asked, lambda body: self._take_steps(id, steps, asked, caller, key, body)
+            id, key, request, lambda body: self._take_steps(id, steps, request, caller, key, body)
         )
-        wait = self._settings.wait(asked.wait)
+        wait = self._settings.wait(request.wait)
         if taken is None:
             assert known is not None
             return await self._known_steps(known, wait)
@@ -121,21 +121,21 @@ class Submission:
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    def _check(self, asked: Execute, caller: Caller) -> None:
+    def _check(self, request: Execute, caller: Caller) -> None:
         settings = self._settings.within(caller.caps)
-        settings.check_timeout(asked.timeout, "timeout")
-        settings.check_output(asked.max_output_bytes, "max_output_bytes")
+        settings.check_timeout(request.timeout, "timeout")
+        settings.check_output(request.max_output_bytes, "max_output_bytes")
 
     async def _once(
         self,
         id: str,
         key: str | None,
-        asked: Execute | RunSteps,
+        request: Execute | RunSteps,
         take: Callable[[Digest], Awaitable[T]],
     ) -> tuple[T | None, ExecutionId | None]:
-        """Take what is asked for; or return the execution that was taken with this key before."""
-        # How long to wait is not what is asked for: whoever asks again may have less time.
-        body = digest_of(msgspec.json.encode(replace(asked, wait=None), order="sorted"))
+        """Accept a request, or return the execution that was accepted with this key before."""
+        # The wait is no part of what the key stands for: a repeated request may have less time.
+        body = digest_of(msgspec.json.encode(replace(request, wait=None), order="sorted"))
         if key is None:
             return await take(body), None
         session_id = SessionId(id)
@@ -145,18 +145,18 @@ class Submission:
             return (await take(body) if known is None else None), known
 
     async def _take(
-        self, id: str, asked: Execute, caller: Caller, key: str | None, body: Digest
+        self, id: str, request: Execute, caller: Caller, key: str | None, body: Digest
     ) -> tuple[LiveSession, LiveExecution]:
         """Submit an execution."""
         live = await self._sessions.live_session(id)
         self._quotas.check_execute(caller, self._sessions.all_open())
-        self._check_cell(asked, caller, live)
-        place = await live.find_place(asked)
-        named_source = await _named_source(live, asked.revises)
+        self._check_cell(request, caller, live)
+        place = await live.find_place(request)
+        named_source = await _named_source(live, request.revises)
         nested = await live.is_nested(caller.host_kernels)
         self._quotas.check_execute(caller, self._sessions.all_open())  # others came meanwhile
         spec = live.spec(
-            asked,
+            request,
             by=caller.by(),
             place=place,
             nested=nested,
@@ -172,7 +172,7 @@ class Submission:
         self,
         id: str,
         steps: Sequence[Execute],
-        asked: RunSteps,
+        request: RunSteps,
         caller: Caller,
         key: str | None,
         body: Digest,
@@ -199,12 +199,12 @@ class Submission:
             )
             for index, (step, place) in enumerate(zip(steps, places, strict=True))
         ]
-        executions = live.submit_steps(specs, stop_on_error=asked.stop_on_error)
+        executions = live.submit_steps(specs, stop_on_error=request.stop_on_error)
         self._taken(live, executions, caller, key, body)
         return live, executions
 
-    def _check_cell(self, asked: Execute, caller: Caller, live: LiveSession) -> None:
-        if isinstance(asked.placement, Placement) and asked.placement.cell is not None:
+    def _check_cell(self, request: Execute, caller: Caller, live: LiveSession) -> None:
+        if isinstance(request.placement, Placement) and request.placement.cell is not None:
             self._check_edit(caller, live.path)
 
     def _taken(
