@@ -315,8 +315,8 @@ class ApprovalGate:
             entries.append(accepted)
             payloads += named
             if execution in asking:
-                asked, more = self._ask(execution)
-                entries.append(asked)
+                question, more = self._ask(execution)
+                entries.append(question)
                 payloads += more
         await self._recorder.write_all(entries, payloads)
         for execution in executions:
@@ -326,7 +326,7 @@ class ApprovalGate:
 
     # -- decide ------------------------------------------------------------------------------------
 
-    async def approve(self, execution: LiveExecution, asked: Approve, by: By) -> None:
+    async def approve(self, execution: LiveExecution, decision: Approve, by: By) -> None:
         """Approve an execution.
 
         Raises
@@ -337,7 +337,7 @@ class ApprovalGate:
         async with self._lock:
             _check_awaits_approval(execution)
             sha256 = digest_of(execution.source.encode())
-            if asked.source_sha256 != sha256:
+            if decision.source_sha256 != sha256:
                 raise ApprovalChanged(
                     "source_sha256: another source asks for approval; look at it again.",
                     field="source_sha256",
@@ -351,7 +351,7 @@ class ApprovalGate:
                     "The kernel is another one since this asked; it asks anew.",
                     incarnation=self._incarnation,
                 )
-            source = execution.source if asked.source is None else asked.source
+            source = execution.source if decision.source is None else decision.source
             await self._approve([(execution, source)], by)
             self._approved_incarnation = approval.incarnation
 

@@ -277,7 +277,7 @@ class LiveExecution:
     """Done when a user has approved it; a new one for each question."""
     withdrawn: asyncio.Future[None] = field(init=False)
     """Done when it is cancelled while it waits for its turn."""
-    asked: asyncio.Future[None] = field(init=False)
+    input_requested: asyncio.Future[None] = field(init=False)
     """Done when its code waits for input; a new one each time."""
     begun: asyncio.Future[None] = field(init=False)
     """Done when the kernel has started it."""
@@ -307,7 +307,7 @@ class LiveExecution:
         self.accepted, self.withdrawn = loop.create_future(), loop.create_future()
         self.begun, self.parted = loop.create_future(), loop.create_future()
         self.finished, self.decided = loop.create_future(), loop.create_future()
-        self.asked, self.failed = loop.create_future(), loop.create_future()
+        self.input_requested, self.failed = loop.create_future(), loop.create_future()
 
     @property
     def session_id(self) -> SessionId:
@@ -403,8 +403,8 @@ class LiveExecution:
         self.request = request
         self.apply(InputRequested(input))
         if request is not None:
-            settle(self.asked)
-            self.asked = asyncio.get_running_loop().create_future()
+            settle(self.input_requested)
+            self.input_requested = asyncio.get_running_loop().create_future()
 
     def fail(self, error: Exception) -> None:
         """Take note that something of ours failed that should have ended it."""
@@ -421,7 +421,7 @@ class LiveExecution:
     def changes(self, version: int) -> tuple[int, OutputChanges]:
         """Return the version of its outputs, and how they changed since `version`.
 
-        Who asks the same while another still holds the answer gets that, not a copy of its texts.
+        A second caller with the same `version` gets the same object, not a copy of its texts.
         """
         if self.started_at is None or self.run is None or self.held_by is None:
             return version, OutputChanges()
@@ -534,25 +534,25 @@ class LiveExecution:
 async def until_finished(
     executions: Collection[LiveExecution], wait: float, known: str | None = None
 ) -> None:
-    """Wait until all have finished, or the code of one asks for input.
+    """Wait until all have finished, or the code of one waits for input.
 
     Parameters
     ----------
     wait
         Seconds to wait at most.
     known
-        When the input was asked for that whoever waits knows of already.
+        The `asked_at` of the input that the caller knows of already.
     """
-    asks = any(e.input is not None and e.input.asked_at != known for e in executions)
-    if not wait or asks:
+    waits_for_input = any(e.input is not None and e.input.asked_at != known for e in executions)
+    if not wait or waits_for_input:
         return
     loop = asyncio.get_running_loop()
     until = loop.time() + wait
-    asked = [execution.asked for execution in executions]
+    requests = [execution.input_requested for execution in executions]
     for execution in executions:
         if not execution.finished.done():
             left = max(0, until - loop.time())
-            ends: set[asyncio.Future[Any]] = {execution.finished, *asked}
+            ends: set[asyncio.Future[Any]] = {execution.finished, *requests}
             await asyncio.wait(ends, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if not execution.finished.done():
                 return

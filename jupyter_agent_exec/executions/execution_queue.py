@@ -68,9 +68,9 @@ class ExecutionQueue:
     notebook
         The session's notebook; None if its target is none.
     first_sources
-        Sources to run first in each kernel, in order, by the field that asked for them.
+        Sources to run first in each kernel, in order, by the field of the request.
     observers
-        Who is told what happens to the executions.
+        The observers of the executions, in the order in which they are called.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class ExecutionQueue:
     # -- submit ------------------------------------------------------------------------------------
 
     def submit(self, spec: ExecutionSpec) -> LiveExecution:
-        """Queue an execution; its `accepted` tells when it is on disk.
+        """Queue an execution; its `accepted` is done when it is on disk.
 
         Raises
         ------

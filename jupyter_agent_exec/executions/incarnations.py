@@ -64,7 +64,7 @@ class Incarnations:
         self.number = 0
         """The number of the current incarnation; 1 for the first."""
         self.untold: RestartReason | None = None
-        """Why the variables are gone, until an execution has been told so."""
+        """Why the variables are gone, until an execution has reported it."""
 
     @property
     def ready(self) -> Kernel | None:
@@ -120,7 +120,7 @@ class Incarnations:
         """
         async with self._lock:
             if self._watch is not None and self._is_dying():
-                await asyncio.wait({self._watch})  # until it is told how the kernel ended
+                await asyncio.wait({self._watch})  # until it is recorded how the kernel ended
             if self.current is None:
                 await self._adopt(await self._kernels.take())
             assert self.current is not None

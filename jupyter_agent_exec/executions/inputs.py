@@ -28,7 +28,7 @@ class Inputs:
         self._loop = asyncio.get_running_loop()
 
     def requested(self, execution: LiveExecution, request: InputRequest) -> None:
-        """Record that code waits for input, and tell the observers; in the drain's thread."""
+        """Record that code waits for input, and notify the observers; in the drain's thread."""
         if execution.left_behind:
             return  # it is interrupted as soon as it begins
         prompt = Payload.of(request.prompt.encode("utf-8", "replace"))
@@ -40,8 +40,8 @@ class Inputs:
             password=request.password,
         )
         self._recorder.note([entry], [prompt])
-        told = Input(prompt=prompt.data.decode(), password=request.password, asked_at=entry.at)
-        self._on_loop(self._asks, execution, request, told)
+        input = Input(prompt=prompt.data.decode(), password=request.password, asked_at=entry.at)
+        self._on_loop(self._waits, execution, request, input)
 
     async def give(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
         """Answer the input that code waits for; of several answers the first counts.
@@ -49,12 +49,12 @@ class Inputs:
         Raises
         ------
         InputNotAsked
-            It asks for nothing (any more), or for another input.
+            It waits for no input (any more), or for another one.
         HistoryUnavailable
             That it was answered cannot be recorded, so it was not.
         """
-        request, told = execution.request, execution.input
-        if request is None or told is None or given.asked_at not in (None, told.asked_at):
+        request, input = execution.request, execution.input
+        if request is None or input is None or given.asked_at not in (None, input.asked_at):
             raise not_asked(execution)
         assert execution.run is not None
         assert execution.held_by is not None
@@ -81,9 +81,9 @@ class Inputs:
         self._executions.journal.append([entry], payloads)
         self._on_loop(self._has_input, execution, request)
 
-    def _asks(self, execution: LiveExecution, request: InputRequest, told: Input) -> None:
+    def _waits(self, execution: LiveExecution, request: InputRequest, input: Input) -> None:
         if not execution.finished.done():
-            execution.set_input(request, told)
+            execution.set_input(request, input)
             self._executions.changed(execution)
 
     def _has_input(self, execution: LiveExecution, request: InputRequest | None) -> None:
@@ -97,11 +97,11 @@ class Inputs:
 
 
 def not_asked(execution: LiveExecution) -> InputNotAsked:
-    """Return the refusal of an answer that nothing asks for."""
-    told = execution.input
-    if told is not None:
+    """Return the error for an answer that no code waits for."""
+    input = execution.input
+    if input is not None:
         message = "asked_at: the code asks for another input by now; look at it again."
-        return InputNotAsked(message, field="asked_at", asked_at=told.asked_at)
+        return InputNotAsked(message, field="asked_at", asked_at=input.asked_at)
     return InputNotAsked(
         "The code of this execution does not ask for input now: it was answered already, or has "
         "not come to that, or has ended.",

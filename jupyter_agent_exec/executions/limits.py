@@ -66,9 +66,9 @@ class Settings:
             ),
         )
 
-    def wait(self, asked: float | None) -> float:
+    def wait(self, requested: float | None) -> float:
         """Return for how many seconds to hold an answer; None is the default."""
-        return min(self.default_wait if asked is None else asked, self.max_wait)
+        return min(self.default_wait if requested is None else requested, self.max_wait)
 
     def check_timeout(self, timeout: float | None, field: str) -> None:
         """Refuse a timeout that is longer than the operator allows."""

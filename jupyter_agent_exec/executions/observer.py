@@ -1,4 +1,4 @@
-"""Who is told what happens to a session's executions, and what a session needs of its cells.
+"""Observers of a session's executions, and what a session needs of their cells.
 
 The queue of a session's kernel calls its observers on the event loop. An observer must not fail
 an execution, and must not block.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ExecutionObserver:
-    """Is told what happens to the executions of one session; override what you need."""
+    """Notified of what happens to the executions of one session; override what you need."""
 
     def accepted(self, execution: LiveExecution) -> None:
         """Handle an execution whose acceptance is on disk; it may run already."""
@@ -112,7 +112,7 @@ class ShownCells:
         self._cells = cells
         self._documents: dict[ExecutionId, Document] = {}
 
-    async def place(self, asked: Execute) -> Place | None:
+    async def place(self, request: Execute) -> Place | None:
         """Find the place of an execution's cell; None if it has none.
 
         Raises
@@ -120,13 +120,13 @@ class ShownCells:
         InvalidRequest, CellNotFound, DocumentChanged
             Nothing may run.
         """
-        if self._cells is None and isinstance(asked.placement, Placement):
+        if self._cells is None and isinstance(request.placement, Placement):
             raise InvalidRequest(
                 "placement: the session's target is not a notebook.", field="placement"
             )
-        if self._cells is not None and asked.placement != "none":
-            return await self._cells.find(asked.source, asked.placement)
-        if asked.source is None:
+        if self._cells is not None and request.placement != "none":
+            return await self._cells.find(request.source, request.placement)
+        if request.source is None:
             raise InvalidRequest("source: what is to be run?", field="source")
         return None
 

@@ -170,9 +170,9 @@ class Recorder:
             record = replace(record, changes=ended.variables.told)
         values = ended.values or _not_evaluated(execution, NOT_APPROVED)
         if values is not None:
-            told = Payload.of(msgspec.json.encode(values))
-            payloads.append(told)
-            entry = replace(entry, values=told.digest)
+            evaluated = Payload.of(msgspec.json.encode(values))
+            payloads.append(evaluated)
+            entry = replace(entry, values=evaluated.digest)
             record = replace(record, values=values)
         updates, more = self._display_entries(execution.id, ended.display_updates)
         self._keep(execution, [entry, *updates], [*payloads, *more], record)
@@ -197,23 +197,23 @@ class Recorder:
             )
             payloads.extend(packed.payloads)
         if entries and self.note(entries, payloads):
-            self._tell_of_late(entries)
+            self._notify_late(entries)
 
-    def person(self, kernel_id: str, told: PersonExecution) -> None:
+    def person(self, kernel_id: str, ran: PersonExecution) -> None:
         """Write what a user ran in the kernel."""
-        source = Payload.of(told.source.encode("utf-8", "surrogatepass"))
-        packed = pack_outputs(told.outputs or [])
+        source = Payload.of(ran.source.encode("utf-8", "surrogatepass"))
+        packed = pack_outputs(ran.outputs or [])
         entry = PersonRan(
-            at=timestamp(told.started_at),
-            by=By(kind="person", username=told.username or None),
+            at=timestamp(ran.started_at),
+            by=By(kind="person", username=ran.username or None),
             kernel_id=kernel_id,
-            msg_id=told.msg_id,
+            msg_id=ran.msg_id,
             source=source.digest,
-            execution_count=told.execution_count,
-            status=told.status,
+            execution_count=ran.execution_count,
+            status=ran.status,
             outputs=packed.digest,
             blobs=packed.blobs,
-            omitted=told.omitted,
+            omitted=ran.omitted,
         )
         if self.note([entry], [source, *packed.payloads]):
             self._on_loop(self._executions.person_ran)
@@ -249,9 +249,9 @@ class Recorder:
             end = next(at for at, entry in enumerate(entries) if isinstance(entry, Finished))
             record = replace(record, entry_hash=hashes[end], chain=self._journal.head)
             self._on_loop(self._executions.finished, execution, record)
-            self._tell_of_late(entries[end + 1 :])
+            self._notify_late(entries[end + 1 :])
 
-    def _tell_of_late(self, entries: Sequence[Entry]) -> None:
+    def _notify_late(self, entries: Sequence[Entry]) -> None:
         """Tell which outputs changed: a later execution may update an earlier one's display."""
         changed = (id for entry in entries for id in executions_of(entry))
         for execution_id in dict.fromkeys(changed):
@@ -268,19 +268,19 @@ class Recorder:
     async def _until_written(self) -> None:
         while not await self._loop.run_in_executor(self._disk, self._journal.retry):
             if self._journal.is_deleted:
-                self._tell_unwritten(RECORD_DELETED)
+                self._notify_unwritten(RECORD_DELETED)
                 return
             await asyncio.wait({self._stopped}, timeout=RETRY_DELAY)
             if self._stopped.done():
                 return
-        self._tell_unwritten()
+        self._notify_unwritten()
 
-    def _tell_unwritten(self, why: str | None = None) -> None:
+    def _notify_unwritten(self, why: str | None = None) -> None:
         unwritten, self._unwritten = self._unwritten, []
         for execution, record in unwritten:
             reason = " ".join(filter(None, (record.reason, why))) or None
-            told = replace(record, reason=reason, chain=self._journal.head)
-            self._executions.finished(execution, told)
+            final = replace(record, reason=reason, chain=self._journal.head)
+            self._executions.finished(execution, final)
 
     async def _in_disk_thread(self, write: Callable[[], object]) -> None:
         await self._loop.run_in_executor(self._disk, write)
@@ -317,5 +317,5 @@ class Recorder:
 
 def _not_evaluated(execution: LiveExecution, because: str) -> dict[str, Value] | None:
     """Return the values of expressions that were not evaluated; None if there are none."""
-    told = {name: Value.not_evaluated(because) for name in execution.spec.expressions}
-    return told or None
+    values = {name: Value.not_evaluated(because) for name in execution.spec.expressions}
+    return values or None

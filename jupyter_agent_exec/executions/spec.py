@@ -107,7 +107,7 @@ def revision_of(
     place: Place | None,
     last_rejected: ExecutionRecord | None,
 ) -> tuple[ExecutionId | None, str | None]:
-    """Return what an execution is a new version of, so that whoever approves it sees a diff.
+    """Return what an execution is a new version of, so that the user who approves it sees a diff.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def check_python(kernel: Kernel | None, what: str) -> None:
     Parameters
     ----------
     what
-        The field that asks for it, or what is asked for.
+        The field of the request, or what the request is for.
     """
     info = {} if kernel is None else kernel.connection.kernel_info
     if kernel is None or not info or kernel.connection.inspector.is_python:

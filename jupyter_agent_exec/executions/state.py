@@ -185,7 +185,7 @@ class KernelEnded:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """Its code asked the kernel to exit; None: the kernel did not."""
+    """Its code made the kernel exit; None: the kernel did not."""
 
     ending: Ending | None
 
@@ -350,12 +350,12 @@ def _approval(
             approval = with_fields(
                 approval_now, status="rejected", decided_at=at, decided_by=by, reason=reason
             )
-            told = f"says: {reason}" if reason else "gave no reason; ask before you try it again."
-            why = f"It was not run: {by} rejected it and {told}"
+            words = f"says: {reason}" if reason else "gave no reason; ask before you try it again."
+            why = f"It was not run: {by} rejected it and {words}"
             return _withdraw(replace(state, approval=approval), Ending("rejected", why))
         case ApprovalExpired(expired, timeout):
             if expired is not approval_now:
-                return state, ()  # it asks anew
+                return state, ()  # it is another question
             approval = with_fields(approval_now, status="expired")
             why = f"Nobody decided within {timeout:g} seconds. It was not run."
             return _withdraw(replace(state, approval=approval), Ending("rejected", why))

@@ -1,7 +1,7 @@
 """Records which files were written in a kernel's folder while executions ran there.
 
 Nobody waits for that: a thread scans the folder a moment after an execution has ended, for all that
-have ended since the last scan, and tells from the files' times. The scan is bounded, since a folder
+have ended since the last scan, and goes by the files' times. The scan is bounded, since a folder
 may hold a whole data set; it leaves out hidden files, and follows no links.
 """
 
@@ -37,7 +37,7 @@ MOST_DEPTH: Final = 4
 """Folders below the first that are looked into, one in another."""
 
 MOST_FILES: Final = 100
-"""Files of one execution that are told."""
+"""Files of one execution that are recorded."""
 
 LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
 
@@ -67,7 +67,7 @@ class Written(NamedTuple):
 
 
 Seen = dict[str, tuple[int, int]]
-"""Time and size of files that were told before."""
+"""Time and size of files that were recorded before."""
 
 
 def span(execution_id: ExecutionId, started_at: str, finished_at: str) -> Span:
@@ -86,9 +86,9 @@ def written(
     spans
         Of executions, in order.
     seen
-        What was told before; what is told now is added.
+        What was recorded before; what is found now is added.
     leave_out
-        A folder of which nothing is told.
+        A folder that is left out.
     """
     found: dict[ExecutionId, list[FileChange]] = {}
     for path, stat in _files(folder, kept_folders([leave_out])):
@@ -192,7 +192,7 @@ class WrittenFiles:
             settle(self._hurry)
 
     async def known(self) -> None:
-        """Look now, and wait until `last` tells of all executions that have ended."""
+        """Scan now, and wait until `last` has the files of all executions that have ended."""
         self.close()
         if self._looked is not None:
             await asyncio.wait({self._looked})
@@ -223,7 +223,7 @@ class WrittenFiles:
                 self._executions.changed(ended[id][0])
 
     async def _record(self, id: ExecutionId, found: Written) -> None:
-        told = {"files": found.files, "more_files": found.more}
-        payload = Payload.of(msgspec.json.encode(told))
+        content = {"files": found.files, "more_files": found.more}
+        payload = Payload.of(msgspec.json.encode(content))
         entry = FilesWritten(at=timestamp(), by=SERVER, execution_id=id, files=payload.digest)
         await self._recorder.record(entry, [payload])

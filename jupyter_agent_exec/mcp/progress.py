@@ -66,7 +66,7 @@ async def until_finished(call: Call, id: ExecutionId, wait: float) -> ExecutionR
 async def _follow(call: Call, execution: LiveExecution, wait: float) -> None:
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    await first_of(execution.finished, execution.asked, timeout=min(wait, QUIET))
+    await first_of(execution.finished, execution.input_requested, timeout=min(wait, QUIET))
     told = Told()
     with execution.watching() as changed:
         while (left := begun + wait - loop.time()) > 0 and not _is_told(execution):
@@ -82,7 +82,9 @@ async def _follow(call: Call, execution: LiveExecution, wait: float) -> None:
                 waiting.cancel()
             left = begun + wait - loop.time()
             if left > 0 and not _is_told(execution):
-                await first_of(execution.finished, execution.asked, timeout=min(left, INTERVAL))
+                await first_of(
+                    execution.finished, execution.input_requested, timeout=min(left, INTERVAL)
+                )
 
 
 def _is_told(execution: LiveExecution) -> bool:
