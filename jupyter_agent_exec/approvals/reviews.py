@@ -13,7 +13,7 @@ from ..errors import NotFinished
 from ..models import Session, SetReview
 from ..records import ExecutionRecord, Reviewed, timestamp
 from ..sessions.activity import Publish
-from ..sessions.history import SessionHistory
+from ..sessions.session_history import SessionHistory
 from ..types import FINAL_STATUSES, ExecutionId
 
 T = TypeVar("T")

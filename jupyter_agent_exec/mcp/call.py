@@ -14,7 +14,7 @@ from ..errors import AgentExecError
 from ..executions.limits import Settings
 from ..files.manager import SessionFiles
 from ..notebooks.manager import NotebookManager
-from ..sessions.inspection import KernelInspection
+from ..sessions.kernel_inspection import KernelInspection
 from ..sessions.manager import AgentSessions
 from ..tasks import first_of
 from ..types import ExecutionId

@@ -25,7 +25,7 @@ from ..records import (
     timestamp,
 )
 from ..sessions.activity import Publish
-from ..sessions.history import SessionHistory
+from ..sessions.session_history import SessionHistory
 from ..types import FINAL_STATUSES, CellId, SessionId
 from .changes import Expected, Moved, Notebook, id_of, joined
 from .execution_cells import NotebookWriter

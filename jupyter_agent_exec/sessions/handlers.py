@@ -37,7 +37,7 @@ from ..records import ExecutionRecord
 from ..text import output_size
 from ..types import FINAL_STATUSES
 from . import answers
-from .inspection import KernelInspection
+from .kernel_inspection import KernelInspection
 from .manager import AgentSessions
 from .queries import (
     PackagesQuery,

@@ -29,11 +29,11 @@ from ..records import SERVER, By, ExecutionRecord
 from ..tasks import Tasks
 from ..types import CloseReason, SessionId, TokenId
 from .factory import SessionFactory
-from .history import SessionHistory
 from .idempotency import Clients, Keys
 from .lifetimes import SessionLifetimes
 from .quotas import Quotas
 from .session import CLOSE_REASONS, LiveSession, find_execution
+from .session_history import SessionHistory
 from .submission import Submission
 
 T = TypeVar("T")
