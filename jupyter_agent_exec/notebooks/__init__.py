@@ -1,1 +1,1 @@
-"""The person's documents: reached, read, changed, with nothing of theirs spoiled."""
+"""The person's documents: reached, read, changed, with nothing of released_cell spoiled."""

@@ -40,8 +40,8 @@ from .finished_cells import (
     LEFT_ALONE,
     FinishedCell,
     finished_cell,
-    left_alone,
-    taken_out,
+    remove_refused_cell,
+    unchanged_document,
     was_refused,
 )
 
@@ -214,7 +214,7 @@ class CellRecovery:
     async def _take_out(self, path: str, cell: _Cell) -> Document:
         """Take out the cell of an execution that was not let run."""
         if not cell.is_new:
-            return left_alone(path, None)
+            return unchanged_document(path, None)
         try:
             way = await self._writer.documents.find(path)
         except NotebookNotFound as error:
@@ -222,7 +222,9 @@ class CellRecovery:
         if cell.was_in_a_tab and way.via == "contents":
             return _document(path, cell, None, "inert", IN_A_TAB)
         document = _document(path, cell, way.via, "inert", None)
-        return await taken_out(self._writer.documents, document, cell.id, {cell.record.source})
+        return await remove_refused_cell(
+            self._writer.documents, document, cell.id, {cell.record.source}
+        )
 
 
 def _reason(cell: _Cell, notebook: Notebook, via: Via, may_put: bool) -> str | None:

@@ -63,16 +63,16 @@ class SaveBatches:
         waiting = self._waiting.setdefault(path, [])
         waiting.append(time)
         if self._hurried[path]:
-            self._tell(path)
+            self._end_batch(path)
         elif len(waiting) == 1:
-            self._timers[path] = loop.call_later(self._delay, self._tell, path)
+            self._timers[path] = loop.call_later(self._delay, self._end_batch, path)
         return time
 
     @contextmanager
     def hurrying(self, path: str) -> Iterator[None]:
         """Have writes to a path made at once, for as long as somebody waits for them."""
         self._hurried[path] += 1
-        self._tell(path)
+        self._end_batch(path)
         try:
             yield
         finally:
@@ -80,7 +80,7 @@ class SaveBatches:
             if not self._hurried[path]:
                 del self._hurried[path]
 
-    def _tell(self, path: str) -> None:
+    def _end_batch(self, path: str) -> None:
         timer = self._timers.pop(path, None)
         if timer is not None:
             timer.cancel()
@@ -104,7 +104,7 @@ class NewCell(NamedTuple):
         return new_cell(id, "code", self.source)
 
 
-class OldCell(NamedTuple):
+class ExistingCell(NamedTuple):
     """A cell of the notebook, which is run."""
 
     before: str
@@ -127,7 +127,7 @@ class CellState(Struct, frozen=True, kw_only=True):
     """Whether it runs, or will when it is its turn."""
 
 
-def shown(
+def cell_metadata(
     agent_exec: dict[str, Any],
     execution_count: int | None,
     what: Literal["inert", "held", "accepted", "discarded"],
@@ -164,11 +164,11 @@ class CellWriter:
     ----------
     path
         Returns the notebook's contents path as it is now.
-    standing
+    state
         How the execution stands; `show` tells when it stands otherwise.
     changes
         Of the execution's outputs; `stir` tells when there are any.
-    gather
+    join_batch
         Returns what is done when it is time to write to the file at a path.
     turn
         Done when the cell may be put: whichever goes before it has been, or is about to be.
@@ -180,29 +180,29 @@ class CellWriter:
         self,
         documents: Notebooks,
         cell_id: CellId,
-        cell: NewCell | OldCell,
+        cell: NewCell | ExistingCell,
         *,
         path: Callable[[], str],
-        standing: CellState,
+        state: CellState,
         changes: Changes,
-        gather: Callable[[str], asyncio.Future[None]],
+        join_batch: Callable[[str], asyncio.Future[None]],
         turn: asyncio.Future[Any] | None = None,
         merge_delay: float = MERGE_DELAY,
     ) -> None:
         self._documents = documents
         self._cell = cell
         self._path = path
-        self._standing = standing
+        self._state = state
         self._changes = changes
-        self._gather = gather
+        self._join_batch = join_batch
         self._turn = turn
         self._merge_delay = merge_delay
         self._copy = InertCopy()
         self._version = 0
         self._way: NotebookHandle | None = None  # which has all but what changed since
-        self._told: SetCell | None = None
+        self._sent_state: SetCell | None = None
         self._via: Via | None = None
-        self._time: asyncio.Future[None] | None = None  # to write to a file
+        self._batch: asyncio.Future[None] | None = None  # to write to a file
         self._uncertain = False
         self._gone = False
         self._missing = False
@@ -213,13 +213,16 @@ class CellWriter:
         self._claims = False  # the write that is under way sees to that
         self.sources = {cell.source} if isinstance(cell, NewCell) else set()
         """That a new cell was to have, one after the other."""
-        self._stirred = asyncio.Event()
-        self._stirred.set()
+        self._update_requested = asyncio.Event()
+        self._update_requested.set()
         loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = loop.create_future()
         self.cell_id = cell_id
         self.again_at: Position | None = None
-        """Where the cell goes if it has been put and is lost; None is where it went."""
+        """Where the cell goes if it was inserted and is lost, or if the next one overtook it.
+
+        None is where it went.
+        """
         self.reached: asyncio.Future[None] = loop.create_future()
         """Done when it is known whether, and by which way, the notebook can be reached."""
         self.placed: asyncio.Future[None] = loop.create_future()
@@ -245,47 +248,47 @@ class CellWriter:
             return self.written.result()
         return self._document(final=False)
 
-    def show(self, standing: CellState) -> None:
+    def update(self, state: CellState) -> None:
         """Show how the execution stands now."""
-        self._standing = standing
-        if standing.ended:
+        self._state = state
+        if state.ended:
             settle(self._ended)
-        self.stir()
+        self.request_update()
 
     def drop(self) -> None:
         """Write nothing more: what becomes of the cell is somebody else's affair."""
         self._dropped = True
         settle(self._ended)
-        self.stir()
+        self.request_update()
 
-    def has_source(self, source: str) -> None:
+    def set_source(self, source: str) -> None:
         """Give a new cell another source, which a person let run instead."""
         if isinstance(self._cell, NewCell) and source != self._cell.source:
             self._cell = self._cell._replace(source=source)
             self.sources.add(source)
             self._source_changed = True
-            self.stir()
+            self.request_update()
 
-    def stir(self) -> None:
+    def request_update(self) -> None:
         """Have the cell brought up to date soon."""
-        self._stirred.set()
+        self._update_requested.set()
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Keep the cell up to date until its execution has ended and the cell shows it."""
         try:
             if self._turn is not None:
                 await asyncio.wait({self._turn})
             while not self.written.done():
-                await self._stirred.wait()
-                self._stirred.clear()
+                await self._update_requested.wait()
+                self._update_requested.clear()
                 if self._dropped:
                     self.written.set_result(self._document(final=True))
-                elif self._standing.ended:
+                elif self._state.ended:
                     await self._finish()
                 else:
                     await self._flush(ended=False)
                     settle(self.placed)
-                    if self._told is not None or self._problem is not None:
+                    if self._sent_state is not None or self._problem is not None:
                         settle(self.there)
                     await asyncio.wait({self._ended}, timeout=self._merge_delay)
         finally:
@@ -313,35 +316,35 @@ class CellWriter:
         try:
             way = await self._documents.find(self._path())
             first = self._via != way.via
-            if not way.streams and (ended or first) and await self._is_time(way, ended=ended):
+            if not way.streams and (ended or first) and await self._batch_is_due(way, ended=ended):
                 way = await self._documents.find(self._path())
-                await self._bring(way)
+                await self._update_cell(way)
             elif way.streams:
-                await self._bring(way)
+                await self._update_cell(way)
             self._problem, self._missing = None, False
         except Moved:
             self._gone, self._problem = True, GONE
         except DocumentChanged as error:
             self._gone, self._problem = True, error.message
-            await self._let_go()
+            await self._release()
         except (NotebookNotFound, DocumentUnwritable) as error:
             self._way, self._problem = None, error.message
             self._missing = isinstance(error, NotebookNotFound)
         finally:
             settle(self.reached)
 
-    async def _is_time(self, way: NotebookHandle, *, ended: bool) -> bool:
+    async def _batch_is_due(self, way: NotebookHandle, *, ended: bool) -> bool:
         """Wait until a file is to be written; False if the execution ended before."""
         self._via = way.via
-        if self._time is None or self._time.done():
-            self._time = self._gather(self._path())
+        if self._batch is None or self._batch.done():
+            self._batch = self._join_batch(self._path())
         for future in (self.reached, self.placed):
             settle(future)
-        until = {self._time} if ended else {self._time, self._ended}
+        until = {self._batch} if ended else {self._batch, self._ended}
         await asyncio.wait(until, return_when=asyncio.FIRST_COMPLETED)
-        return self._time.done()
+        return self._batch.done()
 
-    async def _bring(self, way: NotebookHandle) -> None:
+    async def _update_cell(self, way: NotebookHandle) -> None:
         """Bring the cell up to date by this way, or, if that breaks off, by any.
 
         Raises
@@ -353,8 +356,8 @@ class CellWriter:
         NotebookNotFound, DocumentUnwritable
         """
         whole = way != self._way or not way.streams
-        self._claims = self._standing.has_begun and not self._claimed
-        may_be_there = self._told is not None or self._uncertain
+        self._claims = self._state.has_begun and not self._claimed
+        may_be_there = self._sent_state is not None or self._uncertain
         is_to_look = len(self.sources) > 1 or (self._claims and may_be_there)
         if self._source_changed or (whole and is_to_look):
             await self._replace_source()
@@ -363,7 +366,7 @@ class CellWriter:
         except Unreachable:
             self._uncertain = True
         except Moved:
-            await self._keep_source()
+            await self._check_source()
             await self._send_whole(put=False)
         else:
             return
@@ -372,18 +375,18 @@ class CellWriter:
                 await self._replace_source()
             await self._send_whole(put=True)
         except Moved:
-            await self._keep_source()
+            await self._check_source()
             await self._send_whole(put=False)
 
     async def _send(self, way: NotebookHandle, *, whole: bool) -> None:
         """Send by one way what it has not seen."""
-        seen = self._told
+        seen = self._sent_state
         self._via = way.via
         settle(self.reached)
-        steps = await self._take()
-        told = self._tell()
+        steps = await self._take_outputs()
+        told = self._state_change()
         if whole:
-            await way.apply(self._all(told, put=True), self._expected(put=True))
+            await way.apply(self._whole_cell(told, put=True), self._expected(put=True))
         else:
             changes: list[Change] = [] if told == seen else [told]
             if steps:
@@ -391,16 +394,16 @@ class CellWriter:
             if changes:
                 await way.apply(changes, self._expected(put=False))
         self._way = way
-        self._sent(told)
+        self._mark_sent(told)
 
     async def _send_whole(self, *, put: bool) -> None:
         """Send the cell as a whole by whichever way works."""
         self._way = None
-        await self._take()
-        told = self._tell()
-        changes = self._all(told, put=put)
+        await self._take_outputs()
+        told = self._state_change()
+        changes = self._whole_cell(told, put=put)
         self._via = await self._documents.apply(self._path(), changes, self._expected(put=put))
-        self._sent(told)
+        self._mark_sent(told)
 
     async def _replace_source(self) -> None:
         """Give a new cell that has been put already the source of its execution.
@@ -427,7 +430,7 @@ class CellWriter:
             )
         self._source_changed = False
 
-    async def _keep_source(self) -> None:
+    async def _check_source(self) -> None:
         """Look whether the cell has its execution's source, though not as was expected.
 
         Raises
@@ -450,21 +453,23 @@ class CellWriter:
         source = self._cell.before if self._cell.source is None else self._cell.source
         if cell["cell_type"] != "code" or joined(cell["source"]) != source:
             raise DocumentChanged(CHANGED)
-        self._cell = OldCell(before=source, source=None)
+        self._cell = ExistingCell(before=source, source=None)
 
-    async def _let_go(self) -> None:
+    async def _release(self) -> None:
         """Take every word of ours from a cell that is somebody else's now."""
-        if self._told is None and not self._uncertain:
+        if self._sent_state is None and not self._uncertain:
             return
         with suppress(Moved, NotebookNotFound, DocumentUnwritable):
             _, notebook = await self._documents.read(self._path())
             cell = find_cell(notebook.cells, self.cell_id)
             if cell is not None:
-                await self._documents.apply(self._path(), [theirs(self.cell_id, cell)], Expected())
+                await self._documents.apply(
+                    self._path(), [released_cell(self.cell_id, cell)], Expected()
+                )
 
     # -- what is written ---------------------------------------------------------------------------
 
-    async def _take(self) -> list[OutputChange]:
+    async def _take_outputs(self) -> list[OutputChange]:
         """Take the outputs' changes into the copy; large HTML without holding up the loop."""
         self._version, steps = self._changes(self._version)
         return await self._copy.feed_without_blocking(steps)
@@ -477,46 +482,47 @@ class CellWriter:
         put
             Whether a new cell is put if it is not there: then nothing can be expected of it.
         """
-        if isinstance(self._cell, OldCell) and not self._claimed:
+        if isinstance(self._cell, ExistingCell) and not self._claimed:
             return Expected(cells={self.cell_id: ("code", self._cell.before)})
         if isinstance(self._cell, NewCell) and self._claims and not put:
             return Expected(cells={self.cell_id: ("code", self._cell.source)})
         return Expected()
 
-    def _tell(self) -> SetCell:
+    def _state_change(self) -> SetCell:
         return SetCell(
             cell_id=self.cell_id,
-            agent_exec=shown(
-                self._standing.agent_exec,
-                self._standing.execution_count,
-                self._what(),
+            agent_exec=cell_metadata(
+                self._state.agent_exec,
+                self._state.execution_count,
+                self._outputs_shown(),
                 self._copy.held,
             ),
-            execution_count=self._standing.execution_count,
-            execution_state="running" if self._standing.goes_on else "idle",
+            execution_count=self._state.execution_count,
+            execution_state="running" if self._state.goes_on else "idle",
             trusted=True,
         )
 
-    def _what(self) -> Literal["inert", "held"]:
+    def _outputs_shown(self) -> Literal["inert", "held"]:
         return "held" if self._copy.held else "inert"
 
-    def _all(self, told: SetCell, *, put: bool) -> list[Change]:
+    def _whole_cell(self, told: SetCell, *, put: bool) -> list[Change]:
         """Return what makes any cell, or none, this one."""
         changes: list[Change] = []
-        if isinstance(self._cell, OldCell):
+        if isinstance(self._cell, ExistingCell):
             if self._cell.source is not None:
                 changes.append(SetSource(cell_id=self.cell_id, source=self._cell.source))
         elif put:
-            again_at = None if self._told is None else self.again_at
-            at = again_at or self._cell.at
+            is_first = self._sent_state is None
+            overtaken = self.again_at is not None and self.again_at.before is not None
+            at = self._cell.at if is_first and not overtaken else (self.again_at or self._cell.at)
             changes.append(PutCell(cell=self._cell.made(self.cell_id), at=at))
         return [*changes, told, SetOutputs(cell_id=self.cell_id, changes=self._copy.whole())]
 
-    def _sent(self, told: SetCell) -> None:
-        self._told = told
+    def _mark_sent(self, told: SetCell) -> None:
+        self._sent_state = told
         self._claimed = self._claimed or self._claims
-        if isinstance(self._cell, OldCell) and self._cell.source is not None:
-            self._cell = OldCell(before=self._cell.source, source=None)
+        if isinstance(self._cell, ExistingCell) and self._cell.source is not None:
+            self._cell = ExistingCell(before=self._cell.source, source=None)
 
     def _document(self, *, final: bool) -> Document:
         missing = self._problem is not None
@@ -526,12 +532,12 @@ class CellWriter:
             cell_id=None if missing else self.cell_id,
             via=self._via,
             status="not_written" if missing else written,
-            outputs=self._what(),
+            outputs=self._outputs_shown(),
             reason=self._problem,
         )
 
 
-def theirs(id: CellId, cell: dict[str, Any]) -> SetCell:
+def released_cell(id: CellId, cell: dict[str, Any]) -> SetCell:
     """Return what takes every word of ours from a cell."""
     return SetCell(
         cell_id=id,

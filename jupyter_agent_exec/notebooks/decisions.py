@@ -29,7 +29,7 @@ from ..sessions.session_history import SessionHistory
 from ..types import FINAL_STATUSES, CellId, SessionId
 from .changes import Expected, Moved, Notebook, id_of, joined
 from .execution_cells import NotebookWriter
-from .finished_cells import Decision, FinishedCell, decidable, finished_cell
+from .finished_cells import Decision, FinishedCell, cell_to_decide_on, finished_cell
 
 TRIES: Final = 3
 """How often to look again at a notebook that changes at this very moment."""
@@ -212,7 +212,7 @@ class OutputDecisions(DecisionsBase):
 
     async def _look(self, path: str, record: ExecutionRecord) -> tuple[CellId, Notebook]:
         _, notebook = await self._writer.documents.read(path)
-        return decidable(notebook, record), notebook
+        return cell_to_decide_on(notebook, record), notebook
 
     async def _write(
         self,

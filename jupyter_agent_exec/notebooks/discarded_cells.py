@@ -46,7 +46,7 @@ from .changes import (
     order_of,
 )
 from .decisions import PAGE, TRIES, DecisionsBase, no_cell
-from .finished_cells import check_left
+from .finished_cells import check_untouched
 
 
 class _AgentCell(NamedTuple):
@@ -260,7 +260,7 @@ def _standing(
                 raise no_cell(record)
             continue
         try:
-            check_left(notebook.cells[index], record)
+            check_untouched(notebook.cells[index], record)
         except DocumentChanged:
             if single:
                 raise

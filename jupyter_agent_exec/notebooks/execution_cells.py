@@ -34,21 +34,21 @@ from .cell_writer import (
     MERGE_DELAY,
     CellState,
     CellWriter,
+    ExistingCell,
     NewCell,
-    OldCell,
     SaveBatches,
 )
 from .changes import Notebook, Position, find_cell, id_of, joined
 from .documents import Notebooks
 from .edits import source_hash
-from .finished_cells import left_alone, rewrite_late, taken_out, was_refused
+from .finished_cells import remove_refused_cell, show_late_outputs, unchanged_document, was_refused
 
 
 class CellPlace(NamedTuple):
     """Where an execution's cell goes, and what is run there."""
 
     source: str
-    cell: NewCell | OldCell
+    cell: NewCell | ExistingCell
     cell_id: CellId | None
     """Of a cell that is run; None for a new one."""
 
@@ -56,7 +56,7 @@ class CellPlace(NamedTuple):
     def replaces(self) -> str | None:
         """The source that a cell has and is to lose; None if none does."""
         cell = self.cell
-        return cell.before if isinstance(cell, OldCell) and cell.source is not None else None
+        return cell.before if isinstance(cell, ExistingCell) and cell.source is not None else None
 
     def approved(self, source: str) -> CellPlace:
         """Return the place with the source that is run, which a person may have changed."""
@@ -136,7 +136,7 @@ def _cell_to_run(
 ) -> CellPlace:
     """Return the place of a cell that is there, and is as it was."""
     if notebook is None:
-        return CellPlace(_given(source), OldCell("", _given(source)), id)
+        return CellPlace(_given(source), ExistingCell("", _given(source)), id)
     cell = _cell(notebook, id, "cell")
     if cell["cell_type"] != "code":
         raise InvalidRequest(
@@ -154,8 +154,8 @@ def _cell_to_run(
             source_sha256=sha256,
         )
     if source is None or source == current:
-        return CellPlace(current, OldCell(current, None), id)
-    return CellPlace(source, OldCell(current, source), id)
+        return CellPlace(current, ExistingCell(current, None), id)
+    return CellPlace(source, ExistingCell(current, source), id)
 
 
 FLUSH_TIMEOUT = 2.0
@@ -197,8 +197,8 @@ class NotebookWriter:
         self.recovered: asyncio.Future[Any] | None = None
         """Done when cells that a dead server did not write are in notebooks, or cannot be."""
         # By path: who keeps the last cell that went to the end, and each cell. Gone when they end.
-        self._last: WeakValueDictionary[str, CellWriter] = WeakValueDictionary()
-        self._kept: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
+        self._last_at_end: WeakValueDictionary[str, CellWriter] = WeakValueDictionary()
+        self._by_cell: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
         self._sessions: WeakValueDictionary[SessionId, SessionCells] = WeakValueDictionary()
         self._locks: WeakValueDictionary[ExecutionId, asyncio.Lock] = WeakValueDictionary()
 
@@ -258,19 +258,19 @@ class NotebookWriter:
         before: CellWriter | None
         turn: asyncio.Future[Any] | None = None
         if found.cell_id is not None:
-            before = self._kept.get((now, id))
+            before = self._by_cell.get((now, id))
             turn = before.written if before is not None else None
         else:
-            before = self._last.get(now) if found.is_at_end else None
+            before = self._last_at_end.get(now) if found.is_at_end else None
             turn = before.placed if before is not None else None
         writer = CellWriter(
             self.documents,
             id,
             found.cell,
             path=path,
-            standing=standing(execution.standing()),
+            state=cell_state(execution.standing()),
             changes=execution.changes,
-            gather=self.save_batches.join,
+            join_batch=self.save_batches.join,
             turn=turn or self.recovered,
             merge_delay=self.merge_delay,
         )
@@ -278,8 +278,8 @@ class NotebookWriter:
             if before is not None:
                 before.again_at = Position(before=id)
                 writer.again_at = Position(after=before.cell_id)
-            self._last[now] = writer
-        self._kept[now, id] = writer
+            self._last_at_end[now] = writer
+        self._by_cell[now, id] = writer
         return writer
 
 
@@ -315,34 +315,34 @@ class SessionCells(ExecutionCells):
         """Have the cell of an execution appear, if it has a place."""
         if execution.spec.place is not None:
             assert isinstance(execution.spec.place, CellPlace)
-            self._appear(execution, execution.spec.place)
+            self._show(execution, execution.spec.place)
 
-    def _appear(self, execution: LiveExecution, place: CellPlace) -> None:
+    def _show(self, execution: LiveExecution, place: CellPlace) -> None:
         """Have an execution's cell appear, when the notebook may be changed for it."""
-        if _is_to_wait(execution, place):
+        if _must_wait(execution, place):
             self._held[execution.id] = place
             return
         writer = self._writer.writer(self._path, execution, place)
         self._writers[execution.id] = writer
         self._shown[execution.id] = execution.status
-        self._tasks.start(self._keep(execution.id, writer), f"cell of {execution.id}")
+        self._tasks.start(self._write(execution.id, writer), f"cell of {execution.id}")
 
     def changed(self, execution: LiveExecution) -> None:
         """Have an execution's cell show how it stands."""
         held = self._held.get(execution.id)
-        if held is not None and not _is_to_wait(execution, held):
+        if held is not None and not _must_wait(execution, held):
             del self._held[execution.id]
-            self._appear(execution, held.approved(execution.source))
+            self._show(execution, held.approved(execution.source))
         writer = self._writers.get(execution.id)
         if writer is None:
             return
-        writer.has_source(execution.source)
+        writer.set_source(execution.source)
         status = execution.status
         if status != self._shown.get(execution.id) and status not in FINAL_STATUSES:
             self._shown[execution.id] = status
-            writer.show(standing(execution.standing()))
+            writer.update(cell_state(execution.standing()))
         else:
-            writer.stir()
+            writer.request_update()
 
     def output_changed(self, execution: LiveExecution) -> None:
         """Have an execution's cell show its outputs."""
@@ -355,7 +355,7 @@ class SessionCells(ExecutionCells):
             self._refused[record.id] = asyncio.get_running_loop().create_future()
             writer.drop()
         elif writer is not None:
-            writer.show(standing(record))
+            writer.update(cell_state(record))
         elif self._held.pop(record.id, None) is not None:
             self._tasks.start(self._left_alone(record.id), f"cell of {record.id}")
 
@@ -371,7 +371,7 @@ class SessionCells(ExecutionCells):
         """Return what has become of a cell; None once that is in the execution's record."""
         if execution_id in self._held:
             id = self._held[execution_id].cell_id or CellId(execution_id)
-            return left_alone(self._path(), id)
+            return unchanged_document(self._path(), id)
         writer = self._writers.get(execution_id)
         if writer is None:
             return None
@@ -421,14 +421,14 @@ class SessionCells(ExecutionCells):
         assert path is not None
         return path
 
-    async def _keep(self, id: ExecutionId, writer: CellWriter) -> None:
+    async def _write(self, id: ExecutionId, writer: CellWriter) -> None:
         async with self._writer.lock(id):
             try:
-                await writer.keep()
+                await writer.run()
             finally:
                 document = writer.document()
                 if id in self._refused:
-                    document = await taken_out(
+                    document = await remove_refused_cell(
                         self._writer.documents, document, writer.cell_id, writer.sources
                     )
                 await self._note(id, document)
@@ -438,7 +438,7 @@ class SessionCells(ExecutionCells):
                 self._writer.changed(self.owner.id, id, document)
 
     async def _left_alone(self, id: ExecutionId) -> None:
-        document = left_alone(self._path(), None)
+        document = unchanged_document(self._path(), None)
         await self._note(id, document)
         self._writer.changed(self.owner.id, id, document)
 
@@ -451,7 +451,7 @@ class SessionCells(ExecutionCells):
                 async with self._writer.lock(id):
                     self._late[id] = False
                     record = await self.owner.recorded(id)
-                    document = await rewrite_late(self._writer.documents, self._path(), record)
+                    document = await show_late_outputs(self._writer.documents, self._path(), record)
                     if document is not None and document != record.document:
                         await self._note(id, document)
                         self._writer.changed(self.owner.id, id, document)
@@ -465,7 +465,7 @@ class SessionCells(ExecutionCells):
         )
 
 
-def _is_to_wait(execution: LiveExecution, place: CellPlace) -> bool:
+def _must_wait(execution: LiveExecution, place: CellPlace) -> bool:
     """Tell whether an execution's cell may not be written yet.
 
     While agents are paused, none is; a cell that is there is the user's until they let it be run.
@@ -473,7 +473,7 @@ def _is_to_wait(execution: LiveExecution, place: CellPlace) -> bool:
     return execution.is_paused or (place.cell_id is not None and not execution.may_run)
 
 
-def standing(record: ExecutionRecord) -> CellState:
+def cell_state(record: ExecutionRecord) -> CellState:
     """Return how an execution stands, as its cell says it."""
     return CellState(
         agent_exec=exported(replace(record, outputs=[]))["metadata"]["agent_exec"],

@@ -15,7 +15,7 @@ from ..journal.notebook import cell as exported
 from ..models import Document
 from ..records import ExecutionRecord
 from ..types import CellId, Output
-from .cell_writer import shown, theirs
+from .cell_writer import cell_metadata, released_cell
 from .changes import (
     Change,
     DeleteCell,
@@ -49,7 +49,7 @@ class FinishedCell(NamedTuple):
         metadata = exported(replace(record, outputs=[]))["metadata"]["agent_exec"]
         told = SetCell(
             cell_id=id,
-            agent_exec=shown(metadata, record.execution_count, self.what, self.held),
+            agent_exec=cell_metadata(metadata, record.execution_count, self.what, self.held),
             execution_count=record.execution_count,
             execution_state="idle",
             trusted=True,
@@ -67,7 +67,9 @@ async def finished_cell(record: ExecutionRecord, what: Decision) -> FinishedCell
     return FinishedCell(record, "held" if held else "inert", copy, sorted(held))
 
 
-async def rewrite_late(documents: Notebooks, path: str, record: ExecutionRecord) -> Document | None:
+async def show_late_outputs(
+    documents: Notebooks, path: str, record: ExecutionRecord
+) -> Document | None:
     """Bring an inert copy of all outputs into a cell that still shows just this execution.
 
     Returns what became of it; None if the cell is a person's by now: decided on, edited, run again
@@ -89,7 +91,7 @@ async def rewrite_late(documents: Notebooks, path: str, record: ExecutionRecord)
     return replace(document, path=path, via=via, status="written", outputs=late.what, reason=None)
 
 
-def decidable(notebook: Notebook, record: ExecutionRecord) -> CellId:
+def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> CellId:
     """Return the cell whose outputs can be decided on.
 
     Raises
@@ -116,7 +118,7 @@ def decidable(notebook: Notebook, record: ExecutionRecord) -> CellId:
     return id
 
 
-def check_left(cell: dict[str, Any], record: ExecutionRecord) -> None:
+def check_untouched(cell: dict[str, Any], record: ExecutionRecord) -> None:
     """Raise DocumentChanged unless a cell is still just what an agent put there.
 
     A cell that was there before, and in which the agent only ran something, is a person's.
@@ -165,7 +167,7 @@ def was_refused(record: ExecutionRecord) -> bool:
     )
 
 
-def left_alone(path: str, id: CellId | None) -> Document:
+def unchanged_document(path: str, id: CellId | None) -> Document:
     """Return what becomes of a cell of the person's that may not be changed.
 
     Parameters
@@ -183,7 +185,7 @@ def left_alone(path: str, id: CellId | None) -> Document:
     )
 
 
-async def taken_out(
+async def remove_refused_cell(
     documents: Notebooks, document: Document, id: CellId, sources: Collection[str]
 ) -> Document:
     """Take a cell out that nobody has touched; return what became of it.
@@ -203,7 +205,7 @@ async def taken_out(
             source, count = joined(cell["source"]), cell.get("execution_count")
             expected = Expected(cells={id: (cell["cell_type"], source)}, counts={id: count})
             untouched = source in sources and count is None
-            change = DeleteCell(cell_id=id) if untouched else theirs(id, cell)
+            change = DeleteCell(cell_id=id) if untouched else released_cell(id, cell)
             try:
                 via = await documents.apply(document.path, [change], expected)
             except Moved:

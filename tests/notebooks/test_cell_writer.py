@@ -17,8 +17,8 @@ from jupyter_agent_exec.notebooks.cell_writer import (
     CHANGED,
     CellState,
     CellWriter,
+    ExistingCell,
     NewCell,
-    OldCell,
     SaveBatches,
 )
 from jupyter_agent_exec.notebooks.changes import Position, SetOutputs, Unreachable
@@ -66,9 +66,9 @@ class Kept:
     def __init__(
         self,
         *reaches: Any,
-        cell: NewCell | OldCell | None = None,
+        cell: NewCell | ExistingCell | None = None,
         turn: Any = None,
-        standing: CellState = RUNNING,
+        state: CellState = RUNNING,
     ) -> None:
         self.path = "a.ipynb"
         self.printing = Printing()
@@ -77,9 +77,9 @@ class Kept:
             "x" if turn is None else "y",
             cell or NewCell("print()", Position()),
             path=lambda: self.path,
-            standing=standing,
+            state=state,
             changes=self.printing.changes,
-            gather=SaveBatches(delay=0).join,
+            join_batch=SaveBatches(delay=0).join,
             turn=turn,
             merge_delay=0,
         )
@@ -87,7 +87,7 @@ class Kept:
     async def prints(self, text: str) -> None:
         """Print, and wait until all is written that was."""
         self.printing.prints(text)
-        self.writer.stir()
+        self.writer.request_update()
         await self.rest()
 
     async def rest(self) -> None:
@@ -95,19 +95,19 @@ class Kept:
             await asyncio.sleep(0)
 
     async def ends(self) -> Any:
-        self.writer.show(OK)
+        self.writer.update(OK)
         return await asyncio.wait_for(self.writer.written, 10)
 
 
 @asynccontextmanager
 async def kept(
     *reaches: Any,
-    cell: NewCell | OldCell | None = None,
+    cell: NewCell | ExistingCell | None = None,
     turn: Any = None,
-    standing: CellState = RUNNING,
+    state: CellState = RUNNING,
 ) -> AsyncIterator[Kept]:
-    it = Kept(*reaches, cell=cell, turn=turn, standing=standing)
-    task = asyncio.create_task(it.writer.keep())
+    it = Kept(*reaches, cell=cell, turn=turn, state=state)
+    task = asyncio.create_task(it.writer.run())
     await it.rest()
     yield it
     task.cancel()
@@ -245,8 +245,8 @@ async def test_the_file_is_written_when_accepted_and_when_finished():
 async def test_an_end_that_comes_with_the_beginning_is_written_once():
     file = DictWay(notebook(), via="contents", streams=False)
     it = Kept(file)
-    it.writer.show(OK)
-    await it.writer.keep()
+    it.writer.update(OK)
+    await it.writer.run()
     assert len(file.applied) == 1
     assert file.cells["x"]["execution_count"] == 7
 
@@ -266,7 +266,7 @@ async def test_a_cell_waits_for_the_one_that_goes_before_it():
     first = Kept(tab)
     async with kept(tab, turn=first.writer.placed) as second:
         assert tab.order == []
-        task = asyncio.create_task(first.writer.keep())
+        task = asyncio.create_task(first.writer.run())
         await second.rest()
         assert tab.order == ["x", "y"]
         await asyncio.gather(first.ends(), task)
@@ -297,7 +297,7 @@ async def test_what_is_active_is_held_and_said_to_be():
     tab = DictWay(notebook())
     async with kept(tab) as it:
         it.printing.steps.append(OutputChange(index=0, output=SCRIPT))
-        it.writer.stir()
+        it.writer.request_update()
         await it.rest()
         assert tab.cells["x"]["metadata"]["agent_exec"]["outputs"] == "held"
         assert (await it.ends()).outputs == "held"
@@ -312,7 +312,7 @@ async def test_large_tables_are_made_inert_too():
             html = f"<table>{rows}</table><script>alert({index})</script>"
             output = {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}
             it.printing.steps.append(OutputChange(index=index, output=output))
-        it.writer.stir()
+        it.writer.request_update()
         assert (await it.ends()).outputs == "held"
     tables = [output["data"]["text/html"] for output in tab.cells["x"]["outputs"]]
     assert [table.count("<td>") for table in tables] == [5000] * 3
@@ -340,7 +340,7 @@ async def test_a_notebook_that_is_renamed_is_followed():
     switch = Switch(tab)
     async with kept(switch) as it:
         switch.error = NotebookNotFound("No notebook.")
-        it.writer.show(OK)
+        it.writer.update(OK)
         await asyncio.sleep(0)
         it.path, switch.error = "b.ipynb", None
         document = await asyncio.wait_for(it.writer.written, 10)
@@ -358,7 +358,7 @@ async def test_a_notebook_that_vanished_is_told():
 async def test_a_cell_that_is_run_keeps_its_id_and_place_and_loses_what_it_had():
     old = [{"output_type": "stream", "name": "stdout", "text": "old"}]
     tab = DictWay(notebook(code("x", "1", old, agent_exec={"status": "error"}), code("b")))
-    async with kept(tab, cell=OldCell("1", None)) as it:
+    async with kept(tab, cell=ExistingCell("1", None)) as it:
         await it.prints("new")
         await it.ends()
     assert tab.order == ["x", "b"]
@@ -369,7 +369,7 @@ async def test_a_cell_that_is_run_keeps_its_id_and_place_and_loses_what_it_had()
 
 async def test_a_source_that_is_given_replaces_that_of_the_cell():
     tab = DictWay(notebook(code("x", "1")))
-    async with kept(tab, cell=OldCell("1", "2")) as it:
+    async with kept(tab, cell=ExistingCell("1", "2")) as it:
         tab.content = notebook({**tab.cells["x"], "source": "a person's"})
         await it.ends()
     assert tab.cells["x"]["source"] == "a person's"
@@ -378,7 +378,7 @@ async def test_a_source_that_is_given_replaces_that_of_the_cell():
 
 async def test_a_source_that_a_person_changed_first_is_left_alone():
     tab = DictWay(notebook(code("x", "a person's")))
-    async with kept(tab, cell=OldCell("1", "2")) as it:
+    async with kept(tab, cell=ExistingCell("1", "2")) as it:
         document = await it.ends()
     assert tab.content == notebook(code("x", "a person's"))
     assert document.status == "not_written"
@@ -395,7 +395,7 @@ async def test_a_source_that_was_replaced_and_then_edited_stays_edited():
         tab.before = edit
 
     tab.before, tab.breaks_after = break_then_edit, True
-    async with kept(tab, cell=OldCell("1", "2")) as it:
+    async with kept(tab, cell=ExistingCell("1", "2")) as it:
         document = await it.ends()
     assert tab.cells["x"]["source"] == "edited since"
     assert "agent_exec" not in tab.cells["x"]["metadata"]
@@ -405,7 +405,7 @@ async def test_a_source_that_was_replaced_and_then_edited_stays_edited():
 async def test_a_source_whose_replacement_was_not_acknowledged_is_not_taken_for_a_persons():
     tab = DictWay(notebook(code("x", "1")))
     tab.breaks_after = True
-    async with kept(tab, cell=OldCell("1", "2")) as it:
+    async with kept(tab, cell=ExistingCell("1", "2")) as it:
         document = await it.ends()
     assert tab.cells["x"]["source"] == "2"
     assert document.status == "written"
@@ -417,13 +417,23 @@ async def test_cells_at_the_end_keep_their_order_also_when_they_are_put_again():
     second.writer.cell_id = "y"
     first.writer.again_at = Position(before="y")
     second.writer.again_at = Position(after="x")
-    tasks = [asyncio.create_task(kept.writer.keep()) for kept in (first, second)]
+    tasks = [asyncio.create_task(kept.writer.run()) for kept in (first, second)]
     await first.rest()
     switch.way = new = DictWay(notebook())
     await second.prints("2")
     await first.prints("1")
     assert new.order == ["x", "y"]
     await asyncio.gather(first.ends(), second.ends(), *tasks)
+
+
+async def test_a_cell_at_the_end_keeps_its_place_when_the_next_one_was_put_first():
+    document = DictWay(notebook(code("a", "1"), code("y", "2")))
+    it = Kept(document)
+    it.writer.again_at = Position(before="y")
+    task = asyncio.create_task(it.writer.run())
+    await it.ends()
+    assert document.order == ["a", "x", "y"]
+    await task
 
 
 async def test_whole_outputs_are_sent_only_to_a_way_that_has_none():
@@ -460,16 +470,16 @@ async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_th
             CellId(id),
             NewCell("print()", Position()),
             path=lambda: "a.ipynb",
-            standing=RUNNING,
+            state=RUNNING,
             changes=Printing().changes,
-            gather=save_batches.join,
+            join_batch=save_batches.join,
             turn=writers[-1].placed if writers else None,
             merge_delay=0,
         )
         writers.append(writer)
-        tasks.append(asyncio.create_task(writer.keep()))
+        tasks.append(asyncio.create_task(writer.run()))
         await asyncio.wait_for(writer.placed, 10)
-        writer.show(OK)
+        writer.update(OK)
         for _ in range(5):
             await asyncio.sleep(0)
     assert file.attempts == 0
@@ -485,7 +495,7 @@ async def test_a_new_cell_is_given_the_source_that_was_let_run_wherever_it_has_b
     switch, file = Switch(tab), DictWay(notebook(), streams=False, via="contents")
     async with kept(switch, file) as it:
         file.content = tab.content  # the page is saved
-        it.writer.has_source("other()")
+        it.writer.set_source("other()")
         await it.rest()
         assert tab.cells["x"]["source"] == "other()"
         assert file.cells["x"]["source"] == "print()"
@@ -498,7 +508,7 @@ async def test_a_source_is_not_put_over_what_a_person_typed():
     tab = DictWay(notebook())
     async with kept(tab) as it:
         tab.cells["x"]["source"] = "typed"
-        it.writer.has_source("other()")
+        it.writer.set_source("other()")
         document = await it.ends()
     assert tab.cells["x"]["source"] == "typed"
     assert (document.status, document.reason) == (
@@ -512,16 +522,16 @@ async def test_a_source_is_not_put_over_what_a_person_typed():
     "cell",
     [
         NewCell("print()", Position()),
-        OldCell("print()", None),
-        OldCell("1 + 1", "print()"),
+        ExistingCell("print()", None),
+        ExistingCell("1 + 1", "print()"),
     ],
 )
 async def test_a_cell_whose_source_is_another_when_its_execution_begins_is_left_alone(
-    way: dict[str, Any], cell: NewCell | OldCell
+    way: dict[str, Any], cell: NewCell | ExistingCell
 ) -> None:
     before = [] if isinstance(cell, NewCell) else [code("x", cell.before)]
     document = DictWay(notebook(*before), **way)
-    async with kept(document, cell=cell, standing=QUEUED) as it:
+    async with kept(document, cell=cell, state=QUEUED) as it:
         assert document.cells["x"]["metadata"]["agent_exec"]["status"] == "queued"
         document.cells["x"]["source"] = "print('another')"
         told = await it.ends()
@@ -537,7 +547,7 @@ async def test_a_cell_whose_source_is_another_when_its_execution_begins_is_left_
 
 async def test_a_cell_that_is_edited_before_it_is_written_at_all_is_left_alone() -> None:
     tab = DictWay(notebook(code("x", "edited")))
-    async with kept(tab, cell=OldCell("1 + 1", None)) as it:
+    async with kept(tab, cell=ExistingCell("1 + 1", None)) as it:
         told = await it.ends()
     assert (told.status, told.reason) == ("not_written", CHANGED)
     assert tab.content == notebook(code("x", "edited"))
@@ -545,7 +555,7 @@ async def test_a_cell_that_is_edited_before_it_is_written_at_all_is_left_alone()
 
 async def test_who_types_in_a_cell_while_its_code_runs_sees_how_it_ends() -> None:
     tab = DictWay(notebook(code("x", "1 + 1")))
-    async with kept(tab, cell=OldCell("1 + 1", None)) as it:
+    async with kept(tab, cell=ExistingCell("1 + 1", None)) as it:
         tab.cells["x"]["source"] = "1 + 12"
         told = await it.ends()
     assert told.status == "written"
@@ -565,7 +575,7 @@ async def test_a_cell_that_is_dropped_is_written_no_more():
 async def test_a_cell_that_does_not_go_on_is_not_shown_as_running():
     tab = DictWay(notebook())
     async with kept(tab) as it:
-        it.writer.show(
+        it.writer.update(
             CellState(
                 agent_exec={"status": "awaiting_approval"},
                 execution_count=None,
