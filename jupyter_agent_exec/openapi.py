@@ -128,14 +128,14 @@ def _operation(
 
 
 def _agents(path: str, operation: Operation) -> str | None:
-    """Return what of an operation an agent token gets, in words; None if it is refused."""
+    """Return in words what an agent token gets from an operation; None if it is refused."""
     if FOR_PEOPLE.intersection(operation.scopes):
         return None
     return operation.agents or ("what is within its scopes" if "{" in path else None)
 
 
 def _refusals() -> dict[int, str]:
-    """Return the statuses of refusals, and which codes come with each."""
+    """Return the statuses of errors, and the codes that come with each."""
     codes: dict[int, list[str]] = {500: ["internal_error"]}
     for error, status in STATUSES.items():
         codes.setdefault(status, []).append(error.code)

@@ -1,4 +1,4 @@
-"""What is asked of Jupyter Server itself: its contents, its Jupyter sessions, its kernelspecs."""
+"""Access to Jupyter Server itself: its contents, its sessions, its events and its signals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STOP_SIGNALS: Final = ("SIGINT", "SIGHUP")
 
 
 class ServerContents:
-    """Asks the contents manager, whichever the server has."""
+    """The server's contents manager, whichever it is."""
 
     def __init__(self, contents: Any, kernels: ServerKernels) -> None:
         self._contents = contents
@@ -110,7 +110,7 @@ class ServerContents:
 
 
 class ServerSessions:
-    """Asks the server's session manager."""
+    """The server's session manager."""
 
     def __init__(self, sessions: Any, starter: KernelStarter, *, log: logging.Logger) -> None:
         self._sessions = sessions
@@ -202,7 +202,7 @@ def _session(model: Any) -> JupyterSession:
 
 
 class ServerFolders:
-    """Tells where agent sessions' kernels work, if the server's contents are files here."""
+    """Finds the folder in which an agent session's kernel works, if the contents are files here."""
 
     def __init__(self, contents: ServerContents, sessions: ServerSessions) -> None:
         self._contents = contents
@@ -232,27 +232,27 @@ class ServerFolders:
 
 
 class ContentsEvents:
-    """Listens to what the server announces of its contents."""
+    """Listens to the server's events about contents."""
 
     def __init__(self, event_logger: Any, moved: Callable[[str, str], None]) -> None:
         self._event_logger = event_logger
         self._moved = moved
 
     def start(self) -> None:
-        """Begin to listen."""
-        self._event_logger.add_listener(schema_id=CONTENTS_EVENTS, listener=self._heard)
+        """Start to listen."""
+        self._event_logger.add_listener(schema_id=CONTENTS_EVENTS, listener=self._handle_event)
 
     def stop(self) -> None:
-        """Listen no more."""
-        self._event_logger.remove_listener(listener=self._heard)
+        """Stop listening."""
+        self._event_logger.remove_listener(listener=self._handle_event)
 
-    async def _heard(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+    async def _handle_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         if data.get("action") == "rename" and "source_path" in data:
             self._moved(data["source_path"].strip("/"), data["path"].strip("/"))
 
 
 class KernelEvents:
-    """Listens to what the server announces of its kernels.
+    """Listens to the server's events about kernels.
 
     Parameters
     ----------
@@ -266,14 +266,14 @@ class KernelEvents:
         self._started = started
 
     def start(self) -> None:
-        """Begin to listen."""
-        self._event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._heard)
+        """Start to listen."""
+        self._event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._handle_event)
 
     def stop(self) -> None:
-        """Listen no more. Idempotent."""
-        self._event_logger.remove_listener(listener=self._heard)
+        """Stop listening. Idempotent."""
+        self._event_logger.remove_listener(listener=self._handle_event)
 
-    async def _heard(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+    async def _handle_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         # It comes in the context of the request that started the kernel: documents' kernels are
         # started by another handler, agents' own by ours.
         handler = CallContext.get(CallContext.JUPYTER_HANDLER)
@@ -285,7 +285,7 @@ class KernelEvents:
 
 
 class StopSignals:
-    """Has the server stop in order at signals that would end it at once.
+    """Makes the server stop in order at signals that would end it at once.
 
     JupyterHub stops a server with SIGINT. Without a terminal, Jupyter Server has no handler for it:
     the event loop breaks off, and no extension is stopped. At SIGHUP the process ends. A handler

@@ -297,13 +297,13 @@ class Services:
         }
 
     def listen(self) -> None:
-        """Begin to hear what the server announces of its contents and kernels."""
+        """Start to listen to the server's events."""
         self._contents_events.start()
         if self._traits.record_people != "off":
             self._kernel_events.start()
 
     def start(self) -> None:
-        """Begin the work that goes on as long as the server runs."""
+        """Start the work that goes on as long as the server runs."""
         self.history.address = self._serverapp.connection_url
         self.history.root_dir = self._serverapp.root_dir
         self.manager.start()
@@ -311,9 +311,9 @@ class Services:
         self._stop_signals.start()
 
     async def stop(self) -> None:
-        """Take nothing new, end what runs, and return when that is recorded.
+        """Refuse new work, end what runs, and return when that is recorded.
 
-        Each further signal has the server stop once more: all of these wait for the same end.
+        Each further signal makes the server stop once more: all of these wait for the same end.
         """
         if self._stopping is None:
             self._stopping = start_apart(self._stop(), "stop the extension")

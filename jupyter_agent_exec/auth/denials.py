@@ -1,4 +1,8 @@
-"""What agent tokens were refused, for the ledger: one entry at once, many alike as one."""
+"""Denials: what agent tokens were refused, recorded in the ledger.
+
+The first denial of a kind is recorded at once; those like it that follow within a minute are
+counted, and recorded as one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from ..tasks import Tasks
 from ..types import TokenId
 
 MERGE_DELAY: Final = 60.0
-"""Seconds for which those like one that was recorded are counted, and then recorded as one."""
+"""Seconds for which denials like a recorded one are counted before they are recorded as one."""
 
 
 class _Denied(NamedTuple):
@@ -47,7 +51,7 @@ class Denials:
         self._timers: dict[_Denied | None, asyncio.TimerHandle] = {}
 
     def note(self, token_id: TokenId, code: str, method: str, route: str) -> None:
-        """Have it recorded that a token was refused.
+        """Record that a token was refused.
 
         Parameters
         ----------
@@ -61,35 +65,35 @@ class Denials:
             self._more[denied] += 1
             return
         self._more[denied] = 0
-        self._later(denied, partial(self._told, denied))
+        self._later(denied, partial(self._record_merged, denied))
         self._write(denied, 1)
 
     def note_unknown(self) -> None:
-        """Take note that something was shown that is no token of this server."""
+        """Count a request whose token is none of this server's."""
         self._unknown += 1
         if None not in self._timers:
-            self._later(None, self._tell_unknown)
+            self._later(None, self._log_unknown)
 
     async def stop(self) -> None:
-        """Record what was only counted."""
+        """Record what was only counted so far."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
         for denied in list(self._more):
-            self._told(denied)
-        self._tell_unknown()
+            self._record_merged(denied)
+        self._log_unknown()
         await self._tasks.end()
 
     def _later(self, key: _Denied | None, call: Callable[[], None]) -> None:
         self._timers[key] = asyncio.get_running_loop().call_later(MERGE_DELAY, call)
 
-    def _told(self, denied: _Denied) -> None:
+    def _record_merged(self, denied: _Denied) -> None:
         self._timers.pop(denied, None)
         count = self._more.pop(denied)
         if count:
             self._write(denied, count)
 
-    def _tell_unknown(self) -> None:
+    def _log_unknown(self) -> None:
         self._timers.pop(None, None)
         if self._unknown:
             self._log.warning("Unknown agent tokens were shown %d times", self._unknown)

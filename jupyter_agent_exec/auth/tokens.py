@@ -1,7 +1,7 @@
-"""Agent tokens: minted by people, shown by agents, taken back by people or by time.
+"""Agent tokens: people mint and revoke them, agents send them, and they expire.
 
-A token is `jaex_<id>_<secret>`. Of the secret only a hash is kept, beside the history and in the
-ledger, which tells what was minted and revoked.
+A token is `jaex_<id>_<secret>`. Only a hash of the secret is kept, beside the history and
+in the ledger, which records what was minted and revoked.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Standing: TypeAlias = Literal["active", "expired", "revoked"]
 
 SECRET_BYTES: Final = 32
 KEEP_DELAY: Final = 60.0
-"""Seconds after which it is kept when tokens were used last, and what could not be kept before."""
+"""Seconds after which the times of last use are saved, and what could not be saved before."""
 KEPT_DAYS: Final = 90
-"""For which a token that has ended is still listed."""
+"""How long an ended token is still listed."""
 
 AGENT_PREFIX: Final = "jaex_"
 """How agent tokens begin, so that none is ever taken for a credential of Jupyter's own."""
@@ -59,7 +59,7 @@ class TokenRefused(Unauthenticated):
 
 
 class Ledger(Protocol):
-    """What is asked of the history; both block."""
+    """Writes into the history's ledger; both methods block."""
 
     def note(self, entry: LedgerEntry) -> None:
         """Record what concerns all sessions, durable on return; HistoryUnavailable if not."""
@@ -107,7 +107,7 @@ class Tokens:
         self._queued: _Read | None = None
 
     async def stop(self) -> None:
-        """Keep what is not kept yet."""
+        """Save what is not saved yet."""
         if self._timer is not None:
             self._timer.cancel()
         await self._tasks.end()
@@ -116,7 +116,7 @@ class Tokens:
     # -- people ------------------------------------------------------------------------------------
 
     async def mint(self, asked: MintToken, caller: Caller) -> tuple[Token, str]:
-        """Give an agent a token; return it, and the whole credential, which is told this once.
+        """Mint a token; return it and the whole credential, which is never shown again.
 
         Raises
         ------
@@ -149,15 +149,15 @@ class Tokens:
         await self._in_thread(partial(self._ledger.note, entry))
         await self._change(minted)
         self._changed()
-        return self._told(minted), f"{AGENT_PREFIX}{id}_{secret}"
+        return self._answer(minted), f"{AGENT_PREFIX}{id}_{secret}"
 
     async def all(self) -> list[Token]:
         """Return the tokens, the newest first."""
         await self.refresh()
-        return [self._told(token) for token in reversed(list(self._known.values()))]
+        return [self._answer(token) for token in reversed(list(self._known.values()))]
 
     async def revoke(self, id: str, caller: Caller) -> Token:
-        """Take a token back; it counts from now on, even if that cannot be written.
+        """Revoke a token at once, even if that cannot be written.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class Tokens:
         if token is None:
             raise NotFound("There is no such token.", token_id=id)
         if self.standing(token.id) == "revoked":
-            return self._told(token)
+            return self._answer(token)
         at = timestamp()
         self._revoked[token.id] = at
         self._changed()
@@ -186,19 +186,19 @@ class Tokens:
                 f"the next one may not know of it. {error.message}",
                 token_id=token.id,
             ) from error
-        return self._told(self._known[token.id])
+        return self._answer(self._known[token.id])
 
     # -- agents ------------------------------------------------------------------------------------
 
     async def caller(self, shown: str) -> Caller:
-        """Return who shows a token.
+        """Return the caller that sends a token.
 
         Raises
         ------
         TokenRefused
-            It is none, or not valid any more.
+            It is not a token, or not valid any more.
         HistoryUnavailable
-            Which tokens there are cannot be read.
+            The tokens cannot be read.
         """
         await self.refresh()
         found = _TOKEN.fullmatch(shown)
@@ -230,7 +230,7 @@ class Tokens:
         self._take(await asyncio.shield(queued.found))
 
     def standing(self, id: TokenId) -> Standing:
-        """Tell whether a token is valid; one that is not known is as good as revoked."""
+        """Tell whether a token is valid; an unknown one counts as revoked."""
         token = self._known.get(id)
         if token is None or token.revoked_at is not None or id in self._revoked:
             return "revoked"
@@ -243,7 +243,7 @@ class Tokens:
             raise TokenRefused(ending, id)
 
     def ending(self, id: TokenId) -> str | None:
-        """Say that a token is not valid any more; None if it is."""
+        """Return a sentence that says why a token is not valid any more; None if it is valid."""
         standing = self.standing(id)
         if standing == "active":
             return None
@@ -270,7 +270,7 @@ class Tokens:
             )
         return known
 
-    def _told(self, token: StoredToken) -> Token:
+    def _answer(self, token: StoredToken) -> Token:
         return derive(
             Token,
             token,
@@ -281,7 +281,7 @@ class Tokens:
         )
 
     async def _change(self, *added: StoredToken) -> None:
-        """Write what is not written yet, and tokens that are new."""
+        """Write new tokens, and what is not written yet."""
         used, revoked = dict(self._used), dict(self._revoked)
 
         def change(tokens: dict[TokenId, StoredToken]) -> None:
@@ -335,7 +335,7 @@ class Tokens:
 
 
 class _Read:
-    """A look at the file, for all who ask for one before it begins."""
+    """One read of the file, shared by all callers that wait before it begins."""
 
     def __init__(self, store: TokenStore) -> None:
         self._store = store
@@ -348,7 +348,7 @@ class _Read:
 
 
 def _note_used(tokens: dict[TokenId, StoredToken], used: dict[TokenId, str]) -> None:
-    """Put down when tokens were used last; another server may have seen them later."""
+    """Set when tokens were last used; another server may have seen a later use."""
     for id, at in used.items():
         token = tokens.get(id)
         if token is not None and at > (token.last_used_at or ""):
@@ -356,14 +356,14 @@ def _note_used(tokens: dict[TokenId, StoredToken], used: dict[TokenId, str]) -> 
 
 
 def _note_revoked(tokens: dict[TokenId, StoredToken], revoked: dict[TokenId, str]) -> None:
-    """Put down which tokens were revoked."""
+    """Set which tokens were revoked."""
     for id, at in revoked.items():
         if id in tokens and tokens[id].revoked_at is None:
             tokens[id] = replace(tokens[id], revoked_at=at)
 
 
 def _forget_old(tokens: dict[TokenId, StoredToken]) -> None:
-    """Drop the tokens that ended long ago; the ledger still tells of them."""
+    """Drop tokens that ended long ago; the ledger still has them."""
     long_ago = timestamp(datetime.now(UTC) - timedelta(days=KEPT_DAYS))
     for token in list(tokens.values()):
         if (token.revoked_at or token.expires_at) < long_ago:

@@ -1,4 +1,4 @@
-"""The passphrase that people type before they decide, if the operator has set one.
+"""The passphrase that people type before a decision, if the operator has set one.
 
 A page or a program exchanges it for an unlock: a random value that only it and this server's memory
 hold. No file, cookie or log has it, so code that finds the server's token does not find this.
@@ -28,10 +28,10 @@ from .scopes import Caller
 
 UNLOCK_HEADER: Final = "X-Agent-Exec-Unlock"
 UNLOCK_SECONDS: Final = 600.0
-"""For which nobody is asked again in the same page or program."""
+"""How long an unlock is valid."""
 MAX_TRIES: Final = 5
 TRIES_SECONDS: Final = 60.0
-"""How many wrong passphrases are checked in which time, whoever sends them."""
+"""The server checks at most `MAX_TRIES` wrong passphrases within this time, whoever sends them."""
 
 _ARGON2: Final = re.compile(
     r"argon2:\$argon2(?:d|i|id)\$(?:v=\d+\$)?m=\d+,t=\d+,p=\d+\$[\w+/]+\$[\w+/]+"
@@ -44,7 +44,7 @@ def is_slow_hash(text: str) -> bool:
 
 
 class Unlocks:
-    """Checks the passphrase, and remembers who has shown it.
+    """Checks the passphrase, and remembers the unlocks that it gave out.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The shapes that cross the wire: what is asked, and what is answered.
+"""Requests and answers: the shapes that cross the wire, each defined once.
 
-`openapi.json` is generated from these, and requests are validated against them, so that the routes
-and their description cannot disagree. Durations are seconds, sizes are bytes, times are RFC 3339 in
-UTC with milliseconds.
+The OpenAPI document and the types of the lab extension are generated from these, requests are
+validated against them, and the record's shapes derive from them. Durations are seconds, sizes are
+bytes, times are RFC 3339 in UTC with milliseconds.
 """
 
 from __future__ import annotations
