@@ -37,8 +37,8 @@ from ..client.servers import Server, named
 from ..client.session import print_needed_decision
 from ..errors import AgentExecError, AlreadyFinished, SessionClosed
 from ..types import FINAL_STATUSES
-from .outputs import InNewSession
 from .own_servers import OWN_SERVERS
+from .result_pieces import InNewSession
 
 T = TypeVar("T")
 Life: TypeAlias = tuple[str, int]

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..client import ClientError, Result
 from ..errors import AgentExecError
 from .kernel_session import KernelSession, SessionOptions, SessionTarget
-from .outputs import Picture, Shown, omitted_note, pieces
+from .result_pieces import Picture, Shown, omitted_note, pieces
 
 NAME: Final = "run_python"
 """Of the tool."""

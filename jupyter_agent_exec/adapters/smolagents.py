@@ -9,8 +9,8 @@ from typing import Any
 from ..client import Result, Step
 from .kernel_session import Life, life_of
 from .model_tool import pictures, told, workplace
-from .outputs import Shown, Stream, pieces, state_note
 from .requirements import needed
+from .result_pieces import Shown, Stream, pieces, state_note
 
 with needed("smolagents~=1.26"):
     from PIL import Image, UnidentifiedImageError

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..client import Session
 from ..client.display import size
 from . import exit_codes
-from .connection import connected
+from .command_client import connected
 from .console import Console
 from .usage import UsageError
 

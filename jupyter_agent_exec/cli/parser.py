@@ -10,7 +10,7 @@ from .._version import __version__
 from ..client.client import SCOPES
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
 from ..types import FINAL_STATUSES, ApprovalMode, TargetKind, Verdict
-from . import check, decisions, files, history, mcp, run
+from . import check, files, listings, mcp, run, user_decisions
 
 _DESCRIPTION = """\
 Run code as an agent does, and look at what agents ran.
@@ -86,7 +86,7 @@ def make_parser() -> ArgumentParser:
     _add_export(commands)
     _add_verify(commands)
     _add_mcp(commands)
-    _add(commands, "status", history.status, "say how the server is doing")
+    _add(commands, "status", listings.status, "say how the server is doing")
     return parser
 
 
@@ -183,7 +183,7 @@ def _add_sessions(commands: Any) -> None:
     parser = _add(
         commands,
         "sessions",
-        history.sessions,
+        listings.sessions,
         "list sessions: the open ones first, then the closed",
     )
     parser.add_argument("--open", action="store_true", help="only those that are open")
@@ -198,7 +198,7 @@ def _add_sessions(commands: Any) -> None:
 
 def _add_show(commands: Any) -> None:
     parser = _add(
-        commands, "show", history.show, "show a session with what it ran, or one execution"
+        commands, "show", listings.show, "show a session with what it ran, or one execution"
     )
     parser.add_argument("id", metavar="ID", help="of a session (s_…) or an execution (x_…)")
     parser.add_argument(
@@ -209,14 +209,14 @@ def _add_show(commands: Any) -> None:
 
 def _add_guide(commands: Any) -> None:
     parser = _add(
-        commands, "guide", history.guide, "print what a language model should know about a session"
+        commands, "guide", listings.guide, "print what a language model should know about a session"
     )
     parser.add_argument("session", metavar="SESSION", help="the session's id")
 
 
 def _add_search(commands: Any) -> None:
     parser = _add(
-        commands, "search", history.search, "search sources, outputs and errors, the newest first"
+        commands, "search", listings.search, "search sources, outputs and errors, the newest first"
     )
     parser.add_argument(
         "query", metavar="WORDS", nargs="?", default="", help="all executions when left out"
@@ -248,8 +248,8 @@ def _add_whose_and_when(parser: ArgumentParser) -> None:
 
 def _add_looking(commands: Any) -> None:
     for name, command, summary in (
-        ("variables", history.variables, "list the variables of a session's kernel"),
-        ("packages", history.packages, "list what code in a session's kernel can import"),
+        ("variables", listings.variables, "list the variables of a session's kernel"),
+        ("packages", listings.packages, "list what code in a session's kernel can import"),
     ):
         parser = _add(commands, name, command, summary)
         parser.add_argument("session", metavar="SESSION", help="the session's id; it must be open")
@@ -263,10 +263,10 @@ def _add_notebooks(commands: Any) -> None:
     _add(
         commands,
         "notebooks",
-        history.notebooks,
+        listings.notebooks,
         "list notebooks that are open or have a kernel, and which agents are in them",
     )
-    parser = _add(commands, "cells", history.cells, "show a notebook's cells as they are now")
+    parser = _add(commands, "cells", listings.cells, "show a notebook's cells as they are now")
     parser.add_argument(
         "path", metavar="PATH", help="the notebook, from the server's root, as `notebooks` lists it"
     )
@@ -274,10 +274,16 @@ def _add_notebooks(commands: Any) -> None:
 
 def _add_approvals(commands: Any) -> None:
     _add(
-        commands, "pending", decisions.pending, "show what asks for approval, with the exact source"
+        commands,
+        "pending",
+        user_decisions.pending,
+        "show what asks for approval, with the exact source",
     )
     parser = _add(
-        commands, "approve", decisions.approve, "let an execution run, after a look at its source"
+        commands,
+        "approve",
+        user_decisions.approve,
+        "let an execution run, after a look at its source",
     )
     parser.add_argument("id", metavar="ID", help="of the execution (x_…)")
     parser.add_argument(
@@ -286,16 +292,16 @@ def _add_approvals(commands: Any) -> None:
         help="run this instead: code, a file with code, or - for standard input",
     )
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask again")
-    parser = _add(commands, "reject", decisions.reject, "do not let an execution run")
+    parser = _add(commands, "reject", user_decisions.reject, "do not let an execution run")
     parser.add_argument("id", metavar="ID", help="of the execution (x_…)")
     parser.add_argument("--reason", metavar="TEXT", help="why, for the agent to read")
     for name, summary in (
         ("pause", "send nothing more of any agent to a kernel; what runs goes on"),
         ("resume", "let agents go on after a pause"),
     ):
-        parser = _add(commands, name, decisions.pause, summary)
+        parser = _add(commands, name, user_decisions.pause, summary)
         parser.set_defaults(paused=name == "pause")
-    parser = _add(commands, "policy", decisions.policy, "show or set what agents must ask for")
+    parser = _add(commands, "policy", user_decisions.policy, "show or set what agents must ask for")
     for kind in get_args(TargetKind):
         parser.add_argument(
             f"--{kind}", choices=get_args(ApprovalMode), help=f"with a {kind} target"
@@ -306,7 +312,7 @@ def _add_passphrase(commands: Any) -> None:
     _add(
         commands,
         "passphrase",
-        decisions.passphrase,
+        user_decisions.passphrase,
         "make the hash of a passphrase that people have to type before they decide",
         server=False,
         json=False,
@@ -317,7 +323,7 @@ def _add_token(commands: Any) -> None:
     summary = "give an agent a token of its own, see which there are, or take one back"
     group = commands.add_parser("token", help=summary, description=f"{summary.capitalize()}.")
     verbs = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    parser = _add(verbs, "new", decisions.new_token, "mint a token, and show it this once")
+    parser = _add(verbs, "new", user_decisions.new_token, "mint a token, and show it this once")
     parser.add_argument("label", metavar="LABEL", help="what you call it")
     parser.add_argument(
         "--scope",
@@ -355,10 +361,10 @@ def _add_token(commands: Any) -> None:
         action="store_true",
         help="no completion and no documentation from kernels, for which these may run code",
     )
-    parser = _add(verbs, "list", decisions.list_tokens, "list tokens that are valid")
+    parser = _add(verbs, "list", user_decisions.list_tokens, "list tokens that are valid")
     parser.add_argument("--all", action="store_true", help="also those that have ended")
     parser = _add(
-        verbs, "revoke", decisions.revoke_token, "take a token back; its sessions are closed"
+        verbs, "revoke", user_decisions.revoke_token, "take a token back; its sessions are closed"
     )
     parser.add_argument("id", metavar="ID", help="of the token (t_…)")
 
@@ -367,7 +373,7 @@ def _add_review(commands: Any) -> None:
     parser = _add(
         commands,
         "review",
-        decisions.review,
+        user_decisions.review,
         "say what you think of an execution, or of all that a session has run",
     )
     parser.add_argument("id", metavar="ID", help="of a session (s_…) or an execution (x_…)")
@@ -383,7 +389,7 @@ def _add_review(commands: Any) -> None:
 
 
 def _add_export(commands: Any) -> None:
-    parser = _add(commands, "export", history.export, "write a session as a notebook")
+    parser = _add(commands, "export", listings.export, "write a session as a notebook")
     parser.add_argument("session", metavar="SESSION", help="the session's id")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where (SESSION.ipynb); - for standard output"

@@ -27,7 +27,7 @@ from ..client.requests import Place
 from ..errors import AlreadyFinished, InputNotAsked
 from ..models import Input, WaitingFor
 from . import exit_codes
-from .connection import connected
+from .command_client import connected
 from .console import Console, LiveView, Protocol, ask_at_terminal, protocol_of
 from .usage import check_where, image_folder, read_pairs, read_source
 

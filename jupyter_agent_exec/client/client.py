@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from .. import models
 from ..types import ApprovalMode, Digest, Verdict
-from .answers import read
 from .connection import AwaitingConnection, Connection, Request, json_request
 from .events import Event, follow
+from .replies import read
 from .requests import (
     API,
     Preloadable,

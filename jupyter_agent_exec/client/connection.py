@@ -30,7 +30,6 @@ from ..errors import AgentExecError, InvalidRequest
 from ..host_kernel import HEADER, host_kernels
 from ..models import Request as RequestModel
 from ..models import ServerStatus
-from .answers import Reply, check, read
 from .errors import (
     CannotConnect,
     ClientError,
@@ -39,6 +38,7 @@ from .errors import (
     ServerUnreachable,
     UnexpectedAnswer,
 )
+from .replies import Reply, check, read
 from .requests import API
 from .servers import URL_VARIABLE, Server, running
 

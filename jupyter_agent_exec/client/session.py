@@ -28,10 +28,10 @@ from msgspec.structs import replace
 from .. import models
 from ..errors import AgentExecError, InputNotAsked, InvalidRequest, SessionClosed
 from ..types import FINAL_STATUSES, Digest, SessionId, Verdict
-from .answers import Reply, check, read
 from .connection import Backoff, Connection, Request, json_request
 from .errors import ClientError, ConnectionLost, ServerUnreachable
 from .events import Event, follow
+from .replies import Reply, check, read
 from .requests import (
     API,
     Place,

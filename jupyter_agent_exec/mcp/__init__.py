@@ -1,6 +1,6 @@
 """The MCP endpoint: what agents find at `/api/agent-exec/mcp`.
 
-`endpoint.py` and `bridge.py` bring HTTP to the SDK, and `server.py` says which function answers
+`endpoint.py` and `bridge.py` bring HTTP to the SDK, and `sdk_server.py` says which function answers
 which method of MCP. `call.py` is one call of a tool and the managers behind it, `tool.py` what a
 tool and its result are, `tools_*.py` the tools, `resources.py` what else agents may read.
 

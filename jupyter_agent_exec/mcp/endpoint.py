@@ -81,7 +81,7 @@ class Endpoint:
         loop = asyncio.get_running_loop()
         try:
             module = await loop.run_in_executor(
-                None, partial(import_module, ".server", __package__)
+                None, partial(import_module, ".sdk_server", __package__)
             )
             async with module.serving(self._managers, self._options) as serve:
                 application.set_result(serve)

@@ -22,8 +22,8 @@ from jupyter_agent_exec.adapters.kernel_session import (
     SessionTarget,
     life_of,
 )
-from jupyter_agent_exec.adapters.outputs import state_note
 from jupyter_agent_exec.adapters.own_servers import OWN_SERVERS
+from jupyter_agent_exec.adapters.result_pieces import state_note
 from jupyter_agent_exec.client import AgentExecClient, AsyncSession
 from jupyter_agent_exec.errors import SessionClosed
 

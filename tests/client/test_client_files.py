@@ -16,7 +16,7 @@ from jupyter_agent_exec.client import (
     ConnectionLost,
     Session,
 )
-from jupyter_agent_exec.client.answers import Reply
+from jupyter_agent_exec.client.replies import Reply
 from jupyter_agent_exec.errors import (
     FileMissing,
     FileNotOwned,

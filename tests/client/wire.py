@@ -10,9 +10,9 @@ import msgspec
 
 from jupyter_agent_exec import models
 from jupyter_agent_exec.client import AsyncAgentExecClient, AsyncSession, ServerUnreachable
-from jupyter_agent_exec.client.answers import Reply, check
 from jupyter_agent_exec.client.blocking import iterate, run
 from jupyter_agent_exec.client.connection import Connection, Download, Request
+from jupyter_agent_exec.client.replies import Reply, check
 from jupyter_agent_exec.client.servers import Server
 from jupyter_agent_exec.models import Problem
 from jupyter_agent_exec.types import Digest, ExecutionId, SessionId

@@ -20,7 +20,7 @@ from mcp_types import (
 from jupyter_agent_exec.auth.scopes import Caller, Scope
 from jupyter_agent_exec.errors import AgentExecError, SessionNotFound, Unauthenticated
 from jupyter_agent_exec.mcp.call import Asker, Call, Elicited, LogLevel
-from jupyter_agent_exec.mcp.server import AskFirst, Calls, Guard, LogLevels
+from jupyter_agent_exec.mcp.sdk_server import AskFirst, Calls, Guard, LogLevels
 from jupyter_agent_exec.mcp.tool import (
     ERROR_META,
     MAX_ANSWER_BYTES,

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from jupyter_agent_exec.auth.validation import read_arguments
 from jupyter_agent_exec.mcp import budget
 from jupyter_agent_exec.mcp.resources import PROMPTS, TEMPLATES
-from jupyter_agent_exec.mcp.server import TOOLS
+from jupyter_agent_exec.mcp.sdk_server import TOOLS
 from jupyter_agent_exec.mcp.tool import Tool, object_schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "mcp-tools.md"

@@ -15,7 +15,7 @@ from jupyter_agent_exec.auth.scopes import Caller, Scope
 from jupyter_agent_exec.auth.validation import read_arguments
 from jupyter_agent_exec.errors import Forbidden
 from jupyter_agent_exec.mcp.call import Asker, Call, Elicited, LogLevel, Managers
-from jupyter_agent_exec.mcp.server import TOOLS
+from jupyter_agent_exec.mcp.sdk_server import TOOLS
 from jupyter_agent_exec.mcp.tool import object_schema, result_of
 
 PERSON = Caller(username="ada", display_name="Ada", access="full")

@@ -17,10 +17,10 @@ from ...client import AsyncSession, Result
 from ...client.servers import Server
 from ...errors import AgentExecError
 from ..kernel_session import Life
-from ..outputs import quiet
 from ..requirements import needed
+from ..result_pieces import quiet
+from .code_results import answer, download, file_names, upload
 from .config import Function, JupyterCodeExecutorConfig, described, load_errors, workplace
-from .results import answer, download, file_names, upload
 
 with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_core import CancellationToken, Component

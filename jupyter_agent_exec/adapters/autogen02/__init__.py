@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, overload
 
-from .executor import EmbeddedIPythonCodeExecutor, JupyterCodeExecutor, UserCapability
-from .local_server import LocalJupyterServer
-from .results import (
+from .executors import EmbeddedIPythonCodeExecutor, JupyterCodeExecutor, UserCapability
+from .ipython_results import (
     CodeExecutor,
     FrameworkFactory,
     IPythonCodeResult,
     JupyterConnectable,
     JupyterConnectionInfo,
 )
+from .local_server import LocalJupyterServer
 
 __all__ = [
     "CodeExecutorFactory",

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from ...own_server.launch import own_server
 from ..own_servers import TRAITS
-from .results import JupyterClient, JupyterConnectionInfo
+from .ipython_results import JupyterClient, JupyterConnectionInfo
 
 Self = TypeVar("Self", bound="LocalJupyterServer")
 

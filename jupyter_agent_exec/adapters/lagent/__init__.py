@@ -12,14 +12,14 @@ from typing import Any
 from ..requirements import needed
 
 with needed("lagent>=0.2.4,<0.6", "cachetools"):
-    from .interpreters import AsyncIPythonInterpreter, BatchIPythonInterpreter, IPythonInterpreter
-    from .results import (
+    from .action_returns import (
         START_CODE,
         escape_ansi,
         extract_code,
         get_multiline_input,
         publish_image_to_local,
     )
+    from .interpreters import AsyncIPythonInterpreter, BatchIPythonInterpreter, IPythonInterpreter
 
 TimeoutError = builtins.TimeoutError
 """For code that names it; a timeout is told in the `ActionReturn`."""

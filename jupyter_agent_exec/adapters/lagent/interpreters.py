@@ -20,7 +20,7 @@ from lagent.schema import ActionReturn
 from ...client import ClientError
 from ...errors import AgentExecError
 from ..kernel_session import KernelSession, SessionTarget
-from .results import (
+from .action_returns import (
     arguments,
     base_arguments,
     folder_code,

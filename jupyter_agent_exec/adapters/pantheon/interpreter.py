@@ -12,7 +12,8 @@ from ...client import ClientError, Result, Step
 from ...errors import AgentExecError, InitFailed
 from ..kernel_session import KernelSession
 from ..objects import expressions, returned
-from ..outputs import (
+from ..requirements import needed
+from ..result_pieces import (
     Picture,
     Raised,
     Shown,
@@ -22,7 +23,6 @@ from ..outputs import (
     pieces,
     state_note,
 )
-from ..requirements import needed
 
 with needed("pantheon-agents~=0.6.0"):
     from pantheon.toolsets.python.python_interpreter import PythonInterpreterError

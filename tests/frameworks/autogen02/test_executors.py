@@ -139,7 +139,7 @@ def test_what_cannot_be_saved_is_told_beside_the_rest(tmp_path: Path) -> None:
     ],
 )
 def test_installations_say_little(code: str, language: str, sent: str) -> None:
-    from jupyter_agent_exec.adapters.autogen02.results import source_of
+    from jupyter_agent_exec.adapters.autogen02.ipython_results import source_of
 
     assert source_of(CodeBlock(code=code, language=language)) == sent
 

@@ -14,7 +14,7 @@ from lagent.actions import ipython_interpreter as theirs
 from PIL import Image
 
 from jupyter_agent_exec.adapters import lagent as ours
-from jupyter_agent_exec.adapters.lagent.results import code_in
+from jupyter_agent_exec.adapters.lagent.action_returns import code_in
 
 TEXTS = [
     "print(1)",

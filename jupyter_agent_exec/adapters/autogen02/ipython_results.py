@@ -11,7 +11,8 @@ from typing import Any, Final
 from ...client import Result
 from ...client.result import joined
 from ...terminal import clean
-from ..outputs import (
+from ..requirements import needed
+from ..result_pieces import (
     Raised,
     Shown,
     Stream,
@@ -23,7 +24,6 @@ from ..outputs import (
     save_html,
     state_note,
 )
-from ..requirements import needed
 
 with needed("autogen-agentchat~=0.2.0"):
     from autogen import ConversableAgent

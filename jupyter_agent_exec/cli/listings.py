@@ -16,7 +16,7 @@ from ..client import AgentExecClient, Result, Session
 from ..client.display import credential, one_line, placed, quoted, size
 from ..models import NotebookCell, OpenNotebook, Variable
 from . import exit_codes
-from .connection import connected
+from .command_client import connected
 from .console import Console
 from .run import save_images
 from .usage import UsageError, image_folder

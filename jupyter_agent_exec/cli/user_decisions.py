@@ -12,7 +12,7 @@ from ..client.display import credential, exact, quoted
 from ..models import Approvals, Caps, Execution, Review, Session
 from ..types import TargetKind
 from . import exit_codes
-from .connection import connected, decided, typed
+from .command_client import connected, decided, typed
 from .console import Console
 from .usage import UsageError, read_source
 

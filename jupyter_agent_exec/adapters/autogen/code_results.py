@@ -13,7 +13,8 @@ from ...client import AsyncSession, Result
 from ...errors import FileNotOwned
 from ...terminal import clean
 from ..kernel_session import Life, life_of
-from ..outputs import (
+from ..requirements import needed
+from ..result_pieces import (
     Raised,
     Shown,
     Stream,
@@ -24,7 +25,6 @@ from ..outputs import (
     save_html,
     state_note,
 )
-from ..requirements import needed
 
 with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_ext.code_executors.jupyter import JupyterCodeResult

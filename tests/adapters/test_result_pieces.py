@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from wire import execution
 
-from jupyter_agent_exec.adapters.outputs import omitted_note, quiet
+from jupyter_agent_exec.adapters.result_pieces import omitted_note, quiet
 from jupyter_agent_exec.client import Result
 from jupyter_agent_exec.models import Omitted
 

@@ -13,7 +13,7 @@ from ...errors import KernelSpecNotFound
 from ...guide import DATA, about_kernel, about_preloaded
 from ...models import Session
 from ..kernel_session import KernelSession, SessionOptions, SessionTarget
-from .results import (
+from .ipython_results import (
     CodeBlock,
     CodeExtractor,
     ConversableAgent,

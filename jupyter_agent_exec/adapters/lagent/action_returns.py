@@ -22,7 +22,7 @@ from ...client import AsyncSession, Result, Step
 from ...errors import InvalidRequest, KernelNotOwned
 from ...terminal import clean
 from ..kernel_session import KernelSession, SessionOptions, SessionTarget
-from ..outputs import (
+from ..result_pieces import (
     Picture,
     Raised,
     Stream,
