@@ -180,7 +180,7 @@ class Services:
             self._settings,
             permits=Permits(TargetAccess(self._jupyter_sessions), self.tokens),
             make_cells=self._writer.cells,
-            publish=self.activity.publish,
+            activity=self.activity,
             resources=ServerResources(
                 rules=self._rules,
                 leftovers=Tasks(self._log),
@@ -217,15 +217,15 @@ class Services:
 
     def _make_managers(self) -> None:
         """Make what the routes and the tools use beside the sessions."""
-        traits, publish = self._traits, self.activity.publish
+        traits, activity = self._traits, self.activity
         self.approvals: Approvals = traits.approval_manager_class(
-            self.manager, self.history, self._policy, self._rules, publish
+            self.manager, self.history, self._policy, self._rules, activity
         )
-        self.reviews = Reviews(self.manager.history, publish)
+        self.reviews = Reviews(self.manager.history, activity)
         self.files: SessionFiles = traits.file_manager_class(
             self.manager,
             ServerFolders(self._contents, self._jupyter_sessions),
-            publish,
+            activity,
             kept=self._private,
             max_bytes=traits.max_file_bytes,
             tasks=Tasks(self._log),
@@ -241,10 +241,10 @@ class Services:
         )
         self.inspection = KernelInspection(self.manager, may_run_code=traits.allow_completion)
         self.output_decisions = OutputDecisions(
-            self.manager.history, self.history, self._writer, publish, log=self._log
+            self.manager.history, self.history, self._writer, activity, log=self._log
         )
         self.cell_decisions = CellDecisions(
-            self.manager.history, self.history, self._writer, publish, log=self._log
+            self.manager.history, self.history, self._writer, activity, log=self._log
         )
         self.notebooks: NotebookManager = traits.notebook_manager_class(
             self._documents,

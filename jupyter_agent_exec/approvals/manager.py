@@ -12,7 +12,7 @@ from ..executions.execution import LiveExecution
 from ..journal.history import History
 from ..models import ApprovalPolicy, Approve, Pause, Session, SetPolicy
 from ..records import AgentsPaused, AgentsResumed, Entry, ExecutionRecord, PolicySet, timestamp
-from ..sessions.activity import Publish
+from ..sessions.activity import Activity
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..types import TokenId
@@ -34,13 +34,13 @@ class Approvals:
         history: History,
         policy: Policy,
         rules: Rules,
-        publish: Publish,
+        activity: Activity,
     ) -> None:
         self._sessions = sessions
         self._history = history
         self._policy = policy
         self._rules = rules
-        self._publish = publish
+        self._activity = activity
         self._lock = asyncio.Lock()  # changes of the policy and the pause, one after the other
 
     # -- look --------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class Approvals:
                 return
             await self._sessions.in_thread(partial(self._history.note, entry))
             await self._sessions.in_thread(partial(self._policy.keep, wanted))
-        self._publish("approvals", None)
+        self._activity.publish("approvals", None)
 
     async def set_paused(self, paused: bool, caller: Caller) -> None:
         """Pause or resume all agents; what runs goes on."""
@@ -136,7 +136,7 @@ class Approvals:
                 self._rules.pause(by)
             else:
                 self._rules.resume()
-            self._publish("approvals", None)
+            self._activity.publish("approvals", None)
             sessions = self._sessions.all_open()
             await asyncio.gather(*(session.pause_changed(entry) for session in sessions))
 

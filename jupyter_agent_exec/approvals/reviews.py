@@ -12,7 +12,7 @@ from ..auth.scopes import Caller
 from ..errors import NotFinished
 from ..models import Session, SetReview
 from ..records import ExecutionRecord, Reviewed, timestamp
-from ..sessions.activity import Publish
+from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
 from ..types import FINAL_STATUSES, ExecutionId
 
@@ -22,9 +22,9 @@ T = TypeVar("T")
 class Reviews:
     """Records reviews, of open sessions and of closed ones."""
 
-    def __init__(self, history: SessionHistory, publish: Publish) -> None:
+    def __init__(self, history: SessionHistory, activity: Activity) -> None:
         self._history = history
-        self._publish = publish
+        self._activity = activity
 
     async def of_execution(self, id: str, request: SetReview, caller: Caller) -> ExecutionRecord:
         """Record a review of an execution.
@@ -44,7 +44,9 @@ class Reviews:
         await self._record(session, request, caller, execution_id=record.id)
         record = await self._history.execution(id)
         session = await self._history.session(record.session_id)
-        self._publish("execution", session, record.id, status=record.status, seq=record.seq)
+        self._activity.publish(
+            "execution", session, record.id, status=record.status, seq=record.seq
+        )
         return record
 
     async def of_session(self, id: str, request: SetReview, caller: Caller) -> Session:
@@ -60,7 +62,7 @@ class Reviews:
         up_to = await self._history.finished_up_to(id)
         await self._record(session, request, caller, up_to=up_to)
         session = await self._history.session(id)
-        self._publish("session", session, status=session.status)
+        self._activity.publish("session", session, status=session.status)
         return session
 
     async def _record(

@@ -26,7 +26,7 @@ from ..kernels.folder import Folder, Place, etag_of, kept_folders, open_file, op
 from ..kernels.folder_paths import check_new, is_data, is_hidden, is_notebook, parts_of
 from ..models import SessionFile, SessionFileList
 from ..records import By, Entry, FileDeleted, FileUnchanged, FileUploaded, timestamp
-from ..sessions.activity import Publish
+from ..sessions.activity import Activity
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
@@ -104,7 +104,7 @@ class SessionFiles:
         self,
         sessions: AgentSessions,
         folders: Folders,
-        publish: Publish,
+        activity: Activity,
         *,
         kept: Sequence[Path],
         max_bytes: int,
@@ -112,7 +112,7 @@ class SessionFiles:
     ) -> None:
         self._sessions = sessions
         self._folders = folders
-        self._publish = publish
+        self._activity = activity
         self._kept = kept
         self._max_bytes = max_bytes
         self._tasks = tasks
@@ -273,7 +273,7 @@ class SessionFiles:
             async with self._recorded(change, entry, by):
                 status = await self._sessions.in_thread(put)
             change.own.uploaded[path] = etag_of(status)
-        self._publish("session", change.session)
+        self._activity.publish("session", change.session)
         file = session_file(path, status, is_folder=False, execution_id=None)
         return Uploaded(file, etag_of(status), before is None)
 
@@ -337,7 +337,7 @@ class SessionFiles:
             async with self._recorded(change, entry, by):
                 await self._in_place(partial(remove, etag=etag_of(status)), folder, change)
             change.own.uploaded.pop(path, None)
-        self._publish("session", change.session)
+        self._activity.publish("session", change.session)
 
     # -- helpers -----------------------------------------------------------------------------------
 

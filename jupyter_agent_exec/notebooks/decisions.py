@@ -24,7 +24,7 @@ from ..records import (
     Payload,
     timestamp,
 )
-from ..sessions.activity import Publish
+from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
 from ..types import FINAL_STATUSES, CellId, SessionId
 from .changes import Expected, Moved, Notebook, id_of, joined
@@ -46,14 +46,14 @@ class DecisionsBase:
         sessions: SessionHistory,
         history: History,
         writer: NotebookWriter,
-        publish: Publish,
+        activity: Activity,
         *,
         log: logging.Logger,
     ) -> None:
         self._sessions = sessions
         self._history = history
         self._writer = writer
-        self._publish = publish
+        self._activity = activity
         self._log = log
 
     async def _finished(self, id: str) -> ExecutionRecord:
@@ -106,7 +106,9 @@ class DecisionsBase:
             self._log.warning("What became of a cell is not recorded: %s", error.message)
         self._writer.changed(record.session_id, record.id, document)
         session = await self._sessions.session(record.session_id)
-        self._publish("execution", session, record.id, status=record.status, seq=record.seq)
+        self._activity.publish(
+            "execution", session, record.id, status=record.status, seq=record.seq
+        )
 
 
 def no_cell(record: ExecutionRecord) -> CellNotFound:

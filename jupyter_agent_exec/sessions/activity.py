@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ..models import Session
 from ..types import ExecutionId, SessionStatus, Status
@@ -34,21 +34,6 @@ Action: TypeAlias = Literal[
 """What changed: a session opened or closed, its kernel, one of its executions, a decision about the
 session, its notebook; a user ran something in its kernel (`person`). Without a session: what waits
 for approval, the approval policy or the pause (`approvals`), or the agent tokens (`tokens`)."""
-
-
-class Publish(Protocol):
-    """`Activity.publish`."""
-
-    def __call__(
-        self,
-        action: Action,
-        session: LiveSession | Session | None,
-        execution_id: ExecutionId | None = None,
-        *,
-        status: SessionStatus | Status | None = None,
-        seq: int | None = None,
-    ) -> None:
-        """Publish a change."""
 
 
 class Activity:

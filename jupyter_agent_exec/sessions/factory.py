@@ -24,7 +24,7 @@ from ..kernels.scratch_kernels import ScratchKernels, ScratchSource
 from ..models import KernelTarget, Limits, NotebookTarget, OpenSession, ScratchTarget
 from ..records import Opened, Payload, timestamp
 from ..types import SessionId
-from .activity import Publish
+from .activity import Activity
 from .notebook_kernels import AttachedNotebook, LiveKernel, NotebookKernels
 from .permits import Permits
 from .preload import Preloaded, preloaded
@@ -53,7 +53,7 @@ class SessionFactory:
         *,
         permits: Permits,
         make_cells: Callable[[LiveSession], ExecutionCells],
-        publish: Publish,
+        activity: Activity,
         resources: ServerResources,
         has_gateway: bool,
     ) -> None:
@@ -64,7 +64,7 @@ class SessionFactory:
         self._make_cells = make_cells
         self._settings = settings
         self._permits = permits
-        self._publish = publish
+        self._activity = activity
         self._resources = resources
 
     async def stop(self) -> None:
@@ -217,7 +217,7 @@ class SessionFactory:
             permit=self._permits.of(caller, request.target),
             first_sources=first,
             make_cells=self._make_cells,
-            publish=self._publish,
+            activity=self._activity,
             resources=self._resources,
         )
 

@@ -41,7 +41,7 @@ from ..records import (
 )
 from ..tasks import call_later_apart
 from ..types import CloseReason, Digest, ExecutionId, SessionId, TokenId
-from .activity import Publish
+from .activity import Activity
 from .notebook_kernels import AttachedNotebook
 
 NOT_OWNED = (
@@ -91,13 +91,13 @@ class LiveSession(ExecutionObserver):
         permit: Permit,
         first_sources: Mapping[str, str],
         make_cells: Callable[[LiveSession], ExecutionCells],
-        publish: Publish,
+        activity: Activity,
         resources: ServerResources,
     ) -> None:
         self._record = record
         self._journal = journal
         self._bounds = bounds
-        self._publish = publish
+        self._activity = activity
         self._resources = resources
         self._loop = asyncio.get_running_loop()
         self._closing = False
@@ -329,7 +329,7 @@ class LiveSession(ExecutionObserver):
         """
         if self.first_sources and await is_nested(kernel, host_kernels):
             self._queue.nests_in = kernel
-        self._publish("opened", self, status="open")
+        self._activity.publish("opened", self, status="open")
         if self._notebook is not None and self._notebook.created:
             created = NotebookCreated(at=timestamp(), by=by, path=self._notebook.path)
             await self._queue.recorder.record(created)
@@ -439,7 +439,7 @@ class LiveSession(ExecutionObserver):
         except Exception:
             self._resources.log.exception("%s was not closed as it should be", self.id)
         finally:
-            self._publish("closed", self, status="closed")
+            self._activity.publish("closed", self, status="closed")
             self._closed.set_result(None)
 
     async def _end(self, reason: CloseReason, ending: Ending, by: By) -> None:
@@ -470,7 +470,7 @@ class LiveSession(ExecutionObserver):
 
         async def note() -> None:
             await self._queue.recorder.record(entry)
-            self._publish("notebook", self)
+            self._activity.publish("notebook", self)
 
         if self.is_open:
             self._tasks.start(note(), f"notebook of {self.id} moved")
@@ -499,25 +499,25 @@ class LiveSession(ExecutionObserver):
         for execution in self.unfinished:
             self._queue.executions.output_changed(execution)  # its cell waits too
         await self._queue.recorder.record(entry)
-        self._publish("session", self)
+        self._activity.publish("session", self)
 
     async def grant(self, minutes: float, by: By) -> None:
         """Let all run for some minutes without approval; HistoryUnavailable if not recorded."""
         self._check_open()
         await self.gate.grant(minutes, by)
-        self._publish("session", self)
+        self._activity.publish("session", self)
 
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Record what has happened; the entry is kept if it cannot be written now."""
         self.cells.noted(entry)
         await self._queue.recorder.record(entry, payloads)
-        self._publish("notebook", self)
+        self._activity.publish("notebook", self)
 
     def document_changed(self, execution_id: ExecutionId) -> None:
         """Publish that the `document` of an execution changed."""
         execution = self._queue.executions.get(execution_id)
         if execution is None:
-            self._publish("execution", self, execution_id)
+            self._activity.publish("execution", self, execution_id)
         else:
             execution.wake()
             self.changed(execution)
@@ -534,27 +534,29 @@ class LiveSession(ExecutionObserver):
 
     def changed(self, execution: LiveExecution) -> None:
         """Publish that an execution changed."""
-        self._publish("execution", self, execution.id, status=execution.status, seq=execution.seq)
+        self._activity.publish(
+            "execution", self, execution.id, status=execution.status, seq=execution.seq
+        )
 
     def finished(self, record: ExecutionRecord) -> None:
         """Publish that an execution has finished."""
-        self._publish("execution", self, record.id, status=record.status, seq=record.seq)
+        self._activity.publish("execution", self, record.id, status=record.status, seq=record.seq)
 
     def late(self, execution_id: ExecutionId) -> None:
         """Publish that the outputs of a finished execution changed."""
-        self._publish("execution", self, execution_id)
+        self._activity.publish("execution", self, execution_id)
 
     def approvals_changed(self) -> None:
         """Publish that other executions than before wait for approval."""
-        self._publish("approvals", None)
+        self._activity.publish("approvals", None)
 
     def kernel_changed(self) -> None:
         """Publish that the session has another kernel, or none."""
-        self._publish("kernel", self)
+        self._activity.publish("kernel", self)
 
     def person_ran(self) -> None:
         """Publish that a user ran something in the kernel."""
-        self._publish("person", self)
+        self._activity.publish("person", self)
 
     def active(self) -> None:
         """Note activity, and cull the kernel after the idle timeout if there is no more."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ def files_of(session: Session, folder: Path) -> SessionFiles:
     return SessionFiles(
         server,
         server,
-        lambda *told, **more: None,
+        SimpleNamespace(publish=lambda *args, **fields: None),
         kept=[],
         max_bytes=1000,
         tasks=Tasks(logging.getLogger("test")),

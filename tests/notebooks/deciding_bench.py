@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
 from recorded import (
@@ -113,7 +114,7 @@ class Bench:
         def publish(action: str, session: Published, id: str | None = None, **told: Any) -> None:
             self.published.append((action, id))
 
-        asked = (Sessions(history), writable, self.placing, publish)
+        asked = (Sessions(history), writable, self.placing, SimpleNamespace(publish=publish))
         log = logging.getLogger(__name__)
         return Decisions(OutputDecisions(*asked, log=log), CellDecisions(*asked, log=log))
 
