@@ -232,3 +232,29 @@ def test_a_cell_by_itself_is_valid(history, session):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.from_dict(cell(record))])
     notebook.nbformat_minor = 5
     nbformat.validate(notebook)
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["whole", "blobs lost"])
+@pytest.mark.parametrize("brief", [False, True], ids=["in full", "brief"])
+def test_cells_are_nbformats_and_valid_whatever_they_hold(history, session, lost, brief):
+    failed = {"output_type": "error", "ename": "E", "evalue": "é" * 9000, "traceback": []}
+    outputs = [
+        stream("é" * 9000),
+        display({"image/png": PNG, "text/plain": "x" * 9000, "application/json": ["y" * 9000]}),
+        display({"text/plain": "\ud800"}, deep={"text/html": {"isolated": True}}),
+        failed,
+    ]
+    run(session, 1, "1/0", outputs, "error")
+    run(session, 2, "", [])
+    accepted_only, payload = accepted(new_execution_id(), 3, "waits")
+    session.append([accepted_only], [payload])
+    if lost:
+        for blob in (history.folder / "sessions" / session.session_id / "blobs").iterdir():
+            blob.unlink()
+    records, _ = history.executions(session.session_id, brief=brief)
+    made = [cell(record) for record in records]
+    assert len(made) == 3
+    for each in made:
+        assert isinstance(each, nbformat.NotebookNode)
+        assert each.metadata.agent_exec["status"] in ("error", "ok", "queued")
+        nbformat.validate(each, ref="code_cell", version=4, version_minor=5)
