@@ -43,7 +43,7 @@ def cell(record: ExecutionRecord) -> NotebookNode:
         cell_type="code",
         execution_count=record.execution_count,
         id=record.id,
-        metadata=_node(agent_exec=cell_metadata(record)),
+        metadata=_node(agent_exec=execution_metadata(record)),
         outputs=[_node(**output) for output in record.outputs],
         source=record.source,
     )
@@ -53,7 +53,7 @@ def _node(**fields: JSON) -> NotebookNode:
     return NotebookNode(fields)  # type: ignore[no-untyped-call]
 
 
-def cell_metadata(record: ExecutionRecord) -> dict[str, Any]:
+def execution_metadata(record: ExecutionRecord) -> dict[str, Any]:
     """Return what `metadata.agent_exec` of an execution's cell says."""
     kernel = record.kernel
     metadata: dict[str, Any] = {

@@ -23,7 +23,7 @@ from ..errors import (
 )
 from ..executions.execution import LiveExecution
 from ..executions.observer import ExecutionCells
-from ..journal.notebook import cell_metadata
+from ..journal.notebook import execution_metadata
 from ..models import Document, Placement
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..sessions.session import LiveSession
@@ -476,7 +476,7 @@ def _must_wait(execution: LiveExecution, place: CellPlace) -> bool:
 def cell_state(record: ExecutionRecord) -> CellState:
     """Return how an execution stands, as its cell says it."""
     return CellState(
-        agent_exec=cell_metadata(record),
+        agent_exec=execution_metadata(record),
         execution_count=record.execution_count,
         ended=record.status in FINAL_STATUSES,
         has_begun=record.started_at is not None,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..errors import CellNotFound, DocumentChanged, DocumentUnwritable, NotebookNotFound
 from ..inert import inert, set_outputs
 from ..journal.ids import is_execution_id
-from ..journal.notebook import cell_metadata
+from ..journal.notebook import execution_metadata
 from ..models import Document
 from ..records import ExecutionRecord
 from ..types import CellId, Output
@@ -46,7 +46,7 @@ class FinishedCell(NamedTuple):
     def changes(self, id: CellId) -> list[Change]:
         """Return what makes a cell so."""
         record = self.record
-        metadata = cell_metadata(record)
+        metadata = execution_metadata(record)
         told = SetCell(
             cell_id=id,
             agent_exec=cell_metadata(metadata, record.execution_count, self.what, self.held),

@@ -11,7 +11,8 @@ A record is what the entries about one session, or one execution, amount to.
 from __future__ import annotations
 
 from .base import SERVER, BlobRef, By, Entry, Payload, digest_of, timestamp
-from .deciding import (
+from .entries import (
+    Accepted,
     AgentsPaused,
     AgentsResumed,
     ApprovalAsked,
@@ -19,29 +20,39 @@ from .deciding import (
     Approved,
     CellDiscarded,
     CellRestored,
-    OutputsAccepted,
-    OutputsDiscarded,
-    OutputsRestored,
-    Rejected,
-    Reviewed,
-)
-from .execution_record import Brief, ExecutionRecord, KeptImage
-from .executions import (
-    Accepted,
+    CellWritten,
+    Closed,
     Dispatched,
     DisplayUpdated,
+    FileDeleted,
     FilesWritten,
+    FileUnchanged,
+    FileUploaded,
     Finished,
     InputAsked,
     InputGiven,
     Interrupted,
+    JournalEntry,
+    KernelEnded,
     KernelInspected,
+    KernelStarted,
     LateOutput,
+    NotebookCreated,
+    NotebookEditAsked,
+    NotebookEdited,
+    NotebookEditRefused,
+    NotebookMoved,
+    Opened,
     OutputRef,
+    OutputsAccepted,
+    OutputsDiscarded,
+    OutputsRestored,
     PersonRan,
+    Recovered,
+    Rejected,
+    Reviewed,
 )
-from .files import FileDeleted, FileUnchanged, FileUploaded
-from .journal import JournalEntry
+from .execution_record import Brief, ExecutionRecord, KeptImage
 from .ledger import (
     AccessDenied,
     DecisionsUnlocked,
@@ -55,15 +66,6 @@ from .ledger import (
     TokenMinted,
     TokenRevoked,
 )
-from .notebooks import (
-    CellWritten,
-    NotebookCreated,
-    NotebookEditAsked,
-    NotebookEdited,
-    NotebookEditRefused,
-    NotebookMoved,
-)
-from .sessions import Closed, KernelEnded, KernelStarted, Opened, Recovered
 
 __all__ = [
     "SERVER",
