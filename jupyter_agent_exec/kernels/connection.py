@@ -1,4 +1,4 @@
-"""One kernel, from the first message to its end: send, tell whose a message is, finish.
+"""One connection to one kernel: it sends requests, and sorts what arrives by whose it is.
 
 Half of this runs in the channels' thread (all that the channels call), half on the event loop.
 A run goes in with what is to be done before it is sent and after it has ended, both of which are
@@ -36,10 +36,10 @@ WAKE = f"{ASIDE}wake"
 
 HELLO_DELAY = 0.5
 HELLO_AGAIN_DELAY = 0.05
-"""Seconds after which a kernel that starts is asked again; the second if only IOPub is missing."""
+"""Seconds until a starting kernel is sent another request; the second if only IOPub is missing."""
 
 WAKE_DELAYS = (0.0, 0.05, 0.2, 1.0)
-"""Seconds after an interrupt at which the kernel is asked something, as long as it is busy."""
+"""Seconds after an interrupt at which a busy kernel is sent a request."""
 
 CODE_TIMEOUT = 5.0
 """Seconds to wait for a kernel to say that it is at the code that is to be interrupted."""
@@ -74,10 +74,10 @@ class KernelConnection:
         self.on_state: Callable[[ExecutionState], None] | None = None
         """Called on the loop with the kernel's execution state, whenever that changed."""
         self.on_late: Listeners[Late] = Listeners()
-        """Called in the channels' thread with output of runs that had ended, whosever they were."""
+        """Called in the channels' thread with late output, of any execution."""
         self.on_person: Listeners[PersonExecution] = Listeners()
-        """Called in the channels' thread with what others run: at once, or when it has ended if
-        outputs are asked for."""
+        """Called in the channels' thread with what others run: at once, or at its end if outputs
+        are recorded."""
         self._loop = asyncio.get_running_loop()
         self.disconnected: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel's end of the connection is gone."""
@@ -108,7 +108,7 @@ class KernelConnection:
 
     @property
     def execution_state(self) -> ExecutionState:
-        """As the kernel tells it, whoever keeps it busy."""
+        """The kernel's state, whether it is busy with our requests or with others'."""
         return self._busy.execution_state
 
     @property
@@ -138,26 +138,26 @@ class KernelConnection:
         await self.free()
 
     def start(self, run: ExecuteRequest) -> None:
-        """Send a run to the kernel; one at a time."""
+        """Send an execute request to the kernel; one at a time."""
         self._channels.call(partial(self._begin, run))
 
     def changes(self, run: ExecuteRequest, version: int) -> tuple[int, list[OutputChange]]:
-        """Return how a run's outputs changed since `version`, and their version now."""
+        """Return how an execution's outputs changed since `version`, and their version now."""
         return self._runs.changes(run, version)
 
     def outputs(self, run: ExecuteRequest) -> list[Output]:
-        """Return a run's outputs so far."""
+        """Return an execution's outputs so far."""
         return self._runs.outputs(run)
 
     async def give_input(
         self, run: ExecuteRequest, request: InputRequest, value: str, before: Callable[[], None]
     ) -> bool:
-        """Answer what a run's code asks for; False if it does not (any more).
+        """Answer an input request; False if the code does not wait for it any more.
 
         Parameters
         ----------
         before
-            Done in the channels' thread before the kernel is told; what it raises is raised here.
+            Called in the channels' thread before the answer is sent; what it raises is raised here.
         """
         given: asyncio.Future[bool] = self._loop.create_future()
 
@@ -174,7 +174,7 @@ class KernelConnection:
         return given.done() and given.result()
 
     def withdraw_input(self, run: ExecuteRequest) -> None:
-        """Give a run no more of what it asks for: it is about to be interrupted."""
+        """Answer no more input requests of code that is about to be interrupted."""
         self._channels.call(partial(self._runs.withdraw_input, run))
 
     def abandon(self, reason: str) -> None:
@@ -182,16 +182,16 @@ class KernelConnection:
         self._channels.call(partial(self._abandon, reason))
 
     def is_running(self, run: ExecuteRequest) -> bool:
-        """Tell whether the kernel is at a run of ours, as far as it has told.
+        """Return whether the kernel runs this request now, as far as its messages say.
 
-        Only then may it be interrupted: before and after, the kernel may be at somebody else's.
+        Only then may it be interrupted: before and after, it may run somebody else's cell.
         """
         return self._runs.is_running(run)
 
     async def heeds_interrupts(self, run: ExecuteRequest) -> None:
-        """Wait until an interrupt of a run is not lost: until the kernel is at its code.
+        """Wait until an interrupt takes effect: until the kernel runs the code, or has run it.
 
-        Or past it; or for some seconds, if the kernel does not tell what it is at.
+        The wait is bounded, since a kernel need not say what it runs.
         """
         there = self._loop.create_future()
         tell = partial(self.on_loop, settle, there)
@@ -221,16 +221,16 @@ class KernelConnection:
         )
 
     def learn(self, kernel_info: dict[str, Any]) -> None:
-        """Take what a kernel tells of itself while it is busy, before it can be greeted."""
+        """Keep the kernel info of a kernel that is busy, and so cannot be greeted yet."""
         self._greeting.kernel_info = kernel_info
 
     def hear_people(self, listener: Callable[[PersonExecution], None]) -> None:
-        """Have a listener told what others run; the first, also what has ended since adoption."""
+        """Add a listener for what others run; the first also gets what has ended since adoption."""
         self.on_person.add(listener)
         self._channels.call(partial(self._people.tell_held, listener))
 
     async def free(self) -> None:
-        """Wait until nothing of ours keeps the kernel busy, or it is gone."""
+        """Wait until none of our requests keeps the kernel busy, or it is gone."""
         while self._busy.has_ours and not self.disconnected.done():
             changed = self._loop.create_future()
             self._waiting.append(changed)
@@ -254,10 +254,7 @@ class KernelConnection:
             self.on_state(state)
 
     def lost(self) -> None:
-        """Take note that the kernel has ended, though its end of the connection may be held open.
-
-        A process that it forked does that.
-        """
+        """Mark the kernel as ended; a process that it forked may hold the connection open."""
         settle(self.disconnected)
 
     # -- in the channels' thread -------------------------------------------------------------------
@@ -282,7 +279,7 @@ class KernelConnection:
 
     def _say_hello(self) -> None:
         self._greeting.asked()
-        with suppress(NotSent):  # its port may be another's; then its end is told soon
+        with suppress(NotSent):  # another program may have its port; then its end is seen soon
             self._channels.send("shell", "kernel_info_request", {}, msg_id=HELLO)
 
     def _wake_soon(self) -> None:
@@ -300,7 +297,7 @@ class KernelConnection:
         """Take a message from IOPub."""
         msg_type, parent = message.header.msg_type, message.parent
         if message.unread and not msg_type:
-            self._take_stray(message)  # nobody can tell whose it is: most likely of what runs
+            self._take_stray(message)  # it has no parent: most likely it belongs to what runs
             return
         ours = parent.session == self._channels.session
         if ours and self.inspector.take(message):
@@ -309,7 +306,7 @@ class KernelConnection:
             changed = self._busy.take(message.content.get("execution_state"), parent)
             self.inspector.overhear(parent)
             self._runs.take_status(message, ours=ours)
-            if changed:  # told last: the loop's thread should not compete with the record
+            if changed:  # last, so that the loop does not compete with the record
                 self.tell_state()
         elif self._runs.take_output(message):
             pass
@@ -328,7 +325,7 @@ class KernelConnection:
             self._greeted()
 
     def _take_stray(self, message: Message) -> None:
-        """Take what a thread printed as the kernel was asked something, for what runs or ran."""
+        """Take what a thread printed during another request of ours as the last execution's."""
         latest = self._runs.latest
         if latest is not None and self._busy.foreign is None:
             self._runs.feed(self._runs.running or self._late.outputs(latest), message)
@@ -349,7 +346,7 @@ class KernelConnection:
         self.on_loop(settle, self.greeted)
 
     def _feed_foreign_update(self, message: Message) -> None:
-        """Take somebody else's update as late output of the first of our executions it is for."""
+        """Take a display update by others as late output of our first execution that it changes."""
         display_id = nbformat_outputs.display_id(message.content)
         shown = () if display_id is None else self._displays.elsewhere(display_id)
         if shown:
@@ -387,7 +384,7 @@ class KernelConnection:
 
 def _settle(given: asyncio.Future[bool], taken: bool, error: AgentExecError | None = None) -> None:
     if given.done():
-        return  # whoever asked has gone
+        return  # the caller has been cancelled
     if error is None:
         given.set_result(taken)
     else:

@@ -65,12 +65,12 @@ def input_request(message: Message) -> InputRequest | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecuteOutcome:
-    """How a run ended, as far as the kernel tells."""
+    """How an execute request ended, as far as the kernel says."""
 
     status: Literal["ok", "error", "abandoned"]
-    """As the kernel told it; `abandoned` when it had not come to an end."""
+    """The kernel's; `abandoned` if the request had not ended."""
     reason: str | None
-    """A sentence when the kernel did not tell all by itself."""
+    """A sentence if the kernel's messages were not complete."""
     execution_count: int | None
     error: ExecutionError | None
     outputs: list[Output]
@@ -84,16 +84,16 @@ class ExecuteOutcome:
     exits: bool
     """Whether the code asked the kernel to exit."""
     aborted: bool
-    """Whether the kernel ran nothing of it, since somebody's cell ahead of it had failed."""
+    """Whether the kernel did not run it, because a cell ahead of it had failed."""
     variables: VariableChanges | None
     """How it changed the kernel's variables; None if that is not known."""
     values: dict[str, Value] | None
-    """What the expressions came to that were asked for; None if none were."""
+    """The values of the expressions in the request; None if it had none."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class ExecuteRequest:
-    """One source, on its way through a kernel."""
+    """One source to execute in a kernel, and its state."""
 
     id: ExecutionId
     """Also the id of its `execute_request`."""
@@ -102,32 +102,32 @@ class ExecuteRequest:
     max_output_bytes: int
     sink: TextSink | None
     before: Callable[[], bool]
-    """Done in the channels' thread before sending; nothing is sent if it returns False."""
+    """Called in the channels' thread before sending; nothing is sent if it returns False."""
     sent: Callable[[], None]
-    """Done in the channels' thread after it was sent."""
+    """Called in the channels' thread after it was sent."""
     after: Callable[[ExecuteOutcome], None]
-    """Done in the channels' thread when it has ended."""
+    """Called in the channels' thread when it has ended."""
     failed: Callable[[Exception], None]
-    """Done in the channels' thread when something of ours failed, so that `after` will not be."""
+    """Called in the channels' thread, instead of `after`, when this server failed."""
     looks: bool = False
     """Whether to look at what it changes; False once it begins if its code can change nothing."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Expressions to evaluate after it, by name."""
     asks: Callable[[InputRequest], None] | None = None
-    """Done in the channels' thread when its code asks for input; None if it may not."""
+    """Called in the channels' thread when its code asks for input; None if it may not."""
     input: InputRequest | None = None
-    """What its code asks for, and nobody has given yet."""
+    """The input request that is not answered yet."""
     begun: Callable[[], None] | None = None
-    """Called on the loop when the kernel took it up, if set."""
+    """Called on the loop when the kernel begins with it, if set."""
     changed: Callable[[], None] | None = None
     """Called on the loop after outputs changed, if set."""
     outputs: Outputs = field(init=False)
     started_at: datetime | None = None
-    """When it was sent; or when the kernel took it up, if somebody's cells were ahead of it."""
+    """When it was sent; or when the kernel began with it, if cells were ahead of it."""
     has_begun: bool = False
-    """Whether the kernel took it up: until then, what runs in the kernel is somebody else's."""
+    """Whether the kernel began with it: until then, the kernel runs somebody else's cells."""
     is_behind: bool = False
-    """Whether somebody's cells were ahead of it in the kernel's own queue."""
+    """Whether cells of others were ahead of it in the kernel's own queue."""
     subshell: str | None = None
     """The subshell that runs it, beside the cell that waits for it; None for the main shell."""
     is_sent: bool = False
@@ -135,7 +135,7 @@ class ExecuteRequest:
     variables: VariableChanges | None = None
     """How it changed the kernel's variables, once that is known."""
     _clock: float = 0.0
-    """When it started, as `time.monotonic` tells it."""
+    """When it started, by `time.monotonic`."""
     _duration: float | None = None
     _reply: dict[str, Any] | None = None
     _idle: bool = False
@@ -146,15 +146,15 @@ class ExecuteRequest:
     _telling: bool = False
 
     def starts(self) -> None:
-        """Take note of the time at which it starts."""
+        """Set the time at which it starts."""
         self.started_at, self._clock = datetime.now(UTC), time.monotonic()
 
     def ends(self) -> None:
-        """Take note of the time at which it ends."""
+        """Set the time at which it ends."""
         self.ended_at, self._duration = datetime.now(UTC), time.monotonic() - self._clock
 
     def answer(self) -> tuple[Literal["ok", "error"], str | None, int | None]:
-        """Return status, reason and execution count, once the kernel answered or went idle."""
+        """Return status, reason and execution count, once the kernel replied or went idle."""
         reply = self._reply
         if reply is None:
             return "error", "The kernel went idle without an answer.", None
@@ -163,7 +163,7 @@ class ExecuteRequest:
             reason = "The kernel's answer could not be read."
         if reply.get("status") == "aborted":
             reason = "The kernel did not run it, since a cell that was queued before it failed."
-        # A subshell has no count of its own: it tells that of the cell beside it.
+        # A subshell has no count of its own: its reply has that of the cell beside it.
         count = reply.get("execution_count") if self.subshell is None else None
         status: Literal["ok", "error"] = "ok" if reply.get("status") == "ok" else "error"
         return status, reason, count if isinstance(count, int) else None
@@ -201,7 +201,7 @@ class ExecuteRequest:
 
 
 def error_in(reply: dict[str, Any] | None) -> ExecutionError | None:
-    """Return the error that an `execute_reply` tells, if it does."""
+    """Return the error in an `execute_reply`, if there is one."""
     if reply is None or reply.get("status") == "ok" or "ename" not in reply:
         return None
     return ExecutionError(
@@ -212,7 +212,7 @@ def error_in(reply: dict[str, Any] | None) -> ExecutionError | None:
 
 
 def exits(reply: dict[str, Any] | None) -> bool:
-    """Tell whether a reply asks the frontend to let the kernel exit."""
+    """Return whether a reply asks the frontend to let the kernel exit."""
     payload = (reply or {}).get("payload") or []
     return any(
         isinstance(item, dict) and item.get("source") == "ask_exit" and not item.get("keepkernel")
@@ -225,7 +225,7 @@ REPLY_IDLE_GRACE = 2.0
 
 
 class ExecuteRequests:
-    """Sends runs to one kernel and follows each to its end.
+    """Sends execute requests to one kernel and follows each to its end.
 
     Parameters
     ----------
@@ -256,23 +256,23 @@ class ExecuteRequests:
     # -- from any thread ---------------------------------------------------------------------------
 
     def changes(self, run: ExecuteRequest, version: int) -> tuple[int, list[OutputChange]]:
-        """Return how a run's outputs changed since `version`, and their version now."""
+        """Return how an execution's outputs changed since `version`, and their version now."""
         with self._lock:
             return run.outputs.changes_since(version)
 
     def outputs(self, run: ExecuteRequest) -> list[Output]:
-        """Return a run's outputs so far."""
+        """Return an execution's outputs so far."""
         with self._lock:
             return run.outputs.outputs
 
     def is_running(self, run: ExecuteRequest) -> bool:
-        """Tell whether the kernel is at a run of ours, as far as it has told."""
+        """Return whether the kernel runs this request now, as far as its messages say."""
         return self._run is run and run.has_begun and not run._idle
 
     # -- in the channels' thread -------------------------------------------------------------------
 
     def begin(self, run: ExecuteRequest, early_bytes: int | None = None) -> None:
-        """Send a run, after a look at the kernel's variables if one is due.
+        """Send a request, after a look at the kernel's variables if one is due.
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class ExecuteRequests:
             self._dispatch(run)
 
     def abandon(self, reason: str) -> None:
-        """End what runs though the kernel did not."""
+        """End the request that runs, though the kernel has not."""
         self._look_until = None
         if (run := self._run) is not None:
             if not run.is_sent:
@@ -315,7 +315,7 @@ class ExecuteRequests:
                 self._finish(run, "abandoned", reason)
 
     def when_at_code(self, run: ExecuteRequest, call: Callable[[], None]) -> None:
-        """Call once the kernel has told something of a run's code, or the run has ended.
+        """Call once the kernel has sent something that the code caused, or the request has ended.
 
         A kernel says that it is busy before it heeds interrupts; one that comes between the two
         is lost.
@@ -341,7 +341,7 @@ class ExecuteRequests:
             outputs.flush()  # the loop must not wait for the lock while this waits for the disk
 
     def overhear(self, parent: Header) -> None:
-        """Take note of somebody else's request."""
+        """Take the header of a request by others: it may change variables."""
         self._looking.overhear(parent)
 
     def take_output(self, message: Message) -> bool:
@@ -360,7 +360,7 @@ class ExecuteRequests:
         return True
 
     def take_status(self, message: Message, *, ours: bool) -> None:
-        """Take what the kernel tells of its state."""
+        """Take a `status` message."""
         state, parent = message.content.get("execution_state"), message.parent
         run = self._run
         if run is not None and parent.msg_id == run.id:
@@ -386,7 +386,7 @@ class ExecuteRequests:
             self._looked(run, message.content)
 
     def take_input_request(self, message: Message) -> None:
-        """Take what the run's code asks for; what other code of ours asks for, nobody answers."""
+        """Take an input request of the code that runs; nobody answers other code's."""
         run, request = self._run, input_request(message)
         if request is None or run is None or run.asks is None or message.parent.msg_id != run.id:
             return
@@ -398,12 +398,12 @@ class ExecuteRequests:
     def give_input(
         self, run: ExecuteRequest, request: InputRequest, value: str, before: Callable[[], None]
     ) -> bool:
-        """Answer what a run's code asks for; False if it does not (any more).
+        """Answer an input request; False if the code does not wait for it any more.
 
         Parameters
         ----------
         before
-            Done before the kernel is told; what it raises leaves the request unanswered.
+            Called before the answer is sent; what it raises leaves the request unanswered.
         """
         if self._run is not run or run.input is not request:
             return False
@@ -413,11 +413,11 @@ class ExecuteRequests:
         return True
 
     def withdraw_input(self, run: ExecuteRequest) -> None:
-        """Give a run no more of what it asks for."""
+        """Answer no more input requests of this code."""
         run.input = None
 
     def settled(self, now: float) -> list[float]:
-        """Take note that what could be read was read; return when to be called again."""
+        """See to what is due when all messages are read; return when to be called again."""
         run = self._run
         if run is None:
             return []
@@ -439,7 +439,7 @@ class ExecuteRequests:
         return [due]
 
     def _dispatch(self, run: ExecuteRequest) -> None:
-        """Send a run's code to the kernel."""
+        """Send the code to the kernel."""
         info = self._connection.kernel_info
         more = value_expressions(info, run.values) if run.values else {}
         if run.asks is not None:
@@ -493,25 +493,25 @@ class ExecuteRequests:
         more: dict[str, str] | None = None,
         silent: bool = False,
         subshell: str | None = None,
-        **asked: bool,
+        store_history: bool = False,
+        allow_stdin: bool = False,
     ) -> None:
         # In this order: a look sees also what the evaluation of values has changed.
         looking = variable_expressions(self._connection.kernel_info) if looks else {}
         content = {
             "code": code,
             "silent": silent,
-            "store_history": False,
+            "store_history": store_history,
             "user_expressions": {**(more or {}), **looking},
-            "allow_stdin": False,
+            "allow_stdin": allow_stdin,
             "stop_on_error": False,
-            **asked,
         }
         self._channels.send(
             "shell", "execute_request", content, msg_id=msg_id, subshell_id=subshell
         )
 
     def _take_up(self, run: ExecuteRequest) -> None:
-        """Take note that the kernel has begun with a run."""
+        """Mark that the kernel has begun with a request."""
         run.has_begun = True
         if run.is_behind:
             run.starts()
@@ -529,7 +529,7 @@ class ExecuteRequests:
             self._end(run)
 
     def _end(self, run: ExecuteRequest) -> None:
-        """End a run that the kernel answered, wholly or at least in half."""
+        """End a request that the kernel has answered, or at least went idle after."""
         if self._look_until is not None:
             return
         run.ends()
@@ -542,7 +542,7 @@ class ExecuteRequests:
                 self._finish_answered(run, run._reply)
 
     def _finish_answered(self, run: ExecuteRequest, look: dict[str, Any] | None) -> None:
-        """Finish a run that has ended; `look` is the answer that tells of the variables."""
+        """Finish a request that has ended; `look` is the reply with the variables."""
         if run.looks:
             run.variables = self._looking.after(look)
         self._finish(run, *run.answer())
@@ -562,7 +562,7 @@ class ExecuteRequests:
 
     @contextmanager
     def _bringing_to_an_end(self, run: ExecuteRequest) -> Iterator[None]:
-        """Give a run up if anything fails here, since nobody else would end it."""
+        """Give a request up if anything fails here, since nobody else would end it."""
         try:
             yield
         except Exception as error:

@@ -1,9 +1,9 @@
-"""What a kernel does, as far as its messages tell: busy or idle, with whose request. No I/O.
+"""The execution state of a kernel: busy or idle, and with whose request. No I/O.
 
-A kernel tells ``busy`` and ``idle`` for each request, with that request as parent. Requests on the
-control channel and through subshells are told in between those of a running cell, so one idle does
-not make the kernel idle: it is when no request is left. A subscription to IOPub takes effect some
-time after it was made, so all of this is known only once a reply of the kernel was heard there too.
+A kernel publishes ``busy`` and ``idle`` for each request, with that request as parent. Those of
+requests on the control channel and in subshells come in between those of a running cell, so one
+idle does not make the kernel idle: it is idle when no request is left. A subscription to IOPub
+takes effect some time after it was made, so the state is known only once an answer came there too.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class ActiveRequest(NamedTuple):
     """A request that keeps a kernel busy."""
 
     msg_id: str
-    """Empty if it was not told, as for what ran before anybody listened."""
+    """Empty if it is not known, as for a request that began before we subscribed."""
     msg_type: str
     username: str
-    """As its sender calls itself in the message's header; empty if not told."""
+    """Its sender's, from the message's header; empty if not known."""
     session: str
-    """Its sender's id, in the messaging protocol's sense; empty if not told."""
+    """Its sender's, from the message's header; empty if not known."""
     since: datetime | None
-    """When the kernel took it up; None if that was before anybody listened."""
+    """When the kernel began with it; None if that was before we subscribed."""
     ours: bool
 
 
@@ -72,7 +72,7 @@ class KernelActivity:
         self.foreign: ActiveRequest | None = None
         """What has kept it busy for longest that is not ours."""
         self.has_ours = False
-        """Whether something of ours keeps it busy."""
+        """Whether a request of ours keeps it busy."""
         self.quiet: IdleState | None = None
         """Set while it is idle."""
         self.has_executed = found == "busy"
@@ -82,11 +82,11 @@ class KernelActivity:
             self._settle(after_ours=False)
 
     def take(self, state: object, parent: Header) -> bool:
-        """Take what a kernel tells of its state.
+        """Take the state in a `status` message.
 
         Returns
         -------
-        Whether its state is another now, or whether something of ours keeps it busy.
+        Whether its state has changed, or whether a request of ours keeps it busy.
         """
         ours = parent.session == self._session
         if state == "busy":
@@ -110,14 +110,14 @@ class KernelActivity:
         return self._settle(after_ours=True)
 
     def overhear(self, parent: Header) -> None:
-        """Take note of whose output is heard, if it is not known yet what the kernel is at."""
+        """Learn from the parent of output whose request runs, if that is not known yet."""
         if self._before is not None and not self._before.msg_id and parent.session:
-            told = parent.msg_id, parent.msg_type, parent.username, parent.session
-            self._before = ActiveRequest(*told, None, ours=False)
+            known = parent.msg_id, parent.msg_type, parent.username, parent.session
+            self._before = ActiveRequest(*known, None, ours=False)
             self._settle(after_ours=False)
 
     def known(self) -> bool:
-        """Trust what was told since one listened; return whether the state is another now."""
+        """Trust the messages from now on; return whether the state has changed."""
         self._is_known, self._before = True, None
         return self._settle(after_ours=False)
 
@@ -211,16 +211,16 @@ class Listeners(Generic[T]):
         self._listeners: tuple[Callable[[T], None], ...] = ()
 
     def __bool__(self) -> bool:
-        """Tell whether anybody listens."""
+        """Return whether there is a listener."""
         return bool(self._listeners)
 
-    def __call__(self, told: T) -> None:
-        """Tell all that listen."""
+    def __call__(self, event: T) -> None:
+        """Call all listeners."""
         for listener in self._listeners:
-            listener(told)
+            listener(event)
 
     def add(self, listener: Callable[[T], None]) -> None:
-        """Have a callable called from now on; only from one thread."""
+        """Add a listener; only from one thread."""
         self._listeners += (listener,)
 
     def remove(self, listener: Callable[[T], None]) -> None:

@@ -1,8 +1,8 @@
 """Looking into a kernel without running anything that counts: variables, completion, documentation.
 
 Where a kernel has subshells, one of them answers, also while it runs code; else the kernel itself
-when nobody else needs it. What is asked has ids of its own, is nobody's execution, and what a
-subshell does is not what the kernel does.
+when nobody else needs it. These requests have ids of their own, belong to no execution, and do not
+change the execution state that is shown.
 
 A subshell also runs nested executions: a cell that waits for code in its own kernel would never end
 if that code had to wait for its turn.
@@ -63,7 +63,7 @@ _MODULES = ("variable_listing", "ipykernel_workarounds", "comm_target")
 
 
 class Question(NamedTuple):
-    """What is asked of a kernel."""
+    """A question to a kernel."""
 
     name: str
     """Of one of the questions that `comm_target` answers."""
@@ -71,7 +71,7 @@ class Question(NamedTuple):
     timeout: float
     """Seconds for the answer."""
     msg_type: str | None = None
-    """Of the request by which a kernel is asked that is not IPython; None if it cannot be."""
+    """Of the request to a kernel that is not IPython; None if there is no such request."""
 
 
 class Unanswered(Exception):
@@ -107,7 +107,7 @@ class Inspector:
 
     @property
     def is_at_ours(self) -> bool:
-        """Whether the kernel is at a question on its main shell now, as far as it has told."""
+        """Whether the kernel's main shell answers a question now, as far as its messages say."""
         return self._at is not None
 
     @property
@@ -166,7 +166,7 @@ class Inspector:
             return self._nested_subshell
 
     async def catch_up(self) -> None:
-        """Wait until all has been heard that the kernel has told by now, such as a cell's start.
+        """Wait until all messages that the kernel has sent by now are read, such as a cell's start.
 
         Raises
         ------
@@ -275,9 +275,9 @@ class Inspector:
         """Have a kernel of Python answer from its next idle on; nothing happens if it does."""
         if not self._stays:
             self._stays = True
-            asked = expression(self._connection.kernel_info, _MODULES, call)
+            code = expression(self._connection.kernel_info, _MODULES, call)
             # Aside, since what comes next follows at once: nobody should see it busy in between.
-            self._evaluate(asked, f"{ASIDE}stay")
+            self._evaluate(code, f"{ASIDE}stay")
 
     def give_back(self, subshell: str, work: ActiveRequest) -> None:
         """Give a cell back, after nested code, what any request takes: its input and its threads.
@@ -289,23 +289,23 @@ class Inspector:
         """
         header = {"msg_id": work.msg_id, "msg_type": work.msg_type, "session": work.session}
         shell = "(lambda: 0).__builtins__['__import__']('IPython').get_ipython()"
-        asked = f"{shell}.set_parent({{'header': {header!r}}})"
-        self._evaluate(asked, f"{ASIDE}give-back", subshell, allow_stdin=True)
+        code = f"{shell}.set_parent({{'header': {header!r}}})"
+        self._evaluate(code, f"{ASIDE}give-back", subshell, allow_stdin=True)
 
     def _evaluate(
         self,
-        asked: str,
+        code: str,
         msg_id: str,
         subshell: str | None = None,
         *,
         allow_stdin: bool = False,
     ) -> None:
-        """Have an expression of ours evaluated, which runs no code of the user's."""
+        """Have the kernel evaluate an expression of ours, which runs no code of the user's."""
         content = {
             "code": "",
             "silent": True,
             "store_history": False,
-            "user_expressions": {TARGET: asked},
+            "user_expressions": {TARGET: code},
             "allow_stdin": allow_stdin,
             "stop_on_error": False,
         }
@@ -341,7 +341,7 @@ class Inspector:
         self._pending.pop(msg_id, None)
 
     def overhear(self, parent: Header) -> None:
-        """Take note of what the kernel is at: what threads print meanwhile stays with that."""
+        """Remember the request that runs: what its threads print meanwhile stays with it."""
         if parent.msg_type == "execute_request":
             self._behind = parent
 
@@ -362,7 +362,7 @@ class Inspector:
 
 
 class KernelOccupied(Exception):
-    """The kernel does somebody's work, and cannot be asked meanwhile."""
+    """The kernel is busy for others, and cannot answer meanwhile."""
 
 
 async def ask(
@@ -394,7 +394,7 @@ async def ask(
         await about_to()
         return await inspector.ask(question, aside=False)
     except Unanswered:
-        if inspector.is_at_ours:  # else whoever comes next would wait for it
+        if inspector.is_at_ours:  # else the next request would wait for it
             await kernel.interrupt()
         raise
     finally:

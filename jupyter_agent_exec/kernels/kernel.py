@@ -1,8 +1,8 @@
 """A kernel as an agent session holds it, and how one life of it ends.
 
-The end of the connection says that a kernel ended, but not how: by itself, or by somebody's doing.
+The end of the connection says that a kernel ended, but not whether it died or somebody ended it.
 The server restarts a kernel in place, with the same id and often the same ports, and an autorestart
-would hide its death. So the end is told from its process, its manager, and the server's list.
+would hide its death. So its process, its manager and the server's list say how it ended.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Kernel(Protocol):
 
     @property
     def language_info(self) -> dict[str, Any]:
-        """As the kernel tells it; empty until it has."""
+        """From its kernel info; empty until that is known."""
 
     @property
     def is_ending(self) -> bool:
@@ -71,7 +71,7 @@ class Kernel(Protocol):
         """Interrupt what runs in it."""
 
     async def death(self) -> Death:
-        """Wait until this life ends, and tell how."""
+        """Wait until this life ends, and return how."""
 
     async def let_go(self) -> None:
         """Hold it no more: one of the session's own is shut down, a person's is left as it is."""
@@ -106,7 +106,7 @@ TRANSITION_TIMEOUT = 60.0
 
 
 class KernelLife:
-    """One life of a kernel, from which its end can be told.
+    """One life of a kernel, and how it ends.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class KernelLife:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, as far as can be told at once."""
+        """Whether it has ended, as far as is known at once."""
         return self._connection.disconnected.done() or self._is_another()
 
     @property
@@ -139,18 +139,18 @@ class KernelLife:
         return self._connection.disconnected.done() or bool(self._manager.shutting_down)
 
     def watch(self) -> None:
-        """Be told by the server's restarter of a death that the connection does not show."""
+        """Watch the server's restarter for a death that the connection does not show."""
         for event in ("restart", "dead"):
             self._callbacks.append((self._told_by_restarter(event), event))
             self._manager.add_restart_callback(*self._callbacks[-1])
 
     def unwatch(self) -> None:
-        """Be told no more."""
+        """Stop watching the restarter."""
         while self._callbacks:
             self._manager.remove_restart_callback(*self._callbacks.pop())
 
     async def death(self) -> Death:
-        """Wait until it ends, and tell how."""
+        """Wait until it ends, and return how."""
         await asyncio.shield(self._connection.disconnected)
         code = None
         for delay in EXIT_DELAYS:
@@ -165,7 +165,7 @@ class KernelLife:
         return Death("died", f"The kernel died: {_told(code)}.")
 
     async def _by_somebody(self) -> Death | None:
-        """Tell whether somebody restarted it or shut it down."""
+        """Return how somebody ended it; None if nobody did."""
         if self._manager.shutting_down:
             await settled(self._manager)
             if self._restarter is not None:
@@ -196,11 +196,11 @@ class KernelLife:
         return process is not self._process or getattr(process, "pid", None) != self._pid
 
     def _told_by_restarter(self, event: str) -> Callable[[], None]:
-        def told() -> None:
+        def restarter_event() -> None:
             self._restarter = self._restarter or event  # type: ignore[assignment]
             self._connection.lost()
 
-        return told
+        return restarter_event
 
 
 async def settled(manager: Any, timeout: float = TRANSITION_TIMEOUT) -> bool:

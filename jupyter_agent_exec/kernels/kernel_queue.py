@@ -2,7 +2,7 @@
 
 Fairness, in one place:
 
-- Agents: first come, first served. A session asks for one turn at a time, so two that always have
+- Agents: first come, first served. A session requests one turn at a time, so two that always have
   something to run alternate.
 - People come first. A turn is given only when no agent holds it and the kernel has nothing to do,
   and that for `SETTLE` seconds after somebody else's work: the cells of a *Run All* follow each
@@ -11,8 +11,8 @@ Fairness, in one place:
 - But not for ever: who has been first in line for `PATIENCE` seconds takes the next idle, however
   short. Its request then stands in the kernel's own queue, behind what people have queued by then,
   and before what they send later.
-- What somebody's running cell waits for goes in beside that cell, ahead of all others: else neither
-  would ever end.
+- A request that a running cell waits for goes in beside that cell, ahead of all others: else
+  neither would ever end.
 
 Decides; knows no kernel, no clock and no timer but what it is given.
 """
@@ -21,13 +21,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..models import WaitingFor
 from ..records import timestamp
 from ..types import ExecutionId, ExecutionState
-from .execution_state import ActiveRequest, IdleState, Listeners
+from .execution_state import IdleState, Listeners
+
+if TYPE_CHECKING:
+    from .connection import KernelConnection
 
 SETTLE: Final = 0.02
 """Seconds that a kernel must be idle after somebody else's work."""
@@ -37,35 +39,6 @@ SETTLE_AFTER_OURS: Final = 0.005
 
 PATIENCE: Final = 10.0
 """Seconds at the head of the line after which any idle is taken."""
-
-
-class SharedKernel(Protocol):
-    """What is asked of a kernel that people use too."""
-
-    @property
-    def quiet(self) -> IdleState | None:
-        """Set while it is idle."""
-
-    @property
-    def foreign(self) -> ActiveRequest | None:
-        """What keeps it busy and is not ours."""
-
-
-class Timer(Protocol):
-    """A call that is still to come."""
-
-    def cancel(self) -> None:
-        """Do without it."""
-
-
-class Scheduler(Protocol):
-    """The event loop, as far as it is needed here."""
-
-    def time(self) -> float:
-        """Return monotonic seconds."""
-
-    def call_later(self, delay: float, callback: Callable[[], Any], /) -> Timer:
-        """Call in `delay` seconds."""
 
 
 class Requester(NamedTuple):
@@ -136,8 +109,8 @@ class KernelQueue:
 
     def __init__(
         self,
-        kernel: SharedKernel | None = None,
-        scheduler: Scheduler | None = None,
+        kernel: KernelConnection | None = None,
+        scheduler: asyncio.AbstractEventLoop | None = None,
         *,
         patience: float = PATIENCE,
     ) -> None:
@@ -148,7 +121,7 @@ class KernelQueue:
         self._scheduler = scheduler
         self._holder: Turn | None = None
         self._waiting: deque[Turn] = deque()
-        self._timer: Timer | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     def __len__(self) -> int:
@@ -157,7 +130,7 @@ class KernelQueue:
 
     @property
     def free(self) -> bool:
-        """Whether the next to ask gets its turn at once, as far as can be told."""
+        """Whether the next request for a turn is granted at once, as far as is known."""
         if self._holder is not None or self._waiting or self._closed:
             return False
         return self._kernel is None or self._delay(None) == 0
@@ -192,9 +165,9 @@ class KernelQueue:
         self.on_change(None)
 
     def kernel_is(self, execution_state: ExecutionState) -> None:
-        """Take note of what the kernel does now.
+        """Take the kernel's new execution state.
 
-        Who has lost patience takes an idle also if it is over by the time that it is told.
+        Who has waited for `patience` takes an idle even if it is over by now.
         """
         self._look()
         if execution_state == "idle" and self._holder is None and self._waiting:
@@ -204,7 +177,7 @@ class KernelQueue:
         self.on_change(None)
 
     def ahead_of(self, turn: Turn) -> WaitingFor | None:
-        """Tell behind whom a turn waits; None if it does not wait."""
+        """Return behind whom a turn waits; None if it does not wait."""
         if turn.done():
             return None
         kernel = WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
@@ -212,12 +185,12 @@ class KernelQueue:
 
     @property
     def is_taken(self) -> bool:
-        """Whether somebody has the turn, or waits for it."""
+        """Whether an agent has the turn, or waits for it."""
         return self._holder is not None or bool(self._waiting)
 
     @property
     def admits_nested(self) -> bool:
-        """Whether somebody's cell may have more run beside it.
+        """Whether nested code may run beside the cell that runs.
 
         Not while an agent's code runs, or stands behind the cell in the kernel's own queue.
         """
@@ -225,7 +198,7 @@ class KernelQueue:
 
     @property
     def at_work(self) -> WaitingFor | None:
-        """Who has the turn, or else whose work the kernel is at without."""
+        """Who has the turn, or else who keeps the kernel busy without one."""
         if self._holder is None:
             return self.person
         asker = self._holder.asker
@@ -260,7 +233,7 @@ class KernelQueue:
             self._waiting.popleft().cancel()
 
     @property
-    def _clock(self) -> Scheduler:
+    def _clock(self) -> asyncio.AbstractEventLoop:
         return self._scheduler or asyncio.get_running_loop()
 
     def _look(self) -> None:

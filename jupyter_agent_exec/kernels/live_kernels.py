@@ -99,7 +99,7 @@ class LiveKernels:
         await self._kernels.interrupt_kernel(kernel_id)
 
     async def stop(self) -> None:
-        """Let go of all kernels, whoever holds them."""
+        """Let go of all kernels, for all sessions that hold them."""
         lives, self._lives = self._lives, {}
         await asyncio.gather(*(life.close() for life in lives.values()))
 
@@ -182,7 +182,7 @@ class LiveKernel:
 
     @property
     def language_info(self) -> dict[str, Any]:
-        """As the kernel tells it; empty while it has been busy since it was adopted."""
+        """From its kernel info; empty while it has been busy since it was adopted."""
         info: dict[str, Any] = self.connection.kernel_info.get("language_info", {})
         return info
 
@@ -192,7 +192,7 @@ class LiveKernel:
         return self._life.is_ending
 
     async def interrupt(self) -> None:
-        """Interrupt what runs in it, whosever that is."""
+        """Interrupt what runs in it, also if others run it."""
         await self._kernels.interrupt(self.id)
         self.connection.interrupted()
 
@@ -236,7 +236,7 @@ class _SharedLife:
 
     @property
     def is_over(self) -> bool:
-        """Whether the kernel has ended, as far as can be told at once."""
+        """Whether the kernel has ended, as far as is known at once."""
         return self._life.is_over
 
     @property
@@ -253,7 +253,7 @@ class _SharedLife:
 
 
 def not_running(kernel_id: str) -> KernelNotFound:
-    """Return the refusal of a kernel that is not there for whoever asks."""
+    """Return the error for a kernel that is not there, or not for this caller."""
     return KernelNotFound(
         f"No kernel with the id {kernel_id!r} runs on this server.", kernel_id=kernel_id
     )

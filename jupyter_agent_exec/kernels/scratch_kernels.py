@@ -72,7 +72,7 @@ class ScratchKernel:
 
     @property
     def language_info(self) -> dict[str, Any]:
-        """As the kernel tells it."""
+        """From its kernel info."""
         info: dict[str, Any] = self.connection.kernel_info.get("language_info", {})
         return info
 
@@ -97,7 +97,7 @@ class ScratchKernel:
         return await self._life.death()
 
     def shows(self, execution_state: ExecutionState) -> None:
-        """Tell Jupyter's list of running kernels what this one does."""
+        """Set what Jupyter's list of running kernels says of this one."""
         if self.id in self._kernels:
             self._manager.execution_state = execution_state
             now = datetime.now(UTC)
@@ -227,9 +227,9 @@ class ScratchKernels:
         self._managers: WeakSet[Any] = WeakSet()
         self._stopping = False
 
-    def isolates(self, asked: bool) -> bool:
-        """Tell whether a session's kernels are isolated, by what it asks and the server says."""
-        return asked or self._isolation.mode == "always"
+    def isolates(self, requested: bool) -> bool:
+        """Return whether a session's kernels are isolated: if it or the server wants that."""
+        return requested or self._isolation.mode == "always"
 
     def spec(
         self, kernel_name: str | None, cwd: str, env: Mapping[str, str], *, is_here: bool
@@ -341,7 +341,7 @@ class ScratchKernels:
         forget_failed_starts(self._kernels)
 
     def _keep_warm(self, spec: Spec) -> None:
-        """Have warm kernels for whoever asks for the same next."""
+        """Keep kernels warm for the next session with the same spec."""
         if self._stopping or self._pool_size == 0:
             return
         if spec != self._warm_spec:
@@ -416,8 +416,8 @@ class ScratchKernels:
                 await self._starter.start(start, partial(folder_provisioner, spec.folder))
             manager = self._kernels.get_kernel(kernel_id)
             self._managers.add(manager)
-            # Its state is told from our own channels: one reader of IOPub on the loop less. And its
-            # death is ours to tell: the autorestart would hide it.
+            # We set its state by our own channels: one reader of IOPub on the loop less. And its
+            # death is ours to report: the autorestart would hide it.
             self._kernels.stop_watching_activity(kernel_id)
             manager.stop_restarter()
             connection = KernelConnection(
