@@ -40,8 +40,8 @@ from ..records import (
     Reviewed,
 )
 from ..types import Digest
+from .lines import Line
 from .outputs import ReadBlob
-from .reading import Line
 
 MAX_CHARACTERS: Final = 500
 """Of an event's text."""

@@ -50,8 +50,8 @@ from ..records import (
     Reviewed,
 )
 from ..types import Digest, ExecutionId, Status
+from .lines import Line
 from .outputs import Outputs, ReadBlob
-from .reading import Line
 
 _PARTS_OF_EXECUTIONS: Final = (
     Accepted,

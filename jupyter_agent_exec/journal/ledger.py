@@ -35,7 +35,7 @@ from ..records import (
 from ..types import SessionId, TokenId
 from . import chain
 from .journal import Journal
-from .reading import ledger_entries, ledger_entry
+from .lines import ledger_entries, ledger_entry
 
 
 def ledger_paths(folder: Path) -> list[Path]:

@@ -20,7 +20,7 @@ from ..records import ExecutionRecord, KernelStarted, PersonRan, digest_of
 from ..types import JSON, ExecutionId
 from .blobs import BlobStore
 from .fold import SessionState, execution_record, executions_of, session_after
-from .reading import Line, Range, lines, lines_at
+from .lines import Line, Range, lines, lines_at
 
 SCHEMA_VERSION: Final = 1
 """Of the metadata; `metadata.schema.json` beside this file describes it."""

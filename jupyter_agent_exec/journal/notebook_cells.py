@@ -20,7 +20,7 @@ from ..records import (
 )
 from ..types import CellId, ExecutionId, Via
 from .blobs import BlobStore
-from .reading import lines
+from .lines import lines
 
 
 class DiscardedCells(NamedTuple):

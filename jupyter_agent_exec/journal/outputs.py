@@ -26,7 +26,7 @@ from ..records import (
 from ..text import images
 from ..types import IMAGE_TYPES, JSON, Digest, ExecutionId, Output
 from .blobs import BlobStore, unpack_outputs
-from .reading import Line
+from .lines import Line
 
 ReadBlob = Callable[[Digest], bytes | None]
 """Gives a payload's bytes, or None if it is gone."""

@@ -21,7 +21,7 @@ from ..records import KeptImage
 from ..types import ExecutionId, SessionId, SessionStatus, Status, TargetKind, Verdict
 from .fold import SessionState
 from .ids import check_session_id, is_execution_id
-from .reading import Range
+from .lines import Range
 from .tables import indexed, parse_ranges
 
 MAX_LIMIT: Final = 500

@@ -20,10 +20,10 @@ from .fold import SessionState, execution_record
 from .ids import check_digest, check_execution_id, check_session_id
 from .index import Index
 from .ledger import sessions_below
+from .lines import Range, lines_at
 from .notebook import journal_notebook
 from .notebook_cells import DiscardedCells, UnwrittenCells, discarded_cells, unwritten_cells
 from .query import Criteria, Pictured
-from .reading import Range, lines_at
 from .tables import parse_ranges
 
 Place = tuple[SessionState, list[Range]]

@@ -27,7 +27,7 @@ from ..types import ExecutionId, SessionId
 from .blobs import BlobStore
 from .journal import Journal
 from .ledger import Ledger, ledger_paths, sessions_in
-from .reading import lines
+from .lines import lines
 
 _CANCELLED = "The server died before this was sent to a kernel; it was not run."
 _LOST = "The server died while this ran; what it did in the kernel is not known."

@@ -30,8 +30,8 @@ from ..types import FINAL_STATUSES, IMAGE_TYPES, Digest, ExecutionId, SessionId
 from .blobs import BlobStore
 from .events import event_of
 from .fold import SessionState, execution_record, executions_of, review_of, session_after
+from .lines import Line, Range, lines, lines_at
 from .outputs import ReadBlob, pictures_of
-from .reading import Line, Range, lines, lines_at
 
 SCHEMA_VERSION: Final = 3
 CHUNK_BYTES: Final = 1 << 18

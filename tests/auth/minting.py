@@ -9,7 +9,7 @@ from typing import Any
 from asking import Agent, Answered, Send
 
 from jupyter_agent_exec.journal.ledger import ledger_paths
-from jupyter_agent_exec.journal.reading import ledger_entries
+from jupyter_agent_exec.journal.lines import ledger_entries
 from jupyter_agent_exec.records import LedgerEntry
 
 

@@ -23,7 +23,7 @@ from jupyter_agent_exec.durability import RESERVE_BYTES
 from jupyter_agent_exec.errors import (
     HistoryUnavailable,
 )
-from jupyter_agent_exec.journal.reading import lines
+from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import verify_history
 
 

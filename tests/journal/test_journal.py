@@ -14,7 +14,7 @@ from recorded import accepted, dispatched, new_execution_id, plain_entries
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.journal import Journal
-from jupyter_agent_exec.journal.reading import lines
+from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_journal
 from jupyter_agent_exec.records import Payload
 

@@ -12,7 +12,7 @@ import pytest
 from on_disk import recorded_sessions
 from server_process import Gate, ServerProcess, server_process
 
-from jupyter_agent_exec.journal.reading import lines
+from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.records import Accepted
 from jupyter_agent_exec.types import FINAL_STATUSES

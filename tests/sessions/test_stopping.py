@@ -11,7 +11,7 @@ import pytest
 from server_process import Gate, ServerProcess, server_process
 
 from jupyter_agent_exec.journal.history import History
-from jupyter_agent_exec.journal.reading import lines
+from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.records import Closed, Finished
 
