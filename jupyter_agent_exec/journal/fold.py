@@ -79,10 +79,10 @@ E = TypeVar("E", bound=Entry)
 
 
 class SessionState(Struct, frozen=True, kw_only=True):
-    """What a session's entries so far add up to."""
+    """The state of a session after its entries so far."""
 
     session: Session
-    """But for what is counted over its executions: `asking` and `unreviewed`."""
+    """Without the counts over its executions: `asking` and `unreviewed`."""
     last_seq: int = 0
     """Of the last execution that was accepted."""
     reviewed_up_to: int = 0
@@ -132,7 +132,7 @@ def _session_after(record: Session, entry: JournalEntry) -> Session:
 
 
 def opened(entry: Opened, head: Chain) -> Session:
-    """Return a session of which only the first entry is written."""
+    """Return a session after its first entry."""
     return Session(
         id=entry.session_id,
         agent=entry.agent,
@@ -160,7 +160,7 @@ def opened(entry: Opened, head: Chain) -> Session:
 
 
 def executions_of(entry: Entry) -> tuple[ExecutionId, ...]:
-    """Return which executions' records an entry is part of; none for events of the session."""
+    """Return the executions that an entry is about; none for an event of the session."""
     if isinstance(entry, DisplayUpdated):
         return tuple(dict.fromkeys(target.execution_id for target in entry.targets))
     if isinstance(entry, _PARTS_OF_EXECUTIONS) and entry.execution_id is not None:
@@ -186,10 +186,9 @@ def status_after(status: Status, entry: JournalEntry) -> Status:
 def execution_record(
     state: SessionState, lines: Sequence[Line], read_blob: ReadBlob, *, brief: bool = False
 ) -> ExecutionRecord | None:
-    """Return what an execution's lines, in order, add up to; None without its `accepted`.
+    """Return the record that an execution's lines make, in order; None without its `accepted`.
 
-    What is gone (a payload that was erased or lost) is left empty, and `outputs_complete` is then
-    false.
+    A payload that was erased or lost is left empty, and `outputs_complete` is then false.
 
     Parameters
     ----------
@@ -200,17 +199,17 @@ def execution_record(
     read_blob
         Reads what does not stand on them.
     brief
-        Leave out what is large in its outputs, unread. Which images there are is then not told.
+        Leave out what is large in its outputs, without reading it, and do not list its images.
     """
     accepted = _last(Accepted, lines)
     if accepted is None:
         return None
     status: Status = "queued"
-    asking, shown = Asking(), Shown()
+    approval, cell = ApprovalHistory(), CellHistory()
     for line in lines:
         status = status_after(status, line.entry)
-        asking.take(line.entry)
-        shown.take(line.entry)
+        approval.add(line.entry)
+        cell.add(line.entry)
     dispatched, finished = _last(Dispatched, lines), _last(Finished, lines)
     folded = Outputs(accepted.execution_id, lines, read_blob, brief=brief)
     done = finished or Finished(
@@ -227,7 +226,7 @@ def execution_record(
         init=accepted.init,
         status=status,
         reason=done.reason,
-        source=folded.text(asking.source or accepted.source),
+        source=folded.text(approval.source or accepted.source),
         agent=state.session.agent,
         username=state.session.username,
         token=state.session.token,
@@ -249,10 +248,10 @@ def execution_record(
         text_bytes=done.text_bytes,
         omitted_text_bytes=done.omitted_text_bytes,
         entry_hash=next((line.hash for line in lines if line.entry is finished), None),
-        document=shown.document(),
+        document=cell.document(),
         input=_input(status, _last(InputAsked, lines), folded),
         step=accepted.step,
-        approval=asking.approval(folded.text),
+        approval=approval.state(folded.text),
         revises=accepted.revises,
         review=_review(state, accepted.seq, _last(Reviewed, lines)),
         changes=_changes(finished, _last(FilesWritten, lines), folded),
@@ -267,7 +266,7 @@ def _last(kind: type[E], lines: Sequence[Line]) -> E | None:
 
 
 def _review(state: SessionState, seq: int, own: Reviewed | None) -> Review | None:
-    """Return what was said of an execution itself, or else of all that its session had run."""
+    """Return the review of an execution, or else the one of its session that covers it."""
     said = None if own is None else review_of(own)
     if said is None and seq <= state.reviewed_up_to:
         return state.session.review
@@ -275,7 +274,7 @@ def _review(state: SessionState, seq: int, own: Reviewed | None) -> Review | Non
 
 
 def _input(status: Status, asked: InputAsked | None, folded: Outputs) -> Input | None:
-    """Return what its code asks for; None if it does not (any more)."""
+    """Return the input that its code waits for; None if it waits for none."""
     if status != "awaiting_input" or asked is None:
         return None
     return Input(prompt=folded.text(asked.prompt), password=asked.password, asked_at=asked.at)
@@ -284,7 +283,7 @@ def _input(status: Status, asked: InputAsked | None, folded: Outputs) -> Input |
 def _values(
     accepted: Accepted, finished: Finished | None, folded: Outputs
 ) -> dict[str, Value] | None:
-    """Return what its expressions came to; None if there were none, or before it has finished."""
+    """Return the values of its expressions; None without expressions, or before it finishes."""
     if accepted.values is None or finished is None:
         return None
     if finished.values is not None:
@@ -313,7 +312,7 @@ ReadText = Callable[[Digest], str]
 
 
 def review_of(entry: Reviewed) -> Review | None:
-    """Return what an entry says; None if it takes back what was said."""
+    """Return the review of an entry; None if the entry withdraws a review."""
     if entry.verdict is None and not entry.comment:
         return None
     return Review(
@@ -325,8 +324,8 @@ def review_of(entry: Reviewed) -> Review | None:
     )
 
 
-class Asking:
-    """An execution's way through approval, entry by entry."""
+class ApprovalHistory:
+    """The approval of an execution, entry by entry."""
 
     def __init__(self) -> None:
         self._accepted: Accepted | None = None
@@ -336,8 +335,8 @@ class Asking:
         self.source: Digest | None = None
         """Of what is to run, or ran."""
 
-    def take(self, entry: Entry) -> None:
-        """Take the next entry of the execution."""
+    def add(self, entry: Entry) -> None:
+        """Add the next entry of the execution."""
         if isinstance(entry, Accepted):
             self._accepted, self.source = entry, entry.source
         elif isinstance(entry, ApprovalAsked):
@@ -349,8 +348,8 @@ class Asking:
         elif isinstance(entry, Finished):
             self._ended = entry.status
 
-    def approval(self, read: ReadText) -> Approval | None:
-        """Return what became of it; None if it did not ask."""
+    def state(self, read: ReadText) -> Approval | None:
+        """Return where the approval stands; None if none was needed."""
         asked, decided = self._asked, self._decided
         if asked is None or self._accepted is None:
             return None
@@ -376,8 +375,8 @@ class Asking:
         return "expired" if self._ended == "rejected" else "withdrawn"  # by nobody
 
 
-class Shown:
-    """What stands of an execution in its notebook, entry by entry."""
+class CellHistory:
+    """The cell of an execution in its notebook, entry by entry."""
 
     def __init__(self) -> None:
         self._written: Document | None = None
@@ -385,8 +384,8 @@ class Shown:
         self._decisions: list[Literal["accepted", "discarded"]] = []
         self._discarded = False
 
-    def take(self, entry: Entry) -> None:
-        """Take the next entry of the execution."""
+    def add(self, entry: Entry) -> None:
+        """Add the next entry of the execution."""
         if isinstance(entry, CellWritten):
             self._written = entry.document
             if not self._decisions and not self._discarded:
@@ -403,7 +402,7 @@ class Shown:
             self._take_back()
 
     def document(self) -> Document | None:
-        """Return what stands there; None if it has no cell."""
+        """Return what the notebook shows of it; None if it has no cell."""
         document = self._written
         if document is not None and self._decisions:
             document = replace(document, outputs=self._decisions[-1])
@@ -416,7 +415,7 @@ class Shown:
             self._decisions.append(what)
 
     def _take_back(self) -> None:
-        """Let stand what was written last before anybody decided anything."""
+        """Return to what was written before the first decision."""
         written, undecided = self._written, self._undecided
         if written is None or undecided is None:
             return

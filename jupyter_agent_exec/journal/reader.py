@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -25,6 +25,8 @@ from .notebook import journal_notebook
 from .notebook_cells import DiscardedCells, UnwrittenCells, discarded_cells, unwritten_cells
 from .query import Criteria, Pictured
 from .tables import parse_ranges
+
+T = TypeVar("T")
 
 Place = tuple[SessionState, list[Range]]
 
@@ -145,11 +147,8 @@ class HistoryReader:
             token=token,
             after=after,
         )
-        found, indexing = self._index.ask(
-            lambda connection: (
-                query.sessions(connection, wanted, limit + 1),
-                self.indexing,
-            ),
+        found, indexing = self._ask_partially(
+            lambda connection: query.sessions(connection, wanted, limit + 1),
             partial=partial,
         )
         more = len(found) > limit
@@ -323,12 +322,8 @@ class HistoryReader:
         """
         query.check_limit(limit)
         before = None if after is None else check_execution_id(after)
-        hits, indexing = self._index.ask(
-            lambda connection: (
-                query.find(connection, criteria, before, limit + 1),
-                self.indexing,
-            ),
-            partial=True,
+        hits, indexing = self._ask_partially(
+            lambda connection: query.find(connection, criteria, before, limit + 1)
         )
         more = len(hits) > limit
         return SearchResults(
@@ -358,12 +353,8 @@ class HistoryReader:
         """
         query.check_limit(limit)
         start = None if after is None else query.image_place(after)
-        found, indexing = self._index.ask(
-            lambda connection: (
-                query.find_images(connection, criteria, start, limit + 1),
-                self.indexing,
-            ),
-            partial=True,
+        found, indexing = self._ask_partially(
+            lambda connection: query.find_images(connection, criteria, start, limit + 1)
         )
         more = len(found) > limit
         return ImagePage(
@@ -484,6 +475,14 @@ class HistoryReader:
                     return found
         except OSError as error:
             raise HistoryUnavailable(f"The history cannot be read ({error}).") from error
+
+    def _ask_partially(
+        self, question: Callable[[sqlite3.Connection], list[T]], *, partial: bool = True
+    ) -> tuple[list[T], Indexing | None]:
+        """Return the answer of the index, and how much was indexed if it is being rebuilt."""
+        return self._index.ask(
+            lambda connection: (question(connection), self._index.indexing), partial=partial
+        )
 
     def _records(
         self, state: SessionState, places: Sequence[Sequence[Range]], *, brief: bool = False
