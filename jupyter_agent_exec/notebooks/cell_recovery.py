@@ -1,7 +1,7 @@
-"""Cells that a killed server did not write into notebooks, written from the record.
+"""Writes the cells that a killed server did not write into notebooks, from the record.
 
-A cell is put into the notebook only if nobody can have deleted it: nobody else has saved the file
-since the server died. All others are left as they are, and the execution's `document` says why.
+A missing cell is inserted only if nobody can have deleted it, that is, if nobody has saved the file
+since the server died. Other cells are left alone, and the execution's `document` says why.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from .finished_cells import (
 )
 
 SAVE_TIME: Final = timedelta(seconds=10)
-"""How long after its last entry a server that died may have saved a file itself."""
+"""How long after its last entry a killed server may still have saved a file."""
 
 TRIES: Final = 3
-"""How often to look again at a notebook that changes at this very moment."""
+"""How often to try again if a notebook changes at the same time."""
 
 SAVED_SINCE: Final = (
     "The server died before it was known whether the cell is in the notebook, which was saved "
@@ -101,12 +101,12 @@ class _Cell(NamedTuple):
 
 
 class CellRecovery:
-    """Brings into notebooks, once after the start, what killed servers did not.
+    """Writes missing cells once after the start of the server.
 
     Parameters
     ----------
     root_dir
-        Of this server: paths of servers with another one name other files.
+        Of this server; with another root folder, the same path is another file.
     stored
         Knows when a notebook's file was saved.
     disk
@@ -132,11 +132,11 @@ class CellRecovery:
         self._tasks = Tasks(log)
 
     def start(self) -> None:
-        """Begin; cells of new executions are put after those of dead servers."""
+        """Begin; cells of new executions wait for those of killed servers."""
         self._writer.recovered = self._tasks.start(self._all(), "write what dead servers did not")
 
     async def stop(self) -> None:
-        """Return when it is done, within bounds; the rest is for the next start."""
+        """Wait until it is done, up to `CLOSE_TIMEOUT`; the next start does the rest."""
         await self._tasks.end(timeout=CLOSE_TIMEOUT)
 
     async def _all(self) -> None:
@@ -151,7 +151,7 @@ class CellRecovery:
             self._log.warning("Cells of a server that died are not written: %s", error.message)
 
     async def _notebook(self, path: str, found: Mapping[SessionId, UnwrittenCells]) -> None:
-        """Write the cells of one notebook, and record what became of each."""
+        """Write the cells of one notebook, and record the state of each."""
         loop = asyncio.get_running_loop()
         cells = await loop.run_in_executor(self._disk, self._cells, found)
         died = max(datetime.fromisoformat(each.died_after) for each in found.values())
@@ -186,18 +186,18 @@ class CellRecovery:
     async def _write(
         self, path: str, cells: Sequence[_Cell], may_put: bool
     ) -> list[tuple[_Cell, Document]]:
-        """Write cells in one save; return what became of each."""
+        """Write cells in one save; return the state of each."""
         shown = [await finished_cell(cell.record, "restored") for cell in cells]
         why = MOVES
         try:
             for _ in range(TRIES):
-                way, notebook = await self._writer.documents.read(path)
-                reasons = [_reason(cell, notebook, way.via, may_put) for cell in cells]
+                handle, notebook = await self._writer.documents.read(path)
+                reasons = [_reason(cell, notebook, handle.via, may_put) for cell in cells]
                 changes: list[Change] = []
                 for cell, each, reason in zip(cells, shown, reasons, strict=True):
                     if reason is None:
                         changes += cell.changes(each)
-                via = way.via
+                via = handle.via
                 try:
                     if changes:
                         via = await self._writer.documents.apply(path, changes, _as_is(notebook))
@@ -212,16 +212,16 @@ class CellRecovery:
         return [(cell, _document(path, cell, None, "inert", why)) for cell in cells]
 
     async def _take_out(self, path: str, cell: _Cell) -> Document:
-        """Take out the cell of an execution that was not let run."""
+        """Remove the cell of an execution that was refused."""
         if not cell.is_new:
             return unchanged_document(path, None)
         try:
-            way = await self._writer.documents.find(path)
+            handle = await self._writer.documents.find(path)
         except NotebookNotFound as error:
             return _document(path, cell, None, "inert", error.message)
-        if cell.was_in_a_tab and way.via == "contents":
+        if cell.was_in_a_tab and handle.via == "contents":
             return _document(path, cell, None, "inert", IN_A_TAB)
-        document = _document(path, cell, way.via, "inert", None)
+        document = _document(path, cell, handle.via, "inert", None)
         return await remove_refused_cell(
             self._writer.documents, document, cell.id, {cell.record.source}
         )

@@ -1,8 +1,8 @@
-"""One execution's cell in a notebook, brought to what it should be by whichever way leads there.
+"""Keeps the cell of one execution in a notebook up to date.
 
-What is kept is how the cell should be, not what was sent. A way that was used before is sent what
-changed since; any other is sent the cell as a whole. So a tab that reloads, closes or opens while
-the execution goes on costs no cell twice, and none is lost.
+A `CellWriter` holds how the cell should be, not what was sent. A handle that was used before gets
+what changed since; any other handle gets the whole cell. So if a tab reloads, closes or opens
+during the execution, no cell is written twice and none is lost.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from .changes import (
 from .documents import Notebooks
 
 BATCH_DELAY = 1.0
-"""Seconds for which writes are gathered."""
+"""Seconds for which writes to one file are collected."""
 
 
 class SaveBatches:
-    """Tells writers of files when to write: all that joined meanwhile, in the order in which.
+    """Collects writes to one file, since each of them writes the whole file.
 
     Parameters
     ----------
     delay
-        Seconds from the first that joins until it is time.
+        Seconds from the first writer that joins a batch until the batch is written.
     """
 
     def __init__(self, delay: float = BATCH_DELAY) -> None:
@@ -57,7 +57,7 @@ class SaveBatches:
         self._hurried: Counter[str] = Counter()
 
     def join(self, path: str) -> asyncio.Future[None]:
-        """Return what is done when it is time to write to a path."""
+        """Return a future that is done when it is time to write; in the order of joining."""
         loop = asyncio.get_running_loop()
         time: asyncio.Future[None] = loop.create_future()
         waiting = self._waiting.setdefault(path, [])
@@ -70,7 +70,7 @@ class SaveBatches:
 
     @contextmanager
     def hurrying(self, path: str) -> Iterator[None]:
-        """Have writes to a path made at once, for as long as somebody waits for them."""
+        """Write to a path without delay while the context is open."""
         self._hurried[path] += 1
         self._end_batch(path)
         try:
@@ -90,7 +90,7 @@ class SaveBatches:
 
 
 Changes = Callable[[int], tuple[int, list[OutputChange]]]
-"""Returns the version of the outputs, and how they changed since another; 0 is none."""
+"""Returns the version of the outputs, and their changes since another version; 0 is no outputs."""
 
 
 class NewCell(NamedTuple):
@@ -105,26 +105,26 @@ class NewCell(NamedTuple):
 
 
 class ExistingCell(NamedTuple):
-    """A cell of the notebook, which is run."""
+    """A cell of the notebook that is run."""
 
     before: str
-    """Its source when that was looked at, or as it was replaced since."""
+    """Its source when it was read, or the one that replaced it since."""
     source: str | None
-    """What its source becomes; None if it stays."""
+    """Its new source; None if the source stays."""
 
 
 class CellState(Struct, frozen=True, kw_only=True):
-    """How an execution stands."""
+    """What the cell of an execution shows, apart from outputs."""
 
     agent_exec: dict[str, Any]
-    """The cell's `metadata.agent_exec`, but for what became of its outputs."""
+    """The cell's `metadata.agent_exec` without `outputs` and `held`."""
     execution_count: int | None
     ended: bool
-    """Whether this is how it stays."""
+    """Whether the status is final."""
     has_begun: bool
-    """Whether the kernel has got it, or had."""
+    """Whether it was sent to the kernel."""
     goes_on: bool
-    """Whether it runs, or will when it is its turn."""
+    """Whether it runs or waits for its turn."""
 
 
 def cell_metadata(
@@ -133,24 +133,24 @@ def cell_metadata(
     what: Literal["inert", "held", "accepted", "discarded"],
     held: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the metadata of a cell in a notebook: the record's, and what became of its outputs.
+    """Return the `metadata.agent_exec` of a cell in a notebook.
 
     Parameters
     ----------
     execution_count
-        Of the execution; the cell has another once a person has run it again.
+        Of the execution; the cell has another one after the user runs it again.
     held
-        What of the outputs is held back: MIME types.
+        MIME types of outputs that are held back.
     """
     told = {**agent_exec, "execution_count": execution_count, "outputs": what}
     return {**told, "held": list(held)} if held else told
 
 
 MERGE_DELAY = 0.1
-"""Seconds for which changes are gathered before they are sent."""
+"""Seconds for which changes are collected before they are sent."""
 
 RENAME_LOOKS = 10
-"""How often to look, so many seconds apart, for a notebook that is not where it was."""
+"""How often to look again for a notebook that was perhaps renamed; `MERGE_DELAY` apart."""
 
 GONE = "The cell is not in the notebook any more, or is no code cell."
 CHANGED = "The cell's source was changed before its code ran, so it was left as it is."
@@ -158,20 +158,20 @@ BROKEN_OFF = "Writing the cell was broken off."
 
 
 class CellWriter:
-    """Keeps one cell as its execution stands; at most one write is under way.
+    """Keeps one cell up to date with its execution, one write at a time.
 
     Parameters
     ----------
     path
-        Returns the notebook's contents path as it is now.
+        Returns the current contents path of the notebook.
     state
-        How the execution stands; `show` tells when it stands otherwise.
+        What the cell shows first; see `update`.
     changes
-        Of the execution's outputs; `stir` tells when there are any.
+        Of the execution's outputs; call `request_update` when there are any.
     join_batch
-        Returns what is done when it is time to write to the file at a path.
+        Returns a future that is done when it is time to write the file at a path.
     turn
-        Done when the cell may be put: whichever goes before it has been, or is about to be.
+        Done when the cell may be inserted: the one before it is there, or about to be.
     merge_delay
         Seconds between two writes.
     """
@@ -199,20 +199,20 @@ class CellWriter:
         self._merge_delay = merge_delay
         self._copy = InertCopy()
         self._version = 0
-        self._way: NotebookHandle | None = None  # which has all but what changed since
+        self._handle: NotebookHandle | None = None  # has everything up to `_version`
         self._sent_state: SetCell | None = None
         self._via: Via | None = None
-        self._batch: asyncio.Future[None] | None = None  # to write to a file
+        self._batch: asyncio.Future[None] | None = None  # when to write a file
         self._uncertain = False
         self._gone = False
         self._missing = False
         self._problem: str | None = None
         self._dropped = False
         self._source_changed = False
-        self._claimed = False  # the cell had the execution's source when that had begun
-        self._claims = False  # the write that is under way sees to that
+        self._claimed = False  # the cell had the right source when the execution began
+        self._claims = False  # the current write makes sure of it
         self.sources = {cell.source} if isinstance(cell, NewCell) else set()
-        """That a new cell was to have, one after the other."""
+        """All sources that a new cell was given."""
         self._update_requested = asyncio.Event()
         self._update_requested.set()
         loop = asyncio.get_running_loop()
@@ -224,45 +224,45 @@ class CellWriter:
         None is where it went.
         """
         self.reached: asyncio.Future[None] = loop.create_future()
-        """Done when it is known whether, and by which way, the notebook can be reached."""
+        """Done when it is known whether and how the notebook can be reached."""
         self.placed: asyncio.Future[None] = loop.create_future()
-        """Done when the cell has been put, or could not be, or is the next to be put in a file."""
+        """Done when the cell was inserted, could not be, or is next in the batch of its file."""
         self.there: asyncio.Future[None] = loop.create_future()
-        """Done when the cell is in the notebook, or it is known why not."""
+        """Done when the cell is in the notebook, or the reason is known why not."""
         self.written: asyncio.Future[Document] = loop.create_future()
-        """Done when the cell shows how its execution ended, or never will."""
+        """Done when the cell shows the end of its execution, or never will."""
 
     @property
     def streams(self) -> bool:
-        """Whether the way that was used last takes outputs as they come."""
+        """Whether the notebook takes outputs as they arrive; a file does not."""
         return self._via not in (None, "contents")
 
     @property
     def ended(self) -> bool:
-        """Whether the execution has ended, so that nothing more comes."""
+        """Whether the execution has ended."""
         return self._ended.done()
 
     def document(self) -> Document:
-        """Return what has become of the cell."""
+        """Return the state of the cell for the answer."""
         if self.written.done():
             return self.written.result()
         return self._document(final=False)
 
     def update(self, state: CellState) -> None:
-        """Show how the execution stands now."""
+        """Show another state of the execution."""
         self._state = state
         if state.ended:
             settle(self._ended)
         self.request_update()
 
     def drop(self) -> None:
-        """Write nothing more: what becomes of the cell is somebody else's affair."""
+        """Stop writing; the caller decides what happens to the cell."""
         self._dropped = True
         settle(self._ended)
         self.request_update()
 
     def set_source(self, source: str) -> None:
-        """Give a new cell another source, which a person let run instead."""
+        """Give a new cell the source that the user approved instead."""
         if isinstance(self._cell, NewCell) and source != self._cell.source:
             self._cell = self._cell._replace(source=source)
             self.sources.add(source)
@@ -270,11 +270,11 @@ class CellWriter:
             self.request_update()
 
     def request_update(self) -> None:
-        """Have the cell brought up to date soon."""
+        """Bring the cell up to date soon."""
         self._update_requested.set()
 
     async def run(self) -> None:
-        """Keep the cell up to date until its execution has ended and the cell shows it."""
+        """Keep the cell up to date until it shows the end of its execution."""
         try:
             if self._turn is not None:
                 await asyncio.wait({self._turn})
@@ -301,7 +301,7 @@ class CellWriter:
     # -- write -------------------------------------------------------------------------------------
 
     async def _finish(self) -> None:
-        """Write how the execution ended; look again for a notebook that may just be renamed."""
+        """Write the end of the execution; look again if the notebook is just being renamed."""
         for _ in range(RENAME_LOOKS):
             await self._flush(ended=True)
             if not self._missing:
@@ -310,17 +310,21 @@ class CellWriter:
         self.written.set_result(self._document(final=True))
 
     async def _flush(self, *, ended: bool) -> None:
-        """Bring the cell up to date, if that is possible and worth it now."""
+        """Bring the cell up to date, if that is possible and worth a write now."""
         if self._gone:
             return
         try:
-            way = await self._documents.find(self._path())
-            first = self._via != way.via
-            if not way.streams and (ended or first) and await self._batch_is_due(way, ended=ended):
-                way = await self._documents.find(self._path())
-                await self._update_cell(way)
-            elif way.streams:
-                await self._update_cell(way)
+            handle = await self._documents.find(self._path())
+            first = self._via != handle.via
+            if (
+                not handle.streams
+                and (ended or first)
+                and await self._batch_is_due(handle, ended=ended)
+            ):
+                handle = await self._documents.find(self._path())
+                await self._update_cell(handle)
+            elif handle.streams:
+                await self._update_cell(handle)
             self._problem, self._missing = None, False
         except Moved:
             self._gone, self._problem = True, GONE
@@ -328,14 +332,14 @@ class CellWriter:
             self._gone, self._problem = True, error.message
             await self._release()
         except (NotebookNotFound, DocumentUnwritable) as error:
-            self._way, self._problem = None, error.message
+            self._handle, self._problem = None, error.message
             self._missing = isinstance(error, NotebookNotFound)
         finally:
             settle(self.reached)
 
-    async def _batch_is_due(self, way: NotebookHandle, *, ended: bool) -> bool:
-        """Wait until a file is to be written; False if the execution ended before."""
-        self._via = way.via
+    async def _batch_is_due(self, handle: NotebookHandle, *, ended: bool) -> bool:
+        """Wait until the file is to be written; False if the execution ended before."""
+        self._via = handle.via
         if self._batch is None or self._batch.done():
             self._batch = self._join_batch(self._path())
         for future in (self.reached, self.placed):
@@ -344,25 +348,25 @@ class CellWriter:
         await asyncio.wait(until, return_when=asyncio.FIRST_COMPLETED)
         return self._batch.done()
 
-    async def _update_cell(self, way: NotebookHandle) -> None:
-        """Bring the cell up to date by this way, or, if that breaks off, by any.
+    async def _update_cell(self, handle: NotebookHandle) -> None:
+        """Bring the cell up to date through this handle, or if it breaks, through any.
 
         Raises
         ------
         Moved
-            It is gone.
+            The cell is gone.
         DocumentChanged
-            It has another source than its execution.
+            The cell has another source than its execution.
         NotebookNotFound, DocumentUnwritable
         """
-        whole = way != self._way or not way.streams
+        whole = handle != self._handle or not handle.streams
         self._claims = self._state.has_begun and not self._claimed
         may_be_there = self._sent_state is not None or self._uncertain
         is_to_look = len(self.sources) > 1 or (self._claims and may_be_there)
         if self._source_changed or (whole and is_to_look):
             await self._replace_source()
         try:
-            await self._send(way, whole=whole)
+            await self._send(handle, whole=whole)
         except Unreachable:
             self._uncertain = True
         except Moved:
@@ -378,27 +382,27 @@ class CellWriter:
             await self._check_source()
             await self._send_whole(put=False)
 
-    async def _send(self, way: NotebookHandle, *, whole: bool) -> None:
-        """Send by one way what it has not seen."""
+    async def _send(self, handle: NotebookHandle, *, whole: bool) -> None:
+        """Send through one handle what it has not been sent yet."""
         seen = self._sent_state
-        self._via = way.via
+        self._via = handle.via
         settle(self.reached)
         steps = await self._take_outputs()
         told = self._state_change()
         if whole:
-            await way.apply(self._whole_cell(told, put=True), self._expected(put=True))
+            await handle.apply(self._whole_cell(told, put=True), self._expected(put=True))
         else:
             changes: list[Change] = [] if told == seen else [told]
             if steps:
                 changes.append(SetOutputs(cell_id=self.cell_id, changes=steps))
             if changes:
-                await way.apply(changes, self._expected(put=False))
-        self._way = way
+                await handle.apply(changes, self._expected(put=False))
+        self._handle = handle
         self._mark_sent(told)
 
     async def _send_whole(self, *, put: bool) -> None:
-        """Send the cell as a whole by whichever way works."""
-        self._way = None
+        """Send the whole cell through the first backend that works."""
+        self._handle = None
         await self._take_outputs()
         told = self._state_change()
         changes = self._whole_cell(told, put=put)
@@ -406,12 +410,12 @@ class CellWriter:
         self._mark_sent(told)
 
     async def _replace_source(self) -> None:
-        """Give a new cell that has been put already the source of its execution.
+        """Give a new cell that is already in the notebook the source of its execution.
 
         Raises
         ------
         DocumentChanged
-            Its source is a person's now.
+            The user has edited its source.
         Moved, NotebookNotFound, DocumentUnwritable
         """
         if not isinstance(self._cell, NewCell):
@@ -431,7 +435,7 @@ class CellWriter:
         self._source_changed = False
 
     async def _check_source(self) -> None:
-        """Look whether the cell has its execution's source, though not as was expected.
+        """Check that the cell has the source of its execution after an expectation failed.
 
         Raises
         ------
@@ -456,7 +460,7 @@ class CellWriter:
         self._cell = ExistingCell(before=source, source=None)
 
     async def _release(self) -> None:
-        """Take every word of ours from a cell that is somebody else's now."""
+        """Remove our metadata from a cell that the user has changed."""
         if self._sent_state is None and not self._uncertain:
             return
         with suppress(Moved, NotebookNotFound, DocumentUnwritable):
@@ -467,20 +471,20 @@ class CellWriter:
                     self._path(), [released_cell(self.cell_id, cell)], Expected()
                 )
 
-    # -- what is written ---------------------------------------------------------------------------
+    # -- content -----------------------------------------------------------------------------------
 
     async def _take_outputs(self) -> list[OutputChange]:
-        """Take the outputs' changes into the copy; large HTML without holding up the loop."""
+        """Feed new outputs to the inert copy, and return the changes of the copy."""
         self._version, steps = self._changes(self._version)
         return await self._copy.feed_without_blocking(steps)
 
     def _expected(self, *, put: bool) -> Expected:
-        """Return what must hold: until it is known once its execution has begun, the source.
+        """Return what must hold: the source, until the execution has begun with it.
 
         Parameters
         ----------
         put
-            Whether a new cell is put if it is not there: then nothing can be expected of it.
+            Whether a missing cell is inserted: then nothing can be expected of it.
         """
         if isinstance(self._cell, ExistingCell) and not self._claimed:
             return Expected(cells={self.cell_id: ("code", self._cell.before)})
@@ -506,7 +510,7 @@ class CellWriter:
         return "held" if self._copy.held else "inert"
 
     def _whole_cell(self, told: SetCell, *, put: bool) -> list[Change]:
-        """Return what makes any cell, or none, this one."""
+        """Return the changes that turn any cell, or none, into this one."""
         changes: list[Change] = []
         if isinstance(self._cell, ExistingCell):
             if self._cell.source is not None:
@@ -538,7 +542,7 @@ class CellWriter:
 
 
 def released_cell(id: CellId, cell: dict[str, Any]) -> SetCell:
-    """Return what takes every word of ours from a cell."""
+    """Return the change that removes our metadata from a cell."""
     return SetCell(
         cell_id=id,
         agent_exec=None,

@@ -1,7 +1,7 @@
-"""What can be done to a notebook, in steps that every way to a document knows.
+"""Changes to a notebook: what they are, and what they do to a plain nbformat 4 dict.
 
-The same steps, as JSON, go to a JupyterLab tab over its WebSocket. Positions and cells are named by
-cell id, never by index: a person may be typing meanwhile.
+Every backend makes the same changes; as JSON they go to a JupyterLab tab over its WebSocket. Cells
+and positions are named by cell id, never by index, since the user may be editing meanwhile.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..types import CellId, Output, Via
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """After or before a cell; at the end if neither is said, or if that cell is gone."""
+    """After or before a cell; at the end if neither is given, or if that cell is gone."""
 
     after: CellId | None = None
     before: CellId | None = None
 
 
 class PutCell(Struct, frozen=True, kw_only=True, tag_field="op", tag="put"):
-    """Insert a cell. If one with its id is there already, nothing happens: it was put before."""
+    """Insert a cell. If there is one with its id already, nothing happens."""
 
     cell: dict[str, Any]
     """An nbformat 4.5 cell without outputs."""
@@ -39,7 +39,7 @@ class MoveCell(Struct, frozen=True, kw_only=True, tag_field="op", tag="move"):
 
 
 class DeleteCell(Struct, frozen=True, kw_only=True, tag_field="op", tag="delete"):
-    """Take a cell out; nothing happens if it is gone."""
+    """Delete a cell; nothing happens if it is gone."""
 
     cell_id: CellId
 
@@ -52,15 +52,15 @@ class SetSource(Struct, frozen=True, kw_only=True, tag_field="op", tag="set_sour
 
 
 class SetCell(Struct, frozen=True, kw_only=True, tag_field="op", tag="set_cell"):
-    """Say how an agent's execution stands in its cell."""
+    """Set the metadata of an agent's execution in its cell."""
 
     cell_id: CellId
     agent_exec: dict[str, Any] | None
-    """The cell's `metadata.agent_exec`, whole; null takes it away."""
+    """The whole `metadata.agent_exec` of the cell; null removes it."""
     execution_count: int | None
     execution_state: Literal["idle", "running"]
     trusted: bool
-    """Whether what is in the cell's outputs, or comes next, is inert or was accepted."""
+    """Whether the outputs of the cell, present and next, are inert or were accepted."""
 
 
 class SetOutputs(Struct, frozen=True, kw_only=True, tag_field="op", tag="set_outputs"):
@@ -74,25 +74,25 @@ Change = PutCell | MoveCell | DeleteCell | SetSource | SetCell | SetOutputs
 
 
 class Expected(Struct, frozen=True, kw_only=True):
-    """What must still hold for changes to be made. They are all made, or none is."""
+    """What must still be true when changes are made. They are all made, or none is."""
 
     cells: dict[CellId, tuple[str, str]] = {}
     """Cell type and source of cells, by id."""
     counts: dict[CellId, int | None] = {}
-    """Execution counts of code cells, by id: another one tells that somebody has run it."""
+    """Execution counts of code cells, by id; a different one means that somebody ran the cell."""
     order: list[CellId] | None = None
     """Ids of all cells; null if they do not matter."""
 
 
 class Moved(Exception):
-    """What was expected does not hold; nothing was done. Read again, and plan anew."""
+    """What was expected is not true any more; nothing was done. Read and plan again."""
 
 
 class Unreachable(Exception):
-    """The way leads to the document no more: the tab was closed, the room is gone.
+    """The document cannot be reached through this handle any more, as when its tab was closed.
 
-    Whether changes that were under way have been made is not known. All changes but `SetOutputs`
-    may be made again by another way; outputs are then set as a whole.
+    It is not known whether changes on their way were made. All changes but `SetOutputs` can be made
+    again through another backend; outputs are then set as a whole.
     """
 
 
@@ -106,15 +106,15 @@ class Notebook(Struct, frozen=True, kw_only=True):
 
 
 class NotebookHandle(Protocol):
-    """A way to one open or stored document."""
+    """One open or stored document, reached through one backend."""
 
     @property
     def via(self) -> Via:
-        """Which kind of way this is."""
+        """Which kind of backend this is."""
 
     @property
     def streams(self) -> bool:
-        """Whether outputs may be sent as they come: the cost does not grow with the document."""
+        """Whether outputs can be sent as they arrive: the cost does not grow with the document."""
 
     async def read(self) -> Notebook:
         """Return the document.
@@ -134,13 +134,13 @@ class NotebookHandle(Protocol):
 
 
 class Backend(Protocol):
-    """Finds a way of one kind."""
+    """Reaches notebooks in one way: through collaboration, open tabs or the contents manager."""
 
     async def find(self, path: str) -> NotebookHandle | None:
-        """Return the way to the notebook at a contents path; None if this kind has none now.
+        """Return the handle of the notebook at a contents path; None if there is none now.
 
-        It is the same object as long as what it leads to is: whoever used it before may go on with
-        what has changed since.
+        It is the same object for as long as it reaches the same document: whoever used it before
+        can send only what has changed since.
         """
 
 
@@ -159,7 +159,7 @@ def apply(notebook: dict[str, Any], changes: Sequence[Change], expected: Expecte
     Raises
     ------
     Moved
-        What is expected does not hold, or a cell that is to be changed is gone.
+        An expectation is not true, or a cell to change is gone.
     """
     cells: list[Cell] = list(notebook["cells"])
     check(cells, expected)
@@ -170,7 +170,7 @@ def apply(notebook: dict[str, Any], changes: Sequence[Change], expected: Expecte
 
 
 def check(cells: Sequence[Cell], expected: Expected) -> None:
-    """Raise Moved if what is expected of the cells does not hold."""
+    """Raise Moved if an expectation is not true of the cells."""
     if expected.order is not None and expected.order != order_of(cells):
         raise Moved("Cells were added, removed or moved.")
     for id, (cell_type, source) in expected.cells.items():
@@ -252,7 +252,7 @@ def _apply_one(cells: list[Cell], change: Change, with_ids: bool) -> None:
 
 
 def _as_stored(cell: Cell, with_ids: bool) -> Cell:
-    """Return a cell that is put; it is never trusted by itself, whoever sends it."""
+    """Return a cell to insert; it is never trusted by itself."""
     metadata = {key: value for key, value in cell.get("metadata", {}).items() if key != "trusted"}
     stored = {**cell, "metadata": metadata}
     if not with_ids:
@@ -268,7 +268,7 @@ def _move(cells: list[Cell], change: MoveCell) -> None:
 
 
 def _stands(cell: Cell, change: SetCell, with_ids: bool) -> Cell:
-    """Return a cell with what a `SetCell` says; `execution_state` is not kept in notebooks."""
+    """Return a cell after a `SetCell`; `execution_state` is not kept in notebooks."""
     metadata = {
         key: value
         for key, value in cell["metadata"].items()

@@ -1,4 +1,7 @@
-"""What all decisions of people about a notebook have in common: how they are recorded and told."""
+"""What users decide about agents' outputs in their notebooks: accept, discard, restore.
+
+A decision is recorded before the notebook is changed. Later updates of the cell respect it.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +35,20 @@ from .execution_cells import NotebookWriter
 from .finished_cells import Decision, FinishedCell, cell_to_decide_on, finished_cell
 
 TRIES: Final = 3
-"""How often to look again at a notebook that changes at this very moment."""
+"""How often to try again if a notebook changes at the same time."""
 
 PAGE: Final = 100
-"""How many executions of a session are looked at together."""
+"""How many executions of a session are read together."""
 
 
 class DecisionsBase:
-    """Base of those who carry out what people decide, in open sessions and in closed ones."""
+    """Base of the decisions about outputs and about whole cells, also in closed sessions.
+
+    Decisions about one execution raise ExecutionNotFound, NotFinished, CellNotFound,
+    DocumentChanged, NotebookNotFound, DocumentUnwritable or HistoryUnavailable. Those about a whole
+    session skip executions that cannot be decided on, and raise SessionNotFound, NotebookNotFound,
+    DocumentUnwritable or HistoryUnavailable.
+    """
 
     def __init__(
         self,
@@ -75,7 +84,7 @@ class DecisionsBase:
     async def _all(
         self, session_id: str, concerned: Callable[[Document], bool]
     ) -> list[ExecutionRecord]:
-        """Return the executions of a session whose document is as asked."""
+        """Return the finished executions of a session whose document matches."""
         found: list[ExecutionRecord] = []
         after: int | None = 0
         while after is not None:
@@ -97,7 +106,7 @@ class DecisionsBase:
         await self._sessions.in_thread(partial(self._history.decide, session_id, entries, payloads))
 
     async def _tell(self, record: ExecutionRecord, document: Document) -> None:
-        """Record what has become of a cell, and tell whoever watches."""
+        """Record and publish the state of a cell."""
         entry = CellWritten(at=timestamp(), by=SERVER, execution_id=record.id, document=document)
         try:
             if not await self._writer.note(record.session_id, entry):
@@ -112,7 +121,7 @@ class DecisionsBase:
 
 
 def no_cell(record: ExecutionRecord) -> CellNotFound:
-    """Return what is raised if an execution has no cell that could be decided on."""
+    """Return the error for an execution that has no cell."""
     return CellNotFound(
         "The execution has no cell in a notebook.", execution_id=record.id, cell_ids=[]
     )
@@ -126,55 +135,27 @@ _ENTRIES: dict[Decision, type[OutputsAccepted | OutputsDiscarded | OutputsRestor
 
 
 class OutputDecisions(DecisionsBase):
-    """Accepts and discards outputs, and takes that back."""
+    """Accepts and discards outputs, and restores what was before."""
 
     async def accept(self, id: str, caller: Caller) -> ExecutionRecord:
-        """Bring an execution's original outputs into its cell, and trust that.
-
-        Raises
-        ------
-        ExecutionNotFound, NotFinished, CellNotFound, DocumentChanged, NotebookNotFound,
-        DocumentUnwritable, HistoryUnavailable
-        """
+        """Put an execution's original outputs into its cell, and trust the cell."""
         return await self._decide(id, "accepted", caller)
 
     async def discard(self, id: str, caller: Caller) -> ExecutionRecord:
-        """Take an execution's outputs out of its cell; accepting them brings them back.
-
-        Raises
-        ------
-        ExecutionNotFound, NotFinished, CellNotFound, DocumentChanged, NotebookNotFound,
-        DocumentUnwritable, HistoryUnavailable
-        """
+        """Remove an execution's outputs from its cell; accepting brings them back."""
         return await self._decide(id, "discarded", caller)
 
     async def restore(self, id: str, caller: Caller) -> ExecutionRecord:
-        """Take back the last decision about an execution's outputs; what was before comes back.
-
-        Raises
-        ------
-        ExecutionNotFound, NotFinished, CellNotFound, DocumentChanged, NotebookNotFound,
-        DocumentUnwritable, HistoryUnavailable
-        """
+        """Undo the last decision about an execution's outputs."""
         return await self._decide(id, "restored", caller)
 
     async def accept_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
-        """Accept the outputs of a session of which something is held, where the cell still is.
-
-        Raises
-        ------
-        SessionNotFound, NotebookNotFound, DocumentUnwritable, HistoryUnavailable
-        """
+        """Accept all held outputs of a session whose cells are still there."""
         held = await self._all(session_id, lambda document: document.outputs == "held")
         return await self._each(held, self.accept, caller)
 
     async def discard_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
-        """Discard the outputs of a session about which nothing was decided, as `accept_all` does.
-
-        Raises
-        ------
-        SessionNotFound, NotebookNotFound, DocumentUnwritable, HistoryUnavailable
-        """
+        """Discard all outputs of a session that nobody has decided on."""
         undecided = await self._all(
             session_id, lambda document: document.outputs in ("inert", "held")
         )
@@ -192,7 +173,7 @@ class OutputDecisions(DecisionsBase):
             try:
                 decided.append(await decide(record.id, caller))
             except (NotFinished, CellNotFound, DocumentChanged):
-                continue  # it is a person's by now
+                continue  # the user has changed the cell
         return decided
 
     async def _decide(self, id: str, what: Decision, caller: Caller) -> ExecutionRecord:
@@ -224,7 +205,7 @@ class OutputDecisions(DecisionsBase):
         record: ExecutionRecord,
         as_decided: FinishedCell,
     ) -> None:
-        """Change the cell, which a person may be changing too."""
+        """Change the cell; try again if the user changes it at the same time."""
         for _ in range(TRIES):
             expected = Expected(cells={id: ("code", _source(notebook, id))})
             try:
@@ -241,7 +222,7 @@ class OutputDecisions(DecisionsBase):
 
 
 def _decision(what: Decision, record: ExecutionRecord) -> Decision:
-    """Return how a cell is to be after a decision that is recorded."""
+    """Return what the cell shows after a decision."""
     before = None if record.document is None else record.document.outputs
     if what == "restored" and (before == "accepted" or before == "discarded"):
         return before

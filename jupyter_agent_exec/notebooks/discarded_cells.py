@@ -1,7 +1,7 @@
-"""Agents' cells that people take out of a notebook, and put back.
+"""Discards agents' cells from a notebook, and restores them.
 
-A cell is taken out only as long as it is just what the agent put there. It is recorded whole before
-that, so that it can be put back as it was.
+A cell is discarded only while it is exactly what the agent wrote. The whole cell is recorded first,
+so that it can be restored.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ class _AgentCell(NamedTuple):
 
 
 class _DiscardedCell(NamedTuple):
-    """A cell that was taken out."""
+    """A cell that was discarded."""
 
     entry: CellDiscarded
     discarded: dict[CellId, CellDiscarded]
-    """How cells of its session were taken out last, by cell."""
+    """The last discard of each cell of its session, by cell id."""
     cell: Cell
     trusted: bool
 
     def changes(self, order: Sequence[CellId]) -> list[Change]:
-        """Return what puts it back among those that are there now."""
+        """Return the changes that restore it among the cells that are there now."""
         id, cell = self.entry.cell_id, self.cell
         return [
             PutCell(cell={**cell, "outputs": []}, at=place_of(self.entry, order, self.discarded)),
@@ -84,27 +84,16 @@ class _DiscardedCell(NamedTuple):
 
 
 class CellDecisions(DecisionsBase):
-    """Takes agents' cells out of notebooks, and puts them back."""
+    """Discards agents' cells from notebooks, and restores them."""
 
     async def discard(self, id: str, caller: Caller) -> ExecutionRecord:
-        """Take an execution's cell out of its notebook, if it is as the agent left it.
-
-        Raises
-        ------
-        ExecutionNotFound, NotFinished, CellNotFound, DocumentChanged, NotebookNotFound,
-        DocumentUnwritable, HistoryUnavailable
-        """
+        """Discard an execution's cell if it is as the agent left it."""
         record = await self._finished(id)
         await self._discard([record], caller, single=True)
         return await self._sessions.execution(id)
 
     async def discard_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
-        """Take all cells of a session out that are as the agent left them; return whose.
-
-        Raises
-        ------
-        SessionNotFound, NotebookNotFound, DocumentUnwritable, HistoryUnavailable
-        """
+        """Discard all cells of a session that are as the agent left them."""
         there = await self._all(session_id, lambda document: document.status == "written")
         discarded: list[ExecutionRecord] = []
         for start in range(0, len(there), PAGE):
@@ -113,13 +102,7 @@ class CellDecisions(DecisionsBase):
         return discarded
 
     async def restore(self, id: str, caller: Caller) -> ExecutionRecord:
-        """Put a cell that was discarded back to where it was, as it was.
-
-        Raises
-        ------
-        ExecutionNotFound, NotFinished, CellNotFound, DocumentChanged, NotebookNotFound,
-        DocumentUnwritable, HistoryUnavailable
-        """
+        """Restore a discarded cell at its former place."""
         record = await self._finished(id)
         async with self._writer.lock(record.id):
             record = await self._sessions.execution(id)
@@ -144,7 +127,7 @@ class CellDecisions(DecisionsBase):
     async def _discard(
         self, records: Sequence[ExecutionRecord], caller: Caller, *, single: bool
     ) -> list[ExecutionRecord]:
-        """Take cells of one session out; a single one that cannot be is told, others are left."""
+        """Discard cells of one session; skip those that cannot be, unless it is a single one."""
         async with AsyncExitStack() as locks:
             for id in sorted(record.id for record in records):
                 await locks.enter_async_context(self._writer.lock(id))
@@ -178,7 +161,7 @@ class CellDecisions(DecisionsBase):
     async def _take_out(
         self, path: str, standing: Sequence[_AgentCell], *, single: bool
     ) -> tuple[Via | None, Sequence[_AgentCell]]:
-        """Do what is recorded; return how, and which cells are out: a person may change them."""
+        """Delete the cells; return how, and which: the user may change some at the same time."""
         for _ in range(TRIES):
             changes = [DeleteCell(cell_id=each.id) for each in standing]
             try:
@@ -194,7 +177,7 @@ class CellDecisions(DecisionsBase):
         return None, []
 
     async def _leave(self, path: str, standing: Iterable[_AgentCell]) -> None:
-        """Record that cells are in the notebook after all."""
+        """Record that cells stay in the notebook after all."""
         for each in standing:
             record = each.record
             entry = CellRestored(at=timestamp(), by=SERVER, execution_id=record.id, path=path)
@@ -248,7 +231,7 @@ def _standing(
     Raises
     ------
     CellNotFound, DocumentChanged
-        The only one that is asked for is not.
+        The single one is not.
     """
     found: list[_AgentCell] = []
     at = {id_of(cell): index for index, cell in enumerate(notebook.cells)}
@@ -271,7 +254,7 @@ def _standing(
 
 
 def _as_they_are(standing: Iterable[_AgentCell]) -> Expected:
-    """Expect that nobody has edited cells, or run them."""
+    """Expect that nobody has edited or run the cells."""
     cells = {each.id: each.cell for each in standing}
     return Expected(
         cells={id: ("code", joined(cell["source"])) for id, cell in cells.items()},
@@ -319,11 +302,10 @@ def _is_harmless(outputs: Iterable[Output], record: ExecutionRecord) -> bool:
 def place_of(
     entry: CellDiscarded, order: Sequence[CellId], discarded: Mapping[CellId, CellDiscarded]
 ) -> Position:
-    """Return where a discarded cell goes back.
+    """Return where a discarded cell is restored.
 
-    Whichever of several cells that stood together comes back first, in the end they stand as they
-    did. If the cell before it is gone for good, the next of the agents' cells tells; else it goes
-    to the end.
+    Several cells end up in their former order, whichever is restored first. If the cell before it
+    is gone for good, it goes before the next of the agents' cells, or else to the end.
 
     Parameters
     ----------
@@ -347,9 +329,9 @@ def place_of(
 def _order_with_all(
     order: Sequence[CellId], discarded: Mapping[CellId, CellDiscarded]
 ) -> list[CellId]:
-    """Return the order as it would be if nothing had been discarded.
+    """Return the order as if nothing had been discarded.
 
-    The last that was taken out is put in first: then the cell before it is there.
+    The last discarded cell is inserted first, so that the cell before each one is there.
     """
     follows: dict[CellId | None, CellId | None] = {}
     last: CellId | None = None
@@ -369,7 +351,7 @@ def _order_with_all(
 
 
 def _before_later(entry: CellDiscarded, order: Sequence[CellId]) -> Position:
-    """Return the place before the next cell of agents; their ids are in the order of time."""
+    """Return the place before the next of the agents' cells, whose ids are in order of time."""
     if is_execution_id(entry.cell_id):
         for id in order:
             if is_execution_id(id) and id > entry.cell_id:

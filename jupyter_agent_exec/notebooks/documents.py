@@ -1,4 +1,4 @@
-"""How a notebook is reached: by the first way that there is now, and by the next if it fails."""
+"""Reads and changes notebooks through the first backend that has them, or the next if it fails."""
 
 from __future__ import annotations
 
@@ -24,62 +24,62 @@ from .changes import (
 from .edits import EditPlan, as_told, notebook_hash, plan, state_of
 
 MAX_PLANS: Final = 10
-"""How often edits are planned anew when the notebook moves under them."""
+"""How often edits are planned again because the notebook changed."""
 
 _LONG: Final = 50_000
-"""Edits times cells from which on planning would hold up the loop."""
+"""Edits times cells from which on edits are planned in a thread."""
 
 
 class Notebooks:
-    """The person's notebooks, by contents path.
+    """The user's notebooks, by contents path.
 
     Parameters
     ----------
-    reaches
-        In the order in which they are tried: collaboration, an open tab, the contents manager.
+    backends
+        In the order in which they are tried: collaboration, open tabs, the contents manager.
     """
 
-    def __init__(self, reaches: Sequence[Backend]) -> None:
-        self._reaches = reaches
+    def __init__(self, backends: Sequence[Backend]) -> None:
+        self._backends = backends
         self._edited: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def find(self, path: str) -> NotebookHandle:
-        """Return the way to a notebook now.
+        """Return the best handle of a notebook now.
 
         Raises
         ------
         NotebookNotFound
         """
-        async for _, way in self._ways(path):
-            return way
+        async for _, handle in self._handles(path):
+            return handle
         raise _nowhere(path)
 
     async def read(self, path: str) -> tuple[NotebookHandle, Notebook]:
-        """Return a notebook as it is now, and how it was reached.
+        """Return a notebook as it is now, and the handle it was read through.
 
         Raises
         ------
         NotebookNotFound, DocumentUnwritable
         """
-        _, way, notebook = await self._read(path, ())
-        return way, notebook
+        _, handle, notebook = await self._read(path, ())
+        return handle, notebook
 
     async def apply(self, path: str, changes: Sequence[Change], expected: Expected) -> Via:
         """Make changes, all or none, and return how the notebook was reached.
 
-        They may be made twice if a way breaks off in the middle, so they must not append to
-        outputs; see `Unreachable`.
+        They may be made twice if a backend fails in the middle, so they must not append to outputs;
+        see `Unreachable`.
 
         Raises
         ------
         Moved, NotebookNotFound, DocumentUnwritable
         """
-        async for _, way in self._ways(path):
+        async for _, handle in self._handles(path):
             try:
-                await way.apply(changes, expected)
+                await handle.apply(changes, expected)
             except Unreachable:
                 continue
-            return way.via
+            return handle.via
         raise _nowhere(path)
 
     async def edit(
@@ -94,10 +94,10 @@ class Notebooks:
         Parameters
         ----------
         hash
-            Of the notebook as it was read; None if whatever it is now will do.
+            Of the notebook as it was read; None to edit whatever it is now.
         about_to
-            Awaited with what is to be done, before anything is; once more if that changes. What it
-            raises keeps it from being done.
+            Awaited with the plan before anything is done, and again if the plan changes. If it
+            raises, nothing is done.
 
         Raises
         ------
@@ -119,10 +119,10 @@ class Notebooks:
         broken: list[Backend] = []
         unsure: list[EditPlan] = []
         for _ in range(MAX_PLANS):
-            reach, way, notebook = await self._read(path, broken)
+            backend, handle, notebook = await self._read(path, broken)
             for made in unsure:
                 if _is_made(made, notebook):
-                    return way.via, made
+                    return handle.via, made
             if hash is not None and hash != notebook_hash(notebook.cells):
                 raise DocumentChanged(
                     "hash: the notebook's cells have changed since it was read; nothing was "
@@ -133,14 +133,14 @@ class Notebooks:
             planned = await _plan(notebook, edits, ids)
             await about_to(planned)
             try:
-                await way.apply(planned.changes, planned.expected)
+                await handle.apply(planned.changes, planned.expected)
             except Moved:
                 continue
             except Unreachable:
-                broken.append(reach)
+                broken.append(backend)
                 unsure.append(planned)
                 continue
-            return way.via, planned
+            return handle.via, planned
         raise DocumentChanged(
             f"The notebook changed {MAX_PLANS} times while it was to be edited; nothing was "
             "changed. Try again.",
@@ -150,26 +150,26 @@ class Notebooks:
     async def _read(
         self, path: str, broken: Collection[Backend]
     ) -> tuple[Backend, NotebookHandle, Notebook]:
-        async for reach, way in self._ways(path, broken):
+        async for backend, handle in self._handles(path, broken):
             try:
-                return reach, way, await way.read()
+                return backend, handle, await handle.read()
             except Unreachable:
                 continue
         raise _nowhere(path)
 
-    async def _ways(
+    async def _handles(
         self, path: str, broken: Collection[Backend] = ()
     ) -> AsyncIterator[tuple[Backend, NotebookHandle]]:
-        for reach in self._reaches:
-            way = None if reach in broken else await reach.find(path)
-            if way is not None:
-                yield reach, way
+        for backend in self._backends:
+            handle = None if backend in broken else await backend.find(path)
+            if handle is not None:
+                yield backend, handle
 
 
 async def _plan(notebook: Notebook, edits: Sequence[Edit], ids: list[CellId]) -> EditPlan:
     """Return a plan; planned again, the same cells get the same ids.
 
-    Then a way that broke off, and makes the plan after all, does not put them a second time.
+    So a backend that failed, but made the plan after all, does not insert them twice.
     """
     new_id = _replayed(ids).__next__
     if len(edits) * len(notebook.cells) < _LONG:
@@ -187,9 +187,9 @@ def _replayed(ids: list[CellId]) -> Iterator[CellId]:
 
 
 def _is_made(planned: EditPlan, notebook: Notebook) -> bool:
-    """Whether a plan of which it is not known was made, as far as the notebook tells.
+    """Return whether a plan whose outcome is unknown was made, as far as the notebook shows.
 
-    One that adds cells is known by them, whatever else a person has done meanwhile.
+    A plan that adds cells is recognised by them, whatever else the user has done meanwhile.
     """
     added = set(planned.after["order"]).difference(planned.before["order"])
     if not added.isdisjoint(order_of(notebook.cells)):

@@ -1,4 +1,4 @@
-"""From edits that an agent asks for to changes of a document. Pure."""
+"""Plans an agent's edits as changes to a notebook. Pure."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from . import changes
 from .changes import Change, Expected, Notebook, Position, apply, id_of, joined, new_cell, order_of
 
 MAX_TOLD_SOURCE = 2_000
-"""Characters of each cell's source that a refusal tells."""
+"""Characters of each cell's source in a refusal."""
 
 MAX_TOLD_CELLS = 500
 
 
 class CellContent(TypedDict):
-    """A cell as the record keeps it."""
+    """A cell in the record."""
 
     cell_type: str
     source: str
@@ -48,7 +48,7 @@ class NotebookState(TypedDict):
 
 
 class EditPlan(Struct, frozen=True, kw_only=True):
-    """What edits amount to, on a notebook as it was read."""
+    """The changes that edits make to a notebook as it was read."""
 
     changes: list[Change]
     expected: Expected
@@ -81,7 +81,7 @@ class EditPlan(Struct, frozen=True, kw_only=True):
 
 
 def notebook_hash(cells: Iterable[dict[str, Any]]) -> Digest:
-    """Return the SHA-256 of ids, types and sources, the same by whichever way they were read."""
+    """Return the SHA-256 of ids, types and sources; the same through each backend."""
     told = [[id_of(cell), cell["cell_type"], joined(cell["source"])] for cell in cells]
     return digest_of(as_json(told))
 
@@ -92,7 +92,7 @@ def as_json(value: Any) -> bytes:
 
 
 def as_told_edits(edits: Sequence[Edit]) -> bytes:
-    """Return edits as JSON, for the record of what was asked for."""
+    """Return requested edits as JSON for the record."""
     return as_json(msgspec.to_builtins(edits))
 
 
@@ -107,7 +107,7 @@ def plan(notebook: Notebook, edits: Sequence[Edit], new_id: Callable[[], CellId]
     Parameters
     ----------
     new_id
-        Gives an id for a cell that is added; asked again if the notebook has that one.
+        Returns an id for a new cell; called again if the notebook has that one.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def as_told(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 class _Planner:
-    """The notebook as it is after the edits so far, and how it came to be so."""
+    """The notebook after the edits so far, and the changes that led there."""
 
     def __init__(self, notebook: Notebook, new_id: Callable[[], CellId]) -> None:
         self._base = notebook.cells
@@ -305,7 +305,7 @@ class _Planner:
         self._touched[id] = None
 
     def _where(self, id: CellId) -> Position:
-        """Return the place of a cell by its neighbour."""
+        """Return the position of a cell by its neighbour."""
         order = order_of(self._now["cells"])
         index = order.index(id)
         if index + 1 == len(order):

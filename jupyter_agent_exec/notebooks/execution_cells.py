@@ -1,7 +1,7 @@
-"""The cells of executions in a person's notebook: made, kept while they run, and told of.
+"""Shows executions as cells of the user's notebook: finds their places, writes them, reports them.
 
-Nothing here fails an execution once it has been accepted: a cell that cannot be written is told of
-in the execution's `document`.
+Nothing here fails an accepted execution. If its cell cannot be written, the execution's `document`
+says why.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ from .finished_cells import remove_refused_cell, show_late_outputs, unchanged_do
 
 
 class CellPlace(NamedTuple):
-    """Where an execution's cell goes, and what is run there."""
+    """Where the cell of an execution goes, and which source runs there."""
 
     source: str
     cell: NewCell | ExistingCell
     cell_id: CellId | None
-    """Of a cell that is run; None for a new one."""
+    """Of an existing cell that is run; None for a new one."""
 
     @property
     def replaces(self) -> str | None:
-        """The source that a cell has and is to lose; None if none does."""
+        """The source that an existing cell has now and is going to lose; None if there is none."""
         cell = self.cell
         return cell.before if isinstance(cell, ExistingCell) and cell.source is not None else None
 
     def approved(self, source: str) -> CellPlace:
-        """Return the place with the source that is run, which a person may have changed."""
+        """Return the place with the source that the user approved, which may be another one."""
         if isinstance(self.cell, NewCell):
             return self._replace(source=source, cell=self.cell._replace(source=source))
         becomes = None if source == self.cell.before else source
@@ -67,12 +67,12 @@ class CellPlace(NamedTuple):
 
     @property
     def is_at_end(self) -> bool:
-        """Whether it goes to the notebook's end."""
+        """Whether a new cell goes to the end of the notebook."""
         return isinstance(self.cell, NewCell) and self.cell.at == Position()
 
 
 def check(placement: Placement) -> None:
-    """Refuse a placement that contradicts itself."""
+    """Raise InvalidRequest for a placement that contradicts itself."""
     named = [name for name in ("after", "before", "cell") if getattr(placement, name) is not None]
     if len(named) != 1:
         raise InvalidRequest(
@@ -90,17 +90,17 @@ def at_end(source: str | None) -> CellPlace:
 
 
 def named(notebook: Notebook | None, placement: Placement, source: str | None) -> CellPlace:
-    """Return the place that is named, which `check` let pass.
+    """Return the place that a checked placement names.
 
     Parameters
     ----------
     notebook
-        None if it cannot be read: the place is then taken as it is named.
+        None if it cannot be read: the placement is then used unchecked.
 
     Raises
     ------
     CellNotFound, DocumentChanged, InvalidRequest
-        The notebook has no such cell, or it is not as it was; or there is nothing to run.
+        The notebook has no such cell, the cell has changed, or there is nothing to run.
     """
     if placement.cell is not None:
         return _cell_to_run(notebook, placement, placement.cell, source)
@@ -134,7 +134,7 @@ def _cell(notebook: Notebook, id: CellId, field: str) -> dict[str, Any]:
 def _cell_to_run(
     notebook: Notebook | None, placement: Placement, id: CellId, source: str | None
 ) -> CellPlace:
-    """Return the place of a cell that is there, and is as it was."""
+    """Return the place of an existing cell that has not changed."""
     if notebook is None:
         return CellPlace(_given(source), ExistingCell("", _given(source)), id)
     cell = _cell(notebook, id, "cell")
@@ -159,25 +159,23 @@ def _cell_to_run(
 
 
 FLUSH_TIMEOUT = 2.0
-"""Seconds for which whoever reads a notebook waits for cells that are being written."""
+"""Seconds for which reading a notebook waits for cells that are being written."""
 
 CLOSE_TIMEOUT = 5.0
-"""Seconds to write, when a session closes, what is still to be written."""
+"""Seconds for which closing a session waits for cells that are being written."""
 
 
 class NotebookWriter:
-    """Makes the cells of sessions, and knows which cells of a notebook are being kept.
+    """Writes the cells of all sessions, and knows which cells are being written.
 
     Parameters
     ----------
-    documents
-        How notebooks are reached.
     settle
-        Called with the path of a notebook when a cell in a tab has got its end.
+        Called with the path of a notebook when a cell in one of its tabs is finished.
     merge_delay
         Seconds between two writes to a cell.
     batch_delay
-        Seconds for which writes to a file are gathered.
+        Seconds for which writes to one file are collected.
     """
 
     def __init__(
@@ -195,8 +193,8 @@ class NotebookWriter:
         self.merge_delay = merge_delay
         self.save_batches = SaveBatches(batch_delay)
         self.recovered: asyncio.Future[Any] | None = None
-        """Done when cells that a dead server did not write are in notebooks, or cannot be."""
-        # By path: who keeps the last cell that went to the end, and each cell. Gone when they end.
+        """Done when the cells that a killed server did not write are written or given up."""
+        # By path: the writer of the last cell at the end, and of each cell. Gone when they end.
         self._last_at_end: WeakValueDictionary[str, CellWriter] = WeakValueDictionary()
         self._by_cell: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
         self._sessions: WeakValueDictionary[SessionId, SessionCells] = WeakValueDictionary()
@@ -208,7 +206,7 @@ class NotebookWriter:
         return cells
 
     async def note(self, session_id: SessionId, entry: CellWritten) -> bool:
-        """Have an open session take note of what has become of a cell; False if it is none."""
+        """Record the state of a cell in an open session's journal; False if it is not open."""
         cells = self._sessions.get(session_id)
         if cells is None or cells.closing:
             return False
@@ -216,7 +214,7 @@ class NotebookWriter:
         return True
 
     def changed(self, session_id: SessionId, id: ExecutionId, document: Document) -> None:
-        """Tell whoever watches what has become of a cell."""
+        """Publish the state of a cell."""
         if document.via == "tab":
             self._settle(document.path)
         cells = self._sessions.get(session_id)
@@ -224,7 +222,7 @@ class NotebookWriter:
             cells.owner.document_changed(id)
 
     async def flush(self, path: str) -> None:
-        """Wait, within bounds, until agents' cells are in a notebook, and show what has ended."""
+        """Wait, up to `FLUSH_TIMEOUT`, until agents' cells are written to a notebook."""
         pending = {
             future
             for cells in self._sessions.values()
@@ -238,7 +236,7 @@ class NotebookWriter:
                 await asyncio.wait(pending, timeout=FLUSH_TIMEOUT)
 
     def busy(self, path: str) -> dict[CellId, ExecutionId]:
-        """Return the cells of a notebook in which agents' executions wait or run, and which."""
+        """Return the cells of a notebook in which agents' executions wait or run, by cell id."""
         found: dict[CellId, ExecutionId] = {}
         for cells in self._sessions.values():
             if cells.owner.path == path:
@@ -246,13 +244,13 @@ class NotebookWriter:
         return found
 
     def lock(self, id: ExecutionId) -> asyncio.Lock:
-        """Return what is held while something writes to the cell of an execution."""
+        """Return the lock for writing the cell of an execution."""
         return self._locks.setdefault(id, asyncio.Lock())
 
     def writer(
         self, path: Callable[[], str], execution: LiveExecution, found: CellPlace
     ) -> CellWriter:
-        """Return who keeps an execution's cell, after those before it have had their turn."""
+        """Return the writer of an execution's cell, which starts after those before it."""
         now = path()
         id = found.cell_id or CellId(execution.id)
         before: CellWriter | None
@@ -293,8 +291,8 @@ class SessionCells(ExecutionCells):
         self._writers: dict[ExecutionId, CellWriter] = {}
         self._shown: dict[ExecutionId, Status] = {}
         self._late: dict[ExecutionId, bool] = {}
-        self._held: dict[ExecutionId, CellPlace] = {}  # whose cells may not be written yet
-        self._refused: dict[ExecutionId, asyncio.Future[None]] = {}  # done when it is taken out
+        self._held: dict[ExecutionId, CellPlace] = {}  # cells that may not be written yet
+        self._refused: dict[ExecutionId, asyncio.Future[None]] = {}  # done when the cell is removed
         self.closing = False
 
     async def find(self, source: str | None, placement: Placement | Literal["end"]) -> CellPlace:
@@ -312,13 +310,13 @@ class SessionCells(ExecutionCells):
         return named(notebook, placement, source)
 
     def accepted(self, execution: LiveExecution) -> None:
-        """Have the cell of an execution appear, if it has a place."""
+        """Show the cell of an execution, if it has a place."""
         if execution.spec.place is not None:
             assert isinstance(execution.spec.place, CellPlace)
             self._show(execution, execution.spec.place)
 
     def _show(self, execution: LiveExecution, place: CellPlace) -> None:
-        """Have an execution's cell appear, when the notebook may be changed for it."""
+        """Begin to write a cell, or hold it until the notebook may be changed for it."""
         if _must_wait(execution, place):
             self._held[execution.id] = place
             return
@@ -328,7 +326,7 @@ class SessionCells(ExecutionCells):
         self._tasks.start(self._write(execution.id, writer), f"cell of {execution.id}")
 
     def changed(self, execution: LiveExecution) -> None:
-        """Have an execution's cell show how it stands."""
+        """Update the cell of an execution."""
         held = self._held.get(execution.id)
         if held is not None and not _must_wait(execution, held):
             del self._held[execution.id]
@@ -345,11 +343,11 @@ class SessionCells(ExecutionCells):
             writer.request_update()
 
     def output_changed(self, execution: LiveExecution) -> None:
-        """Have an execution's cell show its outputs."""
+        """Update the outputs in the cell of an execution."""
         self.changed(execution)
 
     def finished(self, record: ExecutionRecord) -> None:
-        """Have an execution's cell show how it ended; one that people did not let run, go."""
+        """Show the end of an execution in its cell, or remove the cell of a refused one."""
         writer = self._writers.get(record.id)
         if writer is not None and was_refused(record):
             self._refused[record.id] = asyncio.get_running_loop().create_future()
@@ -360,15 +358,15 @@ class SessionCells(ExecutionCells):
             self._tasks.start(self._left_alone(record.id), f"cell of {record.id}")
 
     def late(self, execution_id: ExecutionId) -> None:
-        """Have a finished execution's cell show the outputs that its record has now."""
+        """Show late outputs of a finished execution in its cell."""
         if execution_id in self._late:
-            self._late[execution_id] = True  # once more, after what is under way
+            self._late[execution_id] = True  # again, after the current write
         elif not self.closing:
             self._late[execution_id] = False
             self._tasks.start(self._rewrite(execution_id), f"late output of {execution_id}")
 
     def document(self, execution_id: ExecutionId) -> Document | None:
-        """Return what has become of a cell; None once that is in the execution's record."""
+        """Return the state of a cell; None once it is in the execution's record."""
         if execution_id in self._held:
             id = self._held[execution_id].cell_id or CellId(execution_id)
             return unchanged_document(self._path(), id)
@@ -377,11 +375,11 @@ class SessionCells(ExecutionCells):
             return None
         document = writer.document()
         if execution_id in self._refused:
-            return replace(document, status="writing")  # until its cell is taken out
+            return replace(document, status="writing")  # until its cell is removed
         return document
 
     async def written(self, execution_id: ExecutionId) -> None:
-        """Wait until a cell is acknowledged; not for a file, which is written in its own time."""
+        """Wait until a cell is acknowledged; writes of files, in batches, are not waited for."""
         writer = self._writers.get(execution_id)
         if execution_id in self._refused:
             await asyncio.wait({self._refused[execution_id]})
@@ -391,7 +389,7 @@ class SessionCells(ExecutionCells):
                 await asyncio.wait({writer.written})
 
     def pending(self) -> list[asyncio.Future[Any]]:
-        """Return what is done when cells are there, and show that their executions have ended."""
+        """Return futures that are done when cells are up to date."""
         return [
             self._refused.get(id) or (writer.written if writer.ended else writer.there)
             for id, writer in self._writers.items()
@@ -409,7 +407,7 @@ class SessionCells(ExecutionCells):
         return {cell_id: id for cell_id, id in (*held, *kept) if cell_id is not None}
 
     async def close(self) -> None:
-        """Write what is still to be written, within bounds; nothing is left half-told."""
+        """Write what is left to write, up to `CLOSE_TIMEOUT`."""
         self.closing = True
         with self._writer.save_batches.hurrying(self._path()):
             await self._tasks.end(timeout=CLOSE_TIMEOUT)
@@ -443,7 +441,7 @@ class SessionCells(ExecutionCells):
         self._writer.changed(self.owner.id, id, document)
 
     async def _rewrite(self, id: ExecutionId) -> None:
-        """Bring late outputs into a cell, all that came meanwhile at once."""
+        """Write late outputs into a cell, together with those that arrive meanwhile."""
         again: bool | None = True
         try:
             while again:
@@ -466,15 +464,16 @@ class SessionCells(ExecutionCells):
 
 
 def _must_wait(execution: LiveExecution, place: CellPlace) -> bool:
-    """Tell whether an execution's cell may not be written yet.
+    """Return whether the cell of an execution may not be written yet.
 
-    While agents are paused, none is; a cell that is there is the user's until they let it be run.
+    While agents are paused, no cell is written. An existing cell is not changed before the user
+    approves the execution.
     """
     return execution.is_paused or (place.cell_id is not None and not execution.may_run)
 
 
 def cell_state(record: ExecutionRecord) -> CellState:
-    """Return how an execution stands, as its cell says it."""
+    """Return what the cell of an execution shows."""
     return CellState(
         agent_exec=execution_metadata(record),
         execution_count=record.execution_count,

@@ -1,4 +1,4 @@
-"""Cells of finished executions, written once more from the record: late output, decisions."""
+"""Changes to the cells of finished executions: late outputs, decisions, refused executions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DECIDED: Final = ("accepted", "discarded")
 
 
 class FinishedCell(NamedTuple):
-    """How the cell of a finished execution is to be."""
+    """What the cell of a finished execution should show."""
 
     record: ExecutionRecord
     what: Literal["inert", "held", "accepted", "discarded"]
@@ -44,7 +44,7 @@ class FinishedCell(NamedTuple):
     held: Sequence[str] = ()
 
     def changes(self, id: CellId) -> list[Change]:
-        """Return what makes a cell so."""
+        """Return the changes that make a cell show it."""
         record = self.record
         metadata = execution_metadata(record)
         told = SetCell(
@@ -58,7 +58,7 @@ class FinishedCell(NamedTuple):
 
 
 async def finished_cell(record: ExecutionRecord, what: Decision) -> FinishedCell:
-    """Return how a cell is to be: with the originals, without outputs, or with an inert copy."""
+    """Return what a cell should show: original outputs, none, or an inert copy."""
     if what == "accepted":
         return FinishedCell(record, what, record.outputs)
     if what == "discarded":
@@ -70,10 +70,9 @@ async def finished_cell(record: ExecutionRecord, what: Decision) -> FinishedCell
 async def show_late_outputs(
     documents: Notebooks, path: str, record: ExecutionRecord
 ) -> Document | None:
-    """Bring an inert copy of all outputs into a cell that still shows just this execution.
+    """Write an inert copy of all outputs into a cell that nobody has touched since.
 
-    Returns what became of it; None if the cell is a person's by now: decided on, edited, run again
-    or gone.
+    Returns the state of the cell; None if it was decided on, edited, run again or deleted.
     """
     document = record.document
     if document is None or document.cell_id is None or document.outputs in _DECIDED:
@@ -119,9 +118,9 @@ def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> CellId:
 
 
 def check_untouched(cell: dict[str, Any], record: ExecutionRecord) -> None:
-    """Raise DocumentChanged unless a cell is still just what an agent put there.
+    """Raise DocumentChanged unless a cell is exactly what an agent inserted.
 
-    A cell that was there before, and in which the agent only ran something, is a person's.
+    A cell of the user's that the agent only ran does not count.
     """
     id = id_of(cell)
     why: str | None = None
@@ -140,7 +139,7 @@ def check_untouched(cell: dict[str, Any], record: ExecutionRecord) -> None:
 
 
 def _shows(cell: dict[str, Any], record: ExecutionRecord) -> bool:
-    """Tell whether nobody has run a cell since."""
+    """Return whether nobody has run a cell since."""
     ours = cell.get("metadata", {}).get("agent_exec")
     return (
         cell["cell_type"] == "code"
@@ -159,7 +158,7 @@ LEFT_ALONE: Final = "It was not run, so the notebook is as it was."
 
 
 def was_refused(record: ExecutionRecord) -> bool:
-    """Tell whether an execution has ended that asked and was not let run."""
+    """Return whether an execution needed an approval and did not get it."""
     return record.approval is not None and record.approval.status in (
         "rejected",
         "expired",
@@ -168,12 +167,12 @@ def was_refused(record: ExecutionRecord) -> bool:
 
 
 def unchanged_document(path: str, id: CellId | None) -> Document:
-    """Return what becomes of a cell of the person's that may not be changed.
+    """Return the state of a cell of the user's that is not changed.
 
     Parameters
     ----------
     id
-        The cell, as long as it may still come to that; None when it will not.
+        The cell while it may still be run; None if it will not.
     """
     return Document(
         path=path,
@@ -188,12 +187,12 @@ def unchanged_document(path: str, id: CellId | None) -> Document:
 async def remove_refused_cell(
     documents: Notebooks, document: Document, id: CellId, sources: Collection[str]
 ) -> Document:
-    """Take a cell out that nobody has touched; return what became of it.
+    """Remove the cell of a refused execution if nobody touched it; return its state.
 
     Parameters
     ----------
     sources
-        That the cell was given; with another it is a person's.
+        All sources that the cell was given; with another one the user has edited it.
     """
     gone = replace(document, cell_id=None, status="discarded", reason=TAKEN_OUT)
     try:

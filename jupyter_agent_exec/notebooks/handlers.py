@@ -75,11 +75,11 @@ class CellsHandler(NotebooksBase):
 
 
 MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
-"""A notebook that a page tells as a whole may be this large, with all its outputs."""
+"""Limit for a whole notebook that a page sends, with all its outputs."""
 
 
 class ChannelHandler(AgentExecWebSocket):
-    """A page's channel; for people's pages, never for agents."""
+    """The channel of a JupyterLab page; for users, never for agents."""
 
     tabs: TabBackend
     max_message_bytes = MAX_MESSAGE_BYTES
@@ -88,15 +88,15 @@ class ChannelHandler(AgentExecWebSocket):
     @web.authenticated
     @requires("edit:notebook", answers={})
     async def get(self) -> None:  # type: ignore[override]
-        """Open a JupyterLab page's channel, a WebSocket: which notebooks it has open."""
+        """Open the WebSocket over which a JupyterLab page says which notebooks it has open."""
         await self.accept()
 
     def open(self) -> None:
-        """Take the page."""
+        """Connect the page."""
         self._page = self.tabs.connect(self._send, partial(self.close, 1001))
 
     def on_message(self, message: str | bytes) -> None:
-        """Take what the page says; hang up on whoever speaks something else."""
+        """Handle a message of the page; close the socket if it is not valid."""
         assert self._page is not None
         try:
             self.tabs.receive(self._page, message)

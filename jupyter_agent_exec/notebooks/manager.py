@@ -1,4 +1,4 @@
-"""The use cases: see which notebooks are in use, read one, change its cells."""
+"""Lists the notebooks in use, reads their cells, and edits them for agents."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from .execution_cells import NotebookWriter
 
 
 class CellsQuery(Request, frozen=True, kw_only=True):
-    """How much to tell of a notebook's cells."""
+    """How much of a notebook's cells to return."""
 
     outputs: bool = True
-    """Whether to tell what their outputs say."""
+    """Whether to return the text of their outputs."""
     text_limit: Annotated[int, Meta(ge=100, le=1_000_000)] = 10_000
-    """Characters of each cell's output, at the most; what is left out is said."""
+    """Characters of each cell's output, at most; the text says what is left out."""
 
 
 LARGE = 200_000
-"""Characters of a notebook from which on an answer is made in a thread."""
+"""Characters of a notebook from which on its answer is made in a thread."""
 
 
 class NotebookManager:
@@ -78,7 +78,7 @@ class NotebookManager:
     async def list(self, caller: Caller, access: AccessControl) -> OpenNotebookList:
         """Return the notebooks that have a kernel or are open, by path, that a caller may read.
 
-        Of a notebook's agent sessions, those are told that the caller may know of.
+        Its agent sessions are those that the caller may know of.
         """
         kernels = await self._kernels()
         tabs, live = self._tabs.open_notebooks(), set(self._collaboration.paths())
@@ -111,16 +111,16 @@ class NotebookManager:
         """
         path = path.strip("/")
         await self._writer.flush(path)
-        way, notebook = await self._notebooks.read(path)
-        make = partial(told, path, way.via, notebook, query, read_on)
+        handle, notebook = await self._notebooks.read(path)
+        make = partial(told, path, handle.via, notebook, query, read_on)
         return await self._made(notebook, make)
 
     async def edit(self, path: str, asked: EditNotebook, caller: Caller) -> NotebookEdited:
         """Change a notebook's cells: all edits, or none.
 
-        Code cells are changed where code of the session may run, and no cell is in which an
-        execution waits or runs: what is approved, and what came of it, stays what it says. The
-        journal says what is about to be done before it is, and then what came of it.
+        Code cells are changed only if code of the session may run, and never while an execution
+        waits or runs in them, so that what was approved is what runs. The journal records the edits
+        before they are made, and then the result.
 
         Raises
         ------
@@ -153,7 +153,7 @@ class NotebookManager:
         )
 
     def _check(self, session: LiveSession, path: str, planned: EditPlan, caller: Caller) -> None:
-        """Look whether edits may be made now."""
+        """Raise an error if the edits may not be made now."""
         what = "An edit of code cells" if planned.is_code else "An edit of the notebook"
         self._sessions.admit(session, caller, what, is_code=planned.is_code)
         busy = self._writer.busy(path)
@@ -173,7 +173,7 @@ class NotebookManager:
 
 
 class _Recording:
-    """What a session's journal is told of one request."""
+    """Records one request in a session's journal."""
 
     def __init__(
         self, session: LiveSession, path: str, asked: EditNotebook, caller: Caller
@@ -185,7 +185,7 @@ class _Recording:
         self._begun = False
 
     async def about_to(self) -> None:
-        """Write what is asked for, before anything is done."""
+        """Record the request before anything is done."""
         if self._begun:
             return
         edits = Payload.of(as_told_edits(self._asked.edits))
@@ -194,7 +194,7 @@ class _Recording:
         self._begun = True
 
     async def refused(self, error: AgentExecError) -> None:
-        """Write that nothing came of it; what was refused before it began is not recorded."""
+        """Record a refusal, unless it came before the request was recorded."""
         if self._begun:
             await self._session.note(
                 NotebookEditRefused(
@@ -207,7 +207,7 @@ class _Recording:
             )
 
     async def made(self, via: Via, before: Any, after: Any) -> None:
-        """Write what was changed."""
+        """Record what was changed."""
         payloads = [Payload.of(as_json(before)), Payload.of(as_json(after))]
         entry = NotebookEditedEntry(
             at=timestamp(),
@@ -248,7 +248,7 @@ ReadExecutionOn: TypeAlias = Callable[[ExecutionId, int], str]
 def told(
     path: str, via: Via, notebook: Notebook, query: CellsQuery, read_on: ReadExecutionOn
 ) -> NotebookCells:
-    """Return a notebook as it is told.
+    """Return the cells of a notebook for an agent.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def told(
 
 
 def size(notebook: Notebook, *, most: int) -> int:
-    """Return about how many characters there are to read; of more than `most`, at least that."""
+    """Return about how many characters there are to read; stops counting at `most`."""
     outputs = (output for cell in notebook.cells for output in cell.get("outputs", ()))
     return sum(len(cell["source"]) for cell in notebook.cells) + output_size(outputs, most=most)
 

@@ -1,8 +1,14 @@
 """A contents manager whose saves replace a file: a crash leaves the old notebook or the new one.
 
-Jupyter empties the file and writes into it; a copy of the old content lies in a hidden file beside
-it meanwhile. A server that is killed then leaves an empty or half-written notebook, which Jupyter
+Jupyter empties the file and writes into it, with a copy of the old content in a hidden file beside
+it. If the server is killed meanwhile, it leaves an empty or half-written notebook, which Jupyter
 restores only when it reads it again.
+
+Jupyter Server has no public way to replace a file on save: `use_atomic_writing` only switches the
+copy. So this module overrides `FileManagerMixin.atomic_writing` in a subclass that shares the
+`__dict__` of the server's contents manager; a second manager would lose hooks that were registered
+at run time. Nothing here is needed once Jupyter's own `atomic_writing` replaces the file.
+`tests/notebooks/test_atomic_contents.py` fails if either stops working.
 """
 
 from __future__ import annotations
