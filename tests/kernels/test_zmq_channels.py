@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import nbformat
 import pytest
-from living import SOON, AgentRun, House, at_foreign_work, house, text
+import zmq
+from living import LOG, SOON, AgentRun, House, at_foreign_work, house, text
 from nbformat.v4 import new_code_cell, new_notebook
 from real_server import Gate
 
+from jupyter_agent_exec.kernels.channels import NotSent
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
+from jupyter_agent_exec.kernels.messages import Message
+from jupyter_agent_exec.kernels.zmq_channels import ZMQChannels
 from jupyter_agent_exec.models import Omitted
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
@@ -126,3 +131,42 @@ async def test_a_thread_that_ends_is_the_end_of_the_kernels_life_and_the_next_li
         again = await h.live.adopt(kernel.id)
         assert again.connection is not kernel.connection
         assert text(await AgentRun(3, "print(x)").in_turn(again)) == "1\n"
+
+
+async def test_a_request_to_what_is_no_kernel_is_refused_instead_of_waited_for() -> None:
+    refused = threading.Event()
+
+    def send() -> None:
+        try:
+            channels.send("shell", "kernel_info_request", {}, msg_id="m")
+        except NotSent:
+            refused.set()
+
+    with zmq.Context() as context, context.socket(zmq.PUB) as other:
+        port = other.bind_to_random_port("tcp://127.0.0.1")
+        info = {"transport": "tcp", "ip": "127.0.0.1", "shell_port": port, "iopub_port": port}
+        signed = {"key": "", "signature_scheme": "hmac-sha256"}
+        channels = ZMQChannels(info | signed, Nobody(), name="none", log=LOG)
+        channels.start()
+        try:
+            async with asyncio.timeout(SOON):
+                while not refused.is_set():  # it is seen in a moment that ZMQ does not talk to it
+                    channels.call(send)
+                    await asyncio.sleep(0.01)
+        finally:
+            await asyncio.to_thread(channels.stop)
+
+
+class Nobody:
+    """Takes no message."""
+
+    def iopub_message(self, message: Message) -> None: ...
+
+    def shell_message(self, message: Message) -> None: ...
+
+    def stdin_message(self, message: Message) -> None: ...
+
+    def channels_ended(self) -> None: ...
+
+    def all_read(self) -> float | None:
+        return None
