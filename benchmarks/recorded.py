@@ -26,8 +26,8 @@ from jupyter_agent_exec.records import (
     Entry,
     Finished,
     KernelStarted,
+    Opened,
     Payload,
-    SessionThread,
     timestamp,
 )
 from jupyter_agent_exec.types import ExecutionId, Output, SessionId
@@ -86,7 +86,7 @@ def _session(history: History, n: int, size: int) -> SessionId:
     session_id = SessionId(f"s_{ULID()}")
     moments = (BEGIN + timedelta(hours=n, seconds=second) for second in range(size + 3))
     journal = history.open_session(
-        SessionThread(
+        Opened(
             at=timestamp(next(moments)),
             by=by,
             session_id=session_id,
