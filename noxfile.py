@@ -95,7 +95,8 @@ def lowest(session: nox.Session) -> None:
     session.install(
         "--quiet",
         *(re.sub(r">=([\d.]+).*", r"==\1", requirement) for requirement in declared),
-        *("jsonschema", "jupyter-collaboration", "nbclient", "nbconvert"),
+        *("jsonschema", "jupyter-collaboration", "jupytext", "nbclient", "nbconvert"),
+        "papermill",
         *("pytest", "pytest-jupyter[server]", "pytest-timeout", "pytest-xdist"),
         "--editable",
         ".",
