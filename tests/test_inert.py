@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,6 +12,9 @@ import pytest
 
 from jupyter_agent_exec.inert import MAX_HTML_LENGTH, inert, sanitised
 from jupyter_agent_exec.types import Output
+
+CORPUS = json.loads(Path(__file__).with_name("inert_html.json").read_text())
+"""HTML and what is left of it. The page's sanitizer is held to the same, in inert.spec.ts."""
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -350,3 +355,8 @@ def test_html_that_each_parsing_changes_settles_or_is_held() -> None:
 
 def test_the_text_of_a_script_is_not_shown() -> None:
     assert sanitised("<b>x</b><script>f()</script><svg><text>y</text></svg>") == ("<b>x</b>", False)
+
+
+@pytest.mark.parametrize("example", CORPUS, ids=lambda example: example["html"][:40])
+def test_html_is_sanitised_as_the_page_sanitises_it(example: dict[str, str]) -> None:
+    assert (sanitised(example["html"])[0] or "") == example["inert"]

@@ -47,6 +47,8 @@ export interface IExecutionRange {
   limit: number;
   /** Leave large outputs out. */
   brief?: boolean;
+  /** Answer with inert copies of outputs. */
+  inert?: boolean;
 }
 
 /** Which sessions to list; all that is given must be true of them. */
@@ -90,7 +92,8 @@ export interface IAgentExecApi {
     range: IExecutionRange,
     signal?: AbortSignal
   ): Promise<IExecutionList>;
-  getExecution(id: string): Promise<IExecution>;
+  /** @param inert - Whether to answer with an inert copy of its outputs. */
+  getExecution(id: string, inert?: boolean): Promise<IExecution>;
   getText(id: string, offset: number, limit: number): Promise<ITextRange>;
   getNotebook(sessionId: string): Promise<Blob>;
   /** Read what the server gave the address of, as an image's. */

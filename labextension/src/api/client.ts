@@ -61,20 +61,21 @@ export class AgentExecApi implements IAgentExecApi {
     range: IExecutionRange,
     signal?: AbortSignal
   ): Promise<IExecutionList> {
-    const { after, brief, limit } = range;
+    const { after, brief, inert, limit } = range;
     const before =
       after === undefined ? (range.before ?? BEYOND_LAST) : undefined;
     const query = {
       after,
       before,
       limit,
+      inert,
       outputs: brief ? 'brief' : undefined
     };
     return this._getJSON(['sessions', id, 'executions'], query, { signal });
   }
 
-  getExecution(id: string): Promise<IExecution> {
-    return this._getJSON(['executions', id]);
+  getExecution(id: string, inert?: boolean): Promise<IExecution> {
+    return this._getJSON(['executions', id], { inert });
   }
 
   getText(id: string, offset: number, limit: number): Promise<ITextRange> {

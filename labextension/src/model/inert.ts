@@ -1,46 +1,54 @@
 /**
- * What of an output may be copied into a person's notebook.
+ * HTML in which nothing runs, loads or covers something.
  *
- * The copy's cell is flagged trusted, as the server's own are, so that the
- * notebook keeps the trust that it had: what can run, load or cover something
- * must not be in it. docs/lab.md says what is left.
+ * The policy is the server's, in inert.py: what enters a notebook comes from
+ * there. In the panel, the page sanitizes as well, since it renders Markdown
+ * itself. tests/inert_html.json holds both to the same results.
  */
-import type * as nbformat from '@jupyterlab/nbformat';
-import { joinText } from '../api/outputs';
-
-/** Images without a program in them. */
-const RASTER = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
-
-/** Text whose markup may bring HTML of its own is copied as it was written. */
-const MARKUP = ['text/markdown', 'text/latex'];
 
 /** Elements that are kept; of others, only what stands in them. */
 const ELEMENTS = new Set(
   (
-    'a abbr b blockquote br caption code col colgroup dd del dfn div dl dt em ' +
-    'h1 h2 h3 h4 h5 h6 hr i ins kbd li mark ol p pre q s samp small span ' +
-    'strong sub sup table tbody td tfoot th thead tr tt u ul var'
+    'table caption colgroup col thead tbody tfoot tr th td ' +
+    'a abbr b blockquote br cite code dd del details dfn div dl dt em ' +
+    'h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q s samp small span ' +
+    'strong sub summary sup tt u ul var wbr'
   ).split(' ')
 );
 
-/** Elements that go with all that stands in them. */
+/** Elements that go with all that stands in them, and those that never show. */
 const GONE =
   'base, embed, frame, frameset, iframe, link, math, meta, noembed, noframes, ' +
-  'noscript, object, script, select, style, svg, template, textarea, title, xmp';
+  'noscript, object, plaintext, script, select, style, svg, template, textarea, title, xmp';
 
-/** Attributes that are kept, with what they may be. */
-const ATTRIBUTES: Readonly<Record<string, RegExp>> = {
-  border: /^[01]$/,
-  class: /^dataframe$/,
-  colspan: /^\d{1,4}$/,
-  href: /^(https?|mailto):/i,
-  rowspan: /^\d{1,4}$/,
-  scope: /^(col|row|colgroup|rowgroup)$/,
-  start: /^\d{1,4}$/,
-  title: /^/
+const NUMBER = /^\d{1,4}$/;
+const STYLE = { style: /^text-align: (left|right|center);$/ };
+const CELL = {
+  ...STYLE,
+  align: /^(left|right|center)$/,
+  colspan: NUMBER,
+  rowspan: NUMBER,
+  valign: /^(top|middle|bottom)$/
 };
 
-/** HTML in which nothing runs, loads or leaves its place. */
+/** Attributes that are kept, by element, with what they may be. */
+const ATTRIBUTES: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
+  a: { href: /^(https?|mailto):/i, title: /^/ },
+  abbr: { title: /^/ },
+  img: {
+    alt: /^/,
+    height: NUMBER,
+    src: /^data:image\/(png|jpeg|gif|webp|bmp);base64,[A-Za-z0-9+/=\s]*$/,
+    width: NUMBER
+  },
+  ol: { start: NUMBER },
+  table: { border: /^[01]$/, class: /^dataframe$/ },
+  td: CELL,
+  th: { ...CELL, scope: /^(col|row|colgroup|rowgroup)$/ },
+  tr: STYLE
+};
+
+/** Sanitize HTML. */
 export function inertHTML(html: string): string {
   const { body } = new DOMParser().parseFromString(html, 'text/html');
   body.querySelectorAll(GONE).forEach(each => each.remove());
@@ -50,66 +58,22 @@ export function inertHTML(html: string): string {
       element.replaceWith(...element.childNodes);
       continue;
     }
+    if (element.classList.contains('dataframe')) {
+      element.className = 'dataframe';
+    }
+    const allowed = ATTRIBUTES[element.localName];
     for (const { name, value } of Array.from(element.attributes)) {
-      if (!ATTRIBUTES[name]?.test(value.trim())) {
+      if (!allowed?.[name]?.test(value)) {
         element.removeAttribute(name);
       }
     }
-    if (element.hasAttribute('href')) {
+    if (element.localName === 'img' && !element.hasAttribute('src')) {
+      element.remove(); // it would show nothing
+    }
+    if (element.localName === 'a') {
       element.setAttribute('rel', 'noopener noreferrer');
       element.setAttribute('target', '_blank');
     }
   }
   return body.innerHTML.trim();
-}
-
-/** A mime bundle with what is inert of another; what is not is noted. */
-function inertData(
-  data: nbformat.IMimeBundle,
-  held: Set<string>
-): nbformat.IMimeBundle {
-  const kept: nbformat.IMimeBundle = {};
-  for (const [mimetype, value] of Object.entries(data)) {
-    if (mimetype === 'text/plain' || RASTER.includes(mimetype)) {
-      kept[mimetype] = joinText(value);
-    } else if (mimetype === 'text/html') {
-      const html = inertHTML(joinText(value));
-      if (html) {
-        kept[mimetype] = html;
-      } else {
-        held.add(mimetype);
-      }
-    } else if (MARKUP.includes(mimetype)) {
-      kept['text/plain'] = joinText(value);
-    } else {
-      held.add(mimetype);
-    }
-  }
-  return kept;
-}
-
-/** Inert copies of outputs, and the mime types that they are without. */
-export function inertOutputs(outputs: readonly nbformat.IOutput[]): {
-  outputs: nbformat.IOutput[];
-  held: string[];
-} {
-  const held = new Set<string>();
-  const copies = outputs.flatMap((output): nbformat.IOutput[] => {
-    switch (output.output_type) {
-      case 'stream':
-      case 'error':
-        return [output];
-      case 'display_data':
-      case 'execute_result': {
-        const data = inertData(output.data as nbformat.IMimeBundle, held);
-        // Its count is another kernel's, so it is no result of this one.
-        return Object.keys(data).length > 0
-          ? [{ output_type: 'display_data', data, metadata: {} }]
-          : [];
-      }
-      default:
-        return [];
-    }
-  });
-  return { outputs: copies, held: [...held] };
 }

@@ -10,20 +10,24 @@ const PAGE = 50;
 export type Wanted =
   { ids: readonly string[] } | { sessionId: string; fromId: string | null };
 
-/** Read the executions that are meant, in order. */
+/** Read the executions that are meant, in order, with inert outputs. */
 export async function readWanted(
   api: IAgentExecApi,
   wanted: Wanted
 ): Promise<IExecution[]> {
   if ('ids' in wanted) {
-    return Promise.all(wanted.ids.map(id => api.getExecution(id)));
+    return Promise.all(wanted.ids.map(id => api.getExecution(id, true)));
   }
   const { fromId, sessionId } = wanted;
   const first = fromId === null ? null : await api.getExecution(fromId);
   const executions: IExecution[] = [];
   let after: number | null = (first?.seq ?? 1) - 1;
   while (after !== null) {
-    const list = await api.listExecutions(sessionId, { after, limit: PAGE });
+    const list = await api.listExecutions(sessionId, {
+      after,
+      limit: PAGE,
+      inert: true
+    });
     executions.push(...list.executions);
     after = list.next_after;
   }

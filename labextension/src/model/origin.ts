@@ -1,7 +1,7 @@
 /** Where a cell was copied from, as the copy's metadata tell. */
 import type * as nbformat from '@jupyterlab/nbformat';
 import type { PartialJSONObject } from '@lumino/coreutils';
-import { inertOutputs } from './inert';
+import { METADATA_KEY } from './cellrecord';
 import type { IAgent, IExecution } from '../tokens';
 
 /**
@@ -23,21 +23,26 @@ export interface IOrigin {
   held: readonly string[];
 }
 
-/** A person's cell with an execution's source, and its outputs if wanted. */
+/**
+ * A cell of the user's own with an execution's source, and its outputs if wanted.
+ *
+ * @param execution - As the server answers with an inert copy of its outputs.
+ */
 export function copiedCell(
   execution: IExecution,
   withOutputs: boolean
 ): nbformat.ICodeCell {
   const { accepted_at, agent, cell, id, session_id, source, source_sha256 } =
     execution;
-  const copy = inertOutputs(withOutputs ? cell.outputs : []);
+  const record = cell.metadata?.[METADATA_KEY] as
+    { held?: string[] } | undefined;
   const origin: IOrigin = {
     session_id,
     execution_id: id,
     agent,
     accepted_at,
     source_sha256,
-    held: copy.held
+    held: (withOutputs && record?.held) || []
   };
   return {
     cell_type: 'code',
@@ -47,9 +52,17 @@ export function copiedCell(
       ...(withOutputs ? { trusted: true } : {}),
       [ORIGIN_KEY]: origin as unknown as PartialJSONObject
     },
-    outputs: copy.outputs,
+    outputs: withOutputs ? cell.outputs.map(ofNoKernel) : [],
     execution_count: null
   };
+}
+
+/** An output that is no result of the kernel into whose notebook it goes. */
+function ofNoKernel(output: nbformat.IOutput): nbformat.IOutput {
+  const { data, metadata, output_type } = output;
+  return output_type === 'execute_result'
+    ? { output_type: 'display_data', data, metadata }
+    : output;
 }
 
 /** Read a copy's metadata, which anybody may have written. */

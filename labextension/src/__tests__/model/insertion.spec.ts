@@ -1,67 +1,8 @@
-import type { PartialJSONObject } from '@lumino/coreutils';
 import { NotebookModel } from '@jupyterlab/notebook';
 import type { Notebook } from '@jupyterlab/notebook';
-import { inertHTML, inertOutputs } from '../../model/inert';
 import { insertCopies, readWanted } from '../../model/insertion';
 import { copiedCell, ORIGIN_KEY, readOrigin } from '../../model/origin';
 import { execution, FakeServer, stdout } from '../fakes';
-
-function display(data: PartialJSONObject) {
-  return { output_type: 'display_data', data, metadata: {} };
-}
-
-describe('inertHTML', () => {
-  it('keeps a table and its text', () => {
-    const table =
-      '<table border="1" class="dataframe"><tbody><tr><td colspan="2">1</td></tr></tbody></table>';
-    expect(inertHTML(table)).toBe(table);
-  });
-
-  it.each([
-    [
-      '<p onclick="x()" style="position:fixed" class="a" id="b">t</p>',
-      '<p>t</p>'
-    ],
-    ['<script>x</script><style>x</style><svg><a/></svg>t', 't'],
-    ['<form><button>t</button></form>', 't'],
-    ['<img src="http://x"><iframe src="http://x"></iframe>t', 't'],
-    ['<a href="javascript:x">t</a>', '<a>t</a>'],
-    ['<custom-tag><b>t</b></custom-tag>', '<b>t</b>'],
-    [
-      '<a href="https://x">t</a>',
-      '<a href="https://x" rel="noopener noreferrer" target="_blank">t</a>'
-    ]
-  ])('of %s leaves %s', (html, left) => {
-    expect(inertHTML(html)).toBe(left);
-  });
-});
-
-describe('inertOutputs', () => {
-  it('keeps text and images, and names what it is without', () => {
-    const error = {
-      output_type: 'error',
-      ename: 'E',
-      evalue: '',
-      traceback: []
-    };
-    const { held, outputs } = inertOutputs([
-      stdout('x'),
-      error,
-      display({ 'image/png': 'AAAA', 'text/plain': ['a', 'b'] }),
-      display({ 'text/markdown': '# x' }),
-      display({ 'text/html': '<script>x</script>' }),
-      display({ 'application/javascript': 'x' }),
-      { output_type: 'unknown' }
-    ]);
-    expect(outputs).toEqual([
-      stdout('x'),
-      error,
-      display({ 'image/png': 'AAAA', 'text/plain': 'ab' }),
-      display({ 'text/plain': '# x' })
-    ]);
-    expect(held).toEqual(['text/html', 'application/javascript']);
-  });
-});
 
 describe('copiedCell', () => {
   it('tells where it is from, under a key of its own', () => {
@@ -78,6 +19,30 @@ describe('copiedCell', () => {
       execution_id: 'x_1',
       agent: { name: 'analyst' }
     });
+  });
+
+  it('says what the server held back, and is no result of another kernel', () => {
+    const data = { 'text/plain': '1' };
+    const cell = copiedCell(
+      execution({
+        cell: {
+          outputs: [
+            {
+              output_type: 'execute_result',
+              data,
+              metadata: {},
+              execution_count: 3
+            }
+          ],
+          metadata: { agent_exec: { held: ['text/html'] } }
+        }
+      }),
+      true
+    );
+    expect(cell.outputs).toEqual([
+      { output_type: 'display_data', data, metadata: {} }
+    ]);
+    expect(readOrigin(cell.metadata[ORIGIN_KEY])?.held).toEqual(['text/html']);
   });
 
   it('is only a source where no outputs are wanted', () => {
