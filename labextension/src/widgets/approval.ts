@@ -77,12 +77,10 @@ export class ApprovalView extends Widget {
       return;
     }
     const { approvals, clock } = this._options;
-    approvals.changed.disconnect(this._onChanged, this);
     approvals.asked.disconnect(this._actions.guard, this._actions);
     clock.set(this, false);
     clearTimeout(this._ending);
     this._leaveFocus();
-    Signal.clearData(this);
     super.dispose();
   }
 

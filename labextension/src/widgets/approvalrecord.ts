@@ -18,13 +18,6 @@ export class ApprovalRecord extends Widget {
     this._render();
   }
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._model.changed.disconnect(this._onChanged, this);
-      super.dispose();
-    }
-  }
-
   private _onChanged(_: IExecutionModel, what: 'status' | 'outputs'): void {
     if (what === 'status') {
       this._render();

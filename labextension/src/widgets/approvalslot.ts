@@ -19,13 +19,6 @@ export class ApprovalSlot extends Panel {
     return this.widgets.length === 0;
   }
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._options.approvals.changed.disconnect(this._onChanged, this);
-      super.dispose();
-    }
-  }
-
   private _onChanged(): void {
     const asking = this._options.approvals.get(this._executionId);
     if (asking && this.isEmpty) {

@@ -26,13 +26,6 @@ export class AtWorkItem extends Widget {
     this._onChanged();
   }
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._atWork.changed.disconnect(this._onChanged, this);
-      super.dispose();
-    }
-  }
-
   private _onChanged(): void {
     const { agents } = this._atWork;
     if (agents.length === 0) {

@@ -81,7 +81,6 @@ export class Badge extends Widget {
       return;
     }
     this._options.clock.set(this, false);
-    this._options.reviews?.changed.disconnect(this._renderReview, this);
     this._looking.dispose();
     super.dispose();
   }
@@ -263,6 +262,7 @@ export class Badge extends Widget {
   private _createLine(): Widget {
     const line = new Widget({ node: element('div', 'line') });
     const status = element('span', 'status');
+    status.classList.add('jp-AgentExec-status');
     this._icon.className = 'jp-AgentExec-icon';
     status.append(this._icon, this._word);
     // A name in another script does not turn what stands beside it.

@@ -77,13 +77,6 @@ export class CellWidget extends Panel {
     return this.model.execution.seq;
   }
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._options.model.changed.disconnect(this._onChanged, this);
-      super.dispose();
-    }
-  }
-
   /** Show how long it has been running. */
   tick(): void {
     if (!isFinal(this.model.execution.status)) {

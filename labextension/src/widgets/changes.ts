@@ -35,13 +35,6 @@ export class ChangesWidget extends Widget {
     this._onChanged();
   }
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._model.changed.disconnect(this._onChanged, this);
-      super.dispose();
-    }
-  }
-
   private _onChanged(): void {
     const { changes } = this._model.execution;
     if (changes === this._shown) {

@@ -46,7 +46,6 @@ export class CellFeed extends Panel {
     if (this.isDisposed) {
       return;
     }
-    this._session.changed.disconnect(this._render, this);
     this._observer.disconnect();
     cancelAnimationFrame(this._frame);
     super.dispose();

@@ -21,7 +21,6 @@ export class SessionGrant extends ReactWidget {
 
   override dispose(): void {
     if (!this.isDisposed) {
-      this._session.changed.disconnect(this._onChanged, this);
       this._options.clock.set(this, false);
       super.dispose();
     }

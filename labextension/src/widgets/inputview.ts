@@ -24,13 +24,6 @@ export class InputView extends Widget {
     this._onChanged();
   }
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._options.model.changed.disconnect(this._onChanged, this);
-      super.dispose();
-    }
-  }
-
   private _onChanged(): void {
     const asked = this._options.model.execution.input ?? null;
     if (asked?.asked_at !== this._shown?.asked_at) {

@@ -50,7 +50,6 @@ export class OutputsWidget extends Panel {
     if (this.isDisposed) {
       return;
     }
-    this._options.model.changed.disconnect(this._onChanged, this);
     this._drawing.dispose();
     super.dispose();
     this._areaModel.dispose();

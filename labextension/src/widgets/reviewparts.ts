@@ -59,13 +59,6 @@ export class CellReview extends Panel {
     this._render();
   }
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._model.changed.disconnect(this._onChanged, this);
-      super.dispose();
-    }
-  }
-
   private _onChanged(_: IExecutionModel, what: 'status' | 'outputs'): void {
     if (what === 'status') {
       this._render();
@@ -116,13 +109,6 @@ export class SessionReview extends Panel {
     this.addWidget(this._unreviewed);
     _model.changed.connect(this._render, this);
     this._render();
-  }
-
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._model.changed.disconnect(this._render, this);
-      super.dispose();
-    }
   }
 
   private _render(): void {

@@ -39,13 +39,6 @@ class Sandbox extends Widget {
     this._render();
   }
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._model.changed.disconnect(this._render, this);
-      super.dispose();
-    }
-  }
-
   /** Show a row for each; what is open stays open while others come. */
   private _render(): void {
     const { execution, outputs } = this._model;

@@ -58,16 +58,6 @@ export class SessionView extends Panel {
     return this._running;
   }
 
-  override dispose(): void {
-    if (this.isDisposed) {
-      return;
-    }
-    this._session.changed.disconnect(this._onChanged, this);
-    this._session.revealed.disconnect(this._onRevealed, this);
-    Signal.clearData(this);
-    super.dispose();
-  }
-
   /** Bring elapsed times up to date. */
   tick(): void {
     this._feed.cells.forEach(cell => cell.tick());

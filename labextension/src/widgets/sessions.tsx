@@ -47,11 +47,6 @@ export class SessionList extends ReactWidget {
     _options.search.changed.connect(this._setTitle, this);
   }
 
-  override dispose(): void {
-    this._options.search.changed.disconnect(this._setTitle, this);
-    super.dispose();
-  }
-
   /** Lead the keyboard to where it was in the list. */
   focusList(): void {
     this.node

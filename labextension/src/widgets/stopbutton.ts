@@ -31,13 +31,6 @@ export class StopButton extends Widget {
     this._onChanged();
   }
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._model.changed.disconnect(this._onChanged, this);
-      super.dispose();
-    }
-  }
-
   private _onChanged(): void {
     const runs = isRunning(this._model.execution.status);
     if (!runs && this.node.contains(document.activeElement)) {

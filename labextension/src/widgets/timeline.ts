@@ -34,7 +34,6 @@ export class Timeline extends Panel {
     if (this.isDisposed) {
       return;
     }
-    this._options.model.selectedChanged.disconnect(this._onSelected, this);
     this._stopClock();
     super.dispose();
   }
