@@ -31,7 +31,7 @@ export class CellHeader extends Panel {
   ) {
     super();
     this.addClass('jp-AgentExecCell-header');
-    this._status.className = 'jp-AgentExecCell-status';
+    this._status.className = 'jp-AgentExecCell-status jp-AgentExec-status';
     this._icon.className = 'jp-AgentExec-icon';
     this._status.append(this._icon, this._word);
     this._prompt.className = 'jp-AgentExecCell-prompt';

@@ -168,7 +168,7 @@ function Hit(props: {
         {' · '}
         {trans.__('cell %1', hit.seq)}
       </span>
-      <span className="jp-AgentExecHit-status">
+      <span className="jp-AgentExecHit-status jp-AgentExec-status">
         <Icon.react tag="span" className="jp-AgentExec-icon" />
         {statusWord(hit.status, trans)}
       </span>
