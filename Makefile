@@ -59,7 +59,7 @@ COMPARED := lagent autogen autogen02 pantheon
 test: test-python test-lab test-ui test-some-frameworks ## all tests: Python, TypeScript, JupyterLab in a browser
 
 test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/hub .make/bubblewrap ## tests of the Python package, with real servers and kernels
-	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile
+	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile --durations 20
 
 test-lab: .make/node_modules ## tests of the lab extension's parts
 	cd labextension && jlpm test

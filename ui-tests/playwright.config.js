@@ -68,6 +68,7 @@ module.exports = {
   ...galata,
   testDir: 'tests',
   reporter: [['list']],
+  reportSlowTests: { max: 20, threshold: 20_000 },
   forbidOnly: Boolean(process.env.CI),
   fullyParallel: false,
   workers: WORKERS,
