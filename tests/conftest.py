@@ -42,6 +42,7 @@ def jp_server_config(
         "AgentExecApp": {
             "history_dir": str(history_dir),
             "approval": NOTHING_ASKS,
+            "warm_kernels": 0,  # half of the kernels that tests would start are not used
             **agent_exec_config,
         },
     }

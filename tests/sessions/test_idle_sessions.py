@@ -10,7 +10,7 @@ from asking import Agent
 from living_notebook import Desk, notebook_target
 from real_server import Gate
 
-IDLE = {"session_idle_timeout": 0.2, "kernel_idle_timeout": 0.1, "warm_kernels": 0}
+IDLE = {"session_idle_timeout": 0.2, "kernel_idle_timeout": 0.1}
 
 
 async def closed(agent: Agent, session: dict[str, Any]) -> dict[str, Any]:

@@ -137,7 +137,6 @@ async def test_outputs_are_streamed(agent: Agent, jp_fetch: Any, jp_base_url: st
     assert b"event: finished" in response.body
 
 
-@pytest.mark.parametrize("agent_exec_config", [{"warm_kernels": 0}])
 async def test_nothing_of_python_is_preloaded_there_and_no_session_opens(
     agent: Agent, jp_serverapp: Any
 ) -> None:

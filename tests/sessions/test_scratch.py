@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from asking import Agent
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_server.serverapp import ServerApp
 from kernelspecs import OtherProvisioner, install_kernel_with_provisioner
+
+WARM: Final = {"warm_kernels": 1}
 
 
 async def kernel_ids(server: ServerApp) -> set[str]:
@@ -24,6 +26,7 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
         await asyncio.sleep(0.01)
 
 
+@pytest.mark.parametrize("agent_exec_config", [WARM])
 async def test_a_warm_kernel_has_not_run_anything_and_is_in_the_right_place(
     agent: Agent, jp_serverapp: ServerApp, jp_root_dir: Path
 ) -> None:
@@ -101,6 +104,7 @@ for n in range(200):
     assert told == [text for n in range(200) for text in (f"out {n}\n", f"{n}", f"err {n}\n")]
 
 
+@pytest.mark.parametrize("agent_exec_config", [WARM])
 async def test_a_kernel_elsewhere_is_not_taken_from_the_warm_ones(
     agent: Agent, jp_serverapp: ServerApp, jp_root_dir: Path
 ) -> None:
@@ -120,7 +124,6 @@ async def test_environment_from_the_allow_list_reaches_the_kernel(agent: Agent) 
     assert done["text"].strip() == "('blue', True)"
 
 
-@pytest.mark.parametrize("agent_exec_config", [{"warm_kernels": 0}])
 async def test_a_closed_session_leaves_no_kernel(agent: Agent, jp_serverapp: ServerApp) -> None:
     session = await agent.open()
     assert await kernel_ids(jp_serverapp) == {session["kernel"]["id"]}
@@ -128,7 +131,7 @@ async def test_a_closed_session_leaves_no_kernel(agent: Agent, jp_serverapp: Ser
     assert await kernel_ids(jp_serverapp) == set()
 
 
-@pytest.mark.parametrize("agent_exec_config", [{"warm_kernels": 0, "kernel_idle_timeout": 0.3}])
+@pytest.mark.parametrize("agent_exec_config", [{"kernel_idle_timeout": 0.3}])
 async def test_an_idle_kernel_is_culled_and_the_session_goes_on_with_a_fresh_one(
     agent: Agent, jp_serverapp: ServerApp
 ) -> None:
