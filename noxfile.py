@@ -50,7 +50,7 @@ def _framework(name: str, packages: list[str]) -> None:
     @nox.session(name=name)
     def framework(session: nox.Session) -> None:
         # By absolute paths: tests change the current folder, and start programs there.
-        found = ["tests", f"tests/frameworks/{name}"]
+        found = [".", f"tests/frameworks/{name}"]
         # The lab extension is not needed here, and not built.
         Path("jupyter_agent_exec/labextension").mkdir(exist_ok=True)
         session.install(

@@ -137,7 +137,7 @@ def _framework(framework: str) -> tuple[Path, list[Path]]:
     """Return the Python of a framework's environment, and the folders of its subjects."""
     tests = PROJECT / "tests"
     python = PROJECT / ".nox" / framework / "bin" / "python"
-    return python, [tests, tests / "frameworks" / framework]
+    return python, [tests.parent, tests / "frameworks" / framework]
 
 
 def _result(title: str, taken: dict[str, Rounds]) -> Result:

@@ -10,10 +10,11 @@ from urllib.parse import urlencode
 
 import pytest
 import zmq
-from asking import NAMESPACE, Agent, Answered, Send
 from jupyter_server.serverapp import ServerApp
-from real_server import NOTHING_ASKS
 from tornado.httpclient import HTTPResponse
+
+from tests.asking import NAMESPACE, Agent, Answered, Send
+from tests.real_server import NOTHING_ASKS
 
 pytest_plugins = ["pytest_jupyter.jupyter_server"]
 

@@ -10,7 +10,8 @@ from typing import Any
 import httpx2
 import nbformat
 from jupyter_client.blocking.client import BlockingKernelClient
-from real_server import RealServer
+
+from tests.real_server import RealServer
 
 
 class Person:

@@ -14,7 +14,8 @@ from typing import IO, Any
 
 import httpx2
 import psutil
-from real_server import NOTHING_ASKS, PROJECT, TOKEN, environment
+
+from tests.real_server import NOTHING_ASKS, PROJECT, TOKEN, environment
 
 
 class ServerProcess:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from real_server import PROJECT
+from tests.real_server import PROJECT
 
 
 def test_a_quick_run_writes_a_page_and_json_that_say_the_same(tmp_path: Path) -> None:

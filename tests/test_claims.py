@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asking import Agent, Send
-from minting import TokenAgent, mint
 
 from jupyter_agent_exec.client.display import credential, quoted
+from tests.asking import Agent, Send
+from tests.auth.minting import TokenAgent, mint
 
 PRETENDS = "Ada (you)” · approved by “Ada"
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from real_server import PROJECT, RealServer, real_server
 
 from jupyter_agent_exec.client import AgentExecClient
+from tests.real_server import PROJECT, RealServer, real_server
 
 PAGE = (PROJECT / "docs" / "doors.md").read_text()
 DOOR = pytest.mark.parametrize("door", ["HTTP", "The command line"])

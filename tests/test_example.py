@@ -10,8 +10,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from person import person_at, runs
-from real_server import PROJECT, RealServer, environment, real_server
+
+from tests.person import person_at, runs
+from tests.real_server import PROJECT, RealServer, environment, real_server
 
 PENGUINS = PROJECT / "examples" / "penguins"
 

@@ -8,9 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from access_asking import HASHED, PASSWORD, VERBS
-from asking import NAMESPACE, Agent, Answered, Send
-from dynamic_asking import form
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
@@ -24,6 +21,9 @@ from jupyter_agent_exec.client.events import EventParser
 from jupyter_agent_exec.errors import AgentExecError
 from jupyter_agent_exec.models import Problem
 from jupyter_agent_exec.openapi import document
+from tests.aca.dynamic_asking import form
+from tests.asking import NAMESPACE, Agent, Answered, Send
+from tests.auth.access_asking import HASHED, PASSWORD, VERBS
 
 PICTURE = """
 import base64

@@ -13,14 +13,14 @@ from urllib.parse import quote, urlencode
 import httpx2
 import nbformat
 import pytest
-from fuzzing import examples, json_values, nested, scalars, texts
 from hypothesis import example, given
 from hypothesis import strategies as st
-from server_process import TOKEN, ServerProcess, server_process
 
 from jupyter_agent_exec._version import __version__
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.openapi import document
+from tests.fuzzing import examples, json_values, nested, scalars, texts
+from tests.server_process import TOKEN, ServerProcess, server_process
 
 DOCUMENT = json.loads(
     json.dumps(

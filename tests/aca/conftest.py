@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from asking import Send
-from dynamic_asking import DynamicSession
-from files_asking import Wire
-from living_notebook import desk
-from real_server import gate
+
+from tests.aca.dynamic_asking import DynamicSession
+from tests.asking import Send
+from tests.files.files_asking import Wire
+from tests.real_server import gate
+from tests.sessions.living_notebook import desk
 
 __all__ = ["desk", "gate", "session_of", "wire"]
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from asking import Answered, Send
+from tests.asking import Answered, Send
 
 VERSION = "2024-02-02-preview"
 AUTOGEN = "Python/3.11 aiohttp/3.14.5"

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from asking import Agent
-from dynamic_asking import DynamicSession
 from jupyter_server.auth import IdentityProvider, User
 
 from jupyter_agent_exec.aca.handlers import DynamicUploadHandler
 from jupyter_agent_exec.aca.manager import Client, KnownClients
 from jupyter_agent_exec.types import SessionId
+from tests.aca.dynamic_asking import DynamicSession
+from tests.asking import Agent
 
 SessionOf = Callable[..., DynamicSession]
 

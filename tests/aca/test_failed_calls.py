@@ -6,14 +6,14 @@ import json
 import re
 
 import pytest
-from asking import NAMESPACE, Agent, Send
-from dynamic_asking import AUTOGEN, DynamicSession
-from files_asking import Wire
-from minting import bearer, mint
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
 from jupyter_agent_exec.aca.handlers import COOKIE, SECONDS, FailedCalls
 from jupyter_agent_exec.aca.manager import Client
+from tests.aca.dynamic_asking import AUTOGEN, DynamicSession
+from tests.asking import NAMESPACE, Agent, Send
+from tests.auth.minting import bearer, mint
+from tests.files.files_asking import Wire
 
 ONE, ANOTHER = Client("one", None), Client("another", None)
 

@@ -7,14 +7,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from asking import Agent
-from dynamic_asking import DynamicSession
-from files_asking import Wire
-from real_server import Gate
-
 from jupyter_agent_exec.aca.manager import Client
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.models import CodeToExecute
+from tests.aca.dynamic_asking import DynamicSession
+from tests.asking import Agent
+from tests.files.files_asking import Wire
+from tests.real_server import Gate
 
 SessionOf = Callable[..., DynamicSession]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent, Send
-from dynamic_asking import DynamicSession, form
-from living_notebook import Desk, notebook_target
-from minting import TokenAgent, bearer, mint
 
 from jupyter_agent_exec.aca.manager import MOST_LISTED
+from tests.aca.dynamic_asking import DynamicSession, form
+from tests.asking import Agent, Send
+from tests.auth.minting import TokenAgent, bearer, mint
+from tests.sessions.living_notebook import Desk, notebook_target
 
 SessionOf = Callable[..., DynamicSession]
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from asking import Agent, Send
-from dynamic_asking import DynamicSession
-from minting import bearer, mint
+
+from tests.aca.dynamic_asking import DynamicSession
+from tests.asking import Agent, Send
+from tests.auth.minting import bearer, mint
 
 SessionOf = Callable[..., DynamicSession]
 

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from real_server import environment
+
+from tests.real_server import environment
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
 

@@ -14,7 +14,6 @@ from textwrap import indent
 from typing import NamedTuple
 
 import pytest
-from real_server import Gate, RealServer, environment, real_server
 
 from jupyter_agent_exec.adapters.kernel_session import (
     KernelSession,
@@ -26,6 +25,7 @@ from jupyter_agent_exec.adapters.own_servers import OWN_SERVERS
 from jupyter_agent_exec.adapters.result_pieces import state_note
 from jupyter_agent_exec.client import AgentExecClient, AsyncSession
 from jupyter_agent_exec.errors import SessionClosed
+from tests.real_server import Gate, RealServer, environment, real_server
 
 STARTED = "open('started', 'w').close()\n"
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from wire import execution
 
 from jupyter_agent_exec.adapters.result_pieces import omitted_note, quiet
 from jupyter_agent_exec.client import Result
 from jupyter_agent_exec.models import Omitted
+from tests.client.wire import execution
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from living_notebook import desk
-from real_server import gate
+from tests.real_server import gate
+from tests.sessions.living_notebook import desk
 
 __all__ = ["desk", "gate"]

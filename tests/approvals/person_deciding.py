@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from asking import Agent, Answered
+from tests.asking import Agent, Answered
 
 
 async def asks(agent: Agent, session: dict[str, Any], source: str, **asked: Any) -> dict[str, Any]:

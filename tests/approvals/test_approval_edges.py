@@ -6,10 +6,19 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import Agent
-from living_notebook import Desk, entries, finished
-from person_deciding import approve, asking_ids, asks, grant, look, reject, set_paused
-from real_server import Gate
+
+from tests.approvals.person_deciding import (
+    approve,
+    asking_ids,
+    asks,
+    grant,
+    look,
+    reject,
+    set_paused,
+)
+from tests.asking import Agent
+from tests.real_server import Gate
+from tests.sessions.living_notebook import Desk, entries, finished
 
 
 @pytest.fixture

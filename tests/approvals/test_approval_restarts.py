@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_process import ServerProcess, server_process
 
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.server_process import ServerProcess, server_process
 
 ALWAYS = {"scratch": "always"}
 

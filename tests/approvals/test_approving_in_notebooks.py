@@ -6,11 +6,11 @@ from typing import Any
 
 import nbformat
 import pytest
-from asking import Agent
-from living_notebook import NOTEBOOK, Desk, entries, finished, notebook_target
-from person_deciding import approvals, approve, asks, look, reject
 
 from jupyter_agent_exec.records import digest_of
+from tests.approvals.person_deciding import approvals, approve, asks, look, reject
+from tests.asking import Agent
+from tests.sessions.living_notebook import NOTEBOOK, Desk, entries, finished, notebook_target
 
 
 @pytest.fixture

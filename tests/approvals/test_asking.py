@@ -6,9 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import Agent
-from living_notebook import entries, finished
-from person_deciding import (
+
+from tests.approvals.person_deciding import (
     approvals,
     approve,
     asking_ids,
@@ -18,6 +17,8 @@ from person_deciding import (
     reject,
     set_policy,
 )
+from tests.asking import Agent
+from tests.sessions.living_notebook import entries, finished
 
 
 @pytest.fixture

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent
-from living_notebook import entries, finished
-from person_deciding import approvals, approve, asks, look, set_paused, set_policy
-from real_server import Gate
+
+from tests.approvals.person_deciding import approvals, approve, asks, look, set_paused, set_policy
+from tests.asking import Agent
+from tests.real_server import Gate
+from tests.sessions.living_notebook import entries, finished
 
 
 async def test_a_pause_holds_what_waits_and_lets_what_runs_go_on(agent: Agent, gate: Gate) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent
-from real_server import Gate
 
 from jupyter_agent_exec.errors import NotFinished
 from jupyter_agent_exec.sessions.activity import EVENTS_SCHEMA_ID
+from tests.asking import Agent
+from tests.real_server import Gate
 
 
 async def review(agent: Agent, of: dict[str, Any], verdict: str | None, **said: Any) -> Any:

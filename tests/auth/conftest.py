@@ -9,11 +9,12 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from access_asking import LoggedIn
-from asking import Answered, Send
-from living_notebook import desk
-from minting import MINTED, kept_bytes
-from real_server import gate
+
+from tests.asking import Answered, Send
+from tests.auth.access_asking import LoggedIn
+from tests.auth.minting import MINTED, kept_bytes
+from tests.real_server import gate
+from tests.sessions.living_notebook import desk
 
 __all__ = ["desk", "gate", "log_in"]
 

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from asking import Agent, Answered, Send
-
 from jupyter_agent_exec.journal.ledger import ledger_paths
 from jupyter_agent_exec.journal.lines import ledger_entries
 from jupyter_agent_exec.records import LedgerEntry
+from tests.asking import Agent, Answered, Send
 
 
 def bearer(token: str) -> dict[str, str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asking import Agent, Send
-from minting import bearer, mint
+
+from tests.asking import Agent, Send
+from tests.auth.minting import bearer, mint
 
 LAB = "https://lab.example"
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import nbformat
 import pytest
-from access_asking import NOWHERE, VERBS, Verb
-from asking import Agent, Send
 from jupyter_server.auth import Authorizer
-from on_disk import record_bytes, recorded_sessions
 from traitlets import List, Set
+
+from tests.asking import Agent, Send
+from tests.auth.access_asking import NOWHERE, VERBS, Verb
+from tests.on_disk import record_bytes, recorded_sessions
 
 
 class Selective(Authorizer):

@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from real_server import RealServer, real_server
 
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.models import MintedToken
+from tests.real_server import RealServer, real_server
 
 SOURCE = "import subprocess; print('x' * 20_000); display({'image/png': 'iVBORw0KGgo='}, raw=True)"
 

@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from access_asking import LoggedIn
-from asking import Agent
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
+
+from tests.asking import Agent
+from tests.auth.access_asking import LoggedIn
 
 FOREIGN = "https://elsewhere.example"
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import nbformat
 import pytest
-from asking import Agent, Answered, Send
-from living_notebook import NOTEBOOK, Desk, entries, finished, notebook_target
-from minting import TokenAgent, ledger, mint
-from person_deciding import approve, asks, grant, look, set_paused
 
 from jupyter_agent_exec.records import AccessDenied
+from tests.approvals.person_deciding import approve, asks, grant, look, set_paused
+from tests.asking import Agent, Answered, Send
+from tests.auth.minting import TokenAgent, ledger, mint
+from tests.sessions.living_notebook import NOTEBOOK, Desk, entries, finished, notebook_target
 
 
 class Way(NamedTuple):

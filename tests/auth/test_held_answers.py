@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from asking import Agent, Answered, Send
-from minting import TokenAgent, mint
+
+from tests.asking import Agent, Answered, Send
+from tests.auth.minting import TokenAgent, mint
 
 LOOP = "while True: pass"
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import nbformat
 import pytest
-from access_asking import HASHED, PASSWORD, VERBS, LoggedIn, Verb
-from asking import Answered, Send
-from matrix_table import EXPECTED, JUPYTERS_OWN
-from minting import MINTED, bearer
+
+from tests.asking import Answered, Send
+from tests.auth.access_asking import HASHED, PASSWORD, VERBS, LoggedIn, Verb
+from tests.auth.matrix_table import EXPECTED, JUPYTERS_OWN
+from tests.auth.minting import MINTED, bearer
 
 FOREIGN = "https://elsewhere.example"
 UNKNOWN = "jaex_t_01JD0000000000000000000000_" + "0" * 64

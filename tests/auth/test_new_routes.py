@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asking import Agent, Send
-from minting import TokenAgent, bearer, mint
 from tornado import web
 
 from jupyter_agent_exec.auth.handler import AgentExecHandler
 from jupyter_agent_exec.auth.operations import requires
+from tests.asking import Agent, Send
+from tests.auth.minting import TokenAgent, bearer, mint
 
 
 class NewHandler(AgentExecHandler):

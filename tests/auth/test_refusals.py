@@ -6,14 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from access_asking import NOWHERE, VERBS
-from asking import NAMESPACE, Send
 from tornado import web
 from tornado.simple_httpclient import HTTPStreamClosedError
 
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.auth.handler import AgentExecHandler
 from jupyter_agent_exec.auth.operations import operations, requires
+from tests.asking import NAMESPACE, Send
+from tests.auth.access_asking import NOWHERE, VERBS
 
 LAB = "https://lab.example"
 PREFLIGHT = {"Origin": LAB, "Access-Control-Request-Method": "POST"}

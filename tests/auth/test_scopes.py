@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from tornado import web
-from unscoped_extension import UnscopedHandler
 
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.auth.handler import AgentExecHandler, check_services, check_verbs
 from jupyter_agent_exec.auth.operations import requires
+from tests.auth.unscoped_extension import UnscopedHandler
 
 
 class ScopedHandler(AgentExecHandler):
@@ -70,7 +70,7 @@ def test_the_extension_does_not_load_with_a_verb_without_a_scope(
     jp_server_config: dict[str, Any], jp_configurable_serverapp: Callable[..., Any]
 ) -> None:
     jp_server_config["ServerApp"] |= {
-        "jpserver_extensions": {"unscoped_extension": True},
+        "jpserver_extensions": {"tests.auth.unscoped_extension": True},
         "reraise_server_extension_failures": True,
     }
     with pytest.raises(TypeError, match=r"UnscopedHandler\.get does not name its scope"):

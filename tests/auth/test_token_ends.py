@@ -7,10 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent, Answered, Send
-from living_notebook import Desk, at_persons_cell, finished, notebook_target, until_status
-from minting import PAST, TokenAgent, change_kept, mint
-from real_server import Gate
+
+from tests.asking import Agent, Answered, Send
+from tests.auth.minting import PAST, TokenAgent, change_kept, mint
+from tests.real_server import Gate
+from tests.sessions.living_notebook import (
+    Desk,
+    at_persons_cell,
+    finished,
+    notebook_target,
+    until_status,
+)
 
 
 async def two_on_their_way(mine: TokenAgent, gate: Gate, **asked: Any) -> tuple[Any, Any, Any]:

@@ -127,7 +127,7 @@ def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from test_token_store import add, store_of
+from tests.auth.test_token_store import add, store_of
 
 store = store_of(Path(sys.argv[1]))
 add(store, 1)

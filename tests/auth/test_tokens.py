@@ -9,10 +9,10 @@ from typing import Any
 
 import nbformat
 import pytest
-from asking import Agent, Answered, Send
-from minting import PAST, TokenAgent, bearer, change_kept, ledger, mint
 
 from jupyter_agent_exec.records import AccessDenied, TokenMinted, TokenRevoked, digest_of
+from tests.asking import Agent, Answered, Send
+from tests.auth.minting import PAST, TokenAgent, bearer, change_kept, ledger, mint
 
 
 def code(answered: Answered) -> tuple[int, str]:

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from access_asking import HASHED, NOWHERE, PASSWORD, LoggedIn
-from asking import Agent, Send
-from minting import MINTED, kept_bytes, ledger
 from traitlets import TraitError
 
 from jupyter_agent_exec.app import AgentExecApp
@@ -18,6 +15,9 @@ from jupyter_agent_exec.auth.operations import operations
 from jupyter_agent_exec.auth.scopes import FOR_PEOPLE
 from jupyter_agent_exec.auth.unlocks import MAX_TRIES, UNLOCK_HEADER
 from jupyter_agent_exec.records import DecisionsUnlocked, PassphraseRefused
+from tests.asking import Agent, Send
+from tests.auth.access_asking import HASHED, NOWHERE, PASSWORD, LoggedIn
+from tests.auth.minting import MINTED, kept_bytes, ledger
 
 DECISIONS = sorted(
     (verb.upper(), path.lstrip("/"))

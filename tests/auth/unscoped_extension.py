@@ -21,4 +21,4 @@ class UnscopedApp(AgentExecApp):
 
 
 def _jupyter_server_extension_points() -> list[dict[str, Any]]:
-    return [{"module": "unscoped_extension", "app": UnscopedApp}]
+    return [{"module": "tests.auth.unscoped_extension", "app": UnscopedApp}]

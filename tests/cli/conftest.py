@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command import Cli
-from real_server import RealServer, environment, gate, real_server
+
+from tests.cli.command import Cli
+from tests.real_server import RealServer, environment, gate, real_server
 
 __all__ = ["gate"]
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command import COMMAND, Cli
-from real_server import RealServer, real_server
 
 from jupyter_agent_exec.client.display import exact
+from tests.cli.command import COMMAND, Cli
+from tests.real_server import RealServer, real_server
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from command import Cli
-from real_server import RealServer
+
+from tests.cli.command import Cli
+from tests.real_server import RealServer
 
 
 @pytest.fixture

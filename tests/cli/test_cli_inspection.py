@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from command import Cli
-from real_server import RealServer
 
 from jupyter_agent_exec.cli import exit_codes
 from jupyter_agent_exec.client import AgentExecClient, Session
+from tests.cli.command import Cli
+from tests.real_server import RealServer
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from typing import Any
 
 import nbformat
 import pytest
-from command import COMMAND, Cli
-from real_server import RealServer
 
 from jupyter_agent_exec.cli import exit_codes
 from jupyter_agent_exec.client import AgentExecClient, Session
+from tests.cli.command import COMMAND, Cli
+from tests.real_server import RealServer
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from command import Cli, ctrl_c
-from person import Person, person_at, runs
-from real_server import Gate, RealServer
+
+from tests.cli.command import Cli, ctrl_c
+from tests.person import Person, person_at, runs
+from tests.real_server import Gate, RealServer
 
 
 @pytest.fixture

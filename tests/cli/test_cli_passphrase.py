@@ -11,11 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from access_asking import HASHED, NOWHERE, PASSWORD
-from command import COMMAND
-from mcp_clients import connected
 from mcp_types import ElicitRequestParams, ElicitResult
-from real_server import TOKEN, RealServer, real_server
 
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.auth.operations import operations
@@ -24,6 +20,10 @@ from jupyter_agent_exec.auth.unlocks import is_slow_hash
 from jupyter_agent_exec.client import AgentExecClient, Session
 from jupyter_agent_exec.errors import PassphraseRequired, PassphraseWrong
 from jupyter_agent_exec.models import Execution
+from tests.auth.access_asking import HASHED, NOWHERE, PASSWORD
+from tests.cli.command import COMMAND
+from tests.mcp.mcp_clients import connected
+from tests.real_server import TOKEN, RealServer, real_server
 
 ATTACK = """
 import json, os, urllib.error, urllib.request

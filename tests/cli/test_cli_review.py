@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from command import Cli
-from real_server import RealServer
 
 from jupyter_agent_exec.client import AgentExecClient
+from tests.cli.command import Cli
+from tests.real_server import RealServer
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from command import Cli, ctrl_c
-from real_server import Gate
 
 from jupyter_agent_exec.cli import main
+from tests.cli.command import Cli, ctrl_c
+from tests.real_server import Gate
 
 PLOT = """
 import base64

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from command import Cli
-from real_server import RealServer
 
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.errors import Forbidden, Unauthenticated
 from jupyter_agent_exec.models import Caps
+from tests.cli.command import Cli
+from tests.real_server import RealServer
 
 
 def test_a_token_is_shown_once_and_runs_code_until_it_is_revoked(

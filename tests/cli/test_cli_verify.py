@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command import Cli
-from real_server import environment
 
 from jupyter_agent_exec.cli import main
 from jupyter_agent_exec.journal.blobs import BlobStore
 from jupyter_agent_exec.journal.notebook import journal_notebook
+from tests.cli.command import Cli
+from tests.real_server import environment
 
 
 @pytest.fixture(scope="module")

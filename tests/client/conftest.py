@@ -3,9 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from real_server import RealServer, gate, real_server
 
 from jupyter_agent_exec.client import AgentExecClient, Session
+from tests.real_server import RealServer, gate, real_server
 
 __all__ = ["gate"]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from real_server import RealServer
 
 from jupyter_agent_exec.client import (
     AgentExecClient,
@@ -21,6 +20,7 @@ from jupyter_agent_exec.client import (
 )
 from jupyter_agent_exec.client.requests import to_preload
 from jupyter_agent_exec.errors import InitFailed, InputNotAsked, InvalidRequest
+from tests.real_server import RealServer
 
 ASKS_TWICE = "print(input('First? '), input('Second? '))"
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from wire import Script, execution, problem, reply, server_status, session
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.client import (
@@ -34,6 +33,7 @@ from jupyter_agent_exec.models import (
     StatusChange,
     WaitingFor,
 )
+from tests.client.wire import Script, execution, problem, reply, server_status, session
 
 LOST = ConnectionLost("cut")
 REFUSED = CannotConnect("nobody")

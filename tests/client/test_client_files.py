@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_server import RealServer
-from wire import Script
 
 from jupyter_agent_exec.client import (
     AgentExecClient,
@@ -23,6 +21,8 @@ from jupyter_agent_exec.errors import (
     InvalidRequest,
     PreconditionFailed,
 )
+from tests.client.wire import Script
+from tests.real_server import RealServer
 
 LARGE = bytes(range(256)) * 12_000
 

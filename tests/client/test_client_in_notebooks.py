@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from person import Person, person_at, runs
-from real_server import PROJECT, Gate, RealServer
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.client import (
@@ -25,6 +23,8 @@ from jupyter_agent_exec.client import (
     StatusChanged,
 )
 from jupyter_agent_exec.types import CellId
+from tests.person import Person, person_at, runs
+from tests.real_server import PROJECT, Gate, RealServer
 
 
 @pytest.fixture

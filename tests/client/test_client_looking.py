@@ -6,10 +6,10 @@ import asyncio
 
 import msgspec
 import pytest
-from real_server import RealServer
 
 from jupyter_agent_exec.client import AsyncAgentExecClient, Session
 from jupyter_agent_exec.errors import InvalidRequest
+from tests.real_server import RealServer
 
 
 def test_values_come_with_the_result(session: Session) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from wire import CHAIN, DIGEST, Script, execution, problem, reply, session
 
 from jupyter_agent_exec import errors, models
 from jupyter_agent_exec.client import (
@@ -23,6 +22,7 @@ from jupyter_agent_exec.client import (
 from jupyter_agent_exec.client.display import placed, waiting
 from jupyter_agent_exec.client.requests import session_target
 from jupyter_agent_exec.types import CellId, ExecutionId
+from tests.client.wire import CHAIN, DIGEST, Script, execution, problem, reply, session
 
 PERSON = models.WaitingFor(
     who="person", agent=None, execution_id=None, since="2026-11-21T13:02:11.000Z"

@@ -14,8 +14,6 @@ from typing import Any
 
 import nbformat
 import pytest
-from cutting_proxy import CuttingProxy
-from real_server import PROJECT, Gate, RealServer
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.client import (
@@ -33,6 +31,8 @@ from jupyter_agent_exec.client import (
     UnexpectedAnswer,
     apply,
 )
+from tests.client.cutting_proxy import CuttingProxy
+from tests.real_server import PROJECT, Gate, RealServer
 
 PLOT = """
 import base64

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wire import execution
 
 from jupyter_agent_exec import models
 from jupyter_agent_exec.client import ExecutionFailed, Result, apply
 from jupyter_agent_exec.client.display import one_line, plain, size
 from jupyter_agent_exec.models import OutputChange
+from tests.client.wire import execution
 
 PNG = b"\x89PNG not really"
 PNG_OUTPUT = {

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import httpx2
 import msgspec
 import pytest
-from wire import server_status, session
 
 from jupyter_agent_exec.client import AgentExecClient, AsyncAgentExecClient, CannotConnect
 from jupyter_agent_exec.models import Indexing, SearchResults, SessionList
+from tests.client.wire import server_status, session
 
 URL = "http://127.0.0.1:8888/base"
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import httpx2
 import msgspec
-from wire import CHAIN, DIGEST, execution, session
 
 from jupyter_agent_exec import models
 from jupyter_agent_exec.client import (
@@ -17,6 +16,7 @@ from jupyter_agent_exec.client import (
     Placement,
 )
 from jupyter_agent_exec.types import CellId
+from tests.client.wire import CHAIN, DIGEST, execution, session
 
 URL = "http://127.0.0.1:8888/base"
 PATH = "work/sales.ipynb"

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from person import person_at
-from raw_mcp import request
-from real_server import RealServer
 
 from jupyter_agent_exec.client import AgentExecClient, Finished
+from tests.mcp.raw_mcp import request
+from tests.person import person_at
+from tests.real_server import RealServer
 
 PATH = "nested.ipynb"
 

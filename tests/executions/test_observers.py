@@ -6,14 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from placing_bench import KERNEL, Session, record, rest
-from ways import DictWay, notebook
 
 from jupyter_agent_exec.executions.execution import LiveExecution, LiveExecutions
 from jupyter_agent_exec.executions.observer import ExecutionObserver, ShownCells
 from jupyter_agent_exec.executions.spec import ExecutionSpec
 from jupyter_agent_exec.models import Agent, Chain, Execute
 from jupyter_agent_exec.records import By
+from tests.notebooks.placing_bench import KERNEL, Session, record, rest
+from tests.notebooks.ways import DictWay, notebook
 
 SESSION: Any = SimpleNamespace(id="s", agent=Agent(name="analyst"), username="ada", token=None)
 JOURNAL: Any = SimpleNamespace(head=Chain(head="0" * 64, length=1))

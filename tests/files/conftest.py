@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from asking import Agent, Send
-from files_asking import Files, Wire
+
+from tests.asking import Agent, Send
+from tests.files.files_asking import Files, Wire
 
 
 @pytest.fixture

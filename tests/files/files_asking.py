@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 from urllib.parse import quote
 
-from asking import NAMESPACE, Answered, Send
+from tests.asking import NAMESPACE, Answered, Send
 
 
 class Files:

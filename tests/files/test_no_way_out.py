@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from files_asking import Files
+
+from tests.files.files_asking import Files
 
 FilesOf = Callable[..., Awaitable[Files]]
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import NAMESPACE, Agent, Answered, Send
-from files_asking import Files
-from living_notebook import notebook_target
+
+from tests.asking import NAMESPACE, Agent, Answered, Send
+from tests.files.files_asking import Files
+from tests.sessions.living_notebook import notebook_target
 
 CHANGED = (412, "precondition_failed")
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent, Send
-from files_asking import Files, Wire
+
+from tests.asking import Agent, Send
+from tests.files.files_asking import Files, Wire
 
 FilesOf = Callable[..., Awaitable[Files]]
 LIMIT = 3_000_000

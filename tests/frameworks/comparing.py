@@ -162,7 +162,7 @@ def _compared(framework: str, only: list[str] | None) -> Iterator[tuple[str, dic
     python = PROJECT / ".nox" / framework / "bin" / "python"
     environ = {
         **{name: value for name, value in os.environ.items() if not name.startswith(_JUPYTERS)},
-        "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE / framework)]),
+        "PYTHONPATH": os.pathsep.join([str(PROJECT), str(HERE / framework)]),
     }
     distribution = DISTRIBUTIONS[framework]
     versions, titles = _listed(python, environ, distribution)
@@ -215,7 +215,7 @@ def _looked(python: Path, environ: Mapping[str, str], side: str, probe: str) -> 
         log, found = folder / "log", folder / "found.json"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [python, "-m", "frameworks.looking", side, probe, made, str(GRACE)],
+                [python, "-m", "tests.frameworks.looking", side, probe, made, str(GRACE)],
                 env={**environ, **jupyter, "IPYTHONDIR": f"{made}/ipython", MARK: mark},
                 cwd=folder,
                 stdin=subprocess.DEVNULL,

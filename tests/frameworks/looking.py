@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 import subjects
-from frameworks.probes import PROBES
-from frameworks.probing import Bench, Verdict, brief, one_valid_cell_each
+
+from tests.frameworks.probes import PROBES
+from tests.frameworks.probing import Bench, Verdict, brief, one_valid_cell_each
 
 FOUND = "found.json"
 

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from frameworks import probes_of_answers
-from frameworks.probing import (
+from tests.frameworks import probes_of_answers
+from tests.frameworks.probing import (
     PROBES,
     RIGHT,
     ROOMY_TIMEOUT,
@@ -23,7 +23,7 @@ from frameworks.probing import (
     brief,
     probe,
 )
-from frameworks.subject import Subject
+from tests.frameworks.subject import Subject
 
 __all__ = ["PROBES", "probes_of_answers"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from frameworks.probing import RIGHT, Bench, Timed, Verdict, answered, brief, plain, probe
+from tests.frameworks.probing import RIGHT, Bench, Timed, Verdict, answered, brief, plain, probe
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{300,}")
 _LEFT_OUT = re.compile(r"left out|omitted|truncated", re.IGNORECASE)

@@ -17,11 +17,11 @@ from uuid import uuid4
 
 import nbformat
 import psutil
-from frameworks.subject import Said, Subject
 from jupyter_core.paths import jupyter_data_dir
 
 from jupyter_agent_exec.journal.blobs import BlobStore
 from jupyter_agent_exec.journal.notebook import journal_notebook
+from tests.frameworks.subject import Said, Subject
 
 TIMEOUT = 2.0
 """Seconds that code may run in probes that exceed them."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from frameworks.probes import PROBES
-from frameworks.probing import RIGHT, Bench, Probe, one_valid_cell_each
 from subjects import ours
 
 from jupyter_agent_exec.adapters.own_servers import OWN_SERVERS
+from tests.frameworks.probes import PROBES
+from tests.frameworks.probing import RIGHT, Bench, Probe, one_valid_cell_each
 
 GRACE = 8.0
 """Seconds: how fast it is, is told by the comparison and the benchmarks."""

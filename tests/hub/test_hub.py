@@ -17,12 +17,12 @@ import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_clients import LATEST, opened, text_of
-from real_server import NOTHING_ASKS, environment
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.mcp.mcp_clients import LATEST, opened, text_of
+from tests.real_server import NOTHING_ASKS, environment
 
 PROXY = Path(__file__).parent / "node_modules" / ".bin" / "configurable-http-proxy"
 SERVICE_TOKEN = "a-token-of-the-hub"

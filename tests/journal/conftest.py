@@ -3,7 +3,8 @@ from __future__ import annotations
 import resource
 
 import pytest
-from recorded import new_history, opened, write_history
+
+from tests.journal.recorded import new_history, opened, write_history
 
 
 @pytest.fixture

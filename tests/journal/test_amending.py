@@ -5,18 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from recorded import (
-    AT,
-    BY,
-    accepted,
-    closed,
-    finished,
-    lose_lines,
-    new_execution_id,
-    new_history,
-    run,
-    stream,
-)
 
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
@@ -27,6 +15,18 @@ from jupyter_agent_exec.records import (
     OutputsAccepted,
     OutputsDiscarded,
     Payload,
+)
+from tests.journal.recorded import (
+    AT,
+    BY,
+    accepted,
+    closed,
+    finished,
+    lose_lines,
+    new_execution_id,
+    new_history,
+    run,
+    stream,
 )
 
 

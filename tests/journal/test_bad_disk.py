@@ -6,7 +6,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from recorded import (
+
+from jupyter_agent_exec.durability import RESERVE_BYTES
+from jupyter_agent_exec.errors import (
+    HistoryUnavailable,
+)
+from jupyter_agent_exec.journal.lines import lines
+from jupyter_agent_exec.journal.verify import verify_history
+from tests.journal.recorded import (
     accepted,
     closed,
     dispatched,
@@ -18,13 +25,6 @@ from recorded import (
     run,
     stream,
 )
-
-from jupyter_agent_exec.durability import RESERVE_BYTES
-from jupyter_agent_exec.errors import (
-    HistoryUnavailable,
-)
-from jupyter_agent_exec.journal.lines import lines
-from jupyter_agent_exec.journal.verify import verify_history
 
 
 def whole(folder):

@@ -6,7 +6,6 @@ import math
 import random
 
 import pytest
-from recorded import PNG, display, stream
 
 from jupyter_agent_exec.journal.blobs import (
     INLINE_BYTES,
@@ -16,6 +15,7 @@ from jupyter_agent_exec.journal.blobs import (
     unpack_outputs,
 )
 from jupyter_agent_exec.records import Payload, digest_of
+from tests.journal.recorded import PNG, display, stream
 
 LARGE = "x" * (INLINE_BYTES + 1)
 RAW = bytes(range(256)) * 100

@@ -5,7 +5,12 @@ import shutil
 
 import nbformat
 import pytest
-from recorded import (
+
+from jupyter_agent_exec.journal.notebook import cell
+from jupyter_agent_exec.journal.outputs import ALL_BYTES, LARGE_BYTES, brief, leave_out
+from jupyter_agent_exec.records import DisplayUpdated, OutputRef
+from jupyter_agent_exec.text import images
+from tests.journal.recorded import (
     AT,
     BY,
     PNG,
@@ -18,11 +23,6 @@ from recorded import (
     run,
     stream,
 )
-
-from jupyter_agent_exec.journal.notebook import cell
-from jupyter_agent_exec.journal.outputs import ALL_BYTES, LARGE_BYTES, brief, leave_out
-from jupyter_agent_exec.records import DisplayUpdated, OutputRef
-from jupyter_agent_exec.text import images
 
 REAL_PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAIAAAA2iEnWAAAADklEQVR4nGNgYGBgQGYAAAAWAAGv2lPLAAAAAElFTkSu"

@@ -13,17 +13,17 @@ import jupytext
 import nbformat
 import papermill
 import pytest
-from recorded import (
+
+from jupyter_agent_exec.journal.verify import Outcome
+from jupyter_agent_exec.journal.verify_notebook import verify_notebook
+from tests.journal.recorded import (
     closed,
     display,
     kernel_started,
     run,
     stream,
 )
-from test_notebook import SCHEMA
-
-from jupyter_agent_exec.journal.verify import Outcome
-from jupyter_agent_exec.journal.verify_notebook import verify_notebook
+from tests.journal.test_notebook import SCHEMA
 
 ERROR = {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "no", "traceback": []}
 RAISES = {"tags": ["raises-exception"]}

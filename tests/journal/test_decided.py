@@ -5,20 +5,6 @@ import json
 import nbformat
 import pytest
 from msgspec.structs import replace
-from recorded import (
-    AT,
-    PERSON,
-    approved,
-    ask,
-    asked,
-    closed,
-    dispatched,
-    finished,
-    lose_lines,
-    new_history,
-    reviewed,
-    run,
-)
 
 from jupyter_agent_exec.journal.notebook import cell
 from jupyter_agent_exec.journal.query import Criteria
@@ -39,6 +25,20 @@ from jupyter_agent_exec.records import (
     digest_of,
 )
 from jupyter_agent_exec.types import CellId
+from tests.journal.recorded import (
+    AT,
+    PERSON,
+    approved,
+    ask,
+    asked,
+    closed,
+    dispatched,
+    finished,
+    lose_lines,
+    new_history,
+    reviewed,
+    run,
+)
 
 
 def end(session, execution_id, status="ok"):

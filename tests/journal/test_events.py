@@ -2,17 +2,6 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from recorded import (
-    AT,
-    BY,
-    PERSON,
-    ask,
-    closed,
-    kernel_started,
-    reviewed,
-    run,
-    stream,
-)
 
 from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
 from jupyter_agent_exec.models import Document
@@ -34,6 +23,17 @@ from jupyter_agent_exec.records import (
     Rejected,
 )
 from jupyter_agent_exec.types import CellId, ExecutionId
+from tests.journal.recorded import (
+    AT,
+    BY,
+    PERSON,
+    ask,
+    closed,
+    kernel_started,
+    reviewed,
+    run,
+    stream,
+)
 
 
 def texts(history, session):

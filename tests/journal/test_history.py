@@ -1,22 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from recorded import (
-    AT,
-    BY,
-    PNG,
-    accepted,
-    closed,
-    dispatched,
-    display,
-    finished,
-    kernel_started,
-    new_execution_id,
-    new_session_id,
-    opened,
-    run,
-    stream,
-)
 
 from jupyter_agent_exec.errors import (
     BlobNotFound,
@@ -31,6 +15,22 @@ from jupyter_agent_exec.records import (
     LateOutput,
     OutputRef,
     Payload,
+)
+from tests.journal.recorded import (
+    AT,
+    BY,
+    PNG,
+    accepted,
+    closed,
+    dispatched,
+    display,
+    finished,
+    kernel_started,
+    new_execution_id,
+    new_session_id,
+    opened,
+    run,
+    stream,
 )
 
 

@@ -5,7 +5,11 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from recorded import (
+
+from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
+from jupyter_agent_exec.journal.query import Criteria
+from jupyter_agent_exec.records import DisplayUpdated, LateOutput, OutputRef
+from tests.journal.recorded import (
     AT,
     BY,
     PNG,
@@ -18,10 +22,6 @@ from recorded import (
     run,
     stream,
 )
-
-from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
-from jupyter_agent_exec.journal.query import Criteria
-from jupyter_agent_exec.records import DisplayUpdated, LateOutput, OutputRef
 
 REAL_PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAIAAAA2iEnWAAAADklEQVR4nGNgYGBgQGYAAAAWAAGv2lPLAAAAAElFTkSu"

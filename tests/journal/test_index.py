@@ -4,11 +4,11 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from recorded import PNG, closed, display, new_history, opened, run, stream
 
 from jupyter_agent_exec.errors import InvalidRequest
 from jupyter_agent_exec.journal import tables
 from jupyter_agent_exec.journal.query import Criteria
+from tests.journal.recorded import PNG, closed, display, new_history, opened, run, stream
 
 
 def search(history, q=None, *, after=None, limit=50, **criteria):

@@ -9,7 +9,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from recorded import accepted, dispatched, new_execution_id, plain_entries
 
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
@@ -17,6 +16,7 @@ from jupyter_agent_exec.journal.journal import Journal
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_journal
 from jupyter_agent_exec.records import Payload
+from tests.journal.recorded import accepted, dispatched, new_execution_id, plain_entries
 
 
 def outcome(path: Path) -> Outcome:
@@ -204,7 +204,7 @@ _APPEND_FOREVER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from recorded import plain_entries
+from tests.journal.recorded import plain_entries
 from jupyter_agent_exec.journal.journal import Journal
 
 journal, torn = Journal.resume(Path(sys.argv[1]))
@@ -220,7 +220,7 @@ def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(journal, path):
     journal.close()
     for round_number in range(20):
         process = subprocess.Popen(
-            [sys.executable, "-c", _APPEND_FOREVER, str(path), str(Path(__file__).parent)],
+            [sys.executable, "-c", _APPEND_FOREVER, str(path), str(Path(__file__).parents[2])],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from recorded import ask, closed, opened, reviewed, run
 
 from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
 from jupyter_agent_exec.models import KernelTarget, NotebookTarget
+from tests.journal.recorded import ask, closed, opened, reviewed, run
 
 
 @pytest.fixture

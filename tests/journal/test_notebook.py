@@ -9,7 +9,11 @@ import jsonschema
 import nbformat
 import pytest
 from msgspec.structs import replace
-from recorded import (
+
+from jupyter_agent_exec.journal.notebook import cell, notebook_chunks
+from jupyter_agent_exec.models import Omitted
+from jupyter_agent_exec.records import ApprovalGranted, Interrupted, LateOutput, Payload, digest_of
+from tests.journal.recorded import (
     AT,
     BY,
     LANGUAGE,
@@ -29,10 +33,6 @@ from recorded import (
     run,
     stream,
 )
-
-from jupyter_agent_exec.journal.notebook import cell, notebook_chunks
-from jupyter_agent_exec.models import Omitted
-from jupyter_agent_exec.records import ApprovalGranted, Interrupted, LateOutput, Payload, digest_of
 
 SCHEMA = json.loads(
     files("jupyter_agent_exec.journal").joinpath("metadata.schema.json").read_text("utf-8")

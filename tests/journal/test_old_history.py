@@ -6,11 +6,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from recorded import new_history, reviewed
 
 from jupyter_agent_exec.journal.query import Criteria
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
+from tests.journal.recorded import new_history, reviewed
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from raw_mcp import RawMcp
-from recorded import PNG, closed, display, new_history, opened, run
 
 from jupyter_agent_exec.journal.query import Criteria
 from jupyter_agent_exec.models import Indexing
+from tests.journal.recorded import PNG, closed, display, new_history, opened, run
+from tests.mcp.raw_mcp import RawMcp
 
 SESSIONS = 40
 FIRST_BATCHES = 32

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from recorded import AT, closed, lose_lines, new_history, new_session_id, opened, run
 
 from jupyter_agent_exec.journal.journal import Journal
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.journal.recorded import AT, closed, lose_lines, new_history, new_session_id, opened, run
 
 
 def whole(folder):
@@ -19,8 +19,8 @@ _OTHER_SERVER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from recorded import accepted, closed, dispatched, new_execution_id, new_history, opened
-from recorded import run, stream
+from tests.journal.recorded import accepted, closed, dispatched, new_execution_id, new_history
+from tests.journal.recorded import opened, run, stream
 
 history = new_history(Path(sys.argv[1]))
 session = history.open_session(opened(title="theirs"))
@@ -40,7 +40,7 @@ history.stop()
 @pytest.fixture
 def other_server(folder):
     process = subprocess.Popen(
-        [sys.executable, "-c", _OTHER_SERVER, str(folder), str(Path(__file__).parent)],
+        [sys.executable, "-c", _OTHER_SERVER, str(folder), str(Path(__file__).parents[2])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -8,23 +8,6 @@ from typing import get_args, get_type_hints
 
 import nbformat
 import pytest
-from recorded import (
-    AT,
-    BY,
-    PERSON,
-    PNG,
-    approved,
-    ask,
-    closed,
-    display,
-    finished,
-    kernel_started,
-    new_session_id,
-    opened,
-    reviewed,
-    run,
-    stream,
-)
 
 from jupyter_agent_exec.journal import chain, verify, verify_notebook
 from jupyter_agent_exec.journal.verify import (
@@ -43,6 +26,23 @@ from jupyter_agent_exec.records import (
     digest_of,
 )
 from jupyter_agent_exec.types import Digest
+from tests.journal.recorded import (
+    AT,
+    BY,
+    PERSON,
+    PNG,
+    approved,
+    ask,
+    closed,
+    display,
+    finished,
+    kernel_started,
+    new_session_id,
+    opened,
+    reviewed,
+    run,
+    stream,
+)
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_process import server_process
 
 from jupyter_agent_exec.journal.verify import Outcome, Report, verify_history
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from jupyter_agent_exec.records import digest_of
+from tests.server_process import server_process
 
 ERROR = "raise ValueError('no')"
 SOURCES: list[tuple[str, dict[str, Any]]] = [

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded import new_history
 
 from jupyter_agent_exec.cli import main
 from jupyter_agent_exec.journal import chain
@@ -22,6 +21,7 @@ from jupyter_agent_exec.journal.verify import (
     verify_session,
 )
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
+from tests.journal.recorded import new_history
 
 STRANGE = (
     None, True, -1, 10**30, 1.5, "", "\ud800", "x" * 300, "../../x", "\0", [], {}, [[]], [{}],

@@ -8,15 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from recorded import (
-    TOKENS,
-    closed,
-    lose_lines,
-    new_history,
-    opened,
-    reviewed,
-    run,
-)
 
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.verify import (
@@ -24,6 +15,15 @@ from jupyter_agent_exec.journal.verify import (
     verify_history,
     verify_journal,
     verify_session,
+)
+from tests.journal.recorded import (
+    TOKENS,
+    closed,
+    lose_lines,
+    new_history,
+    opened,
+    reviewed,
+    run,
 )
 
 

@@ -1,5 +1,5 @@
 """What the tests of kernels share."""
 
-from real_server import gate
+from tests.real_server import gate
 
 __all__ = ["gate"]

@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 import psutil
 import pytest
-from real_server import RealServer, real_server
 
 from jupyter_agent_exec.client import AgentExecClient, Session
+from tests.real_server import RealServer, real_server
 
 CANARY = "canary-5f0c1d"
 SOON = 60.0

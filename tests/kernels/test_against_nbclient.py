@@ -18,10 +18,10 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from notebook_sources import SOURCES
 
 from jupyter_agent_exec.kernels.outputs import Displays, Outputs
 from jupyter_agent_exec.types import ExecutionId, Output
+from tests.kernels.notebook_sources import SOURCES
 
 CAP = 100_000_000
 

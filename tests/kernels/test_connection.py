@@ -8,11 +8,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from living import SOON, AgentRun, text
-
 from jupyter_agent_exec.kernels.channels import Channel, MessageReceiver
 from jupyter_agent_exec.kernels.connection import KernelConnection
 from jupyter_agent_exec.kernels.messages import Header, Message
+from tests.kernels.living import SOON, AgentRun, text
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "kernel_info_request": {"implementation": "other", "language_info": {"name": "other"}},

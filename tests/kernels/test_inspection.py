@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
-from living import SOON, AgentRun, House, at_foreign_work, house, text
-from real_server import Gate
 
 from jupyter_agent_exec.kernels.inspection import KernelOccupied, Question, Unanswered, ask
 from jupyter_agent_exec.kernels.kernel_queue import Requester
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.person_executions import PersonExecution, PersonRecording
 from jupyter_agent_exec.types import ExecutionState
+from tests.kernels.living import SOON, AgentRun, House, at_foreign_work, house, text
+from tests.real_server import Gate
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 

@@ -19,11 +19,20 @@ from urllib.parse import urlsplit
 import httpx2
 import psutil
 import pytest
-from isolated_house import CANARY, SOON, House, failed, house, prefix_of, server_process, value
-from real_server import TOKEN
 
 from jupyter_agent_exec.client import Session
 from jupyter_agent_exec.errors import AgentExecError, InvalidRequest, IsolationUnavailable
+from tests.kernels.isolated_house import (
+    CANARY,
+    SOON,
+    House,
+    failed,
+    house,
+    prefix_of,
+    server_process,
+    value,
+)
+from tests.real_server import TOKEN
 
 LIMITS = (
     "--AgentExecApp.isolated_memory_bytes=3000000000",

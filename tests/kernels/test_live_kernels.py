@@ -10,9 +10,6 @@ from typing import ClassVar
 
 import pytest
 from jupyter_server.gateway.managers import GatewayKernelManager
-from kernelspecs import install_ending_kernel
-from living import LOG, SOON, AgentRun, House, Person, at_foreign_work, granted, house, text
-from real_server import Gate
 
 from jupyter_agent_exec.errors import GatewayNotSupported, KernelNotFound, KernelUnavailable
 from jupyter_agent_exec.kernels.kernel import Death
@@ -21,6 +18,19 @@ from jupyter_agent_exec.kernels.live_kernels import LiveKernel, LiveKernels
 from jupyter_agent_exec.kernels.outputs import Late
 from jupyter_agent_exec.kernels.person_executions import PersonExecution, PersonRecording
 from jupyter_agent_exec.types import ExecutionState
+from tests.kernels.living import (
+    LOG,
+    SOON,
+    AgentRun,
+    House,
+    Person,
+    at_foreign_work,
+    granted,
+    house,
+    text,
+)
+from tests.real_server import Gate
+from tests.sessions.kernelspecs import install_ending_kernel
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from isolated_house import prefix_of
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import LocalProvisioner
@@ -26,6 +25,7 @@ from jupyter_agent_exec.kernels.provisioner import (
     with_folder_last,
 )
 from jupyter_agent_exec.kernels.server_kernels import KernelStarter
+from tests.kernels.isolated_house import prefix_of
 
 FILE = ("-f", "{connection_file}")
 

@@ -6,7 +6,8 @@ import asyncio
 import threading
 
 import pytest
-from living import SOON, AgentRun, house, text
+
+from tests.kernels.living import SOON, AgentRun, house, text
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 

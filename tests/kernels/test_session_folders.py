@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 
 import httpx2
 import pytest
-from isolated_house import SOON, House, house, prefix_of, value
-from real_server import TOKEN
 
 from jupyter_agent_exec.client import Session
 from jupyter_agent_exec.errors import AgentExecError
@@ -28,6 +26,8 @@ from jupyter_agent_exec.kernels.isolation.sandbox import (
     Way,
     argv,
 )
+from tests.kernels.isolated_house import SOON, House, house, prefix_of, value
+from tests.real_server import TOKEN
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are isolated on Linux")
 

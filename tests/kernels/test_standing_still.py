@@ -10,10 +10,10 @@ from typing import Any
 import nbformat
 import pytest
 import zmq
-from living import AgentRun, house, text
-from server_process import Gate, server_process
 
 from jupyter_agent_exec.kernels.inspection import PATIENCE
+from tests.kernels.living import AgentRun, house, text
+from tests.server_process import Gate, server_process
 
 LINES = 4_000
 LINE_BYTES = 10_000

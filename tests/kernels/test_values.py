@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from living import AgentRun, house, text
-from real_server import Gate
 
 from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.variables import VALUES_SOURCE, value_expressions, values_in
+from tests.kernels.living import AgentRun, house, text
+from tests.real_server import Gate
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 

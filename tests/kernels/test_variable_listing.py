@@ -6,12 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from living import SOON, AgentRun, House, house, text
 
 from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.variables import variable_expressions
 from jupyter_agent_exec.models import VariableChange
+from tests.kernels.living import SOON, AgentRun, House, house, text
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 

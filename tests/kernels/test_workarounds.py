@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
-from living import AgentRun, house, text
 from tornado import web
 
 from jupyter_agent_exec.kernels.workarounds import forget_failed_starts
+from tests.asking import Agent
+from tests.kernels.living import AgentRun, house, text
 
 LOOK = """
 import json, sys

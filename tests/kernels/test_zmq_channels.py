@@ -9,15 +9,15 @@ from typing import Any
 import nbformat
 import pytest
 import zmq
-from living import LOG, SOON, AgentRun, House, at_foreign_work, house, text
 from nbformat.v4 import new_code_cell, new_notebook
-from real_server import Gate
 
 from jupyter_agent_exec.kernels.channels import NotSent
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.messages import Message
 from jupyter_agent_exec.kernels.zmq_channels import ZMQChannels
 from jupyter_agent_exec.models import Omitted
+from tests.kernels.living import LOG, SOON, AgentRun, House, at_foreign_work, house, text
+from tests.real_server import Gate
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 

@@ -13,11 +13,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from fuzzed_kernel import CHANNELS, FuzzedKernel, Sent, fuzzed_kernel
-from fuzzing import examples, json_values, nested, texts
 from hypothesis import given
 from hypothesis import strategies as st
-from living import SOON, AgentRun, text
 from nbformat.v4 import new_code_cell, new_notebook
 
 from jupyter_agent_exec.journal.blobs import pack_outputs
@@ -27,6 +24,9 @@ from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome
 from jupyter_agent_exec.kernels.person_executions import PersonRecording
 from jupyter_agent_exec.kernels.zmq_channels import ZMQChannels
 from jupyter_agent_exec.records import Payload
+from tests.fuzzing import examples, json_values, nested, texts
+from tests.kernels.fuzzed_kernel import CHANNELS, FuzzedKernel, Sent, fuzzed_kernel
+from tests.kernels.living import SOON, AgentRun, text
 
 BUNDLE = {"text/plain": "x", "application/json": {"a": 1}, "image/png": "iVBORw0KGgo="}
 FIELDS: dict[str, dict[str, Any]] = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from living_notebook import desk
-from real_server import RealServer, gate, real_server
-from tools_bench import bench
+
+from tests.mcp.tools_bench import bench
+from tests.real_server import RealServer, gate, real_server
+from tests.sessions.living_notebook import desk
 
 __all__ = ["bench", "desk", "gate"]
 

@@ -15,7 +15,8 @@ from filelock import FileLock
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
-from real_server import PROJECT, TOKEN, RealServer
+
+from tests.real_server import PROJECT, TOKEN, RealServer
 
 CLIENTS = Path(__file__).parent / "clients"
 NODE_MODULES = CLIENTS / "node_modules"

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
-from asking import Answered, Send
+from tests.asking import Answered, Send
 
 EARLIER = "2025-11-25"
 LATEST = "2026-07-28"

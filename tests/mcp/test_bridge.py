@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from mcp.shared.inbound import decode_header_value
-from raw_mcp import LATEST, request
 
 from jupyter_agent_exec.cli.mcp import headers_of_message, with_id
 from jupyter_agent_exec.mcp.bridge import only_answer
+from tests.mcp.raw_mcp import LATEST, request
 
 
 def event(message: dict[str, Any]) -> bytes:

@@ -15,7 +15,9 @@ import pytest
 from mcp import StdioServerParameters
 from mcp.client import Client
 from mcp.client.stdio import stdio_client
-from mcp_clients import (
+from mcp_types import ElicitResult
+
+from tests.mcp.mcp_clients import (
     CLIENTS,
     LATEST,
     REVISIONS,
@@ -27,8 +29,7 @@ from mcp_clients import (
     stdio_command,
     text_of,
 )
-from mcp_types import ElicitResult
-from real_server import TOKEN, RealServer, real_server
+from tests.real_server import TOKEN, RealServer, real_server
 
 Run = Callable[[str, str], Any]
 """Runs a client's script, given a revision and what to do as JSON."""

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent, Send
-from minting import bearer, ledger, mint
-from raw_mcp import EARLIER, LATEST, RawMcp, request
 
 from jupyter_agent_exec.errors import NotInstalled
 from jupyter_agent_exec.mcp.endpoint import MAX_BODY_BYTES, check_installed
 from jupyter_agent_exec.records import AccessDenied
+from tests.asking import Agent, Send
+from tests.auth.minting import bearer, ledger, mint
+from tests.mcp.raw_mcp import EARLIER, LATEST, RawMcp, request
 
 Make = Callable[..., RawMcp]
 

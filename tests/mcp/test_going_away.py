@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent, Send
-from mcp_clients import LATEST, connected, opened, text_of
-from minting import mint
-from raw_mcp import EARLIER, Line, RawMcp
-from real_server import RealServer
+
+from tests.asking import Agent, Send
+from tests.auth.minting import mint
+from tests.mcp.mcp_clients import LATEST, connected, opened, text_of
+from tests.mcp.raw_mcp import EARLIER, Line, RawMcp
+from tests.real_server import RealServer
 
 Start = Callable[[bool], Awaitable[RawMcp]]
 

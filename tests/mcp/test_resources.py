@@ -9,7 +9,6 @@ import nbformat
 import pytest
 from mcp_types import BlobResourceContents, TextContent, TextResourceContents
 from msgspec.structs import replace
-from tools_bench import PERSON, Bench, size
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Grants
@@ -18,6 +17,7 @@ from jupyter_agent_exec.mcp import resources
 from jupyter_agent_exec.mcp.uris import execution_uri, image_uri, named, notebook_uri
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.types import ExecutionId, SessionId, TokenId
+from tests.mcp.tools_bench import PERSON, Bench, size
 
 PICTURE = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 from mcp_types import TextContent
-from tools_bench import size
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.mcp import budget
@@ -16,6 +15,7 @@ from jupyter_agent_exec.mcp.tool import Failure, refusal
 from jupyter_agent_exec.models import Agent, Chain, Omitted, Value, WaitingFor
 from jupyter_agent_exec.records import ExecutionRecord
 from jupyter_agent_exec.types import Digest, ExecutionId, SessionId
+from tests.mcp.tools_bench import size
 
 RECORD = ExecutionRecord(
     id=ExecutionId("x_1"),

@@ -15,9 +15,10 @@ from typing import Any
 
 import psutil
 import pytest
-from mcp_clients import stdio_command
-from raw_mcp import EARLIER, LATEST, request
-from real_server import TOKEN, RealServer, environment, real_server
+
+from tests.mcp.mcp_clients import stdio_command
+from tests.mcp.raw_mcp import EARLIER, LATEST, request
+from tests.real_server import TOKEN, RealServer, environment, real_server
 
 ERAS = pytest.mark.parametrize("modern", [False, True], ids=[EARLIER, LATEST])
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tools_bench import PERSON, Bench
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Caller
@@ -15,6 +14,7 @@ from jupyter_agent_exec.mcp.call import Elicited
 from jupyter_agent_exec.models import Approve, TokenRef
 from jupyter_agent_exec.records import digest_of
 from jupyter_agent_exec.types import TokenId
+from tests.mcp.tools_bench import PERSON, Bench
 
 RUN = Elicited(action="accept", content={"decision": "Run it"})
 

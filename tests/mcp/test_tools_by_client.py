@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from mcp_clients import LATEST, connected, opened, text_of
 from mcp_types import ElicitRequestParams, ElicitResult, ImageContent
-from real_server import RealServer, real_server
+
+from tests.mcp.mcp_clients import LATEST, connected, opened, text_of
+from tests.real_server import RealServer, real_server
 
 MODES = pytest.mark.parametrize("mode", ["legacy", LATEST])
 

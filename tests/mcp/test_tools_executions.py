@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from mcp_types import ImageContent, ResourceLink, TextContent
-from real_server import Gate
-from tools_bench import Bench, size
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.mcp import budget
 from jupyter_agent_exec.mcp.call import Gone
+from tests.mcp.tools_bench import Bench, size
+from tests.real_server import Gate
 
 PLOT = """
 import base64, io, struct, zlib

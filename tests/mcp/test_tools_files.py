@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from mcp_types import ImageContent
 from PIL import Image
-from tools_bench import Bench, size
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.mcp import budget
+from tests.mcp.tools_bench import Bench, size
 
 
 async def test_a_file_is_written_listed_and_read(bench: Bench, jp_root_dir: Path) -> None:

@@ -7,16 +7,16 @@ from typing import Any
 
 import nbformat
 import pytest
-from living_notebook import NOTEBOOK, Desk
 from mcp_types import ResourceLink
 from msgspec.structs import replace
-from real_server import Gate
-from tools_bench import PERSON, Bench, size
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Grants
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.types import TokenId
+from tests.mcp.tools_bench import PERSON, Bench, size
+from tests.real_server import Gate
+from tests.sessions.living_notebook import NOTEBOOK, Desk
 
 
 @pytest.fixture

@@ -7,17 +7,6 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
-from recorded import (
-    AT,
-    BY,
-    accepted,
-    display,
-    finished,
-    new_execution_id,
-    new_session_id,
-)
-from ways import DictWay, Switch, code
-
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal.history import History
@@ -30,6 +19,16 @@ from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.notebooks.execution_cells import NotebookWriter
 from jupyter_agent_exec.records import CellWritten, Opened
 from jupyter_agent_exec.types import SessionId
+from tests.journal.recorded import (
+    AT,
+    BY,
+    accepted,
+    display,
+    finished,
+    new_execution_id,
+    new_session_id,
+)
+from tests.notebooks.ways import DictWay, Switch, code
 
 ADA = Caller(username="ada", display_name="Ada", access="full")
 SCRIPT = display({"application/javascript": "alert(1)", "text/plain": "<it>"})

@@ -18,11 +18,11 @@ import pytest
 from jupyter_server.services.contents.filemanager import AsyncFileContentsManager
 from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
 from nbformat.sign import MemorySignatureStore, NotebookNotary
-from notebooks_made import as_written, persons_notebook
 
 from jupyter_agent_exec.notebooks.backends.contents import ContentsBackend
 from jupyter_agent_exec.notebooks.changes import Expected, Position, PutCell, new_cell
 from jupyter_agent_exec.types import CellId
+from tests.notebooks.notebooks_made import as_written, persons_notebook
 
 NEW = CellId("x_01JD0000000000000000000000")
 
@@ -33,7 +33,7 @@ from pathlib import Path
 
 sys.path.insert(0, sys.argv[1])
 import nbformat
-import test_atomic_contents as test
+from tests.notebooks import test_atomic_contents as test
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -93,7 +93,13 @@ def test_a_process_that_is_killed_in_a_save_leaves_the_old_notebook_or_the_new(
     tmp_path: Path,
 ) -> None:
     before = as_written(persons_notebook())
-    command = [sys.executable, "-c", KILLED_IN_A_SAVE, str(Path(__file__).parent), str(tmp_path)]
+    command = [
+        sys.executable,
+        "-c",
+        KILLED_IN_A_SAVE,
+        str(Path(__file__).parents[2]),
+        str(tmp_path),
+    ]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
     ended = json.loads(done.stdout)
     assert ended.pop("never") == 0

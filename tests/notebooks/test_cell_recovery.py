@@ -12,10 +12,10 @@ from typing import Any
 
 import nbformat
 import psutil
-from server_process import ServerProcess, server_process, with_its_own_pid
 
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.server_process import ServerProcess, server_process, with_its_own_pid
 
 BURST = 200
 TARGET = {"kind": "notebook", "path": "a.ipynb", "create": True}

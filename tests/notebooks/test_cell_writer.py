@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from ways import DictWay, Switch, code, notebook
 
 from jupyter_agent_exec.errors import DocumentUnwritable, NotebookNotFound
 from jupyter_agent_exec.models import OutputChange
@@ -24,6 +23,7 @@ from jupyter_agent_exec.notebooks.cell_writer import (
 from jupyter_agent_exec.notebooks.changes import Position, SetOutputs, Unreachable
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.types import CellId
+from tests.notebooks.ways import DictWay, Switch, code, notebook
 
 RUNNING = CellState(
     agent_exec={"status": "running"},

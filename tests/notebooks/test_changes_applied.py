@@ -7,7 +7,6 @@ from typing import Any
 
 import nbformat
 import pytest
-from notebooks_made import as_written, code, markdown, persons_notebook
 
 from jupyter_agent_exec.models import OutputChange
 from jupyter_agent_exec.notebooks.changes import (
@@ -27,6 +26,7 @@ from jupyter_agent_exec.notebooks.changes import (
     order_of,
 )
 from jupyter_agent_exec.types import CellId
+from tests.notebooks.notebooks_made import as_written, code, markdown, persons_notebook
 
 ANY = Expected()
 X = CellId("x_01JD0000000000000000000000")

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from collaborating import Page, opened, until
 
 from jupyter_agent_exec.models import OutputChange
 from jupyter_agent_exec.notebooks.backends.collaboration import (
@@ -36,6 +35,7 @@ from jupyter_agent_exec.notebooks.changes import (
 )
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.types import CellId
+from tests.notebooks.collaborating import Page, opened, until
 
 # Rooms leave streams behind that nobody closes; what finds them must not be another test.
 pytestmark = [

@@ -22,7 +22,6 @@ from jupyter_server.services.contents.largefilemanager import (
     LargeFileManager,
 )
 from nbformat.sign import MemorySignatureStore, NotebookNotary
-from notebooks_made import File, as_written, code, persons_notebook, result
 from tornado.web import HTTPError
 
 from jupyter_agent_exec.errors import AgentExecError, DocumentUnwritable, NotebookNotFound
@@ -41,6 +40,7 @@ from jupyter_agent_exec.notebooks.changes import (
     new_cell,
 )
 from jupyter_agent_exec.types import CellId
+from tests.notebooks.notebooks_made import File, as_written, code, persons_notebook, result
 
 ANY = Expected()
 X = CellId("x_01JD0000000000000000000000")

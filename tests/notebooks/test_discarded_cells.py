@@ -12,12 +12,9 @@ from typing import Any
 
 import nbformat
 import pytest
-from deciding_bench import ADA, INERT, SCRIPT, Bench, Full
 from jupyter_server.services.contents.largefilemanager import LargeFileManager
 from jupyter_ydoc import YNotebook
 from nbformat.sign import MemorySignatureStore, NotebookNotary
-from recorded import accepted, closed, new_execution_id, new_history
-from ways import DictWay, code, notebook
 
 from jupyter_agent_exec.errors import (
     CellNotFound,
@@ -33,6 +30,9 @@ from jupyter_agent_exec.notebooks.backends.contents import ContentsBackend
 from jupyter_agent_exec.notebooks.backends.ydoc_cells import LiveCells, read
 from jupyter_agent_exec.notebooks.changes import Backend, Change, Expected, Notebook
 from jupyter_agent_exec.types import Via
+from tests.journal.recorded import accepted, closed, new_execution_id, new_history
+from tests.notebooks.deciding_bench import ADA, INERT, SCRIPT, Bench, Full
+from tests.notebooks.ways import DictWay, code, notebook
 
 
 @pytest.fixture

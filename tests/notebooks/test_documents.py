@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from notebooks_made import as_read, code, persons_notebook, result
 
 from jupyter_agent_exec.errors import DocumentChanged, DocumentUnwritable, NotebookNotFound
 from jupyter_agent_exec.models import (
@@ -33,6 +32,7 @@ from jupyter_agent_exec.notebooks.changes import (
 from jupyter_agent_exec.notebooks.documents import MAX_PLANS, Notebooks
 from jupyter_agent_exec.notebooks.edits import EditPlan, notebook_hash
 from jupyter_agent_exec.types import CellId, Via
+from tests.notebooks.notebooks_made import as_read, code, persons_notebook, result
 
 ANY = Expected()
 PATH = "work/a.ipynb"

@@ -8,7 +8,6 @@ from typing import Any
 
 import nbformat
 import pytest
-from notebooks_made import as_read, code, markdown, numbered, persons_notebook, result
 
 from jupyter_agent_exec.errors import AgentExecError, CellNotFound, DocumentChanged, InvalidRequest
 from jupyter_agent_exec.models import (
@@ -30,6 +29,14 @@ from jupyter_agent_exec.notebooks.edits import (
     source_hash,
 )
 from jupyter_agent_exec.types import CellId, Digest
+from tests.notebooks.notebooks_made import (
+    as_read,
+    code,
+    markdown,
+    numbered,
+    persons_notebook,
+    result,
+)
 
 STREAM = {"output_type": "stream", "name": "stdout", "text": "a\n"}
 

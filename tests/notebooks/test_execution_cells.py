@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from placing_bench import Session, late_is_written, record, rest
-from ways import DictWay, Switch, code, notebook
 
 from jupyter_agent_exec.errors import (
     CellNotFound,
@@ -18,6 +16,8 @@ from jupyter_agent_exec.errors import (
 )
 from jupyter_agent_exec.models import Placement
 from jupyter_agent_exec.records import digest_of
+from tests.notebooks.placing_bench import Session, late_is_written, record, rest
+from tests.notebooks.ways import DictWay, Switch, code, notebook
 
 HTML = {"output_type": "display_data", "data": {"text/html": "<b>late</b>"}, "metadata": {}}
 

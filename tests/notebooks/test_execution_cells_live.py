@@ -7,11 +7,18 @@ from typing import Any
 
 import nbformat
 import pytest
-from asking import Agent
-from living_notebook import NOTEBOOK, Desk, entries, finished, notebook_target, until_status
 from nbformat.sign import NotebookNotary
 
 from jupyter_agent_exec.records import digest_of
+from tests.asking import Agent
+from tests.sessions.living_notebook import (
+    NOTEBOOK,
+    Desk,
+    entries,
+    finished,
+    notebook_target,
+    until_status,
+)
 
 PLOT = """
 import base64

@@ -8,12 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent, Answered
-from notebooks_made import File, as_written, code, markdown, persons_notebook, result
-from on_disk import record_bytes
 
 from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.notebooks.edits import notebook_hash
+from tests.asking import Agent, Answered
+from tests.notebooks.notebooks_made import (
+    File,
+    as_written,
+    code,
+    markdown,
+    persons_notebook,
+    result,
+)
+from tests.on_disk import record_bytes
 
 PATH = "work here/a+b.ipynb"
 ROUTE = f"notebooks/{PATH}/cells"

@@ -6,9 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from deciding_bench import ADA, INERT, SCRIPT, Bench, Full
-from recorded import accepted, closed, finished, new_execution_id, new_history
-from ways import DictWay, code, notebook
 
 from jupyter_agent_exec.errors import (
     CellNotFound,
@@ -18,6 +15,9 @@ from jupyter_agent_exec.errors import (
     NotFinished,
 )
 from jupyter_agent_exec.journal.history import History
+from tests.journal.recorded import accepted, closed, finished, new_execution_id, new_history
+from tests.notebooks.deciding_bench import ADA, INERT, SCRIPT, Bench, Full
+from tests.notebooks.ways import DictWay, code, notebook
 
 
 @pytest.fixture

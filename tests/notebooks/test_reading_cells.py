@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-from notebooks_made import code
 
 from jupyter_agent_exec.notebooks.changes import Notebook
 from jupyter_agent_exec.notebooks.manager import CellsQuery, told
+from tests.notebooks.notebooks_made import code
 
 
 def test_a_lone_surrogate_that_somebody_typed_does_not_break_the_answer() -> None:

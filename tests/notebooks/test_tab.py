@@ -8,7 +8,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-from page import Answering, Page, shown
 
 from jupyter_agent_exec.errors import DocumentUnwritable
 from jupyter_agent_exec.models import OutputChange
@@ -24,6 +23,7 @@ from jupyter_agent_exec.notebooks.changes import (
     SetOutputs,
     Unreachable,
 )
+from tests.notebooks.page import Answering, Page, shown
 
 OpenPage = Callable[..., Awaitable[Page]]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from living_notebook import desk
-from real_server import gate
-from slow_kernel import slow_kernel
+from tests.real_server import gate
+from tests.sessions.living_notebook import desk
+from tests.sessions.slow_kernel import slow_kernel
 
 __all__ = ["desk", "gate", "slow_kernel"]

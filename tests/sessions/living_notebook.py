@@ -10,10 +10,11 @@ from typing import Any
 
 import nbformat
 import pytest
-from asking import Agent, Answered
-from living import Person
-from real_server import Gate
 from tornado.httpclient import HTTPResponse
+
+from tests.asking import Agent, Answered
+from tests.kernels.living import Person
+from tests.real_server import Gate
 
 NOTEBOOK = "sales.ipynb"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kernelspecs import install_kernel
+
+from tests.sessions.kernelspecs import install_kernel
 
 SLOW_TO_HEED = """
 import time

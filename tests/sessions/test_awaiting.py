@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent
-from kernelspecs import install_kernel
-from living_notebook import Desk, finished, notebook_target, until_it_prints
+
+from tests.asking import Agent
+from tests.sessions.kernelspecs import install_kernel
+from tests.sessions.living_notebook import Desk, finished, notebook_target, until_it_prints
 
 AWAITS = """
 import asyncio

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent, Answered, Send
-from on_disk import record_bytes
+
+from tests.asking import Agent, Answered, Send
+from tests.on_disk import record_bytes
 
 AGENT = {"name": "tester"}
 SESSION = "s_01JD0000000000000000000000"

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent
-from living_notebook import Desk, finished, notebook_target
+
+from tests.asking import Agent
+from tests.sessions.living_notebook import Desk, finished, notebook_target
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from on_disk import recorded_sessions
-from server_process import Gate, ServerProcess, server_process
 
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.records import Accepted
 from jupyter_agent_exec.types import FINAL_STATUSES
+from tests.on_disk import recorded_sessions
+from tests.server_process import Gate, ServerProcess, server_process
 
 KILLS = 2
 """Of the server in each test, the second after it has taken up what the first kill left."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from asking import Agent
-from living_notebook import Desk, finished, notebook_target, until_status
+from tests.asking import Agent
+from tests.sessions.living_notebook import Desk, finished, notebook_target, until_status
 
 LOOP = "while True: pass"
 

@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import Agent
+
+from tests.asking import Agent
 
 LOOP = "print('before', flush=True)\nwhile True: pass"
 DEAF = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from asking import Agent
+from tests.asking import Agent
 
 
 async def test_the_first_execution_is_answered_with_its_cell(agent: Agent) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from command import Cli
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_clients import LATEST, text_of
-from real_server import TOKEN
-from server_process import ServerProcess, server_process
+
+from tests.cli.command import Cli
+from tests.mcp.mcp_clients import LATEST, text_of
+from tests.real_server import TOKEN
+from tests.server_process import ServerProcess, server_process
 
 CODE = "gateway_not_supported"
 

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from server_process import Gate, ServerProcess, server_process
 
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.server_process import Gate, ServerProcess, server_process
 
 OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
 MOUNT = 'mount -t tmpfs -o "$0" none "$1" && shift && exec "$@"'

@@ -6,9 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import Agent
-from living_notebook import Desk, notebook_target
-from real_server import Gate
+
+from tests.asking import Agent
+from tests.real_server import Gate
+from tests.sessions.living_notebook import Desk, notebook_target
 
 IDLE = {"session_idle_timeout": 0.2, "kernel_idle_timeout": 0.1}
 

@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent, Answered, Send
 from jupyter_client.asynchronous.client import AsyncKernelClient
-from living_notebook import Desk, entries, finished, notebook_target, until_it_waits_for
-from minting import TokenAgent, mint
 
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.asking import Agent, Answered, Send
+from tests.auth.minting import TokenAgent, mint
+from tests.sessions.living_notebook import (
+    Desk,
+    entries,
+    finished,
+    notebook_target,
+    until_it_waits_for,
+)
 
 ASKS_TWICE = "first = input('First? ')\nsecond = input('Second? ')\nfirst, second"
 SECRET = "correct horse battery staple 17"

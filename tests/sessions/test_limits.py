@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent
-from on_disk import record_bytes, recorded_sessions
+
+from tests.asking import Agent
+from tests.on_disk import record_bytes, recorded_sessions
 
 AGENT = {"name": "tester"}
 LOOP = "while True: pass"

@@ -7,8 +7,10 @@ from typing import Any
 
 import nbformat
 import pytest
-from asking import Agent
-from living_notebook import (
+
+from tests.asking import Agent
+from tests.real_server import Gate
+from tests.sessions.living_notebook import (
     NOTEBOOK,
     Desk,
     ask_to_open,
@@ -17,7 +19,6 @@ from living_notebook import (
     notebook_target,
     until_it_prints,
 )
-from real_server import Gate
 
 
 async def test_an_agent_works_in_the_kernel_that_the_notebook_has(agent: Agent, desk: Desk) -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import NAMESPACE, Agent
-from living import Person
-from living_notebook import (
+
+from jupyter_agent_exec.kernels.kernel_queue import PATIENCE
+from tests.asking import NAMESPACE, Agent
+from tests.kernels.living import Person
+from tests.real_server import Gate
+from tests.sessions.living_notebook import (
     Desk,
     at_persons_cell,
     entries,
@@ -19,9 +22,6 @@ from living_notebook import (
     until_it_waits_for,
     until_status,
 )
-from real_server import Gate
-
-from jupyter_agent_exec.kernels.kernel_queue import PATIENCE
 
 
 async def together(agent: Agent, desk: Desk, **asked: Any) -> tuple[Person, dict[str, Any]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from asking import Agent
-from living_notebook import Desk, at_persons_cell, entries, finished, notebook_target
-from person_deciding import set_paused
-from real_server import Gate
+from tests.approvals.person_deciding import set_paused
+from tests.asking import Agent
+from tests.real_server import Gate
+from tests.sessions.living_notebook import Desk, at_persons_cell, entries, finished, notebook_target
 
 
 async def names(agent: Agent, session: dict[str, Any], **query: Any) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import nbformat
-from asking import Agent
-from real_server import Gate
+
+from tests.asking import Agent
+from tests.real_server import Gate
 
 PLOT = """
 import base64

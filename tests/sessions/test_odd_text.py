@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from asking import Agent
-from living_notebook import Desk, notebook_target
+from tests.asking import Agent
+from tests.sessions.living_notebook import Desk, notebook_target
 
 LONE = "'\\ud83d'"
 """Half of a character (a lone surrogate), which cannot be encoded."""

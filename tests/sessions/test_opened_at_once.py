@@ -8,9 +8,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from asking import Agent
-from living_notebook import NOTEBOOK, Desk, notebook_target
-from page import Page, shown
+
+from tests.asking import Agent
+from tests.notebooks.page import Page, shown
+from tests.sessions.living_notebook import NOTEBOOK, Desk, notebook_target
 
 Opens = Callable[[Desk], Awaitable[dict[str, Any]]]
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import nbformat
 import pytest
-from asking import Agent
-from kernelspecs import install_kernel
-from living_notebook import finished
-from person_deciding import approve, asks
 from tornado.httpclient import HTTPResponse
+
+from tests.approvals.person_deciding import approve, asks
+from tests.asking import Agent
+from tests.sessions.kernelspecs import install_kernel
+from tests.sessions.living_notebook import finished
 
 
 @pytest.fixture(autouse=True)

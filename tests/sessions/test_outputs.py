@@ -9,7 +9,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from asking import Agent
+
+from tests.asking import Agent
 
 PLOT = """
 import base64

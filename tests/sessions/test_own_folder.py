@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from asking import Agent
+from tests.asking import Agent
 
 OWN: dict[str, Any] = {"kind": "scratch", "own_folder": True}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asking import Agent, Answered
 
 from jupyter_agent_exec.errors import InvalidRequest
 from jupyter_agent_exec.models import Preload, PreloadFunction, PreloadModule
 from jupyter_agent_exec.sessions.preload import preloaded
+from tests.asking import Agent, Answered
 
 MEAN = '''
 def mean(values: list[float], *, digits: int = 2) -> float:

@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import Agent
-from living_notebook import Desk, entries, notebook_target
+
+from tests.asking import Agent
+from tests.sessions.living_notebook import Desk, entries, notebook_target
 
 recorded = pytest.mark.parametrize("agent_exec_config", [{"record_people": "outputs"}])
 

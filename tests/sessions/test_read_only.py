@@ -13,7 +13,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from server_process import ServerProcess, server_process
+
+from tests.server_process import ServerProcess, server_process
 
 NOTEBOOK = "kept/sales.ipynb"
 

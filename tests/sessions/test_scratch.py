@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from asking import Agent
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_server.serverapp import ServerApp
-from kernelspecs import OtherProvisioner, install_kernel_with_provisioner
+
+from tests.asking import Agent
+from tests.sessions.kernelspecs import OtherProvisioner, install_kernel_with_provisioner
 
 WARM: Final = {"warm_kernels": 1}
 

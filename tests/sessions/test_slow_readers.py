@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from real_server import TOKEN
-from server_process import ServerProcess, server_process
+
+from tests.real_server import TOKEN
+from tests.server_process import ServerProcess, server_process
 
 READERS = 20
 OUTPUT_BYTES = 9_000_000

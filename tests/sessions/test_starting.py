@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from asking import Agent
-from kernelspecs import install_ending_kernel, install_kernel
+from tests.asking import Agent
+from tests.sessions.kernelspecs import install_ending_kernel, install_kernel
 
 COLLIDES = """
 import json, pathlib, sys, time

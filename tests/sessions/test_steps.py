@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent, Answered, Send
-from living_notebook import Desk, entries, notebook_target
-from server_process import Gate, server_process
 
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.asking import Agent, Answered, Send
+from tests.server_process import Gate, server_process
+from tests.sessions.living_notebook import Desk, entries, notebook_target
 
 
 async def ask_steps(

@@ -8,12 +8,12 @@ import signal
 from pathlib import Path
 
 import pytest
-from server_process import Gate, ServerProcess, server_process
 
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.records import Closed, Finished
+from tests.server_process import Gate, ServerProcess, server_process
 
 WITH_DEFAULT_SIGNALS = ("env", "--default-signal=INT,HUP")
 """A shell has what it starts in the background ignore SIGINT."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from server_process import Gate, server_process
-
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.server_process import Gate, server_process
 
 
 def test_a_session_of_another_server_is_said_to_be_its_and_ended_when_that_was_killed(

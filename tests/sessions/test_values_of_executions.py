@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Agent
 from jsonschema import Draft202012Validator
-from living_notebook import Desk, entries, finished, notebook_target
-from person_deciding import approve, asks
-from real_server import Gate
 
 import jupyter_agent_exec.journal
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.approvals.person_deciding import approve, asks
+from tests.asking import Agent
+from tests.real_server import Gate
+from tests.sessions.living_notebook import Desk, entries, finished, notebook_target
 
 NOT_EVALUATED = {"status": "error", "ename": "NotEvaluated"}
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_server import RealServer, real_server
 
 from jupyter_agent_exec.adapters.autogen import JupyterCodeExecutor
+from tests.real_server import RealServer, real_server
 
 
 @pytest.fixture(scope="session")

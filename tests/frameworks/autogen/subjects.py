@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from autogen_core import CancellationToken
 from autogen_core.code_executor import CodeBlock, CodeExecutor
 from autogen_ext.code_executors.jupyter import JupyterCodeExecutor, JupyterCodeResult
-from frameworks.subject import Said, Subject
 
 from jupyter_agent_exec.adapters import autogen
+from tests.frameworks.subject import Said, Subject
 
 T = TypeVar("T")
 

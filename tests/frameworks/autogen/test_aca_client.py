@@ -16,7 +16,8 @@ from autogen_core import CancellationToken
 from autogen_core.code_executor import CodeBlock, CodeResult, with_requirements
 from autogen_ext.code_executors.azure import ACADynamicSessionsCodeExecutor
 from azure.core.credentials import AccessToken
-from real_server import PROJECT, RealServer
+
+from tests.real_server import PROJECT, RealServer
 
 T = TypeVar("T")
 

@@ -14,13 +14,13 @@ from autogen_core.code_executor import CodeBlock
 from autogen_core.models import CreateResult, ModelInfo, RequestUsage
 from autogen_ext.models.replay import ReplayChatCompletionClient
 from autogen_ext.tools.code_execution import PythonCodeExecutionTool
-from real_server import RealServer
 from running import executed
 
 from jupyter_agent_exec.adapters.autogen import JupyterCodeExecutor
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.models import Execution
 from jupyter_agent_exec.types import ApprovalMode
+from tests.real_server import RealServer
 
 MODEL = ModelInfo(
     vision=False,

@@ -9,10 +9,10 @@ import pytest
 from autogen_core import ComponentModel
 from autogen_core.code_executor import CodeExecutor, with_requirements
 from autogen_ext.tools.code_execution import PythonCodeExecutionTool
-from real_server import RealServer
 from running import executed
 
 from jupyter_agent_exec.adapters.autogen import JupyterCodeExecutor
+from tests.real_server import RealServer
 
 SECRET = "jaex_not-for-everybody"
 

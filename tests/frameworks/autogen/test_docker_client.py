@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 import pytest
 from autogen_ext.code_executors.docker_jupyter import DockerJupyterCodeExecutor
 from autogen_ext.code_executors.docker_jupyter._jupyter_server import JupyterConnectionInfo
-from real_server import RealServer
 from running import executed
 
 from jupyter_agent_exec.client import AsyncAgentExecClient, AsyncSession
 from jupyter_agent_exec.models import KernelTarget
+from tests.real_server import RealServer
 
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.show()"
 

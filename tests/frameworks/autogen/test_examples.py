@@ -5,7 +5,8 @@ import runpy
 from pathlib import Path
 
 import pytest
-from real_server import PROJECT, RealServer
+
+from tests.real_server import PROJECT, RealServer
 
 EXAMPLES = PROJECT / "examples" / "frameworks"
 

@@ -8,12 +8,12 @@ import autogen_ext.code_executors.jupyter as originals
 import pytest
 from autogen_core import CancellationToken
 from autogen_core.code_executor import CodeBlock
-from real_server import RealServer
 from running import executed, run, until
 
 from jupyter_agent_exec.adapters.autogen import CodeTimeout, JupyterCodeExecutor
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.errors import KernelNotOwned, KernelSpecNotFound
+from tests.real_server import RealServer
 
 PLOT = """\
 import matplotlib

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from autogen_core import CancellationToken
-from real_server import RealServer
 from running import executed
 
 from jupyter_agent_exec.adapters.autogen import JupyterCodeExecutor
+from tests.real_server import RealServer
 
 TOKEN = CancellationToken()
 

@@ -12,10 +12,10 @@ from autogen_core.code_executor import (
     with_requirements,
 )
 from autogen_ext.code_executors.azure import ACADynamicSessionsCodeExecutor
-from real_server import RealServer
 from running import executed
 
 from jupyter_agent_exec.adapters.autogen import JupyterCodeExecutor
+from tests.real_server import RealServer
 
 
 def add_two_numbers(a: int, b: int = 2) -> int:

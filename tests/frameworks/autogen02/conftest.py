@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_server import RealServer, real_server
+
+from tests.real_server import RealServer, real_server
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 from autogen.coding import CodeBlock
 from autogen.coding.base import IPythonCodeResult
 from autogen.coding.jupyter import EmbeddedIPythonCodeExecutor
-from frameworks.subject import Said, Subject
 
 from jupyter_agent_exec.adapters import autogen02
+from tests.frameworks.subject import Said, Subject
 
 
 def original(folder: Path, timeout: float) -> Subject:

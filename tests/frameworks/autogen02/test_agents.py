@@ -16,7 +16,6 @@ from autogen import AssistantAgent, ConversableAgent, UserProxyAgent
 from autogen.coding import CodeExecutorFactory as FrameworkFactory
 from autogen.coding import LocalCommandLineCodeExecutor
 from blocks import text
-from real_server import PROJECT, RealServer
 
 from jupyter_agent_exec.adapters.autogen02 import (
     CodeExecutorFactory,
@@ -26,6 +25,7 @@ from jupyter_agent_exec.adapters.autogen02 import (
     create,
     use_in_agents,
 )
+from tests.real_server import PROJECT, RealServer
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ import re
 
 import pytest
 from autogen.coding import CodeExecutorFactory
-from real_server import PROJECT, RealServer
+
+from tests.real_server import PROJECT, RealServer
 
 PAGE = PROJECT / "docs" / "frameworks" / "autogen02.md"
 

@@ -17,11 +17,11 @@ from autogen.coding import CodeBlock, CodeExecutor, MarkdownCodeExtractor
 from autogen.coding.base import IPythonCodeResult
 from autogen.coding.jupyter import JupyterConnectionInfo
 from blocks import block, run, text
-from real_server import RealServer
 
 from jupyter_agent_exec.adapters.autogen02 import EmbeddedIPythonCodeExecutor, JupyterCodeExecutor
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.errors import InitFailed
+from tests.real_server import RealServer
 
 PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import pytest
 from autogen.coding.jupyter import JupyterCodeExecutor, JupyterConnectionInfo
 from blocks import run, text
-from real_server import RealServer
 
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.models import KernelTarget
+from tests.real_server import RealServer
 
 
 @pytest.fixture

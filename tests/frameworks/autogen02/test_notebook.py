@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import pytest
 from blocks import run, text
 from jupyter_client.blocking.client import BlockingKernelClient
-from person import Person, person_at, runs
-from real_server import RealServer
 
 from jupyter_agent_exec.adapters.autogen02 import EmbeddedIPythonCodeExecutor, JupyterCodeExecutor
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.models import Execution
+from tests.person import Person, person_at, runs
+from tests.real_server import RealServer
 
 NAMES = "sorted(name for name in globals() if name not in known)"
 KNOW = "known = set(globals()) | {'known', '_i', '_ii', '_iii', '_'}; result = 'theirs'; code = 1"

@@ -15,11 +15,11 @@ import pytest
 from autogen.coding.jupyter import JupyterCodeExecutor as FrameworkExecutor
 from autogen.coding.jupyter import JupyterConnectable, JupyterConnectionInfo
 from blocks import run, text
-from real_server import RealServer
 
 from jupyter_agent_exec.adapters.autogen02 import JupyterCodeExecutor, LocalJupyterServer
 from jupyter_agent_exec.client import ServerUnreachable
 from jupyter_agent_exec.errors import Unauthenticated
+from tests.real_server import RealServer
 
 FORGETFUL = """
 from autogen.coding import CodeBlock

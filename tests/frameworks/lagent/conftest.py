@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_server import RealServer, real_server
 
 from jupyter_agent_exec.adapters.lagent import IPythonInterpreter
+from tests.real_server import RealServer, real_server
 
 
 @pytest.fixture(scope="session")

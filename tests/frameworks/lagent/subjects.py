@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from frameworks.subject import Said, Subject
 from lagent.actions.ipython_interpreter import IPythonInterpreter as LagentsOwn
 from lagent.schema import ActionReturn
 
 from jupyter_agent_exec.adapters.lagent import IPythonInterpreter
+from tests.frameworks.subject import Said, Subject
 
 
 def original(folder: Path, timeout: float) -> Subject:

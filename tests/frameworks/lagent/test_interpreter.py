@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from lagent.schema import ActionStatusCode
-from real_server import RealServer
 from test_action import text
 
 from jupyter_agent_exec.adapters.lagent import IPythonInterpreter
 from jupyter_agent_exec.client import AgentExecClient
+from tests.real_server import RealServer
 
 
 def test_the_first_execution_is_the_first_in_the_kernel(folder: Path) -> None:

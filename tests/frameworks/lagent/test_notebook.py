@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
-from person import Person, person_at, runs
-from real_server import RealServer
 from test_action import text
 
 from jupyter_agent_exec.adapters.lagent import IPythonInterpreter
 from jupyter_agent_exec.errors import KernelNotOwned
+from tests.person import Person, person_at, runs
+from tests.real_server import RealServer
 
 KNOW = """
 import builtins, os

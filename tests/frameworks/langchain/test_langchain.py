@@ -9,7 +9,6 @@ from typing import Any
 
 import nbformat
 import pytest
-from frameworks.sources import CRASH, PNG, PROCESSES, SHOW_IMAGE, documented, endless, runs
 from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
@@ -18,6 +17,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 
 from examples.frameworks import langchain_csv
 from jupyter_agent_exec.adapters.langchain import JupyterPythonTool
+from tests.frameworks.sources import CRASH, PNG, PROCESSES, SHOW_IMAGE, documented, endless, runs
 
 
 @pytest.fixture(scope="module")

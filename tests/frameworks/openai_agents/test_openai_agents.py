@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from agents import Agent, Runner, RunResult, set_tracing_disabled
 from agents.testing import ScriptedModel, assistant_message, function_call
-from frameworks.sources import CRASH, PNG, PROCESSES, SHOW_IMAGE, documented, endless, runs
 
 from examples.frameworks import openai_agents_stock_plot
 from jupyter_agent_exec.adapters.openai_agents import JupyterPython
+from tests.frameworks.sources import CRASH, PNG, PROCESSES, SHOW_IMAGE, documented, endless, runs
 
 set_tracing_disabled(True)  # it would be sent to the SDK's makers
 

@@ -9,10 +9,10 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from frameworks.subject import Said, Subject
 from pantheon.toolsets.python import PythonInterpreterToolSet as PantheonsOwn
 
 from jupyter_agent_exec.adapters.pantheon import PythonInterpreterToolSet
+from tests.frameworks.subject import Said, Subject
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from typing import Any
 import nbformat
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
-from person import person_at, runs
-from real_server import RealServer, real_server
 
 from jupyter_agent_exec.adapters.pantheon import PythonInterpreterToolSet
+from tests.person import person_at, runs
+from tests.real_server import RealServer, real_server
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from typing import Any
 
 import nbformat
 import pytest
-from frameworks.sources import CRASH, PNG, PROCESSES, SHOW_IMAGE, documented, endless, runs
 from pydantic_ai import (
     Agent,
     BinaryImage,
@@ -23,6 +22,7 @@ from pydantic_ai.models.test import TestModel
 
 from examples.frameworks import pydantic_ai_conversation
 from jupyter_agent_exec.adapters.pydantic_ai import JupyterToolset
+from tests.frameworks.sources import CRASH, PNG, PROCESSES, SHOW_IMAGE, documented, endless, runs
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ from typing import Any
 
 import nbformat
 import pytest
-from frameworks.sources import CRASH, PNG, PROCESSES, SHOW_IMAGE, documented, runs
-from real_server import real_server
 from smolagents import AgentError, ChatMessage, CodeAgent, LogLevel, MessageRole, Model, tool
 
 from examples.frameworks import smolagents_fibonacci
 from jupyter_agent_exec.adapters.smolagents import JupyterExecutor
 from jupyter_agent_exec.client import AgentExecClient
+from tests.frameworks.sources import CRASH, PNG, PROCESSES, SHOW_IMAGE, documented, runs
+from tests.real_server import real_server
 
 
 class Replay(Model):
