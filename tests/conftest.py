@@ -112,9 +112,9 @@ def jp_server_cleanup(
     """
     yield
     app = ServerApp.instance()
+    ServerApp.clear_instance()
     jp_asyncio_loop.run_until_complete(app._cleanup())
     while len(ended_contexts) > 2:
         ended_contexts.pop(0).destroy()
     if hasattr(app, "kernel_manager"):
         ended_contexts.append(app.kernel_manager.context)
-    ServerApp.clear_instance()

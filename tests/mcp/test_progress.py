@@ -22,8 +22,8 @@ class Execution:
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self.finished, self.asked = loop.create_future(), loop.create_future()
-        self.asked.set_result(None)  # nobody waits for the first that is told
+        self.finished, self.input_requested = loop.create_future(), loop.create_future()
+        self.input_requested.set_result(None)  # nobody waits for the first that is told
 
     @contextmanager
     def watching(self) -> Iterator[asyncio.Event]:

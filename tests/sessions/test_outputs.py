@@ -279,7 +279,7 @@ async def test_what_the_kernel_has_not_been_sent_yet_has_no_outputs(
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
     session = await agent.open()
     live = app.services.manager.open_session(session["id"])
-    kernel = live._lane.incarnations.current
+    kernel = live._queue.incarnations.current
     held = threading.Event()
     kernel.connection._channels.call(held.wait)
     try:
