@@ -67,7 +67,10 @@ class OwnSessions(AgentSessions):
     """Manages sessions as somebody else would."""
 
 
-@pytest.mark.parametrize("agent_exec_config", [{"session_manager_class": f"{__name__}.OwnSessions"}])
+OWN_SESSIONS = {"session_manager_class": f"{__name__}.OwnSessions"}
+
+
+@pytest.mark.parametrize("agent_exec_config", [OWN_SESSIONS])
 async def test_a_manager_may_be_of_a_class_that_the_operator_names(jp_serverapp: Any) -> None:
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
     assert type(app.services.manager).__name__ == "OwnSessions"
