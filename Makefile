@@ -1,22 +1,23 @@
-# One word for each deed; `make` alone lists them. Needs Python >= 3.11, Node >= 20 and make, and
-# brings all else: into .venv, node_modules, and .make, whose files say which step was done when, so
-# that a step is done again only when what it depends on has changed.
+# One target for each task; `make` without a target lists them. You need Python >= 3.11, Node >= 20
+# and make. Everything else is installed into .venv, node_modules and .make. The files in .make say
+# when a step was done, so a step is repeated only when one of its inputs has changed.
 
-# The first that will do: Python 3.11 or later that can make a virtual environment.
+# The first Python >= 3.11 that can make a virtual environment.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo "$$python"; break; }; done)
 
-# How many examples each fuzzer tries in `make fuzz`.
+# How many examples each fuzz test tries in `make fuzz`.
 FUZZ_EXAMPLES ?= 3000
 
-# How many tests run at a time, of Python and in a browser: two, where there are as many cores.
+# How many tests run at a time, in Python and in a browser: two, if there are two or more cores.
 TEST_WORKERS ?= $(shell test "$$(getconf _NPROCESSORS_ONLN)" -ge 2 && echo 2 || echo 1)
 
 PIP := .venv/bin/python -m pip --disable-pip-version-check
-# `make lock` writes it: the same versions today and tomorrow, of what builds the package, too.
+# `make lock` writes this file. It pins all versions, also those of the build requirements.
 CONSTRAINTS := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
-# An editable install would build the lab extension each time; .make/lab does that when it must.
+# Without SKIP_JUPYTER_BUILDER, each editable install would build the lab extension. .make/lab builds
+# it when needed.
 INSTALL := mkdir -p jupyter_agent_exec/labextension && SKIP_JUPYTER_BUILDER=1 $(CONSTRAINTS) $(PIP) install --quiet --editable
 
 PROJECT := pyproject.toml constraints.txt labextension/package.json install.json $(wildcard jupyter-config/*/*.json)
@@ -27,7 +28,7 @@ LAB_SOURCES := labextension/tsconfig.json $(wildcard labextension/scripts/*) $(s
 MCP_CLIENTS := $(addprefix tests/mcp/clients/,package.json yarn.lock .yarnrc.yml)
 HUB := $(addprefix tests/hub/,package.json yarn.lock .yarnrc.yml)
 
-# The minor versions of JupyterLab before the newest, which all other tests have.
+# The minor versions of JupyterLab before the newest. All other tests use the newest.
 EARLIER_LABS := 4.2 4.3 4.4 4.5
 EARLIER := $(EARLIER_LABS:%=.make/lab-%)
 
@@ -37,38 +38,38 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 .DELETE_ON_ERROR:
 .PHONY: help demo lab wire test test-python test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors build lock clean
 
-help: ## list what there is to do
+help: ## list all targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
 		| while IFS="$$(printf '\t')" read -r word deed; do printf 'make %-16s %s\n' "$$word" "$$deed"; done
 
-# -- deeds -----------------------------------------------------------------------------------------
+# -- targets ---------------------------------------------------------------------------------------
 
-demo: .make/demo ## an example agent analyses a data set; its history is exported and verified
+demo: .make/demo ## run an example agent that analyses a data set; export and verify its history
 	python -m examples.demo
 
-lab: .make/lab ## JupyterLab with the demo's history in it
+lab: .make/lab ## start JupyterLab with the demo's history
 	test -d demo-output/.history || python -m examples.demo
 	jupyter lab demo-output --AgentExecApp.history_dir="$(CURDIR)/demo-output/.history" \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
-# Those that `make test` has; `make test-frameworks` has all.
+# The frameworks that `make test` includes. `make test-frameworks` includes all.
 FRAMEWORKS := lagent autogen pantheon
-# Those with an executor of their own.
+# The frameworks that have an executor of their own.
 COMPARED := lagent autogen autogen02 pantheon
 
-test: test-python test-lab test-ui test-some-frameworks ## all tests: Python, TypeScript, JupyterLab in a browser
+test: test-python test-lab test-ui test-some-frameworks ## run all tests: Python, TypeScript, JupyterLab in a browser
 
-test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/hub .make/bubblewrap ## tests of the Python package, with real servers and kernels
+test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/hub .make/bubblewrap ## test the Python package, with real servers and kernels
 	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile --durations 20
 
-test-lab: .make/node_modules ## tests of the lab extension's parts
+test-lab: .make/node_modules ## test the parts of the lab extension
 	cd labextension && jlpm test
 
-test-ui: .make/lab .make/ui-tests ## tests in a browser; one is installed if there is none
+test-ui: .make/lab .make/ui-tests ## test JupyterLab in a browser; installs one if there is none
 	browser="$$(scripts/browser)" && cd ui-tests && \
 		CHROMIUM_PATH="$$browser" AGENT_EXEC_UI_WORKERS=$(TEST_WORKERS) jlpm test
 
-test-versions: .make/ui-tests $(EARLIER:%=%/ours) ## JupyterLab 4.2 to 4.5, and the lowest versions of all dependencies; not part of `make test`
+test-versions: .make/ui-tests $(EARLIER:%=%/ours) ## test JupyterLab 4.2 to 4.5, and the lowest versions of all dependencies; not part of `make test`
 	nox --reuse-existing-virtualenvs --session lowest
 	browser="$$(scripts/browser)" && cd ui-tests && for version in $(EARLIER_LABS); do \
 		echo "JupyterLab $$version" && CHROMIUM_PATH="$$browser" \
@@ -79,10 +80,10 @@ test-some-frameworks: .make/tools
 	nox --reuse-existing-virtualenvs --install-only --session $(FRAMEWORKS)
 	printf '%s\n' $(FRAMEWORKS) | xargs -n 1 -P $(TEST_WORKERS) nox --reuse-existing-virtualenvs --no-install --session
 
-test-frameworks: .make/tools ## the adapters, each beside the real framework in an environment of its own
+test-frameworks: .make/tools ## test each adapter with the real framework, in an environment of its own
 	nox --reuse-existing-virtualenvs
 
-comparison: .make/tools ## run the same probes on frameworks' executors and on ours; docs/comparison.md
+comparison: .make/tools ## run the same code in the frameworks' executors and in ours; writes docs/comparison.md
 	nox --reuse-existing-virtualenvs --install-only --session $(COMPARED)
 	python tests/frameworks/comparing.py
 
@@ -90,44 +91,44 @@ wire: .make/node_modules ## generate the TypeScript types of requests and answer
 	python scripts/openapi_document.py .make/openapi.json
 	cd labextension && node scripts/wire.mjs ../.make/openapi.json
 
-fuzz: .make/lab ## feed kernels' messages and all routes with new examples, for long; FUZZ_EXAMPLES says how many
+fuzz: .make/lab ## test kernel messages and all routes with many new examples; takes long; FUZZ_EXAMPLES sets how many
 	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 --show-capture=no $(shell grep -l '^from fuzzing' tests/*/test_*.py tests/test_*.py)
 
-check: check-python check-lab ## formatting, lints, types, floors, spelling
+check: check-python check-lab ## check formatting, lints, types, layers, spelling
 
-check-python: .make/tools ## ruff, mypy, import-linter, codespell
+check-python: .make/tools ## run ruff, mypy, import-linter, codespell
 	ruff check .
 	ruff format --check .
 	mypy
 	lint-imports --no-logo
 	codespell
 
-check-lab: .make/node_modules .make/ui-tests ## stylelint, prettier, eslint, types of the UI tests, of requests and answers
+check-lab: .make/node_modules .make/ui-tests ## run stylelint, prettier, eslint; check the types of the UI tests, of requests and answers
 	python scripts/openapi_document.py .make/openapi.json
 	cd labextension && node scripts/wire.mjs --check ../.make/openapi.json
 	cd labextension && jlpm lint:check
 	cd ui-tests && jlpm check
 
-bench: .make/lab .make/ui-tests ## measure how fast it is; a browser is installed if there is none
+bench: .make/lab .make/ui-tests ## measure how fast it is; installs a browser if there is none
 	browser="$$(scripts/browser)" && CHROMIUM_PATH="$$browser" python benchmarks/run.py
 
-bench-mcp: .make/tools ## MCP's door beside REST and beside others' doors; docs/benchmarks-mcp.md
+bench-mcp: .make/tools ## compare the speed of MCP with REST and with other MCP servers; writes docs/benchmarks-mcp.md
 	browser="$$(scripts/browser)" && CHROMIUM_PATH="$$browser" python benchmarks/run_mcp.py
 
-bench-executors: .make/tools ## frameworks' executors beside ours; docs/benchmarks-executors.md
+bench-executors: .make/tools ## compare the speed of the frameworks' executors with ours; writes docs/benchmarks-executors.md
 	nox --reuse-existing-virtualenvs --install-only --session $(COMPARED)
 	python benchmarks/run_executors.py
 
-build: .make/lab ## a wheel and a source distribution, in dist/
+build: .make/lab ## build a wheel and a source distribution in dist/
 	rm -rf dist
 	python -m build
 
-lock: .make/tools ## choose the newest versions of all Python packages, in constraints.txt
+lock: .make/tools ## update all Python packages to their newest versions, in constraints.txt
 	python scripts/build_requirements.py | uv pip compile --universal --python-version 3.11 \
 		--all-extras --upgrade --no-header --no-annotate --quiet --output-file constraints.txt \
 		pyproject.toml -
 
-clean: ## remove all that make has made, the demo's output too
+clean: ## remove everything that make has made, including the demo's output
 	rm -rf .make .nox .venv dist demo-output jupyter_agent_exec/labextension jupyter_agent_exec/_version.py
 	rm -rf labextension/lib labextension/node_modules labextension/tsconfig.tsbuildinfo
 	rm -rf tests/mcp/clients/node_modules tests/hub/node_modules
@@ -176,13 +177,13 @@ clean: ## remove all that make has made, the demo's output too
 	cd tests/hub && jlpm install --immutable
 	@touch $@
 
-# MCP's Python SDK of before, which cannot be installed beside the newest.
+# The previous version of the MCP Python SDK. It cannot be installed beside the newest one.
 .make/mcp-1/done: .make/venv
 	python -m venv .make/mcp-1
 	.make/mcp-1/bin/python -m pip --disable-pip-version-check install --quiet 'mcp>=1.20,<2'
 	@touch $@
 
-# Isolated kernels are tested with it where it can be had; elsewhere those tests are skipped.
+# Some tests of isolated kernels need bubblewrap. They are skipped where it cannot be installed.
 .make/bubblewrap: scripts/apt-install
 	@mkdir -p .make
 	command -v bwrap >/dev/null || scripts/apt-install bubblewrap || echo "Tests that need bubblewrap are skipped."
