@@ -1,14 +1,13 @@
-"""Whether a history is what was written: an auditor's check, independent of the writer.
+"""Check whether a history is as it was written. The check is independent of the writer.
 
-It imports nothing but the standard library and `chain`, the definition of a line. It reads, and
-changes nothing; a live server may go on writing meanwhile. Whatever is in the files, it ends with a
-report.
+It imports only the standard library and `chain`, which defines a line. It only reads, and a live
+server may keep writing meanwhile. Whatever the files contain, it ends with a report.
 
 A ledger is compared with the file beside it that holds its head, with the journals, with the tokens
-and with the policy that people set; so a ledger that was cut at a line is found. What it cannot
-find out by itself: that the end of a journal whose session is open was cut off, or that somebody
-wrote all of it anew. A head that was kept elsewhere (each answer carries one) proves both: pass it
-as `head`.
+and with the policy that people set. So a ledger that was cut at a line is detected. Two things
+cannot be detected from the files alone: that the end of an open session's journal was cut off, and
+that somebody rewrote everything. A head that was kept elsewhere (each answer carries one) detects
+both: pass it as `head`.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from .chain import GENESIS, ParsedLine, link, parse_line
 
 
 class Outcome(enum.IntEnum):
-    """What a check found; the number is the command line's exit code (2 is for its usage)."""
+    """The result of a check. The number is the command line's exit code (2 means wrong usage)."""
 
     WHOLE = 0
-    """Every line is as it was written, and every payload is there."""
+    """Every line is as it was written, and every payload exists."""
     ALTERED = 1
     """A line or a payload is not as it was written."""
     TRUNCATED = 3
-    """The chain is consistent but ends before a head that is known."""
+    """The chain is consistent but ends before a known head."""
     TORN = 4
-    """The last line is incomplete: a server died while it wrote, before it told anyone."""
+    """The last line is incomplete: a server died while it wrote it, before it told anyone."""
     MISSING = 5
-    """A session's journal, its mention in a ledger, or a payload is not there."""
+    """A session's journal, its mention in a ledger, or a payload is missing."""
 
 
 _GRAVITY = (Outcome.ALTERED, Outcome.TRUNCATED, Outcome.MISSING, Outcome.TORN, Outcome.WHOLE)
@@ -46,15 +45,15 @@ _GRAVITY = (Outcome.ALTERED, Outcome.TRUNCATED, Outcome.MISSING, Outcome.TORN, O
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that is not as it should be."""
+    """One problem."""
 
     outcome: Outcome
     path: Path
-    """The file it is about."""
+    """The file that has the problem."""
     n: int | None
-    """The entry it is about, counted from 0."""
+    """The number of the entry that has the problem, from 0; None if it concerns the whole file."""
     message: str
-    """A sentence."""
+    """One sentence."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -63,24 +62,24 @@ class Report:
 
     findings: list[Finding] = field(default_factory=list)
     journals: int = 0
-    """Chains that were checked, ledgers included."""
+    """The number of chains checked, ledgers included."""
     entries: int = 0
-    """Lines that were checked."""
+    """The number of lines checked."""
 
     @property
     def outcome(self) -> Outcome:
-        """The gravest of the findings."""
+        """The most serious of the findings."""
         found = {finding.outcome for finding in self.findings}
         return next((outcome for outcome in _GRAVITY if outcome in found), Outcome.WHOLE)
 
     def add(self, outcome: Outcome, path: Path, n: int | None, message: str) -> None:
-        """Note a finding."""
+        """Add a finding."""
         self.findings.append(Finding(outcome=outcome, path=path, n=n, message=message))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class End:
-    """Where a ledger says that a closed session's journal ends, or ended before it was amended."""
+    """Where a closed session's journal ends, or ended before it was amended, as in a ledger."""
 
     head: str
     length: int
@@ -88,47 +87,47 @@ class End:
 
 @dataclass(kw_only=True, slots=True)
 class Listed:
-    """What all ledgers of a history say."""
+    """What all ledgers of a history list."""
 
     sessions: dict[str, End | None] = field(default_factory=dict)
     hashes: set[str] = field(default_factory=lambda: {GENESIS})
     minted: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The entries, by the tokens' ids."""
+    """The entries that minted agent tokens, by token id."""
     revoked: set[str] = field(default_factory=set)
     policies: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unsaid:
-    """What a journal has, and the ledgers did not when they were read before it."""
+    """Something in a journal that the ledgers, which were read earlier, did not list."""
 
     session_id: str
     path: Path
     length: int
-    """Of the journal, as far as a ledger should know of it; 0 if it should list the session."""
+    """How many of the journal's entries a ledger should know; 0 if it should list the session."""
     message: str
 
 
 @dataclass(kw_only=True, slots=True)
 class Checked:
-    """A chain that was read."""
+    """The contents of a chain that was read."""
 
     lines: list[ParsedLine] = field(default_factory=list)
-    """Without payloads' texts unless they were asked for."""
+    """Without the text of payloads, unless it was requested."""
     hashes: list[str] = field(default_factory=list)
 
 
 def verify_history(folder: Path, *, head: str | None = None, patience: float = 0.0) -> Report:
-    """Check all that is in a history's folder.
+    """Check everything in a history's folder.
 
     Parameters
     ----------
     folder
-        The one with the ledgers and `sessions`.
+        The folder with the ledgers and `sessions`.
     head
-        A head, of any of its chains, that was kept elsewhere.
+        The head of one of its chains, kept elsewhere.
     patience
-        Seconds to wait for what a live server, which writes journals first, still owes its ledger.
+        Seconds to wait for a live server to write its ledger. It writes journals first.
     """
     report = Report()
     tokens = _read_json(folder / "tokens.json", report)
@@ -144,7 +143,7 @@ def verify_history(folder: Path, *, head: str | None = None, patience: float = 0
     found = {path.parent.name for path in on_disk}
     for session_id in listed.sessions.keys() - found:
         path = folder / "sessions" / session_id / "journal.jsonl"
-        if not path.is_file():  # else it was opened just now
+        if not path.is_file():  # otherwise the session was opened just now
             message = "A ledger lists this session; its journal is gone."
             report.add(Outcome.MISSING, path, None, message)
     _look_again(folder, unsaid, patience, report)
@@ -158,18 +157,18 @@ def verify_history(folder: Path, *, head: str | None = None, patience: float = 0
 def verify_session(
     folder: Path, session_id: str, *, head: str | None = None, patience: float = 0.0
 ) -> Report:
-    """Check one session of a history, with what the ledgers say of it.
+    """Check one session of a history against the ledgers.
 
     Parameters
     ----------
     folder
-        The history's.
+        The history's folder.
     session_id
         The session.
     head
         A head of its journal that was kept elsewhere.
     patience
-        As of `verify_history`.
+        As in `verify_history`.
     """
     report = Report()
     listed = _read_ledgers(folder, report)
@@ -193,7 +192,7 @@ def verify_journal(path: Path, *, head: str | None = None) -> Report:
     path
         The file.
     head
-        A head of it that was kept elsewhere.
+        One of its heads that was kept elsewhere.
     """
     report = Report()
     if path.match("ledger-*.jsonl"):
@@ -205,10 +204,10 @@ def verify_journal(path: Path, *, head: str | None = None) -> Report:
 
 
 def check_chain(path: Path, report: Report) -> Checked:
-    """Check a file's lines and payloads, note findings in `report`, and return its entries."""
+    """Check a file's lines and payloads, add findings to `report`, and return its entries."""
     checked = Checked()
     report.journals += 1
-    previous, expected = {GENESIS}, 0  # what the next line may follow
+    previous, expected = {GENESIS}, 0  # the hashes that the next line may follow
     blobs: set[str] = set()
     for data, last in _lines(path):
         try:
@@ -218,7 +217,7 @@ def check_chain(path: Path, report: Report) -> Checked:
         except ValueError as error:
             outcome = Outcome.TORN if last else Outcome.ALTERED
             report.add(outcome, path, expected, f"Entry {expected} cannot be read: {error}.")
-            if outcome is Outcome.ALTERED:  # what follows keeps its place
+            if outcome is Outcome.ALTERED:  # the next lines keep their numbers
                 checked.lines.append(_UNREADABLE)
                 checked.hashes.append("")
             previous, expected = set(), expected + 1
@@ -256,7 +255,7 @@ def named_payloads(entry: dict[str, Any]) -> list[str]:
     Raises
     ------
     ValueError
-        If what it names cannot be one.
+        If one of them cannot be a digest.
     """
     kind = entry.get("type")
     fields = _PAYLOAD_FIELDS.get(kind, ()) if isinstance(kind, str) else ()
@@ -299,13 +298,13 @@ _AMENDMENTS = (
     "cell_written",
     "reviewed",
 )
-"""What may follow a session's end: a person's decisions, and what became of the cells then."""
+"""Entries that may follow a session's end: a person's decisions, and what happened to its cells."""
 
 
 def _compare_session(
     path: Path, session_id: str, checked: Checked, listed: Listed, report: Report
 ) -> list[Unsaid]:
-    """Compare a journal with what the ledgers say; return what they do not say."""
+    """Compare a journal with the ledgers; return what they do not list."""
     entries = [line.entry for line in checked.lines]
     if entries and entries[0]:
         _compare_opened(path, entries[0], session_id, listed, report)
@@ -361,7 +360,7 @@ def _compare_opened(
 
 
 def _look_again(folder: Path, unsaid: list[Unsaid], patience: float, report: Report) -> None:
-    """Note what the ledgers do not say even now: a live server writes them after the journals."""
+    """Add what the ledgers still do not list: a live server writes them after the journals."""
     until = time.monotonic() + patience
     while unsaid:
         now = _read_ledgers(folder, Report()).sessions
@@ -401,10 +400,10 @@ def _read_ledgers(folder: Path, report: Report) -> Listed:
 
 
 def _check_ledger(path: Path, report: Report) -> Checked:
-    """Check a ledger, and that it goes at least as far as the file beside it says."""
+    """Check a ledger, and that it is at least as long as the file beside it says."""
     beside = path.with_suffix(".head")
     try:
-        kept = beside.read_text("ascii")  # first: the ledger may grow meanwhile
+        kept = beside.read_text("ascii")  # read first: the ledger may grow meanwhile
     except FileNotFoundError:
         kept = None  # as in version 0.1
     except ValueError:
@@ -425,7 +424,7 @@ def _check_ledger(path: Path, report: Report) -> Checked:
 
 
 def _list(entry: dict[str, Any], listed: Listed) -> bool:
-    """Note what a ledger's entry says; False if it cannot be understood."""
+    """Note what a ledger's entry says; return False if it cannot be understood."""
     kind, session_id, token_id = (entry.get(name) for name in ("type", "session_id", "token_id"))
     if kind in ("session_opened", "session_closed", "session_amended"):
         if not isinstance(session_id, str) or not _SESSION.fullmatch(session_id):
@@ -453,7 +452,7 @@ def _list(entry: dict[str, Any], listed: Listed) -> bool:
 
 
 def _end(chain: object) -> End | None:
-    """Return what an entry says of where a chain ended; None if it cannot be."""
+    """Return where an entry says that a chain ended; None if the values are not valid."""
     if not isinstance(chain, dict):
         return None
     head, length = chain.get("head"), chain.get("length")
@@ -463,7 +462,7 @@ def _end(chain: object) -> End | None:
 
 
 def _read_json(path: Path, report: Report) -> Any:
-    """Return what a file holds; None if it is not there or holds nothing, which is noted."""
+    """Return a file's JSON, or None. Add a finding if the file exists but has no JSON."""
     value = None
     try:
         value = json.loads(path.read_bytes())
@@ -477,7 +476,7 @@ def _read_json(path: Path, report: Report) -> Any:
 
 
 def _compare_tokens(path: Path, kept: Any, listed: Listed, report: Report) -> None:
-    """Compare the file of agent tokens with what the ledgers minted and revoked."""
+    """Compare the file of agent tokens with the tokens that ledgers minted and revoked."""
     if kept is None:
         return
     tokens = kept.get("tokens") if isinstance(kept, dict) else None
@@ -504,7 +503,7 @@ def _compare_tokens(path: Path, kept: Any, listed: Listed, report: Report) -> No
 
 
 def _minted(entry: dict[str, Any], token: dict[str, Any]) -> dict[str, Any]:
-    """Return a token as a ledger says it was minted."""
+    """Return a token as a ledger recorded it when it was minted."""
     by = entry.get("by")
     by = by if isinstance(by, dict) else {}
     secret = entry.get("secret_sha256")
@@ -514,7 +513,7 @@ def _minted(entry: dict[str, Any], token: dict[str, Any]) -> dict[str, Any]:
         "created_at": entry.get("at"),
         "username": by.get("username"),
         "display_name": by.get("display_name"),
-        # version 0.1 did not record it
+        # version 0.1 did not record this hash
         "secret_sha256": token.get("secret_sha256") if secret is None else secret,
     }
 
@@ -522,7 +521,7 @@ def _minted(entry: dict[str, Any], token: dict[str, Any]) -> dict[str, Any]:
 def differing(
     actual: dict[str, Any], expected: dict[str, Any], *, ignored: Iterable[str] = ()
 ) -> list[str]:
-    """Return the names of what differs, sorted; what is null is as good as not there."""
+    """Return the names of the fields that differ, sorted; null is the same as missing."""
     told: list[str] = []
     for name in (actual.keys() | expected.keys()) - set(ignored):
         one, other = actual.get(name), expected.get(name)
@@ -533,15 +532,15 @@ def differing(
 
 
 def same(actual: Any, expected: Any) -> bool:
-    """Tell whether two values say the same."""
+    """Return whether two values are equal, apart from empty parts."""
     try:
         return bool(_plain(actual) == _plain(expected))
-    except RecursionError:  # no writer nests so deeply
+    except RecursionError:  # no writer nests values this deeply
         return False
 
 
 def _plain(value: Any) -> Any:
-    """Return a value without what says nothing in it, as some version may not have written it."""
+    """Return a value without its empty parts, which some versions may not have written."""
     if isinstance(value, dict):
         named = {name: _plain(item) for name, item in value.items()}
         return {name: item for name, item in named.items() if item or isinstance(item, str)} or None
@@ -551,13 +550,13 @@ def _plain(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Return something that was read as it can stand in a message."""
+    """Return a value from a file, in a form that is safe in a message."""
     text = value if isinstance(value, str) and value.isprintable() else ascii(value)
     return text if len(text) <= 100 else f"{text[:100]}…"
 
 
 def _compare_policy(path: Path, kept: Any, listed: Listed, report: Report) -> None:
-    """Compare the policy that is kept with those that ledgers say people set."""
+    """Compare the stored policy with the policies that people set, as listed in the ledgers."""
     if kept is None:
         return
     if not isinstance(kept, dict):
@@ -570,7 +569,7 @@ def _compare_policy(path: Path, kept: Any, listed: Listed, report: Report) -> No
 
 
 def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
-    """Yield a file's lines, and whether each is the last."""
+    """Yield a file's lines, each with whether it is the last."""
     with path.open("rb") as file:
         before = file.readline()
         while before:
