@@ -1,7 +1,7 @@
-"""Whether an exported notebook tells what its journal tells.
+"""Check whether an exported notebook agrees with its journal.
 
-Like `verify`, it shares nothing with the writer but the definition of a line: it reads all that
-the notebook should hold out of the journal by itself.
+Like `verify`, it shares only the definition of a line with the writer: it computes by itself, from
+the journal, everything that the notebook should contain.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from .chain import ParsedLine, parse_line
 from .verify import Checked, Outcome, Report, check_chain, differing, same, shown
 
 _DEPTH = 20_000
-"""How deeply what is compared may be nested, in calls."""
+"""How deeply the compared values may be nested, in calls."""
 
 _WRONG_SHAPE = (KeyError, TypeError, ValueError, IndexError, AttributeError)
-"""What reading an entry raises that is not as any version writes it."""
+"""The exceptions from reading an entry that no version writes in this form."""
 
 
 class _Cell(NamedTuple):
-    """What the journal says of an execution, as far as the notebook could know."""
+    """What the journal says about an execution, as far as the notebook could know it."""
 
     n: int
     told: dict[str, Any]
-    """Of the cell itself."""
+    """The expected fields of the cell itself."""
     metadata: dict[str, Any]
-    """Of the cell's `metadata.agent_exec`; what cannot be known is left out."""
+    """The expected `metadata.agent_exec` of the cell, without what cannot be known."""
     unknown: set[str]
-    """Names in either that cannot be known, since a payload is missing."""
+    """Names in `told` or `metadata` that cannot be known, because a payload is missing."""
 
 
 class _PayloadGoneError(Exception):
-    """A payload is missing, which the check of the journal itself tells."""
+    """A payload is missing. The check of the journal itself reports this."""
 
 
 def verify_notebook(notebook: Path, journal: Path) -> Report:
-    """Check a journal, and that an exported notebook agrees with it.
+    """Check a journal, and check that an exported notebook agrees with it.
 
-    All that came from the record is compared: of each cell its source, outputs, count and metadata,
-    in order, and of the notebook its session, events and kernel. Cells that the record does not
-    have are told, whatever their type; metadata that others added (tags, a tool's own) are not
-    looked at. The journal may have grown since the export.
+    Everything that came from the record is compared: each cell's source, outputs, count and
+    metadata, in order, and the notebook's session, events and kernel. Cells that are not in the
+    record are reported, whatever their type. Metadata that others added (tags, a tool's own) are
+    ignored. The journal may have grown since the export.
 
     Parameters
     ----------
@@ -109,14 +109,14 @@ def _verify(notebook: Path, journal: Path, checked: Checked, report: Report) -> 
             gone.n,
             f"The cell of execution {shown(execution_id)} is missing.",
         )
-    if length <= len(checked.hashes):  # else it lacks what these are made of
+    if length <= len(checked.hashes):  # otherwise the journal lacks entries that these come from
         _compare_metadata(notebook, metadata, read, clean, report)
 
 
 def _compare_metadata(
     notebook: Path, metadata: dict[str, Any], journal: _Journal, clean: bool, report: Report
 ) -> None:
-    """Compare what the notebook says of the session as a whole."""
+    """Compare what the notebook says about the session as a whole."""
     about = metadata["agent_exec"]
     if clean:
         told = {"session_id": journal.session.get("id")}
@@ -142,7 +142,7 @@ def _compare_metadata(
 
 
 def _differing_events(actual: Any, expected: list[dict[str, Any]]) -> list[str]:
-    """Return which entries that are no part of a cell are not as they were written."""
+    """Return which events differ. An event is an entry that is not part of a cell."""
     events = actual if isinstance(actual, list) else []
     kept = [_clean(event) if isinstance(event, dict) else {} for event in events]
     missing = [f"events[{n}] (missing)" for n in range(len(kept), len(expected))]
@@ -153,7 +153,7 @@ def _differing_events(actual: Any, expected: list[dict[str, Any]]) -> list[str]:
             ("source_text",)
             if other.get("type") == "person_ran" and ("source_text" not in other)
             else ()
-        )  # its payload is gone
+        )  # the payload of its source is missing
         differ += [f"events[{n}].{name}" for name in differing(one, other, ignored=ignored)]
     return [*differ, *missing, *added]
 
@@ -171,7 +171,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _execution_id(cell: dict[str, Any]) -> str:
-    """Return the execution of which a cell says it is; a clean one says so by its id alone."""
+    """Return the id of a cell's execution; in a clean notebook it is the cell's own id."""
     told = _dict(_dict(cell.get("metadata")).get("agent_exec"))
     return str(told.get("execution_id", cell.get("id")))
 
@@ -222,7 +222,7 @@ def _compare(
 
 
 def _without_sentences(metadata: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    """Leave out why an execution did not come to expressions, where the record does not say it."""
+    """Leave out the sentence that says why an expression was not evaluated: it is not recorded."""
     values = dict(_dict(metadata.get("values")))
     for name, value in _dict(known.get("values")).items():
         if value is _NOT_EVALUATED:
@@ -235,7 +235,7 @@ _GOES_ON = {
     "input_asked": "awaiting_input",
     "input_given": "running",
 }
-"""The status that an entry gives an execution."""
+"""The status of an execution after each type of entry."""
 
 _IN_CELLS = (
     "accepted",
@@ -256,18 +256,18 @@ _IN_CELLS = (
     "cell_restored",
     "reviewed",
 )
-"""Entries that are told by the cell of their execution, if they name one."""
+"""Types of entries that become part of their execution's cell, if they name an execution."""
 
 _CELL_FIELDS = {"cell_type", "execution_count", "id", "metadata", "outputs", "source"}
 
 _NOT_EVALUATED = {"status": "error", "ename": "NotEvaluated"}
-"""What is told of an expression to which an execution did not come, but for a sentence."""
+"""The value of an expression that was not evaluated, without its sentence."""
 
 _FROM_OPENED = ("agent", "title", "target", "username")
 
 
 class _Journal:
-    """A journal's first entries, read for what notebook they make."""
+    """The first entries of a journal, and the notebook that they should give."""
 
     def __init__(self, path: Path, length: int, report: Report) -> None:
         self.session: dict[str, Any] = {}
@@ -285,7 +285,7 @@ class _Journal:
                 try:
                     line = parse_line(data)
                 except ValueError:
-                    continue  # told by the check of the chain
+                    continue  # the check of the chain reports this
                 self._n = n
                 try:
                     self._read(line)
@@ -294,7 +294,7 @@ class _Journal:
                     report.add(Outcome.ALTERED, path, n, message)
 
     def cells(self) -> dict[str, _Cell]:
-        """Return the executions in order, with what each cell must hold."""
+        """Return the executions in order, each with what its cell must contain."""
         up_to, review = self._session_reviewed
         for execution_id, cell in self._cells.items():
             of_session = review if cell.metadata["seq"] <= up_to else None
@@ -335,7 +335,7 @@ class _Journal:
             self._update(line)
 
     def _tell_event(self, line: ParsedLine) -> None:
-        """Note an entry that is no part of an execution."""
+        """Add an entry that is not part of an execution as an event."""
         entry = line.entry
         kind = entry.get("type")
         if kind in _IN_CELLS and entry.get("execution_id") is not None:
@@ -394,7 +394,7 @@ class _Journal:
         self._asked_for[execution_id] = entry["source"]
         self._take_source(cell, line)
         if entry.get("values") is not None:
-            cell.unknown.add("values")  # until it has finished
+            cell.unknown.add("values")  # until the execution has finished
             with contextlib.suppress(_PayloadGoneError):
                 metadata["values"] = dict.fromkeys(
                     json.loads(self._payload(line, entry["values"])), _NOT_EVALUATED
@@ -436,7 +436,7 @@ class _Journal:
             cell.unknown.discard("values")
 
     def _change(self, cell: _Cell, line: ParsedLine, digest: str) -> None:
-        """Take what an execution changed: its variables, or files in its folder."""
+        """Add what an execution changed: its variables, or files in its folder."""
         try:
             changes = json.loads(self._payload(line, digest))
         except _PayloadGoneError:
@@ -445,7 +445,7 @@ class _Journal:
         cell.metadata["changes"] = {**cell.metadata.get("changes", {}), **_clean(changes)}
 
     def _decide(self, line: ParsedLine) -> None:
-        """Take what asked for approval, or what a person decided about that."""
+        """Read a request for approval, or a person's decision about it."""
         entry = line.entry
         cell = self._cells[entry["execution_id"]]
         told = cell.metadata
@@ -506,7 +506,7 @@ class _Journal:
         cell.unknown.discard("source_sha256")
         try:
             source = self._payload(line, line.entry["source"]).decode("utf-8")
-        except _PayloadGoneError:  # then the source is not compared
+        except _PayloadGoneError:  # the source is then not compared
             cell.unknown.update(("source_sha256", "outputs_complete"))
         else:
             cell.told["source"] = source
@@ -573,7 +573,7 @@ def _value(data: bytes, encoding: str) -> Any:
 
 
 def _plain(output: Any) -> Any:
-    """Return an output as any notebook writer may have left it: texts joined, strict JSON."""
+    """Return an output in one form, whatever tool wrote the notebook: joined text, strict JSON."""
     plain = _clean(output)
     if not isinstance(plain, dict):
         return plain
@@ -588,14 +588,14 @@ def _plain(output: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """Return text that nbformat may have split into lines."""
+    """Return text as one string; nbformat may have split it into lines."""
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         return "".join(value)
     return value
 
 
 def _clean(value: Any) -> Any:
-    """Return what strict JSON keeps of a value: no NaN, no lone surrogates."""
+    """Return a value without what strict JSON cannot hold: NaN, lone surrogates."""
     if isinstance(value, dict):
         return {_clean(key): _clean(item) for key, item in value.items()}
     if isinstance(value, list):
