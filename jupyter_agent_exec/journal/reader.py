@@ -1,4 +1,4 @@
-"""Reading the history: sessions, executions, payloads, search. All of it blocks."""
+"""Read the history: sessions, executions, payloads, search. All of it blocks."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ class ImagePage(NamedTuple):
 
     images: list[Pictured]
     next_after: str | None
-    """Where the next page begins; None at the end."""
+    """Where the next page begins; None on the last page."""
     indexing: Indexing | None = None
-    """Not None if the page was made of a part of the history."""
+    """Not None if the page covers only a part of the history."""
 
 
 class HeldOutputs(list[Output]):
-    """Outputs that several clients may be sent, which may be slow."""
+    """Outputs that are sent to several, perhaps slow, clients from one copy."""
 
     def in_one_copy(
         self, id: ExecutionId, held: WeakValueDictionary[ExecutionId, HeldOutputs]
     ) -> HeldOutputs:
-        """Return what is held of an execution if it is the same; else hold this."""
+        """Return the copy held for an execution if it is equal; otherwise hold and return this."""
         known = held.get(id)
         if known == self:
             return known
@@ -56,18 +56,18 @@ class HeldOutputs(list[Output]):
 
 
 class HistoryReader:
-    """What is recorded in a history's folder. Thread-safe.
+    """The recorded contents of a history's folder. Thread-safe.
 
     While the index is rebuilt, `sessions`, `search` and `images` answer from the sessions that are
-    indexed so far, the newest first, and say so. All other questions to the index wait up to ten
-    seconds and then raise `HistoryUnavailable`; `notebook` and `journal_path` need no index.
+    already indexed, the newest first, and say so. All other methods that need the index wait up to
+    ten seconds and then raise `HistoryUnavailable`. `notebook` and `journal_path` need no index.
 
     Parameters
     ----------
     folder
-        The history's.
+        The history's folder.
     index
-        Over the same folder.
+        The index of the same folder.
     """
 
     def __init__(self, folder: Path, index: Index) -> None:
@@ -91,7 +91,7 @@ class HistoryReader:
         Raises
         ------
         SessionNotFound
-            If there is none with this id.
+            If no session has this id.
         """
         checked = check_session_id(session_id)
         return self._index.ask(lambda connection: query.session(connection, checked))
@@ -115,26 +115,27 @@ class HistoryReader:
         Parameters
         ----------
         status, agent, target
-            Only sessions with these.
+            Return only sessions with these.
         since, until
-            Bounds on the time at which they were opened, both included: a date or a time.
+            The earliest and the latest opening time, both included: a date or a time.
         unreviewed
-            Only sessions with executions that nobody has reviewed, or only others.
+            True for only sessions with unreviewed executions, False for only the others.
         token
-            Only sessions that were opened with this agent token.
+            Return only sessions that were opened with this agent token.
         after
-            Where the page before said to go on, or a session's id.
+            The previous page's `next_after`, or a session's id.
         limit
-            The most to return.
+            The maximum number of sessions.
         partial
-            While the index is rebuilt, return the sessions that are indexed so far; else wait.
+            While the index is rebuilt, return the sessions that are already indexed instead of
+            waiting.
 
         Raises
         ------
         InvalidRequest
-            If a value is none that could be; `field` says which.
+            If a value is not valid; `field` names it.
         SessionNotFound
-            If `after` cannot be where a page ended.
+            If no page can have ended at `after`.
         """
         query.check_limit(limit)
         wanted = query.wanted_sessions(
@@ -164,7 +165,7 @@ class HistoryReader:
         Raises
         ------
         ExecutionNotFound
-            If there is none with this id.
+            If no execution has this id.
         """
         checked = check_execution_id(execution_id)
 
@@ -184,12 +185,12 @@ class HistoryReader:
         return replace(records[0], outputs=outputs)
 
     def session_of(self, execution_id: str) -> SessionId:
-        """Return the session of an execution.
+        """Return the id of an execution's session.
 
         Raises
         ------
         ExecutionNotFound
-            If there is none with this id.
+            If no execution has this id.
         """
         checked = check_execution_id(execution_id)
         row: tuple[SessionId] | None = self._index.ask(
@@ -217,18 +218,18 @@ class HistoryReader:
         session_id
             The session.
         after
-            The first ones that follow this `seq`.
+            Return the first executions after this `seq`.
         before
-            The last ones before this `seq`; `after` is then not looked at.
+            Return the last executions before this `seq`; `after` is then ignored.
         limit
-            The most to return.
+            The maximum number of executions.
         brief
-            Leave out what is large in their outputs, and do not read it.
+            Leave out the large parts of their outputs, and do not read them.
 
         Raises
         ------
         SessionNotFound
-            If there is none with this id.
+            If no session has this id.
         InvalidRequest
             If the limit is out of bounds.
         """
@@ -255,7 +256,7 @@ class HistoryReader:
         Raises
         ------
         SessionNotFound
-            If there is none with this id.
+            If no session has this id.
         """
         checked = check_session_id(session_id)
         return self._index.ask(lambda connection: query.state(connection, checked)).last_seq
@@ -263,21 +264,21 @@ class HistoryReader:
     def events(
         self, session_id: str, *, after: int | None = None, limit: int = 50
     ) -> tuple[list[JournalEvent], int | None]:
-        """Return the entries of a session that are no part of an execution's cell, in order.
+        """Return a session's entries that are not part of an execution's cell, in order.
 
         Parameters
         ----------
         session_id
             The session.
         after
-            Only those that follow the entry with this `n`.
+            Return only entries after the entry with this `n`.
         limit
-            The most to return.
+            The maximum number of entries.
 
         Raises
         ------
         SessionNotFound
-            If there is none with this id.
+            If no session has this id.
         InvalidRequest
             If the limit is out of bounds.
         """
@@ -289,7 +290,7 @@ class HistoryReader:
         return events[:limit], events[limit - 1].n if len(events) > limit else None
 
     def find_by_key(self, session_id: str, key: str) -> tuple[ExecutionId, Digest] | None:
-        """Return the execution asked for with an idempotency key, and its body's digest."""
+        """Return the execution that has an idempotency key, and its request body's digest."""
         checked = check_session_id(session_id)
         row: tuple[ExecutionId, Digest] | None = self._index.ask(
             lambda connection: connection.execute(
@@ -307,18 +308,18 @@ class HistoryReader:
         Parameters
         ----------
         criteria
-            What must be true of them.
+            The conditions that an execution must meet.
         after
-            The id with which the page before ended.
+            The last id of the previous page.
         limit
-            The most to return.
+            The maximum number of results.
 
         Raises
         ------
         InvalidRequest
-            If a value is none that could be; `field` says which.
+            If a value is not valid; `field` names it.
         SessionNotFound, ExecutionNotFound
-            If the session's id, or `after`, is none.
+            If the session's id, or `after`, does not exist.
         """
         query.check_limit(limit)
         before = None if after is None else check_execution_id(after)
@@ -333,23 +334,23 @@ class HistoryReader:
         )
 
     def images(self, criteria: Criteria, *, after: str | None = None, limit: int = 50) -> ImagePage:
-        """Find images: of one session in order, else the newest first.
+        """Find images: those of one session in order, otherwise the newest first.
 
         Parameters
         ----------
         criteria
-            What must be true of the executions that they came of.
+            The conditions that the images' executions must meet.
         after
-            Where the page before said to go on.
+            The previous page's `next_after`.
         limit
-            The most to return.
+            The maximum number of images.
 
         Raises
         ------
         InvalidRequest
-            If a value is none that could be; `field` says which.
+            If a value is not valid; `field` names it.
         SessionNotFound, ExecutionNotFound
-            If the session's id, or that in `after`, is none.
+            If the session's id, or the execution's id in `after`, does not exist.
         """
         query.check_limit(limit)
         start = None if after is None else query.image_place(after)
@@ -367,7 +368,7 @@ class HistoryReader:
         Raises
         ------
         BlobNotFound
-            If there is none, or it is gone.
+            If it never existed, or no longer exists.
         """
         checked = check_digest(digest)
         rows = self._index.ask(
@@ -382,12 +383,12 @@ class HistoryReader:
         raise BlobNotFound("There is no such payload.", digest=checked)
 
     def has_blob(self, digest: str, token: str) -> bool:
-        """Tell whether a payload is one of a session that was opened with an agent token.
+        """Return whether a payload belongs to a session that was opened with an agent token.
 
         Raises
         ------
         BlobNotFound
-            If no session has one with this digest.
+            If no session has a payload with this digest.
         """
         checked = check_digest(digest)
         rows = self._index.ask(
@@ -402,12 +403,12 @@ class HistoryReader:
         return (1,) in rows
 
     def journal_path(self, session_id: str) -> Path:
-        """Return where a session's journal is.
+        """Return the path of a session's journal.
 
         Raises
         ------
         SessionNotFound
-            If there is none with this id.
+            If no session has this id.
         """
         path = self._session_folder(check_session_id(session_id)) / "journal.jsonl"
         if not path.is_file():
@@ -415,14 +416,15 @@ class HistoryReader:
         return path
 
     def notebook(self, session_id: str, *, clean: bool = False) -> Iterator[str]:
-        """Yield the text of a session's notebook, cell by cell, as it is now.
+        """Yield the text of a session's notebook, cell by cell, in its current state.
 
-        `clean` is as nbformat writes one, with no more metadata than leads to the record.
+        With `clean`, the notebook is as nbformat writes it, and only the metadata that lead to the
+        record are added.
 
         Raises
         ------
         SessionNotFound
-            If there is none with this id.
+            If no session has this id.
         """
         path = self.journal_path(session_id)
         return journal_notebook(path, self._blobs(SessionId(session_id)), clean=clean)
@@ -430,12 +432,14 @@ class HistoryReader:
     def discarded_cells(
         self, session_id: SessionId, wanted: Collection[ExecutionId]
     ) -> DiscardedCells:
-        """Return what people took out of a session's notebook, and those `wanted` as they were.
+        """Return what people discarded from a session's notebook, and the `wanted` cells.
+
+        The `wanted` cells are returned as they were before.
 
         Raises
         ------
         SessionNotFound
-            If there is none with this id.
+            If no session has this id.
         HistoryUnavailable
             If its journal cannot be read.
         """
@@ -446,12 +450,14 @@ class HistoryReader:
             raise _unreadable(session_id, error) from error
 
     def unwritten_cells(self, root_dir: str) -> dict[SessionId, UnwrittenCells]:
-        """Return, of killed servers that served a folder, which cells may not be in notebooks.
+        """Return the cells that may be missing from notebooks because a server was killed.
+
+        Only servers that served the folder `root_dir` count.
 
         Raises
         ------
         HistoryUnavailable
-            If it cannot be read now.
+            If the history cannot be read now.
         """
         found: dict[SessionId, UnwrittenCells] = {}
         after: str | None = None
@@ -479,7 +485,7 @@ class HistoryReader:
     def _ask_partially(
         self, question: Callable[[sqlite3.Connection], list[T]], *, partial: bool = True
     ) -> tuple[list[T], Indexing | None]:
-        """Return the answer of the index, and how much was indexed if it is being rebuilt."""
+        """Return the index's answer, and the rebuild's progress if the index is being rebuilt."""
         return self._index.ask(
             lambda connection: (question(connection), self._index.indexing), partial=partial
         )
