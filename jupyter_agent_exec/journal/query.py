@@ -1,7 +1,7 @@
-"""Searches and lists of the index, page by page, as SQL.
+"""Search and list the index page by page, with SQL.
 
-The words of a search are words: nothing in them is syntax except double quotes, which hold a phrase
-together. All of them must be found; the last may be the start of a word.
+The words of a search are plain words. The only syntax is double quotes, which hold a phrase
+together. All of the words must be found; the last one may be the start of a word.
 """
 
 from __future__ import annotations
@@ -58,33 +58,33 @@ _INDEX: Final = re.compile("[0-9]{1,9}")
 
 
 class Criteria(Struct, frozen=True, kw_only=True):
-    """What must be true of executions; None for anything."""
+    """The conditions that executions must meet; a field that is None sets no condition."""
 
     q: str | None = None
-    """Words that must all be in the source, the text output or the error; the last may be the start
-    of one; double quotes hold a phrase together."""
+    """Words that must all be in the source, the text output or the error. The last may be the
+    start of a word. Double quotes hold a phrase together."""
     agent: str | None = None
     target: str | None = None
     status: str | None = None
     session_id: str | None = None
     since: str | None = None
-    """Accepted at this date or time or later."""
+    """Accepted at or after this date or time."""
     until: str | None = None
-    """Accepted at this date or time or earlier."""
+    """Accepted at or before this date or time."""
     has_image: bool | None = None
     review: str | None = None
-    """The verdict; `none` for those that have run and about which nobody has said anything."""
+    """The verdict; `none` for executions that have run and have no review."""
     token: str | None = None
-    """Of sessions that were opened with this agent token."""
+    """The agent token with which the session was opened."""
 
     @property
     def words(self) -> str | None:
-        """What is searched for; None if that is nothing."""
+        """The words to search for; None if there are none."""
         return self.q if self.q is not None and self.q.strip() else None
 
 
 class Pictured(NamedTuple):
-    """An image, and the execution that it came of."""
+    """An image, and its execution."""
 
     execution_id: ExecutionId
     session_id: SessionId
@@ -103,12 +103,12 @@ class Filters(NamedTuple):
 
 
 def match_expression(q: str) -> str:
-    """Return the FTS5 expression for what somebody typed.
+    """Return the FTS5 expression for the text that a user typed.
 
     Raises
     ------
     InvalidRequest
-        If it holds nothing that could be found.
+        If the text has nothing to search for.
     """
     if len(q) > _MAX_QUERY:
         raise InvalidRequest(
@@ -127,14 +127,14 @@ def match_expression(q: str) -> str:
 
 
 def conditions(criteria: Criteria) -> Filters:
-    """Return the conditions on rows of `executions`, named `e`, but for the words.
+    """Return the conditions on rows of `executions`, named `e`, except for the search words.
 
     Raises
     ------
     InvalidRequest
-        If a value is none that could be.
+        If a value is not valid.
     SessionNotFound
-        If the session's id cannot be one.
+        If the session's id is not a valid id.
     """
     for field, allowed in _CLOSED.items():
         value = getattr(criteria, field)
@@ -165,12 +165,12 @@ def conditions(criteria: Criteria) -> Filters:
 
 
 def bounds(wanted: Filters, column: str, since: str | None, until: str | None) -> None:
-    """Add the conditions that a time lies within bounds, both included.
+    """Add the condition that a time lies within bounds, both included.
 
     Raises
     ------
     InvalidRequest
-        If one is no date and no time.
+        If a bound is neither a date nor a time.
     """
     if since is not None:
         wanted.where.append(f"{column} >= ?")
@@ -188,18 +188,18 @@ def find(
     Parameters
     ----------
     connection
-        To the index.
+        The connection to the index.
     criteria
-        What must be true of them.
+        The conditions that they must meet.
     before
-        Only executions that are older than this one.
+        Return only executions that are older than this one.
     limit
-        The most to return.
+        The maximum number of executions.
 
     Raises
     ------
     InvalidRequest, SessionNotFound
-        If a value is none that could be.
+        If a value is not valid.
     """
     origin, order, wanted = _origin(criteria)
     snippet = "''" if criteria.words is None else _SNIPPET
@@ -221,23 +221,23 @@ def find_images(
     after: tuple[ExecutionId, int] | None,
     limit: int,
 ) -> list[Pictured]:
-    """Return the images of executions that match: of one session in order, else the newest first.
+    """Return images: those of one session in order, otherwise the newest first.
 
     Parameters
     ----------
     connection
-        To the index.
+        The connection to the index.
     criteria
-        What must be true of the executions.
+        The conditions that the images' executions must meet.
     after
-        The execution and the output of the image before the first.
+        The execution and the output of the last image of the previous page.
     limit
-        The most to return.
+        The maximum number of images.
 
     Raises
     ------
     InvalidRequest, SessionNotFound
-        If a value is none that could be.
+        If a value is not valid.
     """
     origin, order, wanted = _origin(criteria)
     wanted.where.append("e.images > 0")
@@ -265,17 +265,17 @@ def find_images(
 
 
 def place_of_image(pictured: Pictured) -> str:
-    """Return where a page of images ends whose last this is."""
+    """Return the place where a page that ends with this image ends."""
     return f"{pictured.execution_id}:{pictured.image.output}"
 
 
 def image_place(text: str) -> tuple[ExecutionId, int]:
-    """Return what `place_of_image` made the text of.
+    """Parse the text that `place_of_image` made.
 
     Raises
     ------
     InvalidRequest
-        If it did not.
+        If it is not such a text.
     """
     id, _, output = text.partition(":")
     if not is_execution_id(id) or not _INDEX.fullmatch(output):
@@ -284,7 +284,7 @@ def image_place(text: str) -> tuple[ExecutionId, int]:
 
 
 def _origin(criteria: Criteria) -> tuple[str, str, Filters]:
-    """Return the tables to look in, what numbers their rows by time, and the conditions."""
+    """Return the tables to search, the column that orders rows by time, and the conditions."""
     wanted = conditions(criteria)
     if criteria.words is None:
         return "executions e", "e.number", wanted
@@ -294,12 +294,12 @@ def _origin(criteria: Criteria) -> tuple[str, str, Filters]:
 
 
 def check_limit(limit: int) -> None:
-    """Refuse a page of no size, or one that is too long.
+    """Check the size of a page.
 
     Raises
     ------
     InvalidRequest
-        If it is out of bounds.
+        If the limit is less than 1 or too large.
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidRequest(
@@ -308,7 +308,7 @@ def check_limit(limit: int) -> None:
 
 
 def _moment(text: str, field: str) -> tuple[str, str]:
-    """Return the first and last moment that `text` names, as entries write times."""
+    """Return the first and the last moment of `text`, in the format that entries use for times."""
     try:
         if _DATE.fullmatch(text):
             start = datetime.combine(date.fromisoformat(text), time(), UTC)
@@ -342,19 +342,19 @@ class Page(NamedTuple):
 
     state: SessionState
     places: list[list[Range]]
-    """Where the lines of each are."""
+    """For each execution, where its lines are in the journal."""
     images: dict[ExecutionId, tuple[KeptImage, ...]]
     last_seq: int
-    """Of the session's last execution."""
+    """The `seq` of the session's last execution."""
 
 
 def state(connection: sqlite3.Connection, session_id: SessionId) -> SessionState:
-    """Return what a session's entries add up to.
+    """Return the state of a session: the sum of its entries.
 
     Raises
     ------
     SessionNotFound
-        If there is none with this id.
+        If no session has this id.
     """
     _, found = indexed(connection, session_id)
     if found is None:
@@ -368,7 +368,7 @@ def session(connection: sqlite3.Connection, session_id: SessionId) -> Session:
     Raises
     ------
     SessionNotFound
-        If there is none with this id.
+        If no session has this id.
     """
     found = sessions(connection, Filters(["s.id = ?"], [session_id]), 1)
     if not found:
@@ -377,7 +377,7 @@ def session(connection: sqlite3.Connection, session_id: SessionId) -> Session:
 
 
 def sessions(connection: sqlite3.Connection, wanted: Filters, limit: int) -> list[Session]:
-    """Return sessions: the open ones, then the closed, each the newest first."""
+    """Return sessions: the open ones, then the closed ones, each the newest first."""
     where = " AND ".join(["s.record IS NOT NULL", *wanted.where])
     rows = connection.execute(
         f"{_COUNTED} WHERE {where} ORDER BY s.status DESC, s.id DESC LIMIT ?",
@@ -405,7 +405,7 @@ def wanted_sessions(
     Raises
     ------
     InvalidRequest, SessionNotFound
-        If a value is none that could be.
+        If a value is not valid.
     """
     wanted = Filters([], [])
     for column, value in (
@@ -432,7 +432,7 @@ def wanted_sessions(
 
 
 def place_of(session: Session) -> str:
-    """Return where a page ends whose last session this is: it may be closed by the next."""
+    """Return where a page ends whose last session this is. The session may be closed later."""
     return f"{session.status}:{session.id}"
 
 
@@ -444,12 +444,12 @@ def executions(
     before: int | None,
     limit: int,
 ) -> Page:
-    """Return the first executions after a `seq`, or the last before one.
+    """Return the first executions after a `seq`, or the last ones before it.
 
     Raises
     ------
     SessionNotFound
-        If there is no such session.
+        If no session has this id.
     """
     condition, order, seq = ("seq > ?", "ASC", after or 0)
     if before is not None:
@@ -474,12 +474,12 @@ def executions(
 def events(
     connection: sqlite3.Connection, session_id: SessionId, after: int | None, limit: int
 ) -> list[JournalEvent]:
-    """Return a session's entries that are no part of an execution's cell, in order.
+    """Return a session's entries that are not part of an execution's cell, in order.
 
     Raises
     ------
     SessionNotFound
-        If there is no such session.
+        If no session has this id.
     """
     state(connection, session_id)
     rows = connection.execute(
@@ -493,7 +493,7 @@ def events(
 def _images(
     connection: sqlite3.Connection, session_id: SessionId, seqs: list[int]
 ) -> dict[ExecutionId, tuple[KeptImage, ...]]:
-    """Return the images of those of a page's executions that have some."""
+    """Return the images of a page's executions, for executions that have images."""
     if not seqs:
         return {}
     rows = connection.execute(
