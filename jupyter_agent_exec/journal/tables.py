@@ -1,7 +1,7 @@
-"""The index's tables, and how a journal's lines get into them.
+"""The tables of the index, and how a journal's lines are written to them.
 
-All of it can be made again from the journals. One execution is one row, numbered by the time in its
-id, so that the newest first is the order of the table and of the full text alike.
+Everything in them can be rebuilt from the journals. Each execution is one row. Its number comes
+from the time in its id, so both the table and the full-text index are in the order of time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .outputs import ReadBlob, pictures_of
 
 SCHEMA_VERSION: Final = 3
 CHUNK_BYTES: Final = 1 << 18
-"""About how much of a journal is taken in at once."""
+"""Approximate size of the part of a journal that is indexed at once."""
 _TEXT_CHARACTERS: Final = 20_000
 _BASE32: Final = {c: n for n, c in enumerate("0123456789ABCDEFGHJKMNPQRSTVWXYZ")}
 
@@ -81,12 +81,12 @@ COMMIT;
 
 
 def connect(path: Path | None) -> sqlite3.Connection:
-    """Open the index, and make its tables if it has none; None is one in memory.
+    """Open the index and create its tables if it has none. None opens one in memory.
 
     Raises
     ------
     sqlite3.DatabaseError
-        If it is damaged, of another version, or cannot be opened or written.
+        If it is damaged, has another version, or cannot be opened or written.
     """
     if path is not None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -108,27 +108,27 @@ def connect(path: Path | None) -> sqlite3.Connection:
 
 
 def indexed_sizes(connection: sqlite3.Connection) -> dict[SessionId, int]:
-    """Return how many bytes of each session's journal are in the index."""
+    """Return how many bytes of each session's journal are indexed."""
     return dict(connection.execute("SELECT id, size FROM sessions"))
 
 
 def take_in(
     connection: sqlite3.Connection, folder: Path, session_id: SessionId, until: int | None = None
 ) -> int | None:
-    """Index the next chunk of a journal, and return up to where to go on, or None at the end.
+    """Index the next chunk of a journal; return where to continue, or None at the end.
 
-    A journal that is shorter than what was indexed of it is indexed from its start.
+    If the journal is shorter than its indexed part, it is indexed again from its start.
 
     Parameters
     ----------
     connection
-        In a transaction, which holds off other servers.
+        A connection in a transaction, which keeps other servers from writing.
     folder
-        The session's.
+        The session's folder.
     session_id
         The session.
     until
-        Byte at which to stop; None is the journal's end as it is now.
+        The byte at which to stop; None means the current end of the journal.
     """
     path = folder / "journal.jsonl"
     try:
@@ -156,7 +156,7 @@ def take_in(
         if end - start >= CHUNK_BYTES:
             break
     else:
-        end = size  # with lines that say nothing to this version
+        end = size  # the rest has only lines that this version ignores
     if state is not None:
         with path.open("rb") as file:
             for execution_id, new in ranges.items():
@@ -166,7 +166,7 @@ def take_in(
 
 
 def forget(connection: sqlite3.Connection, session_id: SessionId) -> None:
-    """Take a session out of the index."""
+    """Remove a session from the index."""
     for table, column in (("texts", "rowid"), ("images", "number")):
         connection.execute(
             f"DELETE FROM {table} WHERE {column} IN"  # noqa: S608
@@ -183,14 +183,14 @@ def forget(connection: sqlite3.Connection, session_id: SessionId) -> None:
 
 
 def parse_ranges(ranges: str) -> list[Range]:
-    """Return the ranges that a row of an execution holds."""
+    """Return the ranges in an execution's row."""
     return [Range(*pair) for pair in json.loads(ranges)]
 
 
 def indexed(
     connection: sqlite3.Connection, session_id: SessionId
 ) -> tuple[int, SessionState | None]:
-    """Return how many bytes of a session's journal are indexed, and what they add up to."""
+    """Return how many bytes of a session's journal are indexed, and the session's state."""
     row = connection.execute(
         "SELECT size, record, last_seq, reviewed_up_to FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
@@ -308,7 +308,7 @@ def _put_blobs(connection: sqlite3.Connection, session_id: SessionId, new: Seque
 
 
 def _searchable(store: BlobStore, all_lines: Sequence[Line]) -> ReadBlob:
-    """Return a reader that gives the start of large texts, and nothing of images."""
+    """Return a reader that returns the start of large texts, and nothing for images."""
     refs: dict[Digest, BlobRef] = {}
     for line in all_lines:
         if isinstance(line.entry, (Finished, LateOutput, DisplayUpdated)):
@@ -333,17 +333,17 @@ def _searchable(store: BlobStore, all_lines: Sequence[Line]) -> ReadBlob:
 
 
 def _images(record: ExecutionRecord) -> int:
-    """Return how many outputs show an image; one in two formats is one image."""
+    """Return how many outputs show an image; an image in two formats counts once."""
     return len({ref.at[0] for ref in record.blobs if ref.at[-1] in IMAGE_TYPES})
 
 
 def target_kind(session: Session) -> str:
-    """Return of which kind a session's target is."""
+    """Return the kind of a session's target."""
     return str(session.target.__struct_config__.tag)
 
 
 def _own_verdict(all_lines: Sequence[Line]) -> str | None:
-    """Return what people said last of an execution by itself."""
+    """Return the last verdict on this execution alone, not on its whole session."""
     said = [line.entry for line in all_lines if isinstance(line.entry, Reviewed)]
     return _verdict(review_of(said[-1])) if said else None
 
@@ -361,14 +361,14 @@ def _output_text(record: ExecutionRecord) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text that SQLite can hold, without the marks that surround matches."""
+    """Return text that SQLite can store, without the characters that mark matches."""
     for mark in ("\u2068", "\u2069", "\0"):
         text = text.replace(mark, "")
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _free_number(connection: sqlite3.Connection, execution_id: ExecutionId) -> int:
-    """Return a number for a new row: its id's time, then three characters of its randomness."""
+    """Return a number for a new row: the id's time, then three of its random characters."""
     ulid = execution_id.removeprefix("x_")
     number = 0
     for character in ulid[:10] + ulid[-3:]:
