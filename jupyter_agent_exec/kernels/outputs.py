@@ -1,14 +1,17 @@
-"""Folds one execution's IOPub messages into nbformat outputs. Pure.
+"""Turns one execution's IOPub messages into nbformat outputs. Pure.
 
-The outputs are what nbclient stores, but for two things that depend on when the kernel happens to
-flush: neighbouring stream outputs of one name are one output, as in JupyterLab. Streams do not
-merge across other outputs, nor stdout with stderr, so the order is kept. Carriage returns,
-backspaces and escape sequences stay in the text, as nbclient leaves them there unless it is told to
-``coalesce_streams``. Comm messages leave no output; ``Output`` widgets, which take the output of
-their ``with`` block away from the cell in nbclient, are not imitated: their output stays in the
-cell.
+The outputs are the same as nbclient's, except for streams and ``Output`` widgets:
 
-What is larger than the cap loses its middle, and what is gone is counted exactly.
+- Neighbouring stream outputs of the same name become one output, as in JupyterLab, because it
+  depends on the kernel's flushing where they are divided. Streams are not merged across other
+  outputs, nor stdout with stderr, so the order is kept. Carriage returns, backspaces and escape
+  sequences stay in the text, as in nbclient without ``coalesce_streams``.
+- In nbclient, an ``Output`` widget takes the output of its ``with`` block away from the cell. Here
+  that output stays in the cell.
+
+Comm messages create no output.
+
+Outputs larger than the cap lose their middle, and the omitted part is counted exactly.
 """
 
 from __future__ import annotations
@@ -29,36 +32,36 @@ from .nbformat_outputs import Rich, Stream, encode, left_out
 __all__ = ["DisplayUpdate", "Displays", "Outputs", "TextSink"]
 
 MAX_OUTPUTS: Final = 10_000
-"""How many outputs to keep; of more, the middle is left out."""
+"""The maximum number of outputs kept; beyond that, the middle is left out."""
 
 _LEAVE_OUTPUT: Final = frozenset({"stream", "error", *nbformat_outputs.DISPLAYS})
 
 ERROR_BYTES: Final = 1_000_000
-"""A traceback above this, or above a quarter of the cap, loses its middle."""
+"""A traceback above this size, or above a quarter of the cap, loses its middle."""
 
 LINE_REACH: Final = 32
-"""Text is cut at a line end if one is within this part of the cap."""
+"""Text is cut at the end of a line if there is one within this fraction (1/32) of the cap."""
 
 
 class Outputs:
-    """The outputs of one execution, as its messages come in.
+    """The outputs of one execution, built from its messages as they arrive.
 
     Parameters
     ----------
     execution_id
-        Whose outputs these are. An execution's late output goes into a second `Outputs` with the
-        same id: it then goes on counting where the first one stopped.
+        The id of the execution. Its late output goes into a second `Outputs` with the same id,
+        which continues counting where the first one stopped.
     displays
-        Of the kernel's incarnation; shared by its executions.
+        The displays of the kernel's incarnation, shared by its executions.
     max_output_bytes
-        How many UTF-8 bytes of stream text, payloads, metadata and errors to keep. When it is
-        exceeded, the first half stays, and of the rest as much as fits from the end on; the front
-        of the latter is dropped in steps of a quarter, so that a watcher need not be sent all of it
-        with each line. A rich output that does not fit by itself is left out alone.
+        How many UTF-8 bytes of stream text, payloads, metadata and errors to keep. Beyond that,
+        the first half stays, and as much as fits of the end. The end part is shortened from its
+        front in steps of a quarter, so that a watcher does not get all of it again with each line.
+        A single rich output that does not fit is left out alone.
     sink
-        Is given the whole transcript once something is left out.
+        Receives the whole transcript once something is left out.
     max_outputs
-        How many outputs to keep, in the same manner.
+        How many outputs to keep; beyond that, the middle is left out in the same way.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class Outputs:
         max_outputs: int = MAX_OUTPUTS,
     ) -> None:
         self.version = 0
-        """Grows with each change; 0 is before the first."""
+        """Increases with each change; 0 before the first."""
         self._id = execution_id
         self._displays = displays
         self._first = displays.length(execution_id)
@@ -99,17 +102,17 @@ class Outputs:
 
     @property
     def outputs(self) -> list[Output]:
-        """The nbformat outputs as they are now; not to be changed."""
+        """The current nbformat outputs; do not modify them."""
         return [item.output() for item in self._head] + self._capped_outputs()
 
     @property
     def size(self) -> int:
-        """Bytes kept."""
+        """The number of bytes kept."""
         return self._head_bytes + self._tail_bytes
 
     @property
     def omitted(self) -> Omitted:
-        """What was left out; outputs that the code itself cleared are not."""
+        """What was left out, without the outputs that the code itself cleared."""
         parts = [item.omitted for item in chain(self._head, self._tail)]
         parts += self._updates.omitted
         return Omitted(
@@ -125,7 +128,7 @@ class Outputs:
 
     @property
     def error(self) -> ExecutionError | None:
-        """The last error among the outputs, whether or not it ended the execution."""
+        """The last error among the outputs, even if it did not end the execution."""
         for item in chain(reversed(self._tail), reversed(self._head)):
             output = item.output() if isinstance(item, Rich) else {}
             if output.get("output_type") == "error":
@@ -135,9 +138,9 @@ class Outputs:
         return None
 
     def changes_since(self, version: int) -> tuple[int, list[OutputChange]]:
-        """Return the version now, and the steps to it for a reader who saw an earlier one."""
+        """Return the current version, and the changes since an earlier version."""
         steps: list[OutputChange] = []
-        if version > self.version:  # of something else
+        if version > self.version:  # the version belongs to other outputs
             steps.append(OutputChange(index=0, truncate=True))
             version = 0
         steps += _changes(self._head, 0, version)
@@ -154,16 +157,17 @@ class Outputs:
         return self.version, steps
 
     def take_display_updates(self) -> list[DisplayUpdate]:
-        """Return the updates to outputs that are not held here, the last for each display id.
+        """Return the updates to outputs that are not held here: the last for each display id.
 
-        They concern outputs of other executions, and, for late output, earlier ones of this one.
+        They belong to outputs of other executions, and, for late output, to earlier outputs of
+        this execution.
         """
         return self._updates.take()
 
     # -- feed --------------------------------------------------------------------------------------
 
     def feed(self, msg_type: str, content: dict[str, Any]) -> None:
-        """Take the content of one message; types that leave no output are passed over."""
+        """Process the content of one message; ignore types that create no output."""
         if msg_type == "stream":
             self._feed_stream(content)
         elif msg_type in nbformat_outputs.DISPLAYS:
@@ -178,14 +182,14 @@ class Outputs:
                 self._clear()
 
     def leave_out(self, msg_type: str, size: int) -> None:
-        """Take note of a message that could not be read; a note of its size stands for its output.
+        """Record a message that could not be read; a note of its size replaces its output.
 
         Parameters
         ----------
         msg_type
-            Empty if that could not be read either.
+            Empty if the type could not be read either.
         size
-            In bytes.
+            Size of the message in bytes.
         """
         if msg_type and msg_type not in _LEAVE_OUTPUT:
             return
@@ -198,12 +202,12 @@ class Outputs:
         self._add_rich(note, 0, None, omitted)
 
     def flush(self) -> None:
-        """Have the sink put away what it was given; the outputs may be read meanwhile."""
+        """Have the sink store what it received; the outputs may be read meanwhile."""
         if self._transcript is not None and self._sink is not None:
             self._sink.flush()
 
     def finish(self) -> None:
-        """Write to the sink what is still held back: an unfinished line."""
+        """Write the rest, an unfinished line, to the sink."""
         if self._transcript is not None:
             self._transcript.finish()
 
@@ -257,7 +261,7 @@ class Outputs:
         self._charge(item.size)
 
     def _update(self, display_id: str, output: Output, size: int) -> None:
-        """Replace data and metadata of all outputs with this display id."""
+        """Replace the data and metadata of all outputs with this display id."""
         for item in tuple(self._shown.get(display_id, ())):
             if item.gone:
                 continue
@@ -293,7 +297,7 @@ class Outputs:
         self._moved_at = self.version
 
     def _add(self, item: Stream | Rich) -> None:
-        """Append an output; `_charge` has to follow."""
+        """Append an output; call `_charge` afterwards."""
         self._last = item
         if self._capped:
             self._tail.append(item)
@@ -307,7 +311,7 @@ class Outputs:
             self._displays.add(self._id, length)
 
     def _charge(self, size: int, *, in_tail: bool | None = None) -> None:
-        """Count bytes that came, by default to the last output, and keep within the cap."""
+        """Count new bytes, by default for the last output, and stay within the cap."""
         if self._capped if in_tail is None else in_tail:
             self._tail_bytes += size
         else:
@@ -320,7 +324,7 @@ class Outputs:
             self._drop_front_of_tail()
 
     def _room(self, item: Rich, before: int) -> int:
-        """Return how many bytes a rich output may have that had `before`."""
+        """Return the maximum size in bytes of a rich output whose size was `before`."""
         half = self._max_bytes // 2
         if not self._capped:
             return max(half, self._max_bytes - self._head_bytes + before)
@@ -330,7 +334,7 @@ class Outputs:
         return self._max_bytes - self._head_bytes
 
     def _split(self) -> None:
-        """Keep the first half for good; the rest becomes the tail."""
+        """Keep the first half permanently; the rest becomes the tail."""
         self.version += 1
         self._capped = True
         whole, room, count = self._head_bytes, self._max_bytes // 2, 0
@@ -352,7 +356,7 @@ class Outputs:
         self._tail_bytes = whole - self._head_bytes
 
     def _drop_front_of_tail(self) -> None:
-        """Make room in the tail, more than is needed at once."""
+        """Make room in the tail, more than is needed now."""
         self.version += 1
         room = self._tail_room()
         target = room - room // 4 if self._tail_bytes > room else self._tail_bytes
@@ -362,7 +366,7 @@ class Outputs:
             first = self._tail[0]
             if isinstance(first, Rich):
                 if len(self._tail) == 1:
-                    break  # it fits, if not with some room left
+                    break  # it fits, even if without spare room
                 self._drop_rich(first)
             else:
                 excess = self._tail_bytes - target
@@ -388,7 +392,7 @@ class Outputs:
             self._gap_outputs += not stream.continues
 
     def _find_displays(self) -> None:
-        """Find again where the outputs are that have a display id."""
+        """Update the positions of the outputs that have a display id."""
         before, self._shown = self._shown, {}
         places: dict[str, list[int]] = {}
         in_tail = enumerate(self._tail, self._first + len(self._head) + 1)
@@ -400,14 +404,14 @@ class Outputs:
         self._displays.replace(self._id, self._first, length, before, places)
 
     def _capped_outputs(self) -> list[Output]:
-        """Return the note that tells what was left out, and what follows it."""
+        """Return the note that says what was left out, and the outputs after it."""
         if not self._capped:
             return []
         gap = Omitted(bytes=self._gap_bytes, lines=self._gap_lines, outputs=self._gap_outputs)
         return [left_out(gap), *(item.output() for item in self._tail)]
 
     def _transcript_with(self, size: int, *, cut: bool = False) -> Transcript | None:
-        """Return the transcript that the next output goes to, begun if that will be left out."""
+        """Return the transcript for the next output; begin one if that output will be left out."""
         if self._transcript is None and self._sink is not None:
             over = self._head_bytes + size > self._max_bytes or len(self._head) >= self._max_outputs
             if over or cut:
@@ -425,15 +429,15 @@ def _changes(items: Iterable[Stream | Rich], start: int, version: int) -> Iterat
 
 
 LATE_OUTPUT_DELAY = 0.25
-"""Seconds for which late output is gathered before it is handed on."""
+"""Seconds for which late output is collected before it is delivered."""
 
 LATE_OUTPUT_BYTES = 1_000_000
-"""Of late output, gathered at one time, that is kept."""
+"""The maximum number of bytes kept of the late output that is collected at one time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Output of a run that had ended."""
+    """Output of an execution that had already ended."""
 
     execution_id: ExecutionId
     outputs: list[Output]
@@ -442,12 +446,12 @@ class Late:
 
 
 class LateOutputs:
-    """Gathers the late output of all runs of one kernel.
+    """Collects the late output of all executions of one kernel.
 
     Parameters
     ----------
     tell
-        Called with what was gathered of each run.
+        Called with the late output of each execution.
     """
 
     def __init__(self, displays: Displays, tell: Callable[[Late], None]) -> None:
@@ -457,7 +461,7 @@ class LateOutputs:
         self._since: float | None = None
 
     def outputs(self, id: ExecutionId) -> Outputs:
-        """Return what gathers a run's late output."""
+        """Return the outputs that collect an execution's late output."""
         if id not in self._outputs:
             self._outputs[id] = Outputs(
                 id, self._displays, max_output_bytes=LATE_OUTPUT_BYTES, sink=None
@@ -465,11 +469,11 @@ class LateOutputs:
         return self._outputs[id]
 
     def forget(self, id: ExecutionId) -> int | None:
-        """Hand on nothing of a run that only begins now: other code spoke in its name.
+        """Drop the output that came for an execution before it began: other code sent it.
 
         Returns
         -------
-        How many bytes there were that had not been handed on; None if there was no output.
+        How many bytes had not been delivered; None if there was no output.
         """
         early = self._outputs.pop(id, None)
         if not self._displays.length(id):
@@ -478,14 +482,14 @@ class LateOutputs:
         return 0 if early is None else early.size
 
     def hand_on_at(self, now: float) -> float | None:
-        """Return when to hand on what was gathered; None if there is nothing."""
+        """Return when to deliver the collected output; None if there is none."""
         if not self._outputs:
             return None
         self._since = self._since or now
         return self._since + LATE_OUTPUT_DELAY
 
     def hand_on(self) -> None:
-        """Hand on what was gathered."""
+        """Deliver the collected output."""
         gathered, self._outputs, self._since = self._outputs, {}, None
         for id, outputs in gathered.items():
             self._tell(Late(id, outputs.outputs, outputs.omitted, outputs.take_display_updates()))
