@@ -14,19 +14,19 @@ from .nbformat_outputs import left_out
 
 @dataclass(frozen=True, slots=True)
 class DisplayUpdate:
-    """New data and metadata for outputs that an execution does not hold itself."""
+    """New data and metadata for outputs that the `Outputs` itself does not hold."""
 
     display_id: str
     targets: tuple[OutputRef, ...]
     output: Output
-    """A display_data output; its data and metadata replace those of the targets."""
+    """A display_data output. Its data and metadata replace those of the targets."""
 
 
 class Displays:
-    """Where each display id is shown: places only, no data.
+    """Where each display id is shown: only the positions, no data.
 
-    Each `Outputs` keeps its part up to date as it goes, so that nothing has to be told when an
-    execution ends. Not thread-safe.
+    Each `Outputs` keeps its own part up to date, so nothing has to be reported when an execution
+    ends. Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -34,11 +34,11 @@ class Displays:
         self._lengths: dict[ExecutionId, int] = {}
 
     def length(self, execution_id: ExecutionId) -> int:
-        """Return how many outputs an execution has, late ones included."""
+        """Return how many outputs an execution has, including late ones."""
         return self._lengths.get(execution_id, 0)
 
     def add(self, execution_id: ExecutionId, length: int, display_id: str | None = None) -> None:
-        """Take note of an execution's newest output and, with a display id, what it shows."""
+        """Record an execution's newest output and its display id, if it has one."""
         self._lengths[execution_id] = length
         if display_id is not None:
             self._shown.setdefault(display_id, {}).setdefault(execution_id, []).append(length - 1)
@@ -51,18 +51,18 @@ class Displays:
         before: Iterable[str],
         now: Mapping[str, Sequence[int]],
     ) -> None:
-        """Take note that an execution's outputs moved or went.
+        """Record that outputs of an execution were moved or removed.
 
         Parameters
         ----------
         first
-            Index of the first output that is concerned; those before it stay.
+            Index of the first affected output; the outputs before it stay.
         length
-            How many outputs the execution has now.
+            The current number of the execution's outputs.
         before
-            All display ids that outputs from `first` on may have shown.
+            All display ids that the outputs from `first` on may have shown.
         now
-            Display ids, and the indexes at which they are now shown.
+            The display ids that are shown now, each with its indexes.
         """
         for display_id in before:
             places = self._shown[display_id]
@@ -72,7 +72,7 @@ class Displays:
         self._lengths[execution_id] = length
 
     def forget(self, execution_id: ExecutionId) -> None:
-        """Take note that an execution has no outputs."""
+        """Record that an execution has no outputs."""
         self._lengths.pop(execution_id, None)
         for places in self._shown.values():
             places.pop(execution_id, None)
@@ -80,7 +80,7 @@ class Displays:
     def elsewhere(
         self, display_id: str, execution_id: ExecutionId | None = None, first: int = 0
     ) -> tuple[OutputRef, ...]:
-        """Return where a display id is shown but for the outputs of one execution from `first`."""
+        """Return where a display id is shown, except in one execution's outputs from `first` on."""
         return tuple(
             OutputRef(other, index)
             for other, indexes in self._shown.get(display_id, {}).items()
@@ -90,12 +90,12 @@ class Displays:
 
 
 class DisplayUpdates:
-    """Updates that wait to be handed out: the last for each display id, within a cap.
+    """Updates that have not been taken yet: the last for each display id, up to a cap.
 
     Parameters
     ----------
     max_bytes
-        Of data and metadata together; an update beyond is replaced by a note.
+        Maximum size of all data and metadata; an update beyond it is replaced by a note.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -105,13 +105,13 @@ class DisplayUpdates:
 
     @property
     def omitted(self) -> list[Omitted]:
-        """What was left out, also of updates that were taken."""
+        """What was left out, including parts of updates that were already taken."""
         return list(self._left_out.values())
 
     def add(
         self, display_id: str, targets: tuple[OutputRef, ...], output: Output, size: int
     ) -> None:
-        """Keep an update instead of an earlier one with the same display id."""
+        """Store an update; it replaces an earlier one with the same display id."""
         self._waiting.pop(display_id, None)
         self._left_out.pop(display_id, None)
         if sum(other for _, other in self._waiting.values()) + size > self._max_bytes:
@@ -125,19 +125,19 @@ class DisplayUpdates:
         self._waiting[display_id] = DisplayUpdate(display_id, targets, update), size
 
     def take(self) -> list[DisplayUpdate]:
-        """Return those that wait; they are then not kept here."""
+        """Return the waiting updates and remove them here."""
         taken = [update for update, _ in self._waiting.values()]
         self._waiting.clear()
         return taken
 
 
 class OutputWidgets:
-    """Knows the output widgets that capture one request's outputs.
+    """Tracks the output widgets that capture the outputs of one request.
 
     Parameters
     ----------
     msg_id
-        Of the request.
+        The id of the request.
     """
 
     def __init__(self, msg_id: str) -> None:
@@ -146,11 +146,11 @@ class OutputWidgets:
 
     @property
     def capture(self) -> bool:
-        """Whether one captures now."""
+        """Whether a widget captures outputs now."""
         return bool(self._capturing)
 
     def feed(self, content: dict[str, Any]) -> None:
-        """Take the content of a `comm_open` or `comm_msg`."""
+        """Process the content of a `comm_open` or `comm_msg`."""
         data = content.get("data")
         state = data.get("state") if isinstance(data, dict) else None
         if not isinstance(state, dict) or "msg_id" not in state:
