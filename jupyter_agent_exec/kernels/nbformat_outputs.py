@@ -1,8 +1,8 @@
-"""One nbformat output each: made of a kernel's message, grown, cut, and replaced by a note. Pure.
+"""Single nbformat outputs: made from a kernel's message, extended, cut, replaced by a note. Pure.
 
-What a kernel should not send but may (lone surrogates, NaN, a MIME value that is not text, missing
-keys) becomes what is nearest to it and valid. Text of a stream is kept as UTF-8, so that sizes are
-exact and cheap.
+Invalid content from a kernel (lone surrogates, NaN, a MIME value that is not text, missing keys) is
+replaced by the nearest valid value. Stream text is kept as UTF-8, so that sizes are exact and cheap
+to compute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DISPLAYS: Final = frozenset({"display_data", "execute_result", "update_display_d
 
 
 def display(msg_type: str, content: dict[str, Any]) -> tuple[Output, int]:
-    """Return the output of a message of a type in `DISPLAYS`, and its size in bytes."""
+    """Return the output for a message of a type in `DISPLAYS`, and its size in bytes."""
     data = content.get("data")
     bundle = {clean_text(str(k)): v for k, v in data.items()} if isinstance(data, dict) else {}
     size = 0
@@ -45,14 +45,14 @@ def display(msg_type: str, content: dict[str, Any]) -> tuple[Output, int]:
 
 
 def display_id(content: dict[str, Any]) -> str | None:
-    """Return the display id that a message names."""
+    """Return the display id in a message."""
     transient = content.get("transient")
     found = transient.get("display_id") if isinstance(transient, dict) else None
     return found if isinstance(found, str) and found else None
 
 
 def error(content: dict[str, Any]) -> tuple[Output, int]:
-    """Return the output of an `error` message, and its size."""
+    """Return the output for an `error` message, and its size."""
     traceback = content.get("traceback")
     lines = [clean_text(str(line)) for line in traceback] if isinstance(traceback, list) else []
     output = {
@@ -65,9 +65,9 @@ def error(content: dict[str, Any]) -> tuple[Output, int]:
 
 
 def cut_error(output: Output, max_bytes: int) -> tuple[Output, int]:
-    """Return an error no larger than `max_bytes`, notes aside, and how many bytes that cost.
+    """Return an error of at most `max_bytes`, without notes, and how many bytes were cut.
 
-    A traceback, or a message, that is larger than its part loses its middle.
+    A traceback, or a message, that is larger than its share loses its middle.
     """
     if _error_size(output) <= max_bytes:
         return output, 0
@@ -83,7 +83,7 @@ def _error_size(output: Output) -> int:
 
 
 def clean_text(text: str) -> str:
-    """Return `text` as UTF-8 can hold it."""
+    """Return `text` without characters that UTF-8 cannot encode."""
     return text if text.isascii() else without_surrogates(text)
 
 
@@ -92,7 +92,7 @@ def _size(text: str) -> int:
 
 
 def _mime_value(mimetype: str, value: JSON) -> tuple[JSON, int]:
-    """Return an entry of a mimebundle and its size.
+    """Return a value of a mimebundle and its size.
 
     Source: nbformat 4.5's schema (`mimebundle`) and how nbformat joins lists of lines.
     """
@@ -109,7 +109,7 @@ def _mime_value(mimetype: str, value: JSON) -> tuple[JSON, int]:
 
 
 def _json_value(value: JSON) -> tuple[JSON, int]:
-    """Return `value` without what JSON or UTF-8 cannot hold, and the size of its JSON."""
+    """Return `value` without parts that JSON or UTF-8 cannot hold, and the size of its JSON."""
     try:
         return value, len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except ValueError:  # also a UnicodeEncodeError
@@ -118,7 +118,7 @@ def _json_value(value: JSON) -> tuple[JSON, int]:
 
 
 def _clean(value: JSON) -> JSON:
-    """Do as jupyter_client's `json_clean` does with floats that are not finite."""
+    """Replace non-finite floats as jupyter_client's `json_clean` does."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, float):
@@ -131,7 +131,7 @@ def _clean(value: JSON) -> JSON:
 
 
 def _cut_middle(text: str, max_bytes: int) -> tuple[str, int]:
-    """Return `text` with a note in place of its middle if it is too large, and what that cost."""
+    """Return `text`, with a note in place of its middle if it is too large, and the bytes cut."""
     data = text.encode()
     if len(data) <= max_bytes:
         return text, 0
@@ -142,9 +142,9 @@ def _cut_middle(text: str, max_bytes: int) -> tuple[str, int]:
 
 
 def _cut_lines(lines: list[str], max_bytes: int) -> tuple[list[str], int]:
-    """Return the first and the last lines, and what was left out between them.
+    """Return the first and the last lines, and how much was left out between them.
 
-    A line that is too large by itself loses its own middle first.
+    A line that is too large by itself first loses its own middle.
     """
     omitted = 0
     kept: list[list[str]] = [[], []]
@@ -166,14 +166,14 @@ def _cut_lines(lines: list[str], max_bytes: int) -> tuple[list[str], int]:
 
 
 MARKS: Final = 256
-"""How many turning points of a stream's growth are remembered; a reader who is further behind is
-given the whole text."""
+"""How many steps of a stream's growth are remembered. A reader that is further behind gets the
+whole text."""
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def encode(text: str) -> bytes:
-    """Return the UTF-8 of `text`, with U+FFFD for what has none."""
+    """Return `text` as UTF-8, with U+FFFD for characters that UTF-8 cannot encode."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -193,14 +193,14 @@ class Stream:
     name
         ``stdout`` or ``stderr``.
     version
-        Of the outputs, at which this one is made, still empty.
+        The version of the outputs at which this output is created, still empty.
     continues
-        Whether it is the rest of an output whose beginning is kept elsewhere.
+        Whether it is the rest of an output whose beginning is stored elsewhere.
 
     Attributes
     ----------
     changed_at
-        The version at which this was made, or last changed other than by growing.
+        The version at which this was created, or last changed other than by growing.
     """
 
     __slots__ = ("_cut", "_data", "_marks", "changed_at", "continues", "name")
@@ -215,19 +215,19 @@ class Stream:
 
     @property
     def size(self) -> int:
-        """Bytes kept."""
+        """The number of bytes kept."""
         return len(self._data)
 
     @property
     def omitted(self) -> Omitted:
-        """Nothing: what is cut off is counted by who cuts."""
+        """Always nothing: the caller of a cut counts what is removed."""
         return Omitted()
 
     def append(self, data: bytes, version: int) -> None:
-        """Add whole characters to the end.
+        """Append whole characters.
 
-        The version of the outputs must then grow from `version` by the number of bytes: so a
-        version tells a length for as long as nothing but this stream changes.
+        The version of the outputs must then grow from `version` by the number of bytes. So a
+        version gives a length, as long as only this stream changes.
         """
         length = self._cut + len(self._data)
         at, then = self._marks[-1]
@@ -236,9 +236,10 @@ class Stream:
         self._data += data
 
     def cut_front(self, count: int, reach: int) -> tuple[int, int]:
-        """Drop at least `count` bytes; return how many, and how many line ends.
+        """Drop at least `count` bytes; return the number of dropped bytes and line ends.
 
-        The cut is at the end of a line if there is one within `reach` bytes, else of a character.
+        The cut is at the end of a line if there is one within `reach` bytes, otherwise at the end
+        of a character.
         """
         data = self._data
         line_end = data.find(b"\n", count - 1, count + reach)
@@ -253,8 +254,8 @@ class Stream:
     def split(self, count: int, reach: int, version: int) -> Stream | None:
         """Keep at most the first `count` bytes, and return the rest.
 
-        The cut is at the end of a line if there is one within `reach` bytes, else of a character.
-        None, and no change, if that would keep nothing.
+        The cut is at the end of a line if there is one within `reach` bytes, otherwise at the end
+        of a character. If nothing would be kept, change nothing and return None.
         """
         data = self._data
         line_end = data.rfind(b"\n", max(0, count - reach), count)
@@ -275,7 +276,7 @@ class Stream:
         return {"output_type": "stream", "name": self.name, "text": self._data.decode()}
 
     def change_since(self, version: int, index: int) -> OutputChange | None:
-        """Return the step for a reader who saw this output, at `index`, at `version`."""
+        """Return the change for a reader that saw this output, at `index`, at `version`."""
         if version >= self.changed_at:
             start = self._length_at(version)
             if start is not None and start >= self._cut:
@@ -288,7 +289,7 @@ class Stream:
         return OutputChange(index=index, output=self.output())
 
     def _length_at(self, version: int) -> int | None:
-        """Return the length at a version, counting what was cut since; None if forgotten."""
+        """Return the length at a version, including what was cut since; None if forgotten."""
         bound = self._cut + len(self._data)
         for at, length in reversed(self._marks):
             if at <= version:
@@ -303,20 +304,20 @@ class Rich:
     Parameters
     ----------
     output
-        As nbformat has it.
+        The output in nbformat.
     size
-        In bytes, of what is kept of it.
+        The size in bytes of the part that is kept.
     omitted
-        What was left out within it.
+        What was left out of it.
     version
-        Of the outputs, at which it came.
+        The version of the outputs at which it arrived.
 
     Attributes
     ----------
     in_tail
-        Whether it stands behind the note that tells what was left out.
+        Whether it is after the note that says what was left out.
     gone
-        Whether it has been left out since.
+        Whether it has been left out later.
     """
 
     __slots__ = ("_output", "changed_at", "display_id", "gone", "in_tail", "omitted", "size")
@@ -340,7 +341,7 @@ class Rich:
         self.gone = False
 
     def update(self, output: Output, size: int, version: int) -> None:
-        """Take over the data and metadata of another output."""
+        """Replace data and metadata with those of another output."""
         changed = {key: output[key] for key in ("data", "metadata")}
         self._output = {**self._output, **changed}
         self.size = size
@@ -348,7 +349,7 @@ class Rich:
         self.changed_at = version
 
     def withhold(self) -> None:
-        """Keep nothing but a note, until an update brings something smaller."""
+        """Keep only a note, until an update brings something smaller."""
         self.omitted = Omitted(bytes=self.size, outputs=1)
         self.size = 0
         kept = {key: value for key, value in self._output.items() if key == "execution_count"}
@@ -356,18 +357,18 @@ class Rich:
         self._output = {**note, **kept, "output_type": self._output["output_type"]}
 
     def output(self) -> Output:
-        """Return the nbformat output; it is replaced, never changed."""
+        """Return the nbformat output. It is replaced, never modified."""
         return self._output
 
     def change_since(self, version: int, index: int) -> OutputChange | None:
-        """Return the step for a reader who saw this output, at `index`, at `version`."""
+        """Return the change for a reader that saw this output, at `index`, at `version`."""
         if version >= self.changed_at:
             return None
         return OutputChange(index=index, output=self._output)
 
 
 def left_out(omitted: Omitted) -> Output:
-    """Return the output that says what was left out in its place."""
+    """Return the output that replaces omitted content and says what was left out."""
     if omitted.lines:
         what = f"{omitted.bytes:,} bytes in {omitted.lines:,} lines"
     else:
