@@ -1,7 +1,7 @@
-"""What people run in a kernel that agents use too, as far as IOPub tells: best effort.
+"""What people run in a kernel that agents use too, as far as IOPub shows it (best effort).
 
-What ran before one listened is not told, and neither is code that was run silently. Output that
-comes after its cell has ended is left out.
+Code that ran before we listened is missing, and so is code that was run silently. Output that comes
+after its cell has ended is left out.
 """
 
 from __future__ import annotations
@@ -20,40 +20,39 @@ from .messages import Message
 from .outputs import Outputs
 
 MOST_HELD: Final = 100
-"""How many executions are held for who is about to listen."""
+"""How many executions are held until the first listener is added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonExecution:
-    """Something that was run in a kernel, and not by an agent of ours."""
+    """Code that was run in a kernel, and not by one of our agents."""
 
     msg_id: str
-    """Of its `execute_request`."""
+    """The id of its `execute_request`."""
     source: str
     execution_count: int | None
     username: str
-    """As its sender calls itself in the message's header; empty if not told."""
+    """The sender's name in the message's header; empty if missing."""
     session: str
-    """Its sender's id, in the messaging protocol's sense; empty if not told."""
+    """The sender's session id in the messaging protocol; empty if missing."""
     started_at: datetime
     outputs: list[Output] | None
-    """None when only the source is asked for."""
+    """None when only the source is recorded."""
     omitted: Omitted
-    """Of the outputs."""
+    """What was left out of the outputs."""
     status: Literal["ok", "error"] | None
-    """None when only the source is asked for, or its end was not seen."""
+    """None when only the source is recorded, or its end was not seen."""
     complete: bool
-    """Whether its end was seen and all its outputs are here; True when only the source is asked
-    for."""
+    """Whether its end was seen and it has all outputs; True when only the source is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class PersonRecording:
-    """What is kept of what others run."""
+    """Which parts of other people's executions are recorded."""
 
     source: bool = False
     outputs_bytes: int | None = None
-    """Of an execution's outputs; None if only the source is wanted."""
+    """Maximum bytes of an execution's outputs; None if only the source is recorded."""
 
 
 NOTHING: Final = PersonRecording()
@@ -68,14 +67,14 @@ class _Running:
 
 
 class PersonExecutions:
-    """Makes executions of the messages that have a foreign parent; in the channels' thread.
+    """Builds executions from messages whose parent is not ours; runs in the channels' thread.
 
     Parameters
     ----------
     listeners
         Called with each execution.
     kept
-        What is kept of each.
+        Which parts of each are recorded.
     """
 
     def __init__(self, listeners: Listeners[PersonExecution], kept: PersonRecording) -> None:
@@ -86,13 +85,13 @@ class PersonExecutions:
         self._running: dict[str, _Running] = {}
 
     def tell_held(self, listener: Callable[[PersonExecution], None]) -> None:
-        """Tell the first that listens what has ended while it was about to."""
+        """Send the first listener the executions that ended before it was added."""
         held, self._held = self._held or deque(), None
         for execution in held:
             listener(execution)
 
     def take(self, message: Message) -> None:
-        """Take a message."""
+        """Process a message."""
         if not self._kept.source:
             return
         msg_type, msg_id = message.header.msg_type, message.parent.msg_id
@@ -106,7 +105,7 @@ class PersonExecutions:
             self._end(self._running.pop(msg_id), complete=True)
 
     def stop(self) -> None:
-        """Tell of those whose end will not be seen."""
+        """Deliver the running executions as incomplete: their end will not be seen."""
         while self._running:
             self._end(self._running.pop(next(iter(self._running))), complete=False)
 
