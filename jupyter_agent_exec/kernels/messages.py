@@ -1,4 +1,4 @@
-"""Jupyter messages as they cross the wire: frames in, a message out, and the reverse. Pure.
+"""Jupyter messages on the wire: decodes frames into messages, and encodes requests. Pure.
 
 Source: messaging spec, *The wire protocol*.
 """
@@ -16,18 +16,18 @@ from typing import Any, TypeAlias
 import msgspec
 
 Frame: TypeAlias = bytes | memoryview
-"""A part of a message; a large one is not copied out of ZMQ's own memory."""
+"""A part of a message. A large one is not copied out of ZMQ's own memory."""
 
 DELIMITER = b"<IDS|MSG>"
 PROTOCOL_VERSION = "5.4"
 
 LONG_BYTES = 4 << 20
 PIECE_BYTES = 1 << 20
-"""A stream's content above the first is decoded in pieces of about the second: in one piece, 50 MB
-would keep all other threads waiting for 100 ms."""
+"""A stream's content larger than the first is decoded in pieces of about the second size. Decoding
+50 MB in one piece would make all other threads wait for 100 ms."""
 
 MAX_DEPTH = 100
-"""Of JSON in a message: deeper, what comes after could not encode or copy it."""
+"""Maximum nesting of JSON in a message; later steps could not encode or copy deeper JSON."""
 
 _CONTAINERS = frozenset((dict, list))
 
@@ -35,7 +35,7 @@ _STREAM = re.compile(rb'\{"name": ?"(?P<name>\w+)", ?"text": ?"')
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What is used of a message's header, or of its parent's."""
+    """The fields that we use of a message's header, or of its parent's."""
 
     msg_id: str = ""
     msg_type: str = ""
@@ -50,19 +50,19 @@ class Message(msgspec.Struct, frozen=True):
     parent: Header
     content: dict[str, Any]
     pieces: Iterator[str] | None = None
-    """The text of a very long stream, decoded piece by piece, which `content` lacks then."""
+    """The text of a very long stream, decoded piece by piece; `content` then lacks it."""
     size: int = 0
-    """Bytes of the content's frame."""
+    """Size of the content's frame in bytes."""
     unread: bool = False
-    """Whether `content` is empty because the message could not be read; if its headers could not
+    """Whether `content` is empty because the message could not be read. If its headers could not
     be read either, they are empty too."""
 
     def without_content(self) -> Message:
-        """Return it as a message whose content could not be read."""
+        """Return this message as one whose content could not be read."""
         return Message(self.header, self.parent, {}, size=self.size, unread=True)
 
     def contents(self) -> Iterator[dict[str, Any]]:
-        """Yield the content, that of a very long stream in pieces; only once."""
+        """Yield the content, only once; a very long stream comes in pieces."""
         if self.pieces is None:
             yield self.content
         else:
@@ -76,20 +76,20 @@ _decode_content = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Codec:
-    """Signs and encodes requests; checks and decodes what comes from the kernel.
+    """Signs and encodes requests; checks and decodes the kernel's messages.
 
     Parameters
     ----------
     key
         The connection's HMAC key; empty when messages are not signed.
     signature_scheme
-        As in a connection file: ``hmac-`` and a hash's name.
+        As in a connection file: ``hmac-`` and the name of a hash.
     """
 
     def __init__(self, key: bytes, signature_scheme: str) -> None:
         self._auth = hmac.new(key, digestmod=signature_scheme.partition("-")[2]) if key else None
         self.session = uuid.uuid4().hex
-        """Our id in the messaging protocol's sense: of all requests that this makes."""
+        """Our session id in the messaging protocol, for all requests of this codec."""
 
     def request(
         self,
@@ -98,7 +98,7 @@ class Codec:
         msg_id: str,
         subshell_id: str | None = None,
     ) -> list[bytes]:
-        """Return the frames of a request on the shell or the control channel."""
+        """Return the frames of a request for the shell or the control channel."""
         header = {
             "msg_id": msg_id,
             "msg_type": msg_type,
@@ -113,9 +113,9 @@ class Codec:
         return [DELIMITER, self._sign(parts), *parts]
 
     def read(self, frames: Sequence[Frame]) -> Message | None:
-        """Decode one message, as far as it can be read.
+        """Decode one message, as far as it is readable.
 
-        None if it is not signed with our key, or has not the frames of a message.
+        None if it is not signed with our key, or does not have the frames of a message.
         """
         try:
             start = frames.index(DELIMITER) + 1
@@ -148,12 +148,12 @@ class Codec:
 
 
 def _content(data: Frame) -> dict[str, Any]:
-    """Decode JSON; where it is not strict (NaN, lone surrogates), as Python's own module does.
+    """Decode JSON. If it is not strict JSON (NaN, lone surrogates), use Python's own module.
 
     Raises
     ------
     ValueError, RecursionError
-        It is not JSON, not an object, or nested too deeply.
+        If it is not JSON, not an object, or nested too deeply.
     """
     try:
         content = _decode_content(data)
@@ -181,7 +181,7 @@ def _is_deep(content: dict[str, Any]) -> bool:
 
 
 def _pieces(content: Frame, start: int) -> Iterator[str]:
-    """Yield the text of a stream's content, which begins at `start`, cut after line ends."""
+    """Yield the text of a stream's content, which begins at `start`, cut at line ends."""
     end = len(content) - len(b'"}')
     told = 0
     while start < end:
@@ -190,7 +190,7 @@ def _pieces(content: Frame, start: int) -> Iterator[str]:
             data = data[: _line_end(data)] or bytes(content[start:end])
         try:
             piece = msgspec.json.decode(b'"%b"' % data, type=str)
-        except (msgspec.MsgspecError, UnicodeDecodeError):  # it is not as plain as it looked
+        except (msgspec.MsgspecError, UnicodeDecodeError):  # it is not as simple as it looked
             yield str(_content(content)["text"])[told:]
             return
         yield piece
@@ -199,13 +199,13 @@ def _pieces(content: Frame, start: int) -> Iterator[str]:
 
 
 def _line_end(data: bytes) -> int:
-    """Return where the last escaped line end is over; 0 if there is none."""
+    """Return the position after the last escaped line end; 0 if there is none."""
     found = data.rfind(b"\\n")
     while found != -1:
         first = found
         while data[first - 1 : first] == b"\\":
             first -= 1
-        if (found - first) % 2 == 0:  # no backslash before it takes it for itself
+        if (found - first) % 2 == 0:  # the backslash is not itself escaped
             return found + 2
         found = data.rfind(b"\\n", 0, found)
     return 0
