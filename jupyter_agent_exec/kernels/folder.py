@@ -1,8 +1,8 @@
-"""A session's folder, gone through one name at a time. Blocks on the disk.
+"""Access to a session's folder, one name at a time. It blocks on the disk.
 
-Each folder is opened by its name in the one above, which is held open, and links are not followed.
-So whatever is moved or replaced meanwhile, one only ever comes to what is below the folder that one
-began with: there is no path between a look and an act that somebody could change.
+Each folder is opened by its name relative to its parent, which is held open, and links are not
+followed. So nothing outside the first folder can be reached, even if something is moved or replaced
+meanwhile: no path is used that somebody could change between a check and its use.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 Identity: TypeAlias = tuple[int, int]
-"""Of a file or folder on this machine: its device and inode."""
+"""The identity of a file or folder on this machine: its device and inode."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A pipe must not make whoever opens it wait, nor a terminal become that of the server.
+# Opening a pipe must not block, and a terminal must not become the server's terminal.
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class Barred(Exception):
-    """What is there is nothing that an agent reaches; says what it is."""
+    """An agent must not reach what is at this place; the message says what it is."""
 
 
 class FolderGone(Exception):
-    """The folder that one begins with is gone, or something else stands in its place."""
+    """The session's folder is gone, or something else is in its place."""
 
 
 class Folder(NamedTuple):
-    """A folder below one that is the operator's. No link below that one is followed."""
+    """A folder below the operator's own folder. No link below that one is followed."""
 
     root: Path
-    """The operator's own folder; links on the way to it count."""
+    """The operator's own folder. Links in its path are followed."""
     parts: tuple[str, ...]
-    """Names that lead from there to the folder."""
+    """The names that lead from `root` to the folder."""
     identity: Identity | None = None
-    """Of the only folder that may stand there; None for any. It means something as long as a
-    descriptor of that folder is open, since the system gives the numbers of a deleted one anew."""
+    """The only folder that may be at this place; None for any. It is reliable only while a
+    descriptor of that folder is open, because the system reuses the numbers of a deleted one."""
 
     @property
     def path(self) -> Path:
-        """Where it is, without links."""
+        """The folder's path, without links."""
         return Path(os.path.realpath(self.root), *self.parts)
 
     def open(self) -> int:
-        """Open it by its names, each in the folder above.
+        """Open it by its names, each relative to its parent.
 
         Raises
         ------
         FolderGone
-            It is not there, a link leads there, or it is another one.
+            If it does not exist, a link leads to it, or it is another folder.
         OSError
         """
         folder = os.open(self.root, _FOLDER & ~os.O_NOFOLLOW)
@@ -74,20 +74,20 @@ class Folder(NamedTuple):
         return folder
 
     def held(self, descriptor: int) -> Folder:
-        """Return it such that only the folder that a descriptor holds may stand there."""
+        """Return a copy that accepts only the folder behind this open descriptor."""
         return self._replace(identity=identity(os.fstat(descriptor)))
 
 
 class Place(NamedTuple):
-    """A folder on this machine, and what in it nobody reaches."""
+    """A folder on this machine, and the folders in it that nobody may reach."""
 
     folder: Folder
     kept: frozenset[Identity]
-    """Folders of the server's own."""
+    """The server's own folders."""
 
 
 def kept_folders(paths: Collection[Path]) -> frozenset[Identity]:
-    """Return which folders they are; what is not there, or not to be looked at, is none."""
+    """Return the identities of these folders, without those that are missing or unreadable."""
     found: set[Identity] = set()
     for path in paths:
         try:
@@ -98,12 +98,12 @@ def kept_folders(paths: Collection[Path]) -> frozenset[Identity]:
 
 
 def identity(status: os.stat_result) -> Identity:
-    """Return which file or folder this is."""
+    """Return the identity of a file or folder."""
     return status.st_dev, status.st_ino
 
 
 def etag_of(status: os.stat_result) -> str:
-    """Return the strong ETag of a file as it is: another after each write, also of equal bytes."""
+    """Return a file's strong ETag. It changes with each write, even of the same bytes."""
     said = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
     digest = hashlib.sha256(f"{said} {status.st_ctime_ns}".encode()).hexdigest()
     return f'"{digest[:32]}"'
@@ -111,7 +111,7 @@ def etag_of(status: os.stat_result) -> str:
 
 @contextmanager
 def opened(place: Place, parts: Sequence[str]) -> Iterator[int]:
-    """Open a folder below another, or that itself, for the time of the block.
+    """Open a folder below another, or that folder itself, for the time of the block.
 
     Raises
     ------
@@ -128,13 +128,13 @@ def opened(place: Place, parts: Sequence[str]) -> Iterator[int]:
 
 
 def open_top(place: Place) -> int:
-    """Open the folder itself.
+    """Open the first folder itself.
 
     Raises
     ------
     FolderGone, OSError
     Barred
-        It is within a folder of the server's own.
+        If it is within one of the server's own folders.
     """
     folder = place.folder.open()
     try:
@@ -147,27 +147,27 @@ def open_top(place: Place) -> int:
 
 
 def _with_all_above(folder: int) -> Iterator[Identity]:
-    """Yield which folder this is, and in which folders it is."""
+    """Yield the identity of this folder, and of each folder above it."""
     found, above = identity(os.fstat(folder)), ".."
     while True:
         yield found
         try:
             before, found = found, identity(os.stat(above, dir_fd=folder))
         except OSError:
-            return  # nobody may look there
+            return  # the folder above is not readable
         if found == before:
             return
         above += "/.."
 
 
 def open_child(folder: int, name: str, kept: Collection[Identity]) -> int:
-    """Open a folder by its name in another.
+    """Open a folder by its name in another folder.
 
     Raises
     ------
     FileNotFoundError, OSError
     Barred
-        It is a link, no folder, or one of the server's own.
+        If it is a link, not a folder, or one of the server's own folders.
     """
     try:
         child = os.open(name, _FOLDER, dir_fd=folder)
@@ -182,13 +182,13 @@ def open_child(folder: int, name: str, kept: Collection[Identity]) -> int:
 
 
 def look(folder: int, name: str) -> os.stat_result | None:
-    """Look at a file or folder by its name in a folder; None if there is none.
+    """Return the status of a file or folder by its name in a folder; None if it does not exist.
 
     Raises
     ------
     OSError
     Barred
-        It is neither: a link, a pipe, a device, a socket.
+        If it is something else: a link, a pipe, a device, a socket.
     """
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -200,13 +200,13 @@ def look(folder: int, name: str) -> os.stat_result | None:
 
 
 def open_file(folder: int, name: str) -> tuple[int, os.stat_result]:
-    """Open a file by its name in a folder; return it and what it is.
+    """Open a file by its name in a folder; return the descriptor and the file's status.
 
     Raises
     ------
     FileNotFoundError, OSError
     Barred
-        It is no file. What is not looks like one is not even opened.
+        If it is not a file. What does not look like a file is not even opened.
     """
     _check_file(look(folder, name), name)
     file = os.open(name, _FILE, dir_fd=folder)
