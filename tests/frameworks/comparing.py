@@ -40,16 +40,16 @@ DISTRIBUTIONS = {
     "pantheon": "pantheon-agents",
 }
 NOTES = {
-    "lagent": "Its `IPythonInterpreter`; it takes its timeout in whole seconds.",
-    "autogen": "Its `JupyterCodeExecutor`; those with a container or in the cloud were not looked "
-    "at.",
-    "autogen02": "Its `EmbeddedIPythonCodeExecutor`; the one with a Jupyter server was not looked "
-    "at.",
-    "pantheon": "It has no timeout: a `TimeoutError` of theirs says that the probe stopped waiting "
-    "after as many seconds as ours had for a timeout. “Two agents” are two tool sets here, not two "
-    "clients of one.",
+    "lagent": "Its `IPythonInterpreter`, whose timeout is in whole seconds.",
+    "autogen": "Its `JupyterCodeExecutor`. Its executors in a container or in the cloud were not "
+    "tested.",
+    "autogen02": "Its `EmbeddedIPythonCodeExecutor`. Its executor with a Jupyter server was not "
+    "tested.",
+    "pantheon": "It has no timeout. A `TimeoutError` in its column means that the probe stopped "
+    "waiting, after the number of seconds that ours had as a timeout. “Two agents” are two tool "
+    "sets here, not two clients of one tool set.",
 }
-"""What to know of what was compared."""
+"""What was tested of each framework."""
 SIDES = ("theirs", "ours")
 GRACE = 1.0
 """Seconds after its moment within which what is looked for must have happened."""
@@ -62,25 +62,25 @@ _JUPYTERS = ("JUPYTER", "JPY_")
 """How variables of a server's own begin, and those that would lead an executor elsewhere."""
 
 TOP = """\
-# The executors of agent frameworks, and ours in their place
+# The executors of agent frameworks, compared with ours
 
-Written by `make comparison`: the same code is run by a framework's own executor and by
-[ours for it](frameworks/), each probe in a process of its own, on the same machine, and what came
-of it is told here. Each probe is a function in `tests/frameworks/probes*.py`; the tests of each
-adapter run them too, and look besides whether each execution left exactly one valid cell in the
-history. “Within a second” and the like was measured on a machine that others used at the same time.
-Ours ran on the server that an adapter starts where none is named, which keeps up to 100 MB of what
-one execution puts out; one that is named keeps what it is configured to.
+`make comparison` writes this page. It runs the same code in a framework's own executor and in
+[ours for that framework](frameworks/), on the same machine, with a new process for each probe.
+Each probe is a function in `tests/frameworks/probes*.py`. The tests of each adapter run the probes
+too, and also check that each execution left exactly one valid cell in the history. Times such as
+“within a second” were measured on a machine that others used at the same time. Our executors used
+the server that an adapter starts by default, which keeps up to 100 MB of an execution's output. A
+server that you name keeps as much as it is configured to keep.
 
-Some of this is a difference of purpose rather than a fault: an executor that was made for short
-scripts of one user need not do what is asked here.
+Some differences are differences of purpose, not faults: an executor for short scripts of one user
+does not need to do everything that is tested here.
 
-| right is | {frameworks} |
+| expected | {frameworks} |
 | --- | {rules} |
 {rows}
 
-Each cell: theirs / ours. “–” stands where there is nothing to judge, nothing where
-it was not looked at.
+Each cell shows theirs / ours. “–” means that there is nothing to judge. An empty cell means that
+the probe was not run.
 """
 
 SECTION = """
@@ -90,9 +90,9 @@ SECTION = """
 """
 
 LOOKED = """
-{subject}, on Python {python}, {date}. All that is not “as it should be”:
+{subject}, on Python {python}, {date}. The probes with a result other than “as it should be”:
 
-| right is | theirs | ours |
+| expected | theirs | ours |
 | --- | --- | --- |
 {rows}
 """
