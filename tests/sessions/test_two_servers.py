@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from tests.server_process import Gate, server_process
 
@@ -50,3 +52,15 @@ def test_a_session_of_another_server_is_said_to_be_its_and_ended_when_that_was_k
         own = ours.open()
         assert ours.run(own, "6 * 7").json()["text"] == "42"
     assert verify_history(tmp_path / "history").outcome is Outcome.WHOLE
+
+
+@pytest.mark.parametrize("path", ["sessions/{session}", "sessions", "executions/{execution}"])
+def test_whatever_is_read_first_ends_what_a_killed_server_left(tmp_path: Path, path: str) -> None:
+    with server_process(tmp_path) as theirs:
+        session = theirs.open()
+        execution = theirs.run(session, "import time; time.sleep(600)", wait=0).json()["id"]
+        with server_process(tmp_path) as ours:
+            theirs.kill()
+            found = ours.get(path.format(session=session, execution=execution))
+            (found,) = found.get("sessions", [found])
+            assert found["status"] in ("closed", "lost")
