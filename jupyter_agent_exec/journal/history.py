@@ -243,6 +243,7 @@ class History(HistoryReader):
             except OSError as error:
                 raise self._unavailable(error) from error
             self._ledger = ledger
+            self._index.own_ledger = ledger.path
             self._available = True
             return ledger
 

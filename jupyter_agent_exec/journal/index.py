@@ -2,7 +2,8 @@
 
 One named thread owns the only connection. Writers report that a journal has grown, which takes a
 few microseconds; the thread indexes the new lines soon after, and always before it answers the next
-question, so that readers see everything that was written before. A cache is never synced to disk.
+question, so that readers see everything that was written before, also by other servers on the
+same history: their ledgers tell which sessions they have open. A cache is never synced to disk.
 
 When the index starts, and when its file is missing, damaged or of another version, the thread reads
 the journals whose size has changed, the most recently written first. Meanwhile lists and searches
@@ -28,6 +29,7 @@ from ..errors import HistoryUnavailable
 from ..models import Indexing
 from ..types import SessionId
 from . import tables
+from .ledger import OtherServers
 
 T = TypeVar("T")
 
@@ -69,6 +71,9 @@ class Index:
         self._condition = threading.Condition()
         self._grown: dict[SessionId, None] = {}
         self._questions: deque[_Question] = deque()
+        self._others = OtherServers(folder)
+        self.own_ledger: Path | None = None
+        """This server's ledger: what is written under it is reported by `grown`."""
         self._stopping = False
         self._ready = threading.Event()
         self._in_memory = False
@@ -167,6 +172,8 @@ class Index:
                 grown, self._grown = self._grown, {}
                 questions, self._questions = list(self._questions), deque()
                 stopping = self._stopping
+            if questions:
+                grown |= dict.fromkeys(self._grown_elsewhere())
             try:
                 if not self._index_sessions(connection, grown, questions):
                     break
@@ -180,6 +187,14 @@ class Index:
         self._ready.set()
         for question in (*questions, *self._questions):
             question.future.cancel()
+
+    def _grown_elsewhere(self) -> Iterable[SessionId]:
+        """Return the sessions that other servers on this history may have written."""
+        try:
+            return self._others.grown(self.own_ledger)
+        except OSError as error:
+            self._log.warning("What other servers recorded cannot be read now: %s", error)
+            return ()
 
     def _index_sessions(
         self,
@@ -295,6 +310,7 @@ class Index:
 
     def _note_changed(self, connection: sqlite3.Connection) -> None:
         """Note the sessions whose journals are not of the size that was indexed."""
+        self._grown_elsewhere()  # from now on; what was written before is found below
         known = tables.indexed_sizes(connection)
         changed: list[tuple[int, SessionId]] = []
         total = 0

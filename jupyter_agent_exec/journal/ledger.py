@@ -229,39 +229,57 @@ class _Place(NamedTuple):
     data: bytes
 
 
-class TokenEntries:
-    """What all ledgers of a history say of agent tokens. Not thread-safe.
+class _NewLine(NamedTuple):
+    """A line that a ledger has grown by, and the line before it; empty for the first one."""
 
-    An entry counts only if its line follows the line before it; `verify` tells of the others.
+    data: bytes
+    before: bytes
+
+
+class _NewLines:
+    """Reads what the ledgers of a history have grown by. Not thread-safe.
+
+    Parameters
+    ----------
+    folder
+        The history's.
+    kind
+        How the types of the wanted entries begin.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: str) -> None:
         self._folder = folder
+        self._mark = f'"type":"{kind}'.encode()
         self._places: dict[Path, _Place] = {}
-        self._minted: dict[TokenId, TokenMinted] = {}
-        self._revoked: dict[TokenId, str] = {}
 
-    def read(self) -> tuple[Mapping[TokenId, TokenMinted], Mapping[TokenId, str]]:
-        """Return the tokens that were minted, and when each of the revoked ones was.
+    def read(self, own: Path | None = None) -> tuple[list[_NewLine], bool]:
+        """Return the new lines, and whether these are all lines.
 
-        Only what the ledgers have grown by is read; all of them if one is not what it was.
+        All ledgers are read anew if one of them is not what it was.
+
+        Parameters
+        ----------
+        own
+            A ledger that is left out.
 
         Raises
         ------
         OSError
             If one cannot be read.
         """
-        paths = ledger_paths(self._folder)
-        if not self._places.keys() <= set(paths) or not all(map(self._read, paths)):
+        paths = [path for path in ledger_paths(self._folder) if path != own]
+        lines: list[_NewLine] = []
+        all_lines = not self._places
+        if not self._places.keys() <= set(paths) or not all(self._read(p, lines) for p in paths):
+            all_lines = True
             self._places.clear()
-            self._minted.clear()
-            self._revoked.clear()
+            lines.clear()
             for path in paths:
-                self._read(path)
-        return self._minted, self._revoked
+                self._read(path, lines)
+        return lines, all_lines
 
-    def _read(self, path: Path) -> bool:
-        """Read the lines after those that are known; False if those are not there any more."""
+    def _read(self, path: Path, lines: list[_NewLine]) -> bool:
+        """Add the lines after those that are known; False if those are not there any more."""
         start, last = self._places.get(path, _Place(0, b""))
         with path.open("rb") as file:
             file.seek(start)
@@ -271,25 +289,99 @@ class TokenEntries:
             for data in file:
                 if not data.endswith(b"\n"):
                     break  # a server writes it now
-                if b'"type":"token_' in data:
-                    self._take(data, last)
+                if self._mark in data:
+                    lines.append(_NewLine(data, last))
                 self._places[path] = _Place(start, data)
                 start, last = start + len(data), data
         return True
 
-    def _take(self, data: bytes, before: bytes) -> None:
+
+class TokenEntries:
+    """What all ledgers of a history say of agent tokens. Not thread-safe.
+
+    An entry counts only if its line follows the line before it; `verify` tells of the others.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._lines = _NewLines(folder, "token_")
+        self._minted: dict[TokenId, TokenMinted] = {}
+        self._revoked: dict[TokenId, str] = {}
+
+    def read(self) -> tuple[Mapping[TokenId, TokenMinted], Mapping[TokenId, str]]:
+        """Return the tokens that were minted, and when each of the revoked ones was.
+
+        Raises
+        ------
+        OSError
+            If a ledger cannot be read.
+        """
+        lines, all_lines = self._lines.read()
+        if all_lines:
+            self._minted.clear()
+            self._revoked.clear()
+        for line in lines:
+            self._take(line)
+        return self._minted, self._revoked
+
+    def _take(self, new: _NewLine) -> None:
         try:
-            line = chain.parse_line(data)
-            previous = chain.parse_line(before).hash if before else chain.GENESIS
+            line = chain.parse_line(new.data)
+            previous = chain.parse_line(new.before).hash if new.before else chain.GENESIS
         except ValueError:
             return
-        entry = ledger_entry(data)
+        entry = ledger_entry(new.data)
         if line.hash != chain.link(previous, line.canonical):
             return
         if isinstance(entry, TokenMinted):
             self._minted[entry.token_id] = entry
         elif isinstance(entry, TokenRevoked):
             self._revoked[entry.token_id] = entry.at
+
+
+class OtherServers:
+    """What other servers write to the same history. Not thread-safe."""
+
+    def __init__(self, folder: Path) -> None:
+        self._sessions = folder / "sessions"
+        self._lines = _NewLines(folder, "session_")
+        self._open: dict[SessionId, int] = {}
+
+    def grown(self, own: Path | None) -> set[SessionId]:
+        """Return the sessions whose journals other servers may have written since the last call.
+
+        Parameters
+        ----------
+        own
+            This server's ledger.
+
+        Raises
+        ------
+        OSError
+            If a ledger cannot be read.
+        """
+        grown: set[SessionId] = set()
+        lines, all_lines = self._lines.read(own)
+        if all_lines:
+            self._open.clear()
+        for new in lines:
+            entry = ledger_entry(new.data)
+            if isinstance(entry, SessionOpened):
+                self._open.setdefault(entry.session_id, 0)
+            elif isinstance(entry, SessionClosed | SessionAmended):
+                self._open.pop(entry.session_id, None)
+                grown.add(entry.session_id)
+        for session_id, known in self._open.items():
+            size = self._size(session_id)
+            if size != known:
+                self._open[session_id] = size
+                grown.add(session_id)
+        return grown
+
+    def _size(self, session_id: SessionId) -> int:
+        try:
+            return os.stat(self._sessions / session_id / "journal.jsonl").st_size
+        except OSError:
+            return 0
 
 
 def sessions_in(path: Path) -> dict[SessionId, bool]:
