@@ -389,7 +389,7 @@ async def test_a_restart_in_place_is_told_and_the_next_life_is_adopted(gate: Gat
     async with house() as h:
         kernel_id = await h.start_kernel()
         kernel = await h.live.adopt(kernel_id)
-        agent = AgentRun(1, gate.source).in_turn(kernel)
+        agent = AgentRun(1, gate.deaf_source).in_turn(kernel)
         await running(gate)
         waiting = kernel.turns.ask()
         restarting = asyncio.ensure_future(h.kernels.restart_kernel(kernel_id))

@@ -224,7 +224,7 @@ async def test_the_person_restarts_their_kernel_while_the_agent_runs_and_waits(
 ) -> None:
     jupyter_session = await desk.opens()
     session = await agent.open(target=notebook_target())
-    running = await agent.run(session, gate.source, placement="none", wait=0)
+    running = await agent.run(session, gate.deaf_source, placement="none", wait=0)
     waiting = await agent.run(session, "'x' in globals()", placement="none", wait=0)
     await asyncio.to_thread(gate.wait_until_it_runs)
     await desk.ask("POST", f"kernels/{jupyter_session['kernel']['id']}/restart")
@@ -256,9 +256,7 @@ async def test_the_person_gives_the_notebook_another_kernel(agent: Agent, desk: 
 async def test_the_person_shuts_the_kernel_down(agent: Agent, desk: Desk, gate: Gate) -> None:
     jupyter_session = await desk.opens()
     session = await agent.open(target=notebook_target())
-    # Jupyter interrupts first, and code that obeys may have ended when the kernel does.
-    deaf = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n{gate.source}"
-    running = await agent.run(session, deaf, placement="none", wait=0)
+    running = await agent.run(session, gate.deaf_source, placement="none", wait=0)
     waiting = await agent.run(session, "1", placement="none", wait=0)
     await asyncio.to_thread(gate.wait_until_it_runs)
     await desk.ask("DELETE", f"sessions/{jupyter_session['id']}")
