@@ -1,6 +1,6 @@
 # One target for each task; `make` without a target lists them. You need Python >= 3.11, Node >= 20
-# and make. Everything else is installed into .venv, node_modules and .make. The files in .make say
-# when a step was done, so a step is repeated only when one of its inputs has changed.
+# and make. Everything else is installed into .venv, node_modules and .make. The files in .make
+# record when a step was done, so make repeats a step only when one of its inputs has changed.
 
 # The first Python >= 3.11 that can make a virtual environment.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 # How many examples each fuzz test tries in `make fuzz`.
 FUZZ_EXAMPLES ?= 3000
 
-# How many tests run at a time, in Python and in a browser: two, if there are two or more cores.
+# How many tests run at a time, in Python and in a browser: two on two or more cores, else one.
 TEST_WORKERS ?= $(shell test "$$(getconf _NPROCESSORS_ONLN)" -ge 2 && echo 2 || echo 1)
 
 PIP := .venv/bin/python -m pip --disable-pip-version-check
@@ -40,7 +40,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 help: ## list all targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
-		| while IFS="$$(printf '\t')" read -r word deed; do printf 'make %-16s %s\n' "$$word" "$$deed"; done
+		| while IFS="$$(printf '\t')" read -r target summary; do printf 'make %-16s %s\n' "$$target" "$$summary"; done
 
 # -- targets ---------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ test: test-python test-lab test-ui test-some-frameworks ## run all tests: Python
 test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/hub .make/bubblewrap ## test the Python package, with real servers and kernels
 	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile --durations 20
 
-test-lab: .make/node_modules ## test the parts of the lab extension
+test-lab: .make/node_modules ## run the unit tests of the lab extension
 	cd labextension && jlpm test
 
 test-ui: .make/lab .make/ui-tests ## test JupyterLab in a browser; installs one if there is none

@@ -1,7 +1,7 @@
 """Environments for tests: one for each agent framework, and one with the oldest dependencies.
 
-`make test-frameworks` runs those of the frameworks, whose pins exclude each other, `nox --session
-lagent` one. `make test-versions` runs `nox --session lowest`.
+The frameworks' pins exclude each other, so each has its own environment. `make test-frameworks`
+runs all of them, `nox --session lagent` runs one. `make test-versions` runs `nox --session lowest`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import nox
 nox.options.default_venv_backend = "venv"
 
 FRAMEWORKS = {
-    # It imports cachetools, and does not require it.
+    # lagent imports cachetools, but does not declare it as a dependency.
     "lagent": ["lagent==0.2.4", "cachetools>=5"],
     "lagent05": ["lagent==0.5.0rc3", "cachetools>=5"],
     "autogen": [
@@ -33,25 +33,25 @@ FRAMEWORKS = {
         "loky==3.7.0",
         "openai==3.54.0",
         "rich==15.0.0",
-        "scikit-learn>=1.5",  # what an example trains a model with
+        "scikit-learn>=1.5",  # an example trains a model with it
     ],
     "langchain": ["langchain-core~=1.7", "langchain-tests~=1.1"],
     "smolagents": ["smolagents~=1.26"],
     "openai_agents": ["openai-agents~=0.24"],
     "pydantic_ai": ["pydantic-ai-slim~=2.68"],
 }
-"""By the name of the adapter, what its framework's environment holds."""
+"""The packages in each framework's environment, by the name of the adapter."""
 
 WITHOUT_DEPENDENCIES = {"pantheon": ["pantheon-agents==0.6.4"]}
-"""Packages that need far more than what the tests use of them, which is listed above."""
+"""Packages to install without their many dependencies. Those that the tests need stand above."""
 
 
 def _framework(name: str, packages: list[str]) -> None:
     @nox.session(name=name)
     def framework(session: nox.Session) -> None:
-        # By absolute paths: tests change the current folder, and start programs there.
+        # Absolute paths, because tests change the current folder and start programs there.
         found = [".", f"tests/frameworks/{name}"]
-        # The lab extension is not needed here, and not built.
+        # An empty folder is enough: the tests do not need the lab extension.
         Path("jupyter_agent_exec/labextension").mkdir(exist_ok=True)
         session.install(
             "--quiet",
@@ -66,7 +66,7 @@ def _framework(name: str, packages: list[str]) -> None:
             "python",
             "-m",
             "pytest",
-            # What frameworks and their dependencies warn of is theirs.
+            # Warnings of frameworks and their dependencies are not ours to fix.
             "--override-ini=filterwarnings=default",
             "--confcutdir=tests/frameworks",
             *(session.posargs or _tests(name)),
@@ -75,7 +75,7 @@ def _framework(name: str, packages: list[str]) -> None:
 
 
 def _tests(name: str) -> list[str]:
-    """Return a framework's own tests, and those of all that have an executor."""
+    """Return the tests of a framework, with the shared probes if it has an executor."""
     own = f"tests/frameworks/{name}"
     probes = ["tests/frameworks/test_probes.py"] if Path(own, "subjects.py").exists() else []
     return [own, *probes]
@@ -85,7 +85,7 @@ for _name, _packages in FRAMEWORKS.items():
     _framework(_name, _packages)
 
 
-# uv, since pip's resolver does not come to an end with the lowest versions.
+# uv, because pip's resolver does not finish with the lowest versions.
 @nox.session(default=False, venv_backend="uv")
 def lowest(session: nox.Session) -> None:
     """Test with the lowest versions that pyproject.toml allows."""
@@ -106,8 +106,8 @@ def lowest(session: nox.Session) -> None:
         "python",
         "-m",
         "pytest",
-        "--override-ini=filterwarnings=default",  # old versions warn of what is new
-        # Servers of their own are asked for a free port, which jupyter_server 2.15 does not tell.
+        "--override-ini=filterwarnings=default",  # old versions warn about newer ones
+        # The test needs the port that the server chose, which jupyter_server 2.15 does not report.
         "--deselect=tests/auth/test_canary.py",
         *(
             session.posargs

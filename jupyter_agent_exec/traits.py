@@ -39,8 +39,8 @@ class AgentExecTraits(IsolationTraits, McpTraits):
 
     history_dir = Unicode(
         config=True,
-        help="""Folder of the history: journals, ledger, blobs and index. It should be outside of
-        what the server serves. Default: `agent_exec` in Jupyter's data directory.""",
+        help="""Folder of the history: journals, ledger, blobs and index. Keep it outside of the
+        folder that the server serves. Default: `agent_exec` in Jupyter's data directory.""",
     )
 
     @default("history_dir")
@@ -53,7 +53,7 @@ class AgentExecTraits(IsolationTraits, McpTraits):
         help="Class that manages agent sessions and their executions.",
     )
     approval_manager_class = Type(
-        Approvals, config=True, help="Class that manages what people approve."
+        Approvals, config=True, help="Class that manages what users approve."
     )
     notebook_manager_class = Type(
         NotebookManager, config=True, help="Class that reads and edits notebooks for agents."
@@ -66,41 +66,46 @@ class AgentExecTraits(IsolationTraits, McpTraits):
         600,
         min=0.1,
         config=True,
-        help="Seconds an execution may run when nobody says otherwise.",
+        help="Seconds an execution may run if its request sets no timeout.",
     )
     max_timeout = Float(
-        0, min=0, config=True, help="The longest timeout that may be asked for, in seconds; 0: any."
+        0,
+        min=0,
+        config=True,
+        help="The longest timeout that a request may set, in seconds; 0: no limit.",
     )
     queue_timeout = Float(
         0,
         min=0,
         config=True,
-        help="Seconds an execution may wait for its turn when nobody says otherwise; 0: any time.",
+        help="""Seconds an execution may wait for its turn if its request sets no limit; 0: no
+        limit.""",
     )
     interrupt_grace = Float(
         5,
         min=0.1,
         config=True,
-        help="Seconds after an interrupt before code that goes on is said to ignore it.",
+        help="Seconds after an interrupt; code that still runs then counts as ignoring it.",
     )
     restart_if_interrupt_ignored = Bool(
         False,
         config=True,
-        help="""Whether a scratch kernel whose code ignores an interrupt is replaced when nobody
-        says otherwise. Its variables are lost then; without, the session waits for the code.""",
+        help="""Whether to replace a scratch kernel whose code ignores an interrupt, if the session
+        does not set it. True: the kernel's variables are lost. False: the session waits until the
+        code ends.""",
     )
     max_output_bytes = Int(
         10_000_000,
         min=1000,
         config=True,
-        help="""Bytes of output kept with a cell, at the most: half from the start, half from the
-        end.""",
+        help="""The most bytes of output that are kept with a cell: half from the start, half from
+        the end.""",
     )
     max_text_bytes = Int(
         100_000_000,
         min=0,
         config=True,
-        help="Bytes of text kept beside the cell when its output is over max_output_bytes.",
+        help="Bytes of text kept beside a cell whose output exceeds max_output_bytes.",
     )
     max_body_bytes = Int(
         5_000_000, min=1000, config=True, help="The largest request body, in bytes."
@@ -115,7 +120,8 @@ class AgentExecTraits(IsolationTraits, McpTraits):
         100,
         min=1,
         config=True,
-        help="""How many agent sessions may be open at once; half of them with one agent token.""",
+        help="""How many agent sessions may be open at once. One agent token may use half of
+        them.""",
     )
     max_queued = Int(
         100, min=1, config=True, help="How many executions may wait in one session at once."
@@ -124,28 +130,30 @@ class AgentExecTraits(IsolationTraits, McpTraits):
         30,
         min=0,
         config=True,
-        help="Seconds to hold an answer for an execution to finish when nobody says otherwise.",
+        help="""Seconds that the server holds an answer until an execution finishes, if the request
+        sets no `wait`.""",
     )
     max_wait = Float(
         60,
         min=0,
         config=True,
-        help="The longest time to hold an answer, in seconds; below the timeout of any proxy.",
+        help="""The longest time that an answer is held, in seconds. Keep it below the timeout of
+        every proxy.""",
     )
     max_held_answers = Int(
         400,
         min=1,
         config=True,
-        help="""How many answers may be held, and streams be open, at once with all agent tokens;
-        half of them with one. Requests with a person's own credential are counted apart, up to as
-        many.""",
+        help="""How many answers and streams all agent tokens together may hold open at once. One
+        token may use half of them. Requests with a person's own credential are counted separately,
+        with the same limit.""",
     )
     send_timeout = Float(
         60,
         min=0.1,
         config=True,
-        help="""Seconds within which a client has to take the next piece of a long answer, at most
-        about 130 kB; then its connection is closed.""",
+        help="""Seconds within which a client must take the next piece (at most about 130 kB) of a
+        long answer or a stream. After that, its connection is closed.""",
     )
     allowed_env = List(
         Unicode(),
@@ -156,8 +164,8 @@ class AgentExecTraits(IsolationTraits, McpTraits):
         1,
         min=0,
         config=True,
-        help="""How many scratch kernels to keep warm after the first was used, so that the next
-        session like it opens at once; 0: none.""",
+        help="""How many scratch kernels to keep warm after the first one was used, so that the next
+        similar session opens at once; 0: none.""",
     )
     kernel_start_timeout = Float(
         60, min=1, config=True, help="Seconds within which a scratch kernel must answer."
@@ -166,82 +174,81 @@ class AgentExecTraits(IsolationTraits, McpTraits):
         3600,
         min=0,
         config=True,
-        help="""Seconds after which a scratch kernel that does nothing is shut down, and a warm one
-        that nobody takes; 0: never. The session stays open and gets a fresh kernel when needed.""",
+        help="""Seconds after which an idle scratch kernel or an unused warm kernel is shut down;
+        0: never. The session stays open and gets a fresh kernel when it needs one.""",
     )
     session_idle_timeout = Float(
         14_400,
         min=0,
         config=True,
-        help="""Seconds after which a session is closed that nobody has used, that has no execution
-        that waits or runs, and no scratch kernel; 0: never. The kernel of a notebook stays. What
-        the session ran can still be read.""",
+        help="""Seconds after which an unused session is closed, if none of its executions waits or
+        runs and it has no scratch kernel; 0: never. A notebook's kernel stays. You can still read
+        what the session ran.""",
     )
     aca_idle_timeout = Float(
         3600,
         min=0,
         config=True,
-        help="""Seconds after which a session that was opened by the protocol of Azure's dynamic
-        sessions is closed, with its folder, if nobody used it; 0: never.""",
+        help="""Seconds after which an unused session of the protocol of Azure's dynamic sessions is
+        closed together with its folder; 0: never.""",
     )
 
     allow_full_access = Bool(
         True,
         config=True,
-        help="""Whether a program may run code and change notebooks with a person's own credential,
-        such as the server's token. False: only with an agent token; people in JupyterLab may do
-        everything.""",
+        help="""Whether programs may run code and change notebooks with a person's own credential,
+        such as the server's token. False: they need an agent token; users in JupyterLab may still
+        do everything.""",
     )
     allow_completion = Bool(
         True,
         config=True,
-        help="""Whether agents get completion and documentation from kernels, which may run code for
-        them (an import, a property). Each counts and is recorded as code is. False: documentation
-        is refused, and completion tells what is known without running code.""",
+        help="""Whether agents get completion and documentation from kernels, which may run code to
+        answer (an import, a property). Such a request is counted and recorded like code. False:
+        requests for documentation are refused, and completion runs no code.""",
     )
     max_token_lifetime = Float(
         2_592_000,
         min=60,
         max=2_592_000,
         config=True,
-        help="The longest time for which an agent token may be minted, in seconds.",
+        help="The longest lifetime of an agent token, in seconds.",
     )
 
     decision_passphrase_hash = Unicode(
         config=True,
-        help="""Hash of a passphrase that people have to type before they decide: approve or reject
-        code, accept outputs, change the policy, mint a token. Make it with
-        `jupyter agent-exec passphrase`. Empty: nobody is asked. Code in a kernel can read this
-        hash, so choose a passphrase that cannot be guessed.""",
+        help="""Hash of a passphrase that users type before they decide: approve or reject code,
+        accept outputs, change the policy, create a token. Create it with
+        `jupyter agent-exec passphrase`. Empty: no passphrase is needed. Code in a kernel can read
+        this hash, so choose a passphrase that cannot be guessed.""",
     )
 
     @validate("decision_passphrase_hash")
     def _check_passphrase_hash(self, proposal: Bunch) -> str:
         if proposal.value and not is_slow_hash(proposal.value):
             raise TraitError(
-                "decision_passphrase_hash: this is no hash of a passphrase. Make one with "
+                "decision_passphrase_hash: this is no hash of a passphrase. Create one with "
                 "'jupyter agent-exec passphrase'; it begins with 'argon2:$argon2id$'."
             )
         return str(proposal.value)
 
     approval = Dict(
         config=True,
-        help="""What of an agent session a person has to approve before it runs, by the kind of its
-        target (`scratch`, `notebook`, `kernel`): nothing (`none`), its first execution in each life
-        of its kernel (`first`), or every one (`always`). What is not said is `none` for `scratch`
-        and `first` for the others. People may change it in JupyterLab.""",
+        help="""Which agent code needs a user's approval before it runs, for each kind of target
+        (`scratch`, `notebook`, `kernel`): none (`none`), the session's first execution in each life
+        of the kernel (`first`), or every execution (`always`). Defaults: `none` for `scratch`,
+        `first` for the others. Users may change it in JupyterLab.""",
     )
     forced_approval = Dict(
         config=True,
-        help="""As `approval`; what stands here counts instead, and nobody can change it in
-        JupyterLab. Default: nothing.""",
+        help="""Like `approval`, but overrides it, and nobody can change it in JupyterLab. Default:
+        nothing is forced.""",
     )
     approval_timeout = Float(
         3600,
         min=0.1,
         config=True,
-        help="""Seconds for which an execution asks for approval; it is rejected if nobody decides
-        until then.""",
+        help="""Seconds after which an execution that waits for approval is rejected.""",
     )
 
     @validate("approval", "forced_approval")
@@ -252,30 +259,30 @@ class AgentExecTraits(IsolationTraits, McpTraits):
         ("off", "source", "outputs"),
         "off",
         config=True,
-        help="""What is recorded of what people run in the kernels that agents are attached to,
-        and programs in those that they start over Jupyter's own routes: nothing (`off`), what they
-        ran (`source`), or also what came of it (`outputs`). As far as the kernel tells it, so it
-        may not be all.""",
+        help="""How much is recorded of the code that users run in kernels with an attached agent,
+        and that programs run in kernels that they start through Jupyter's own routes: nothing
+        (`off`), the source (`source`), or the source and its outputs (`outputs`). The record holds
+        only what the kernel reports, so it may be incomplete.""",
     )
 
     record_changes = Enum(
         ("off", "scratch", "all"),
         "scratch",
         config=True,
-        help="""In which kernels it is recorded what an execution changed, its variables and the
-        files in its folder: in none (`off`), in scratch kernels (`scratch`), or also in those
-        that people use (`all`), where the kernel is asked before and after.""",
+        help="""In which kernels to record what an execution changed, its variables and the files in
+        its folder: in none (`off`), in scratch kernels (`scratch`), or also in users' kernels
+        (`all`). A user's kernel gets a request before and after each execution.""",
     )
 
     def kept_of_people(self) -> PersonRecording:
-        """Return what was decided about what people run."""
+        """Return how much to record of the code that users run."""
         return PersonRecording(
             source=self.record_people != "off",
             outputs_bytes=self.max_output_bytes if self.record_people == "outputs" else None,
         )
 
     def settings_of_sessions(self) -> Settings:
-        """Return what was decided about sessions and what runs in them."""
+        """Return the settings of sessions and executions."""
         return Settings(
             bounds=SessionLimits(
                 timeout=self.default_timeout,

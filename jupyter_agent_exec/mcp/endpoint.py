@@ -183,11 +183,11 @@ class Options:
     """Limits of the endpoint. Seconds and bytes."""
 
     disconnect_interrupts: bool
-    """Whether an execution is interrupted when the client that waits for it goes away."""
+    """Whether an execution is interrupted when the client that waits for it disconnects."""
     session_idle_timeout: float
-    """After which a client's session that sent nothing is forgotten."""
+    """Seconds after which the session of a client that sends nothing is forgotten."""
     max_sessions: int
-    """How many clients' sessions there may be at once."""
+    """How many sessions of clients may exist at once."""
     log: logging.Logger
 
 
@@ -197,23 +197,23 @@ class McpTraits(HasTraits):
     mcp_disconnect_interrupts = Bool(
         False,
         config=True,
-        help="""Whether an execution is interrupted when the MCP client that waits for it cancels
-        its call or goes away. Without, only the wait ends; the code goes on, and the same call
-        with the same idempotency key finds it again.""",
+        help="""Whether to interrupt an execution when the MCP client that waits for it cancels its
+        call or disconnects. False: only the wait ends. The code continues, and the same call with
+        the same idempotency key finds it again.""",
     )
     mcp_session_idle_timeout = Float(
         1800,
         min=1,
         config=True,
-        help="""Seconds after which the session of an MCP client that sends nothing and listens to
-        nothing is forgotten. It is no agent session: that one, and what runs in it, stays.""",
+        help="""Seconds after which the server forgets the session of an MCP client that sends
+        nothing and listens to nothing. Agent sessions, and what runs in them, stay.""",
     )
     mcp_max_sessions = Int(
-        1000, min=1, config=True, help="How many sessions of MCP clients there may be at once."
+        1000, min=1, config=True, help="How many sessions of MCP clients may exist at once."
     )
 
     def mcp_options(self, log: logging.Logger) -> Options:
-        """Return what was decided."""
+        """Return the configured options."""
         return Options(
             disconnect_interrupts=self.mcp_disconnect_interrupts,
             session_idle_timeout=self.mcp_session_idle_timeout,

@@ -133,48 +133,49 @@ class IsolationTraits(HasTraits):
         ("allow", "off", "always"),
         "allow",
         config=True,
-        help="""Which scratch kernels are isolated from the server, its network and files: those of
-        sessions that ask for it (`allow`), none (`off`), or all (`always`). Linux only.""",
+        help="""Which scratch kernels are isolated from the server, its network and files: only for
+        sessions that request it (`allow`), none (`off`), or all (`always`). Linux only.""",
     )
     isolation_way = Enum(
         ("auto", *WAYS),
         "auto",
         config=True,
-        help="""How kernels are isolated: by `bubblewrap`, by the same system calls without it
-        (`unshare`), or by the first of them that works (`auto`).""",
+        help="""How kernels are isolated: with `bubblewrap`, with the same system calls but without
+        bubblewrap (`unshare`), or with the first of them that works (`auto`).""",
     )
     isolated_memory_bytes = Int(
         _LIMITS.memory_bytes,
         min=0,
         config=True,
-        help="""Bytes of address space for each process in an isolated kernel, more than it uses of
-        memory; 0: any.""",
+        help="""Bytes of address space for each process in an isolated kernel; 0: no limit. A
+        process reserves more address space than it uses memory.""",
     )
     isolated_cpu_seconds = Int(
         _LIMITS.cpu_seconds,
         min=0,
         config=True,
-        help="""Seconds of processor time for each process in an isolated kernel, in all its life;
-        0: any.""",
+        help="""Seconds of processor time for each process in an isolated kernel, over its whole
+        life; 0: no limit.""",
     )
     isolated_processes = Int(
         _LIMITS.processes,
         min=0,
         config=True,
-        help="Processes and threads in an isolated kernel, all together; 0: any.",
+        help="Processes and threads in an isolated kernel, all together; 0: no limit.",
     )
     isolated_disk_bytes = Int(
         _LIMITS.disk_bytes,
         min=0,
         config=True,
-        help="""Bytes of each file that an isolated kernel writes, and of all in each of its folders
-        in memory, `/tmp` and its home; 0: any, and 1 GiB in memory.""",
+        help="""Bytes of each file that an isolated kernel writes, and of all files in each of its
+        in-memory folders, `/tmp` and its home; 0: no limit for a file, 1 GiB for each in-memory
+        folder.""",
     )
     isolated_readable = List(
         Unicode(),
         config=True,
-        help="""Absolute paths of folders and files, such as data, that isolated kernels may read
-        beside the system's programs, Python and their kernelspec's.""",
+        help="""Absolute paths of folders and files, such as data, that isolated kernels may read,
+        besides the system's programs, Python and their kernelspec's files.""",
     )
 
     @validate("isolated_readable")
@@ -191,7 +192,7 @@ class IsolationTraits(HasTraits):
         private: Collection[Path],
         root_dir: str,
     ) -> Isolation:
-        """Return what isolates kernels, as the operator decided."""
+        """Return the object that isolates kernels, as configured."""
         sandbox = Sandbox(
             IsolationLimits(
                 memory_bytes=self.isolated_memory_bytes,
