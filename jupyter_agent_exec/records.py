@@ -1,16 +1,29 @@
-"""The entries of a session's journal."""
+"""What the history keeps: the entries of a journal, and the records that they add up to.
+
+An entry is one line of a session's journal. It names its payloads (a source, an execution's
+outputs, an image) by digest; their bytes stand beside the entry on its line, or in the session's
+blobs, and are not part of the chained bytes. So a payload can be erased and the chain still
+verifies.
+
+A record is what the entries about one session, or one execution, amount to.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from ..models import (
+from .models import (
     Agent,
+    Caps,
     Chain,
     Document,
     ExecutionKernel,
+    ExecutionState,
+    LeftOut,
     Limits,
     Omitted,
     Placement,
@@ -19,21 +32,90 @@ from ..models import (
     Target,
     TokenRef,
 )
-from ..types import (
+from .types import (
     Access,
     ApprovalMode,
     CellId,
     CloseReason,
     Digest,
     ExecutionId,
+    Output,
     RecordPeople,
     RestartReason,
     SessionId,
     Status,
+    TargetKind,
+    TokenId,
     Verdict,
     Via,
 )
-from .base import BlobRef, Entry
+
+
+class Payload(Struct, frozen=True):
+    """Bytes that an entry names by their digest."""
+
+    digest: Digest
+    data: bytes
+    as_file: bool = False
+    """Keep it as a file of its own, whatever its size (images, which have a URL)."""
+
+    @classmethod
+    def of(cls, data: bytes, *, as_file: bool = False) -> Payload:
+        """Digest `data`."""
+        return cls(digest=digest_of(data), data=data, as_file=as_file)
+
+
+def timestamp(moment: datetime | None = None) -> str:
+    """Return a moment, by default now, as the record tells times."""
+    moment = moment or datetime.now(UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def digest_of(data: bytes) -> Digest:
+    """Return the SHA-256 of `data` in hexadecimal."""
+    return Digest(hashlib.sha256(data).hexdigest())
+
+
+class BlobRef(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A value that was taken out of an execution's outputs because it is large or an image."""
+
+    at: tuple[int | str, ...]
+    """Where it belongs: output index, then keys, such as ``(0, "data", "image/png")``."""
+    sha256: Digest
+    bytes: int
+    encoding: Literal["text", "json", "base64"]
+    """How the value becomes the blob's bytes: its UTF-8 text, its JSON, or base64-decoded."""
+    mimetype: str
+
+
+class By(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who did what an entry tells."""
+
+    kind: Literal["person", "agent", "server"]
+    """`agent`: an agent through a person's own credential, or with a token of its own."""
+    username: str | None = None
+    display_name: str | None = None
+    agent: str | None = None
+    token_id: TokenId | None = None
+    """Of the agent token that was shown."""
+
+    @property
+    def named(self) -> str:
+        """How to call them in a sentence."""
+        return self.display_name or self.username or "the server"
+
+
+SERVER = By(kind="server")
+"""The server itself, which nobody asked."""
+
+
+class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """Base of all entries."""
+
+    n: int = 0
+    """Position in the journal, from 0; set by the journal."""
+    at: str
+    by: By
 
 
 class Accepted(Entry, frozen=True, kw_only=True, tag="accepted"):
@@ -445,4 +527,139 @@ JournalEntry = (
     | NotebookEdited
     | Recovered
     | Closed
+)
+
+
+class KeptImage(Struct, frozen=True, kw_only=True):
+    """An image of an execution, without its data."""
+
+    output: int
+    """Index of the output that holds it."""
+    mimetype: str
+    width: int | None
+    height: int | None
+    bytes: int
+    sha256: Digest | None
+    """Of its blob; null as long as there is none."""
+
+
+class Brief(Struct, frozen=True, kw_only=True):
+    """What an execution's record leaves out of its outputs."""
+
+    left_out: tuple[LeftOut, ...]
+    images: tuple[KeptImage, ...]
+    """All of its images, wherever their data is."""
+
+
+class ExecutionRecord(ExecutionState, frozen=True, kw_only=True):
+    """An execution as its entries tell it, or, while it goes on, as the server holds it."""
+
+    outputs: list[Output]
+    """Whole, but for what `brief` tells: blobs are back in their places, late outputs and display
+    updates applied."""
+    blobs: tuple[BlobRef, ...] = ()
+    """Where the large values and images of `outputs` are kept; empty until it has finished."""
+    text: Digest | None = None
+    """The whole text, as far as it is kept, if the outputs are capped."""
+    text_bytes: int = 0
+    omitted_text_bytes: int = 0
+    entry_hash: Digest | None = None
+    """Hash of the journal line with its `finished` entry."""
+    brief: Brief | None = None
+    """Null if nothing was to be left out of the outputs."""
+
+
+class LedgerOpened(Entry, frozen=True, kw_only=True, tag="ledger_opened"):
+    """A server began to write this ledger, or went on with one that a server before it left."""
+
+    instance: str
+    version: str
+    address: str | None = None
+    """Where the server answers."""
+    host: str | None = None
+    """Name of the machine on which it runs."""
+    pid: int | None = None
+    """Its process there."""
+    root_dir: str | None = None
+    """The folder that it serves, to which contents paths are relative; null in older ledgers."""
+
+
+class SessionOpened(Entry, frozen=True, kw_only=True, tag="session_opened"):
+    """A session exists, and so does its journal."""
+
+    session_id: SessionId
+
+
+class SessionClosed(Entry, frozen=True, kw_only=True, tag="session_closed"):
+    """A session's journal has ended."""
+
+    session_id: SessionId
+    chain: Chain
+
+
+class SessionAmended(Entry, frozen=True, kw_only=True, tag="session_amended"):
+    """A person decided something about a closed session, and its journal says so after its end."""
+
+    session_id: SessionId
+    chain: Chain
+
+
+class PolicySet(Entry, frozen=True, kw_only=True, tag="policy_set"):
+    """A person said what agents must ask for."""
+
+    policy: dict[TargetKind, ApprovalMode]
+
+
+class TokenMinted(Entry, frozen=True, kw_only=True, tag="token_minted"):
+    """A person gave an agent a token. A token counts only as it was minted here."""
+
+    token_id: TokenId
+    label: str
+    scopes: tuple[str, ...]
+    approval: ApprovalMode | None
+    caps: Caps
+    expires_at: str
+    secret_sha256: Digest | None = None
+    """Null in a ledger of version 0.1, which did not record it."""
+
+
+class TokenRevoked(Entry, frozen=True, kw_only=True, tag="token_revoked"):
+    """A person took a token back."""
+
+    token_id: TokenId
+
+
+class DecisionsUnlocked(Entry, frozen=True, kw_only=True, tag="decisions_unlocked"):
+    """Somebody sent the passphrase and may decide for some minutes."""
+
+
+class PassphraseRefused(Entry, frozen=True, kw_only=True, tag="passphrase_refused"):
+    """Somebody sent a wrong passphrase; what they sent is not recorded."""
+
+
+class AccessDenied(Entry, frozen=True, kw_only=True, tag="access_denied"):
+    """An agent token was shown for something that it does not reach."""
+
+    token_id: TokenId
+    code: str
+    """Of the error that was answered."""
+    method: str
+    """A verb of HTTP, or `tools/call` and the like."""
+    route: str
+    """The route's template, or the tool's name: nothing that the agent wrote."""
+    count: int = 1
+    """How many alike this entry stands for."""
+
+
+LedgerEntry = (
+    LedgerOpened
+    | SessionOpened
+    | SessionClosed
+    | SessionAmended
+    | PolicySet
+    | TokenMinted
+    | TokenRevoked
+    | AccessDenied
+    | DecisionsUnlocked
+    | PassphraseRefused
 )

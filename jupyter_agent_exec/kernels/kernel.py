@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from ..kernels.folder import Folder
 from ..types import RestartReason
 from .connection import KernelConnection
+from .folder import Folder
 from .isolation.provisioner import IsolatedProvisioner
 from .kernel_queue import KernelQueue
 from .server_kernels import ServerKernels
