@@ -19,10 +19,10 @@ from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
 from ..errors import InvalidRequest
 from ..files.handlers import OneFileBase
-from ..models import CodeExecuted, DynamicFileList, ExecuteCode, Request
+from ..models import Request
 from ..tasks import settle
 from .manager import Client, DynamicSessions
-from .outcome import NOT_RUN
+from .outcome import NOT_RUN, CodeExecuted, DynamicFileList, ExecuteCode
 
 _OWN: Final = "sessions of its own, by their identifiers"
 

@@ -22,10 +22,6 @@ from ..journal.outputs import is_image
 from ..kernels.folder_paths import check_new, parts_of
 from ..models import (
     Agent,
-    CodeToExecute,
-    DynamicFile,
-    DynamicFileList,
-    DynamicFileProperties,
     Execute,
     Limits,
     OpenSession,
@@ -40,7 +36,14 @@ from ..sessions.session import LiveSession
 from ..tasks import Tasks, call_later_apart, first_of
 from ..text import images
 from ..types import SessionId, TokenId
-from .outcome import EncodedOutcome, encoded
+from .outcome import (
+    CodeToExecute,
+    DynamicFile,
+    DynamicFileList,
+    DynamicFileProperties,
+    EncodedOutcome,
+    encoded,
+)
 
 MOST_LISTED: Final = 10_000
 """Files and folders in a session's folder that are listed: all at once, since clients know of no

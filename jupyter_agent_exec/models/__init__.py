@@ -7,15 +7,6 @@ bytes, times are RFC 3339 in UTC with milliseconds.
 
 from __future__ import annotations
 
-from .aca import (
-    CodeExecuted,
-    CodeOutcome,
-    CodeToExecute,
-    DynamicFile,
-    DynamicFileList,
-    DynamicFileProperties,
-    ExecuteCode,
-)
 from .base import (
     PIECE_BYTES,
     Agent,
@@ -164,9 +155,6 @@ __all__ = [
     "Changes",
     "ClearOutputs",
     "CloseSession",
-    "CodeExecuted",
-    "CodeOutcome",
-    "CodeToExecute",
     "Complete",
     "Completion",
     "Completions",
@@ -176,13 +164,9 @@ __all__ = [
     "DiscardCell",
     "DiscardOutputs",
     "Document",
-    "DynamicFile",
-    "DynamicFileList",
-    "DynamicFileProperties",
     "Edit",
     "EditNotebook",
     "Execute",
-    "ExecuteCode",
     "Execution",
     "ExecutionError",
     "ExecutionKernel",

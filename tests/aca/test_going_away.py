@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jupyter_agent_exec.aca.manager import Client
+from jupyter_agent_exec.aca.outcome import CodeToExecute
 from jupyter_agent_exec.auth.scopes import Caller
-from jupyter_agent_exec.models import CodeToExecute
 from tests.aca.dynamic_asking import DynamicSession
 from tests.asking import Agent
 from tests.files.files_asking import Wire
