@@ -1,25 +1,282 @@
-"""Executions: what is asked to run, and what came of it."""
+"""Requests and answers: the shapes that cross the wire, each defined once.
+
+The OpenAPI document and the types of the lab extension are generated from these, requests are
+validated against them, and the record's shapes derive from them. Durations are seconds, sizes are
+bytes, times are RFC 3339 in UTC with milliseconds.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from msgspec import UNSET, Meta, UnsetType, field
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from ..types import (
+from .types import (
+    Access,
+    ApprovalMode,
     CellId,
+    CellType,
     Digest,
     ExecutionId,
     Output,
+    RecordPeople,
     RestartReason,
     SessionId,
+    SessionStatus,
     Status,
+    TargetKind,
+    TokenId,
     Verdict,
     Via,
 )
-from .base import Agent, Answer, Chain, Name, Request, Seconds, Sha256
-from .inspection import Value
-from .tokens import TokenRef
+from .types import ExecutionState as KernelState
+
+S = TypeVar("S", bound=Struct)
+
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+ContentsPath = Annotated[str, Meta(min_length=1, max_length=4096)]
+Sha256 = Annotated[Digest, Meta(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of what a client sends: unknown fields are refused."""
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """Base of what the server sends: fields may be added later."""
+
+
+class Agent(Request, frozen=True, kw_only=True):
+    """The program that asks.
+
+    It says these of itself; they are shown and recorded, and no right follows from them.
+    """
+
+    name: Name
+    version: Name | None = None
+    model: Name | None = None
+
+
+class Chain(Answer, frozen=True, kw_only=True):
+    """Where a session's journal ends. Keep it to prove later that nothing was cut off."""
+
+    head: Digest
+    length: int
+
+
+class Problem(Answer, frozen=True, kw_only=True):
+    """The body of every refusal."""
+
+    message: str
+    reason: None
+    code: str
+    detail: dict[str, Any]
+
+
+class ScratchTarget(Request, frozen=True, kw_only=True, tag_field="kind", tag="scratch"):
+    """A kernel of the session's own."""
+
+    kernel_name: Name | None = None
+    """A kernelspec; null is the server's default."""
+    cwd: Annotated[str, Meta(max_length=4096)] | None = None
+    """Contents path of the folder in which the kernel starts; null is the server's root. No
+    symbolic link is followed below that."""
+    env: dict[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = field(
+        default_factory=dict
+    )
+    """Environment variables of the kernel; the server has a list of the names that it allows."""
+    isolated: bool = False
+    """Start the kernel apart from the server: no network, nobody else's files, bounded memory and
+    processes; `cwd` is then all that it may write, or null for a folder of its own that goes when
+    the session closes. The server may isolate every scratch kernel, or none."""
+    own_folder: bool = False
+    """Start in a fresh folder that no other session has, and that goes when the session closes;
+    not together with `cwd`."""
+
+
+class NotebookTarget(Request, frozen=True, kw_only=True, tag_field="kind", tag="notebook"):
+    """A person's notebook, and the kernel it has."""
+
+    path: ContentsPath
+    """Contents path, as it is when the session opens; renames are followed."""
+    kernel_name: Name | None = None
+    """The kernelspec to start if the notebook has no kernel; null is what the notebook says."""
+    create: bool = False
+    """Make an empty notebook if there is none."""
+
+
+class KernelTarget(Request, frozen=True, kw_only=True, tag_field="kind", tag="kernel"):
+    """A kernel that runs, without a document."""
+
+    kernel_id: Name
+
+
+Target = ScratchTarget | NotebookTarget | KernelTarget
+"""Where a session's code runs; `kind` tells which."""
+
+
+class PreloadModule(Request, frozen=True, kw_only=True, tag_field="kind", tag="module"):
+    """A module that is imported."""
+
+    name: Name
+    """With dots, if it is in a package."""
+    alias: Name | None = field(default=None, name="as")
+
+
+class PreloadFunction(Request, frozen=True, kw_only=True, tag_field="kind", tag="function"):
+    """A function that is defined."""
+
+    source: Annotated[str, Meta(max_length=20_000)]
+    """One definition, `def` or `async def`, and nothing else."""
+    requirements: Annotated[list[Name], Meta(max_length=50)] = field(default_factory=list)
+    """Distributions that must be installed in the kernel's environment, such as `numpy>=2`."""
+    imports: Annotated[list[Name], Meta(max_length=50)] = field(default_factory=list)
+    """Statements, such as `import numpy as np`, for names that the function needs."""
+
+
+Preload = PreloadModule | PreloadFunction
+"""`kind` tells which."""
+
+
+class Limits(Request, frozen=True, kw_only=True):
+    """Bounds on each execution of a session; null takes the server's default."""
+
+    timeout: Seconds | None = None
+    """Seconds an execution may run before it is interrupted."""
+    queue_timeout: Seconds | None = None
+    """Seconds an execution may wait for its turn."""
+    max_output_bytes: Annotated[int, Meta(ge=1000)] | None = None
+    """UTF-8 bytes of output kept with a cell; not above the server's own."""
+    restart_if_interrupt_ignored: bool | None = None
+    """Replace the kernel when code goes on after an interrupt and the grace time."""
+
+
+class OpenSession(Request, frozen=True, kw_only=True):
+    """Open an agent session."""
+
+    agent: Agent
+    target: Target = ScratchTarget()
+    title: Annotated[str, Meta(max_length=500)] | None = None
+    client_id: Name | None = None
+    """One open session per client: the same id with the same target gets the same session."""
+    limits: Limits = field(default_factory=Limits)
+    init_source: str | None = None
+    """Code that runs first in each of the session's kernels, outside the kernel's own history."""
+    preload: Annotated[list[Preload], Meta(max_length=100)] = field(default_factory=list)
+    """Modules and functions that are there in each of the session's kernels, before
+    `init_source`; only in kernels of Python."""
+    allow_stdin: bool = False
+    """Whether code may ask for input while it runs; else `input()` and the like fail at once."""
+
+
+class CloseSession(Request, frozen=True, kw_only=True):
+    """Close an agent session."""
+
+
+class InterruptKernel(Request, frozen=True, kw_only=True):
+    """Interrupt what runs in the session's kernel."""
+
+
+class RestartKernel(Request, frozen=True, kw_only=True):
+    """Give the session a fresh kernel."""
+
+
+class SessionKernel(Answer, frozen=True, kw_only=True):
+    """The kernel of a session."""
+
+    id: str
+    name: str
+    execution_state: KernelState
+    incarnation: int
+    """Which life this is: 1 for the session's first kernel."""
+
+
+class Session(Answer, frozen=True, kw_only=True):
+    """An agent session."""
+
+    id: SessionId
+    agent: Agent
+    target: Target
+    title: str | None
+    client_id: str | None
+    limits: Limits
+    status: SessionStatus
+    close_reason: str | None
+    username: str
+    """The person on whose behalf the agent works."""
+    access: Access
+    """By what right it asks: `full` is a person's own credential."""
+    path: str | None
+    """Contents path of the notebook now; null if the target is none."""
+    record_people: RecordPeople
+    """What is recorded of what people run in the kernel."""
+    kernel: SessionKernel | None
+    executions: int
+    """How many were accepted."""
+    opened_at: str
+    last_activity_at: str
+    closed_at: str | None
+    chain: Chain
+    approval: ApprovalMode = "none"
+    """What of it a person has to approve; of a closed one, when it opened."""
+    approved_until: str | None = None
+    """Until when all that it asks for runs without asking."""
+    asking: int = 0
+    """How many executions ask for approval."""
+    unreviewed: int = 0
+    """How many executions have ended about which no person has said anything."""
+    review: Review | None = None
+    """The last about the whole session."""
+    token: TokenRef | None = None
+    """The agent token with which it was opened; null with `full` access."""
+    allow_stdin: bool = False
+    """Whether its code may ask for input while it runs."""
+    preloaded: list[str] = field(default_factory=list)
+    """What is there in each of its kernels: `import` statements, and functions by signature and
+    docstring."""
+
+
+class Guide(Answer, frozen=True, kw_only=True):
+    """What a language model should know before it works in a session."""
+
+    session_id: SessionId
+    text: str
+    """For a system message; Markdown."""
+
+
+class SessionList(Answer, frozen=True, kw_only=True):
+    """Sessions: the open ones first, then the closed, each the newest first."""
+
+    sessions: list[Session]
+    next_after: str | None
+    """Pass as `after` for the next page; null at the end."""
+    indexing: Indexing | None = None
+    """Not null while the index is rebuilt: results may be missing."""
+
+
+class SessionFile(Answer, frozen=True, kw_only=True):
+    """A file or a folder."""
+
+    path: str
+    """Relative to the session's folder, with slashes."""
+    is_folder: bool
+    bytes: int | None
+    """Null for a folder."""
+    mimetype: str | None
+    modified_at: str
+    execution_id: ExecutionId | None = None
+    """The session's last execution that is known to have written it."""
+
+
+class SessionFileList(Answer, frozen=True, kw_only=True):
+    """What is in a session's folder, or in one below it, by path."""
+
+    files: list[SessionFile]
+    next_after: str | None
+    """Pass as `after` for the next page; null at the end."""
 
 
 class Placement(Request, frozen=True, kw_only=True):
@@ -371,3 +628,650 @@ class StatusChange(Answer, frozen=True, kw_only=True):
     started_at: str | None = None
     waiting_for: WaitingFor | None = None
     input: Input | None = None
+
+
+MOST_CODE = 100_000
+"""Characters: to complete more takes a kernel longer than anybody waits."""
+
+CursorPos = Annotated[int, Meta(ge=0)]
+"""Code points from the start of the code."""
+
+
+class Complete(Request, frozen=True, kw_only=True):
+    """Ask what may follow at a place in code."""
+
+    code: Annotated[str, Meta(max_length=MOST_CODE)]
+    cursor_pos: CursorPos | None = None
+    """Null is the end of the code."""
+
+
+class Inspect(Request, frozen=True, kw_only=True):
+    """Ask for the documentation of what stands at a place in code."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=MOST_CODE)]
+    cursor_pos: CursorPos | None = None
+    """Null is the end of the code."""
+    detail_level: Literal[0, 1] = 0
+    """1 adds the source, where the kernel has it."""
+
+
+class Variable(Answer, frozen=True, kw_only=True):
+    """A variable of the kernel's user."""
+
+    name: str
+    type: str
+    """Qualified name of its type."""
+    shape: list[int] | None = None
+    """Of an array or a table."""
+    length: int | None = None
+    """Of a text or a collection."""
+    preview: str | None = None
+    """Its value, or the start of it; only of what can be told cheaply."""
+
+
+class VariableList(Answer, frozen=True, kw_only=True):
+    """The variables of the kernel's user, by name."""
+
+    variables: list[Variable]
+    more: int
+    """How many more there are."""
+
+
+class Completion(Answer, frozen=True, kw_only=True):
+    """A text that may stand between `cursor_start` and `cursor_end`."""
+
+    text: str
+    type: str | None
+    """What it is, as the kernel says: `function`, `module`, …"""
+
+
+class Completions(Answer, frozen=True, kw_only=True):
+    """What may follow at a place in code."""
+
+    completions: list[Completion]
+    cursor_start: int
+    cursor_end: int
+    more: int
+    """How many more there are."""
+    static: bool = False
+    """Whether nothing was evaluated, since code may not run: only names and attributes are told
+    that are known without that."""
+
+
+class Inspection(Answer, frozen=True, kw_only=True):
+    """The documentation of what stands at a place in code."""
+
+    found: bool
+    text: str
+    """As a language model should read it; empty if nothing was found."""
+
+
+class Package(Answer, frozen=True, kw_only=True):
+    """A distribution that code in the kernel can import."""
+
+    name: str
+    version: str
+    import_names: list[str]
+
+
+class PackageList(Answer, frozen=True, kw_only=True):
+    """The distributions that code in the kernel can import, by name."""
+
+    packages: list[Package]
+    more: int
+    """How many more there are."""
+
+
+class Value(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """What an expression was after an execution: JSON where it is, else a description."""
+
+    status: Literal["ok", "error"]
+    json: Any | UnsetType = UNSET
+    """The value, if it is JSON: null, booleans, finite numbers, texts, lists, objects."""
+    type: str | None = None
+    """Qualified name of its type."""
+    shape: list[int] | None = None
+    dtype: str | None = None
+    """Of an array."""
+    dtypes: dict[str, str] | None = None
+    """Of a table, by column."""
+    head: list[dict[str, Any]] | None = None
+    """A table's first rows."""
+    range: list[float] | None = None
+    """An array's least and greatest number."""
+    repr: str | None = None
+    truncated: bool = False
+    """Whether some of it was cut off."""
+    ename: str | None = None
+    """Name of the error; `NotEvaluated` if nobody looked at the expression."""
+    evalue: str | None = None
+
+    @classmethod
+    def not_evaluated(cls, because: str) -> Value:
+        """Return what is told of an expression that nobody looked at."""
+        return cls(status="error", ename="NotEvaluated", evalue=because)
+
+
+class AcceptOutputs(Request, frozen=True, kw_only=True):
+    """Bring an execution's original outputs into the notebook, and trust its cell."""
+
+
+class DiscardOutputs(Request, frozen=True, kw_only=True):
+    """Take an execution's outputs out of the notebook; the record keeps them."""
+
+
+class RestoreOutputs(Request, frozen=True, kw_only=True):
+    """Take back a decision about an execution's outputs: what was in the notebook before it."""
+
+
+class DiscardCell(Request, frozen=True, kw_only=True):
+    """Take an execution's cell out of the notebook; the record keeps it."""
+
+
+class RestoreCell(Request, frozen=True, kw_only=True):
+    """Put a cell that was discarded back to where it was."""
+
+
+class Approve(Request, frozen=True, kw_only=True):
+    """Let an execution run that asks for it."""
+
+    source_sha256: Sha256
+    """Of the source that was looked at: refused if another one asks."""
+    source: str | None = None
+    """What to run instead; both are recorded."""
+
+
+class Reject(Request, frozen=True, kw_only=True):
+    """Do not let an execution run that asks for it."""
+
+    reason: Annotated[str, Meta(max_length=5000)] | None = None
+    """A sentence for the agent."""
+
+
+class GrantApproval(Request, frozen=True, kw_only=True):
+    """Let all that a session asks for run for some time, without asking."""
+
+    minutes: Annotated[float, Meta(ge=0, le=1440)]
+    """0 ends it."""
+
+
+class SetPolicy(Request, frozen=True, kw_only=True):
+    """Say what agents must ask for; null leaves it as it is."""
+
+    scratch: ApprovalMode | None = None
+    notebook: ApprovalMode | None = None
+    kernel: ApprovalMode | None = None
+
+
+class SetPause(Request, frozen=True, kw_only=True):
+    """Send nothing more of any agent to a kernel, or go on."""
+
+    paused: bool
+
+
+class SetReview(Request, frozen=True, kw_only=True):
+    """Say what to think of an execution, or of all that a session has run so far."""
+
+    verdict: Verdict | None
+    """Null takes back the verdict."""
+    comment: Annotated[str, Meta(max_length=10_000)] | None = None
+
+
+class ApprovalPolicy(Answer, frozen=True, kw_only=True):
+    """What agents must ask for, by the kind of their target."""
+
+    scratch: ApprovalMode
+    notebook: ApprovalMode
+    kernel: ApprovalMode
+    forced: list[TargetKind]
+    """For which the server's configuration decides."""
+
+
+class Pause(Answer, frozen=True, kw_only=True):
+    """All agents wait, since a person wants it so."""
+
+    by: str
+    at: str
+
+
+class Approvals(Answer, frozen=True, kw_only=True):
+    """What asks for approval now, and what has to."""
+
+    executions: list[Execution]
+    """Those with status `awaiting_approval`, the longest waiting first."""
+    policy: ApprovalPolicy
+    paused: Pause | None
+    needs_passphrase: bool = False
+    """Whether a person has to type the server's passphrase before they decide."""
+
+
+class CellPart(Request, frozen=True, kw_only=True):
+    """A piece of a cell that is split."""
+
+    cell_type: CellType
+    source: str
+
+
+class InsertCell(Request, frozen=True, kw_only=True, tag_field="op", tag="insert"):
+    """Add a cell: after or before another, or at the end."""
+
+    cell_type: CellType
+    source: str
+    after: CellId | None = None
+    before: CellId | None = None
+
+
+class ReplaceCell(Request, frozen=True, kw_only=True, tag_field="op", tag="replace"):
+    """Give a cell another source, or another type."""
+
+    cell_id: CellId
+    source: str
+    cell_type: CellType | None = None
+    source_sha256: Sha256 | None = None
+    """Of the source that it must still have."""
+
+
+class MoveCell(Request, frozen=True, kw_only=True, tag_field="op", tag="move"):
+    """Move a cell: after or before another, or to the end."""
+
+    cell_id: CellId
+    after: CellId | None = None
+    before: CellId | None = None
+
+
+class DeleteCell(Request, frozen=True, kw_only=True, tag_field="op", tag="delete"):
+    """Take a cell out."""
+
+    cell_id: CellId
+    source_sha256: Sha256 | None = None
+
+
+class SplitCell(Request, frozen=True, kw_only=True, tag_field="op", tag="split"):
+    """Put several cells in the place of one; the first keeps its id."""
+
+    cell_id: CellId
+    parts: Annotated[list[CellPart], Meta(min_length=1, max_length=100)]
+    source_sha256: Sha256 | None = None
+
+
+class ClearOutputs(Request, frozen=True, kw_only=True, tag_field="op", tag="clear_outputs"):
+    """Clear a code cell's outputs, or those of all cells."""
+
+    cell_id: CellId | None = None
+
+
+Edit = InsertCell | ReplaceCell | MoveCell | DeleteCell | SplitCell | ClearOutputs
+
+
+class EditNotebook(Request, frozen=True, kw_only=True):
+    """Change a notebook's cells: all of the edits, in order, or none."""
+
+    session_id: SessionId
+    """An open session whose target is this notebook; its journal takes the edits."""
+    edits: Annotated[list[Edit], Meta(min_length=1, max_length=1000)]
+    hash: Sha256 | None = None
+    """Of the notebook, as it was read: refused if its cells have changed since."""
+
+
+class NotebookCell(Answer, frozen=True, kw_only=True):
+    """A cell as it is in a notebook now."""
+
+    id: CellId | None
+    """Null in a notebook older than nbformat 4.5."""
+    index: int
+    cell_type: str
+    source: str
+    source_sha256: Digest
+    execution_count: int | None
+    text: str
+    """Its outputs, as a language model should read them."""
+    execution_id: ExecutionId | None
+    """Of the agent's execution that it shows."""
+    agent: str | None
+
+
+class NotebookCells(Answer, frozen=True, kw_only=True):
+    """A notebook as it is now, unsaved edits included."""
+
+    path: str
+    hash: Digest
+    """Of ids, types and sources of all cells, in order."""
+    via: Via
+    cells: list[NotebookCell]
+
+
+class NotebookEdited(Answer, frozen=True, kw_only=True):
+    """What became of edits."""
+
+    path: str
+    hash: Digest
+    """Of the notebook after them."""
+    via: Via
+    cell_ids: list[list[CellId]]
+    """For each edit, the cells that it added or changed."""
+    chain: Chain
+
+
+class OpenNotebook(Answer, frozen=True, kw_only=True):
+    """A notebook that has a kernel, or is open in a tab or a live document."""
+
+    path: str
+    via: Via
+    kernel: NotebookKernel | None
+    tabs: int
+    """How many JupyterLab tabs are known to show it."""
+    unsaved: bool | None
+    """Whether a tab has changes that are not on disk; null if nobody knows."""
+    session_ids: list[SessionId]
+    """Open agent sessions on it."""
+
+
+class NotebookKernel(Answer, frozen=True, kw_only=True):
+    """The kernel of a notebook."""
+
+    id: str
+    name: str
+    execution_state: str
+
+
+class OpenNotebookList(Answer, frozen=True, kw_only=True):
+    """Notebooks in use, by path."""
+
+    notebooks: list[OpenNotebook]
+
+
+class Indexing(Answer, frozen=True, kw_only=True):
+    """How far a rebuild of the history's index has come; the newest sessions are indexed first."""
+
+    done: int
+    """Sessions that are indexed."""
+    total: int
+    """All sessions of the history."""
+
+    def __str__(self) -> str:
+        return (
+            f"The index is being rebuilt: {self.done:,} of {self.total:,} sessions so far; "
+            "results may be missing."
+        )
+
+
+class JournalEvent(Answer, frozen=True, kw_only=True):
+    """An entry of a session's journal that is not part of an execution's cell."""
+
+    n: int
+    """Its position in the journal."""
+    type: str
+    """As the record names it: `kernel_started`, `interrupted`, `notebook_edited`, …"""
+    at: str
+    by: str | None
+    """Name of the person or agent; null for the server, or if it is not known."""
+    after_seq: int
+    """The last execution that was accepted before it; 0 if none was."""
+    execution_id: ExecutionId | None
+    """The execution that it is about."""
+    text: str | None
+    """A reason, a comment, a path: what it says in one line."""
+
+
+class JournalEventList(Answer, frozen=True, kw_only=True):
+    """Entries of a session's journal that are not part of executions' cells, in order."""
+
+    events: list[JournalEvent]
+    next_after: int | None
+    """Pass as `after` for the next page; null at the end."""
+
+
+class ExecutionReference(Answer, frozen=True, kw_only=True):
+    """An execution of the history, and the session that it belongs to."""
+
+    execution_id: ExecutionId
+    session_id: SessionId
+    seq: int
+    agent: str
+    title: str | None
+    accepted_at: str
+
+
+class RecordedImage(ExecutionReference, frozen=True, kw_only=True):
+    """An image of the history, and the execution that it came of."""
+
+    output: int
+    """Index of the output that holds it."""
+    mimetype: str
+    width: int | None
+    height: int | None
+    bytes: int
+    url: str
+
+
+class ImageList(Answer, frozen=True, kw_only=True):
+    """Images of the history: a session's in order, else the newest first."""
+
+    images: list[RecordedImage]
+    next_after: str | None
+    """Pass as `after` for the next page; null at the end."""
+    indexing: Indexing | None = None
+    """Not null while the index is rebuilt: results may be missing."""
+
+
+class SearchHit(ExecutionReference, frozen=True, kw_only=True):
+    """An execution that matches a search."""
+
+    status: Status
+    images: int
+    source: str
+    """The source's first 500 characters."""
+    snippet: str
+    """Text around the match; matches stand between U+2068 and U+2069."""
+
+
+class SearchResults(Answer, frozen=True, kw_only=True):
+    """Executions that match a search, the newest first."""
+
+    hits: list[SearchHit]
+    next_after: ExecutionId | None
+    """Pass as `after` for the next page; null at the end."""
+    indexing: Indexing | None = None
+    """Not null while the index is rebuilt: results may be missing."""
+
+
+class Text(Answer, frozen=True, kw_only=True):
+    """A range of an execution's whole text."""
+
+    text: str
+    offset: int
+    """Byte in the UTF-8 text at which this range starts (moved back to a character's start)."""
+    next_offset: int | None
+    """Where to go on; null at the end."""
+    total_bytes: int
+    """Bytes that can be read here."""
+    omitted_bytes: int
+    """Bytes that were printed beyond what is kept."""
+
+
+class TextMatch(Answer, frozen=True, kw_only=True):
+    """A line of an execution's text that matches."""
+
+    line: int
+    """Counted from 1."""
+    offset: int
+    text: str
+    """The line, cut to 1,000 characters."""
+
+
+class TextMatches(Answer, frozen=True, kw_only=True):
+    """Lines of an execution's text that match a pattern."""
+
+    matches: list[TextMatch]
+    next_offset: int | None
+    """Where to go on; null when the whole text was searched."""
+    total_bytes: int
+    omitted_bytes: int
+
+
+class ServerStatus(Answer, frozen=True, kw_only=True):
+    """How the extension is doing."""
+
+    version: str
+    history_available: bool
+    open_sessions: int
+    kernels: int
+    running: int
+    queued: int
+    ledger: Chain
+    search_ready: bool
+    """False while the index is being rebuilt."""
+
+
+Lifetime = Annotated[float, Meta(ge=60, le=2_592_000)]
+"""Seconds from a minute to 30 days."""
+
+
+class Caps(Request, frozen=True, kw_only=True):
+    """The most that an agent may use with a token; null is the server's own bound."""
+
+    executions_per_minute: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    concurrent_executions: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    """How many may wait and run at once."""
+    wall_seconds: Seconds | None = None
+    """The longest timeout of an execution, and the one that it has if it names none."""
+    output_bytes: Annotated[int, Meta(ge=1000)] | None = None
+    """UTF-8 bytes of output kept with a cell."""
+    kernels: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    """How many sessions may be open at once."""
+    completion: bool | None = None
+    """False: no documentation from kernels, which may run code for it, and no completion but what
+    is known without running any."""
+
+
+class MintToken(Request, frozen=True, kw_only=True):
+    """Give an agent a token of its own."""
+
+    label: Name
+    """What people call it; shown and recorded."""
+    scopes: Annotated[list[Annotated[str, Meta(max_length=4200)]], Meta(min_length=1)]
+    """`exec:scratch`, `exec:notebook[:<pattern>]`, `read:notebook[:<pattern>]`,
+    `edit:notebook[:<pattern>]`, `files`, `history:read`, `history:read:all`. A pattern is compared
+    with a contents path part by part: `*` within a part, `**` for any number of parts."""
+    expires_in: Lifetime = 28_800.0
+    """Seconds."""
+    approval: ApprovalMode | None = None
+    """What a person has to approve before it runs; null is what the policy says."""
+    caps: Caps = field(default_factory=Caps)
+
+
+class TokenRef(Answer, frozen=True, kw_only=True):
+    """The token with which a session was opened."""
+
+    id: TokenId
+    label: str
+
+
+class Token(Answer, frozen=True, kw_only=True):
+    """An agent token, without its secret."""
+
+    id: TokenId
+    label: str
+    scopes: list[str]
+    approval: ApprovalMode | None
+    caps: Caps
+    username: str
+    """The person who minted it, on whose behalf its agent works."""
+    status: Literal["active", "expired", "revoked"]
+    created_at: str
+    expires_at: str
+    revoked_at: str | None
+    last_used_at: str | None
+
+
+class Configuration(Answer, frozen=True, kw_only=True):
+    """How to hand a token to an agent: text to paste, with the secret in it."""
+
+    name: str
+    """For whom: `mcp`, `mcp-stdio`, `python`, `curl`."""
+    language: Literal["json", "python", "shell"]
+    text: str
+
+
+class MintedToken(Answer, frozen=True, kw_only=True):
+    """A token that has just been minted. The secret is told this once."""
+
+    token: Token
+    secret: str
+    """The whole credential: `Authorization: Bearer <secret>`."""
+    configurations: list[Configuration]
+
+
+class Unlock(Request, frozen=True, kw_only=True):
+    """Prove with the server's passphrase that a person decides."""
+
+    passphrase: Annotated[str, Meta(min_length=1, max_length=1000)]
+
+
+class Unlocked(Answer, frozen=True, kw_only=True):
+    """Decisions that show this are taken. Keep it in memory only."""
+
+    unlock: str
+    """For the header `X-Agent-Exec-Unlock`."""
+    expires_at: str
+
+
+class TokenList(Answer, frozen=True, kw_only=True):
+    """Tokens, the newest first."""
+
+    tokens: list[Token]
+
+
+def derive(model: type[S], source: Struct, /, **fields: object) -> S:
+    """Return a `model` made of the fields that it shares with `source`, and of `fields`."""
+    shared = {
+        name: getattr(source, name)
+        for name in source.__struct_fields__
+        if name in model.__struct_fields__
+    }
+    return model(**(shared | fields))
+
+
+PIECE_BYTES: Final = 1 << 17
+"""About how much of a long answer is made, and sent, at once."""
+
+_LEVELS: Final = 10
+"""Of a model, down to the text of an output; what is deeper is encoded as a whole."""
+
+
+def json_pieces(model: Any) -> Iterator[bytes]:
+    """Yield the JSON of a model piece by piece, so that nobody has to hold a copy of a long text.
+
+    All pieces but the last have at least `PIECE_BYTES`.
+    """
+    piece = bytearray()
+    for part in _json_parts(msgspec.to_builtins(model, str_keys=True), _LEVELS):
+        piece += part
+        if len(piece) >= PIECE_BYTES:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece)
+
+
+def _json_parts(value: Any, levels: int) -> Iterator[bytes]:
+    if isinstance(value, str) and len(value) > PIECE_BYTES:
+        yield b'"'
+        for start in range(0, len(value), PIECE_BYTES):
+            yield msgspec.json.encode(value[start : start + PIECE_BYTES])[1:-1]
+        yield b'"'
+    elif isinstance(value, dict) and levels:
+        before = b"{"
+        for key, item in value.items():
+            yield before + msgspec.json.encode(key) + b":"
+            yield from _json_parts(item, levels - 1)
+            before = b","
+        yield b"}" if value else b"{}"
+    elif isinstance(value, list) and levels:
+        before = b"["
+        for item in value:
+            yield before
+            yield from _json_parts(item, levels - 1)
+            before = b","
+        yield b"]" if value else b"[]"
+    else:
+        yield msgspec.json.encode(value)
