@@ -1,4 +1,4 @@
-"""What it takes to tell what an execution changed, in a kernel of a person's."""
+"""The time that it takes to record what an execution changed, in a user's kernel."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ for k in range(100):
 n = 0
 """,
 }
-"""What is in the kernel, and the code that makes it; the newest variables are looked at first."""
+"""What is in the kernel, and the code that makes it. The newest variables are compared first."""
 OPTIONS = {"off": "scratch", "on": "all"}
-"""The trait's value with which a person's kernel is not looked at, and with which it is."""
+"""The values of the trait with which changes in a user's kernel are not recorded, and are."""
 
 
 def run(folder: Path, *, quick: bool) -> Result:
@@ -51,7 +51,7 @@ def run(folder: Path, *, quick: bool) -> Result:
                 person(source)
                 times = partial(_times, session, untold if way == "on" else None)
                 contenders[f"{way}, {what}"] = times
-                between = f"{what}, after a cell of the person's"
+                between = f"{what}, after a user's cell"
                 contenders[f"{way}, {between}"] = partial(times, person)
         interleaved(2, contenders)  # to warm up
         untold.clear()
@@ -60,17 +60,17 @@ def run(folder: Path, *, quick: bool) -> Result:
     runs = sum(len(flat(taken[f"on, {what}"])) for what in kernels)
     return Result(
         name=NAME,
-        title="What an execution changed, in a person's kernel",
+        title="What an execution changed, in a user's kernel",
         how=(
             f"`{SOURCE}` by `Session.run` of the Python client, in kernels that Jupyter started, "
-            "with the option that tells which variables changed (`record_changes`) and without, "
-            f"in turns, {BLOCK} executions at a time. What it costs is the difference of a round's "
-            "medians; shown are the median of the differences, and p10 to p90."
+            "with and without the option that records which variables changed (`record_changes`). "
+            f"The contenders take turns, {BLOCK} executions at a time. The cost is the difference "
+            "of a round's medians; the table shows the median of the differences, and p10 to p90."
         ),
         goals=[
             *(
                 Goal.of_median(
-                    f"what it costs, {what}",
+                    f"cost, {what}",
                     "ms",
                     GOAL_MS,
                     _differences(taken[f"on, {what}"], taken[f"off, {what}"]),
@@ -78,7 +78,7 @@ def run(folder: Path, *, quick: bool) -> Result:
                 for what in kernels
             ),
             Goal(
-                what=f"not told, as the kernel was slow to answer, of {runs:,} executions",
+                what=f"not recorded because the kernel answered too slowly, of {runs:,} executions",
                 unit="",
                 limit=runs // 100,
                 value=len(untold),
@@ -89,7 +89,7 @@ def run(folder: Path, *, quick: bool) -> Result:
 
 
 def _in_kernel(stack: ExitStack, running: Server) -> tuple[Session, Callable[[str], object]]:
-    """Return a session in a kernel that Jupyter started, and what runs code there as a person."""
+    """Return a session in a kernel that Jupyter started, and a function that runs a user's code."""
     with running.http() as http:
         started = http.post("/api/kernels", json={})
         started.raise_for_status()

@@ -57,15 +57,16 @@ def run(folder: Path, *, quick: bool) -> Result:
         name=NAME,
         title="`1+1`, one agent",
         how=(
-            f"Each contender has a kernel of its own, and they take turns, {BLOCK} executions at "
-            "a time. Raw: a blocking jupyter_client over ZMQ, from the request to reply and idle; "
-            "once with a kernel as Jupyter starts it, which writes its inputs to IPython's own "
-            "history on disk, and once with one that does not, which is how nbclient starts its. "
-            "nbclient: `async_execute_cell` on a kernel it keeps. This server: `Session.run` of "
-            "the Python client on a kept connection, the record synced to disk. Its kernel by "
-            "itself, an empty request and two syncs (before the code goes, and before the "
-            "answer) are what it cannot do without, told beside what all of it takes. A "
-            "ratio is of a round's medians; shown are the median of the ratios, and p10 to p90."
+            f"Each contender has its own kernel. They take turns, {BLOCK} executions at a time. "
+            "Raw ZMQ: a blocking jupyter_client, from the request until the reply and idle; once "
+            "with a kernel as Jupyter starts it, which writes its inputs to IPython's own history "
+            "on disk, and once without that history, which is how nbclient starts kernels. "
+            "nbclient: `async_execute_cell` on a kernel that it keeps. This server: `Session.run` "
+            "of the Python client on a kept connection, with the record synced to disk. For "
+            "comparison: the least that an execution can take, which is the kernel by itself, an "
+            "empty request and two syncs (before the code is sent, and before the answer). A "
+            "ratio is of a round's medians; the table shows the median of the ratios, and p10 to "
+            "p90."
         ),
         goals=[
             Goal.of_median("this server ÷ raw ZMQ", "×", 1.25, ratios(taken["rest"], taken["raw"])),

@@ -1,4 +1,4 @@
-"""1 GB of stdout under the default cap: counted exactly, in little memory, disturbing nobody."""
+"""1 GB of stdout under the default cap: exact counts, little memory, no delay for others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MEGABYTE = 1_000_000
 
 @dataclass(slots=True)
 class Found:
-    """What the floods came to; times in seconds, sizes in megabytes."""
+    """The results of the floods; times in seconds, sizes in megabytes."""
 
     seconds: list[float] = field(default_factory=list)
     raw_seconds: list[float] = field(default_factory=list)
@@ -90,7 +90,7 @@ def run(folder: Path, *, quick: bool) -> Result:
 
 
 def _flood(flooded: Session, other: Session, source: str, found: Found) -> Answer:
-    """Flood one session, and look how another fares."""
+    """Flood one session, and measure another meanwhile."""
     usual = [timed(lambda: other.run("1+1")) for _ in range(USUAL)]
     begin = time.perf_counter()
     answer, meanwhile = _meanwhile(lambda: flooded.run(source), lambda: other.run("1+1"))
@@ -102,7 +102,7 @@ def _flood(flooded: Session, other: Session, source: str, found: Found) -> Answe
 
 
 def _raw_flood(drain: RawDrain, other: RawKernel, source: str, found: Found) -> None:
-    """Do the same without a server: what of it is the machine's doing."""
+    """Do the same without a server, to see what the machine itself costs."""
     usual = [timed(lambda: other.run("1+1")) for _ in range(USUAL)]
     drained, meanwhile = _meanwhile(lambda: drain.run(source), lambda: other.run("1+1"))
     found.raw_seconds.append(drained.seconds)
@@ -123,7 +123,7 @@ def _meanwhile(long: Callable[[], T], short: Callable[[], object]) -> tuple[T, l
 
 @contextmanager
 def _peak_memory(process: psutil.Process) -> Iterator[Callable[[], int]]:
-    """Watch a process's resident memory; what is given tells by how much it has grown at most."""
+    """Watch a process's resident memory; yield a function that returns its largest growth."""
     before: int = process.memory_info().rss
     peak = before
     stopped = threading.Event()
@@ -143,7 +143,7 @@ def _peak_memory(process: psutil.Process) -> Iterator[Callable[[], int]]:
 
 
 def _exact(answer: Answer, writes: int) -> bool:
-    """Tell whether what was kept and what is said to be left out are what was printed."""
+    """Return whether the kept text and the count of what was left out match what was printed."""
     texts = ["".join(output.get("text", "")) for output in answer.cell["outputs"]]
     omitted = answer.execution.omitted
     kept_bytes = sum(len(text.encode()) for text in texts)
@@ -162,25 +162,27 @@ def _result(found: Found, floods: int, writes: int) -> Result:
         name=NAME,
         title=f"{size} of stdout under the default cap",
         how=(
-            f"{writes:,} writes of 100 kB, numbered lines, {floods} times: half of them leave it "
-            "to the kernel when to send, which makes few messages of some 50 MB; half of them "
-            "flush after each write, which makes many small ones. Meanwhile another session runs "
-            "`1+1` again and again, the server's resident memory is looked at every 20 ms, and an "
-            "extension in the server measures every 5 ms how late the event loop is. In turns with "
-            "it the same without a server: a raw drain takes the flood while a bare jupyter_client "
-            "runs `1+1` in another kernel."
+            f"{writes:,} writes of 100 kB, numbered lines, {floods} times. In half of the runs, "
+            "the kernel decides when to send, which makes few messages of some 50 MB. In the "
+            "other half, the code flushes after each write, which makes many small ones. "
+            "Meanwhile another session runs `1+1` again and again, the server's resident memory "
+            "is read every 20 ms, and an extension in the server measures every 5 ms how late the "
+            "event loop is. The same without a server takes turns with it: a raw drain takes the "
+            "flood while a bare jupyter_client runs `1+1` in another kernel."
         ),
         goals=[
             Goal(what=f"inexact counts, of {floods}", unit="", limit=0, value=found.inexact),
             Goal(
-                what="growth of the server's memory, at the most",
+                what="largest growth of the server's memory",
                 unit="MB",
                 limit=300,
                 value=max(found.growth),
             ),
-            Goal.of_median("another `1+1` meanwhile ÷ usually", "×", 2.0, found.slowdowns),
+            Goal.of_median(
+                "another `1+1` during the flood ÷ without it", "×", 2.0, found.slowdowns
+            ),
             Goal(
-                what="lag of the event loop, at the most",
+                what="largest lag of the event loop",
                 unit="ms",
                 limit=100,
                 value=1000 * max(found.lags),
@@ -189,13 +191,13 @@ def _result(found: Found, floods: int, writes: int) -> Result:
         measurements=[
             Measurement.of("the flood, this server", "s", found.seconds),
             Measurement.of("the flood, raw drain", "s", found.raw_seconds),
-            Measurement.of_times("`1+1` usually, this server", found.usual),
-            Measurement.of_times("`1+1` meanwhile, this server", found.meanwhile),
-            Measurement.of_times("`1+1` usually, raw ZMQ", found.raw_usual),
-            Measurement.of_times("`1+1` meanwhile, raw ZMQ", found.raw_meanwhile),
-            Measurement.of("meanwhile ÷ usually, raw ZMQ", "×", found.raw_slowdowns),
-            Measurement.of_times("the loop's lag usually", found.usual_lags),
-            Measurement.of_times("the loop's lag meanwhile", found.lags),
+            Measurement.of_times("`1+1` without the flood, this server", found.usual),
+            Measurement.of_times("`1+1` during the flood, this server", found.meanwhile),
+            Measurement.of_times("`1+1` without the flood, raw ZMQ", found.raw_usual),
+            Measurement.of_times("`1+1` during the flood, raw ZMQ", found.raw_meanwhile),
+            Measurement.of("during the flood ÷ without it, raw ZMQ", "×", found.raw_slowdowns),
+            Measurement.of_times("lag of the event loop without the flood", found.usual_lags),
+            Measurement.of_times("lag of the event loop during the flood", found.lags),
             Measurement.of("growth of the server's memory", "MB", found.growth),
         ],
     )

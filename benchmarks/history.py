@@ -1,4 +1,4 @@
-"""100,000 cells in the history: what they cost an execution, a question, a start and an export."""
+"""100,000 cells in the history: how fast executions, lists, searches, a start and an export are."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _executions(stack: ExitStack, servers: dict[str, Server], rounds: int) -> di
 
 
 def _listings(recorded: Recorded, in_largest: int) -> dict[str, tuple[str, dict[str, object]]]:
-    """Return pages of lists: what is asked, by name."""
+    """Return pages of lists: the requests, by name."""
     sessions = sorted(recorded.sessions)
     executions = f"/sessions/{recorded.largest}/executions"
     return {
@@ -78,13 +78,13 @@ def _listings(recorded: Recorded, in_largest: int) -> dict[str, tuple[str, dict[
 
 
 def _searches(recorded: Recorded) -> dict[str, tuple[str, dict[str, object]]]:
-    """Return searches: what is asked, by name."""
+    """Return searches: the requests, by name."""
     parameters: dict[str, dict[str, object]] = {
         "a frequent word": {"q": "penguin"},
         "a rare word": {"q": RARE},
         "two words": {"q": "median penguin"},
         "a phrase": {"q": '"mass per island"'},
-        "a word nobody wrote": {"q": "unheardof"},
+        "a word that does not occur": {"q": "unheardof"},
         "a word, of an agent": {"q": "penguin", "agent": "reviewer"},
         "a word, in one session": {"q": "penguin", "session_id": recorded.largest},
         "errors": {"status": "error"},
@@ -128,11 +128,12 @@ def _result(
         name=NAME,
         title=f"{cells:,} cells in the history",
         how=(
-            "The history is written by the journal's own writer, one in 100 cells with an image. "
-            "A server on it and one on an empty history take turns at `1+1`, and at starting: from "
-            "the start of the process to the first answer to `GET /status`. Lists and searches are "
-            "GETs of a page of 50 on a kept connection; the goal is held against the slowest kind. "
-            f"The session of {in_largest:,} cells is exported by the Python client, to a file."
+            "The journal's own writer writes the history; one in 100 cells has an image. A server "
+            "on this history and one on an empty history take turns at `1+1`, and at starting: "
+            "from the start of the process to the first answer to `GET /status`. Lists and "
+            "searches are GETs of a page of 50 on a kept connection; the goal applies to the "
+            f"slowest kind. The Python client exports the session of {in_largest:,} cells to a "
+            "file."
         ),
         goals=[
             Goal.of_median(

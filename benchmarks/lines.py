@@ -47,10 +47,9 @@ def run(folder: Path, *, quick: bool) -> Result:
         name=NAME,
         title="100,000 flushed lines",
         how=(
-            f"`{SOURCE}`, in turns: taken from a bare kernel by a thread with a ZMQ context of its "
-            "own that reads IOPub and counts messages, until reply and idle; and through this "
-            "server and its Python client, where the answer's text is compared with what was "
-            "printed."
+            f"`{SOURCE}`. The contenders take turns. Raw drain: a thread with its own ZMQ context "
+            "reads IOPub of a bare kernel and counts messages, until reply and idle. This server: "
+            "through its Python client; the answer's text is compared with what was printed."
         ),
         goals=[
             Goal(what=f"runs with a line missing, of {runs}", unit="", limit=0, value=incomplete),

@@ -348,13 +348,12 @@ def _result(measured: dict[int, tuple[Found, Found, list[float]]]) -> Result:
         title=f"{AGENTS} agents at once",
         how=(
             f"{AGENTS} agents always have one execution each. They share kernels that Jupyter "
-            "started, each with a session, a token and a connection of its own. "
-            f"{AGENTS - BY_MCP} of them use REST: they submit with `wait: 0` and wait for the end "
-            f"in another request. {BY_MCP} call MCP's tool `execute`. In turns with them "
-            f"{AGENTS} agents use as many other kernels straight over ZMQ, each with sockets of "
-            "its own and jupyter_client's `Session`. Agents, server and kernels share the "
-            "machine. Each turn begins with all agents at once; submits of its first second are "
-            "shown by themselves."
+            f"started. Each agent has its own session, token and connection. {AGENTS - BY_MCP} of "
+            "them use REST: they submit with `wait: 0` and wait for the end in another request. "
+            f"{BY_MCP} call the MCP tool `execute`. In turns with them, {AGENTS} agents use as "
+            "many other kernels directly over ZMQ, each with its own sockets and jupyter_client's "
+            "`Session`. Agents, server and kernels share the machine. Each turn begins with all "
+            "agents at once; submits of its first second are shown separately."
         ),
         goals=goals,
         measurements=measurements,

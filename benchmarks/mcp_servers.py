@@ -1,4 +1,4 @@
-"""Jupyter servers with others' doors for MCP's clients, each in an environment of its own."""
+"""Jupyter servers with other MCP servers, each in its own environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples, what they come to, and how two series compare; pure."""
+"""Samples, their summary, and the comparison of two series. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a series of samples comes to."""
+    """The summary of a series of samples."""
 
     count: int
     median: float
@@ -63,7 +63,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """A value that is to be at most `limit`, and what it was."""
+    """A measured value that should be at most `limit`."""
 
     what: str
     unit: str
@@ -93,7 +93,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What one benchmark found."""
+    """The result of one benchmark."""
 
     name: str
     title: str
@@ -110,12 +110,12 @@ Rounds = list[list[float]]
 def interleaved(
     rounds: int, contenders: Mapping[str, Callable[[], list[float]]]
 ) -> dict[str, Rounds]:
-    """Let contenders take turns, so that what drifts on the machine meets all of them alike.
+    """Let contenders take turns, so that changes on the machine affect all of them alike.
 
     Parameters
     ----------
     rounds
-        How often each has its turn; who begins changes from round to round.
+        How often each has its turn. Each round begins with another contender.
     contenders
         By name: takes a few samples.
     """

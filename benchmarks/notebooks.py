@@ -53,13 +53,13 @@ def run(folder: Path, *, quick: bool) -> Result:
         title="One execution in a notebook",
         how=(
             "`1+1` by `Session.run` of the Python client, until the answer: in a scratch kernel, "
-            "and in the kernel of notebooks of 10, 400 and 2,000 cells, each with a line of "
-            "output, where it becomes one more cell at the end. For a notebook that is not open "
-            "the answer does not wait for the file; else it comes when the cell has been "
-            "acknowledged. Pages are JupyterLab in Chromium without a window. The contenders take "
-            f"turns, {BLOCK} executions at a time. Then {LINES:,} lines, each flushed by itself, "
-            f"in an open notebook of {LINES_CELLS} cells, until the last is in the document, "
-            "against a bare kernel drained by a thread."
+            "and in the kernels of notebooks of 10, 400 and 2,000 cells, each with a line of "
+            "output. There, the execution adds a cell at the end. If the notebook is not open, "
+            "the answer does not wait for the file; otherwise it comes when the cell has been "
+            "acknowledged. Pages are JupyterLab in headless Chromium. The contenders take turns, "
+            f"{BLOCK} executions at a time. Then {LINES:,} lines, each flushed by itself, in an "
+            f"open notebook of {LINES_CELLS} cells, until the last line is in the document; for "
+            "comparison, a bare kernel drained by a thread."
         ),
         goals=[*_goals(taken), *lines[0]],
         measurements=[

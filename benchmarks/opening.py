@@ -45,9 +45,10 @@ def run(folder: Path, *, quick: bool) -> Result:
         name=NAME,
         title="A session ready",
         how=(
-            "`POST /sessions` by the Python client, until the answer, which comes when the "
-            "kernel is ready. Each time the pool of one is full again before. Beside it a server "
-            "without a pool, and a bare kernel started by jupyter_client until it is ready."
+            "`POST /sessions` by the Python client, until the answer, which comes when the kernel "
+            "is ready. The pool of one kernel is full again before each measurement. For "
+            "comparison: a server without a pool, and a bare kernel that jupyter_client starts, "
+            "until it is ready."
         ),
         goals=[Goal.of_median("opened from the warm pool", "ms", 60, _ms(flat(taken["warm"])))],
         measurements=[

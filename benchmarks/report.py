@@ -1,4 +1,4 @@
-"""What is told of a run: the machine, JSON, and the page in docs/."""
+"""The report of a run: the machine, the JSON, and the page in docs/."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ PACKAGES = (
 PAGE = """\
 # {title}
 
-Written by `{command}`, which measures all of this side by side in one run; the numbers are also in
-[{name}.json]({name}.json). What is compared takes turns, so that what drifts on the machine
-meets all of it alike. Servers are processes of their own on loopback, records are synced to disk.
+`{command}` writes this page and [{name}.json]({name}.json). It measures everything in one run. The
+contenders take turns, so that changes on the machine affect all of them alike. Servers run in their
+own processes, on loopback. Records are synced to disk.
 
 {date}, {machine}.
 

@@ -1,7 +1,7 @@
-"""Run the benchmarks and write what they found: `make bench`.
+"""Run the benchmarks and write the results: `make bench`.
 
-A whole run is written to docs/benchmarks.md and docs/benchmarks.json. A quick one, or one of some
-benchmarks only, is shown, and written only where `--out` says.
+A whole run writes docs/benchmarks.md and docs/benchmarks.json. A quick run, or a run of some
+benchmarks only, prints its results; it writes them only to the folder of `--out`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def main() -> int:
-    """Run what the command line asks for; 0 also when goals are missed: the report says so."""
+    """Run the chosen benchmarks. Return 0 even if goals are missed, which the report shows."""
     arguments = _arguments()
     signal.signal(signal.SIGTERM, _stop)
     names = arguments.only or list(BENCHMARKS)
@@ -87,7 +87,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _stop(_: int, __: FrameType | None) -> None:
-    """End as by Ctrl-C, so that what was started is stopped."""
+    """End as with Ctrl-C, so that everything that was started is stopped."""
     raise KeyboardInterrupt
 
 

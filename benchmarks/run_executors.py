@@ -1,7 +1,7 @@
-"""Measure frameworks' own executors beside ours for them: `make bench-executors`.
+"""Compare the frameworks' own executors with ours: `make bench-executors`.
 
-It is written to docs/benchmarks-executors.md and .json; a quick run is only shown. The frameworks'
-environments are those of the tests.
+A whole run writes docs/benchmarks-executors.md and .json; a quick run only prints its result. The
+frameworks' environments are those of the tests.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ FRAMEWORKS = {
 SIDES = ("theirs", "ours")
 BARE = "a Jupyter kernel by itself"
 WITHOUT_KERNEL = ("Pantheon, theirs",)
-"""Runs code in a Python process of its own making, without Jupyter's messages."""
+"""Executors that run code in a Python process of their own, without a Jupyter kernel."""
 ROWS = {
     "sum": ("`1+1`", 3),
     "megabyte": ("a result of 1 MB", 1),
     "plot": ("a plot", 1),
     "lines": ("10,000 lines", 1),
-    "opening": ("opening another one, with its first `1+1`", 1),
-    "closing": ("closing it", 1),
+    "opening": ("opening another executor, with its first `1+1`", 1),
+    "closing": ("closing an executor", 1),
 }
-"""What each is called, and how often it is done in one turn."""
+"""The title of each row, and how often it is measured in one turn."""
 FIRST_ROUNDS = 5
-"""How often each is opened in a new process, which takes seconds."""
+"""How often each executor is opened in a new process, which takes seconds."""
 
 
 class Executor:
@@ -69,12 +69,12 @@ class Executor:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit("An executor's process ended; what is above says why.")
+            raise SystemExit("An executor's process ended; the output above says why.")
         return float(line)
 
 
 def main() -> int:
-    """Measure, show, and write it."""
+    """Measure, print and write the result."""
     parser = argparse.ArgumentParser(description="Measure executors.")
     parser.add_argument("--quick", action="store_true", help="few samples, for a first look")
     parser.add_argument("--only", action="append", choices=list(FRAMEWORKS), help="this framework")
@@ -83,7 +83,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="agent-exec-bench-") as made:
         folder = Path(made)
         set_apart(folder)
-        # As where it is installed: else each of ours would compile it first.
+        # An installed package is compiled; else each of our executors would compile it first.
         compileall.compile_dir(PROJECT / "jupyter_agent_exec", quiet=1)
         facts = report.machine(folder)
         frameworks = arguments.only or list(FRAMEWORKS)
@@ -92,7 +92,7 @@ def main() -> int:
         facts,
         results,
         quick=arguments.quick,
-        title="How fast the executors of agent frameworks are, and ours for them",
+        title="How fast the executors of agent frameworks are, compared with ours",
         command="make bench-executors",
         name=NAME,
     )
@@ -115,7 +115,7 @@ def _measured(folder: Path, frameworks: list[str], *, rounds: int) -> list[Resul
     running[BARE] = partial(_running, folder, sys.executable, bare, "theirs")
     openings = {name: partial(_first_opening, run) for name, run in running.items()}
     first = interleaved(min(rounds, FIRST_ROUNDS), openings)
-    results = [_result("opening the first one, with its server", first)]
+    results = [_result("opening the first executor, with its server", first)]
     with ExitStack() as stack:
         executors = {name: stack.enter_context(run()) for name, run in running.items()}
         for row, (title, count) in ROWS.items():
@@ -128,7 +128,7 @@ def _measured(folder: Path, frameworks: list[str], *, rounds: int) -> list[Resul
 
 
 def _first_opening(running: Callable[[], AbstractContextManager[Executor]]) -> list[float]:
-    """Have an executor in a new process, and return how long that took there."""
+    """Open an executor in a new process, and return how long that took there."""
     with running() as executor:
         return executor.times("first opening", 1)
 
@@ -157,8 +157,8 @@ def _result(title: str, taken: dict[str, Rounds]) -> Result:
         name=title,
         title=title[0].upper() + title[1:],
         how=(
-            "Each executor runs in a process of its framework's environment, and they take turns; "
-            f"{BARE} is there to see how much of it is the kernel's own."
+            "Each executor runs in its own process, in its framework's environment, and they take "
+            f"turns; {BARE} shows how much of the time the kernel itself takes."
         ),
         goals=goals,
         measurements=[Measurement.of_times(each, flat(rounds)) for each, rounds in taken.items()],
@@ -169,7 +169,7 @@ def _result(title: str, taken: dict[str, Rounds]) -> Result:
 def _running(
     folder: Path, python: str | Path, subjects: list[Path], side: str
 ) -> Iterator[Executor]:
-    """Run an executor in an environment, and in a folder that is made for it in another."""
+    """Run an executor in an environment, and in a new folder below `folder`."""
     folder = Path(tempfile.mkdtemp(dir=folder))
     process = subprocess.Popen(
         [python, Path(__file__).parent / "executor_process.py", side, folder],

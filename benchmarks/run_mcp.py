@@ -1,7 +1,7 @@
-"""Measure MCP's door beside our REST routes and beside others' doors: `make bench-mcp`.
+"""Compare our MCP server with our REST routes and with other MCP servers: `make bench-mcp`.
 
-It is written to docs/benchmarks-mcp.md and .json; a quick run is only shown. Others' packages are
-installed in environments of their own, below `.make`.
+A whole run writes docs/benchmarks-mcp.md and .json; a quick run only prints its result. Other
+servers are installed in their own environments, below `.make`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 import anyio
 import report
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from doors import Answer, Ask, jupyter_mcp_server, jupyter_server_mcp, ours, running_nothing
 from kernels import scratch_kernel
+from mcp_clients import Answer, Ask, jupyter_mcp_server, jupyter_server_mcp, ours, running_nothing
 from mcp_servers import PACKAGES, McpServer
 from mcp_servers import jupyter_mcp_server as run_jupyter_mcp_server
 from mcp_servers import jupyter_server_mcp as run_jupyter_server_mcp
@@ -51,7 +51,7 @@ CASES = {
 }
 
 TABLE = """
-## What each answers
+## What each server answers
 
 The same code, each time in a fresh kernel. “Then” is the next call, `print(6*7)`.
 
@@ -61,8 +61,8 @@ The same code, each time in a fresh kernel. “Then” is the next call, `print(
 """
 
 
-class Door:
-    """Runs sources through one door."""
+class Contender:
+    """Runs sources through one MCP server."""
 
     def __init__(self, portal: BlockingPortal, ask: Ask, restart: Callable[[], None]) -> None:
         self._portal = portal
@@ -76,7 +76,7 @@ class Door:
             (answer for answer in answers if answer.failed or "2" not in answer.text), None
         )
         if wrong is not None:
-            raise SystemExit(f"A door did not answer 1+1: {wrong.text}")
+            raise SystemExit(f"An MCP server did not answer 1+1: {wrong.text}")
         return [answer.seconds for answer in answers]
 
     def answer(self, source: str, timeout: float) -> Answer:
@@ -91,14 +91,14 @@ class Door:
                 return answer
         except TimeoutError:
             text = "no answer"
-        except Exception as error:  # what a client is left with is what is told
+        except Exception as error:  # the error that a client gets is the result
             text = f"{type(error).__name__}: {error}"
         return Answer(seconds=time.perf_counter() - begin, text=text, images=[], failed=True)
 
 
 def main() -> int:
-    """Measure, show, and write it."""
-    parser = argparse.ArgumentParser(description="Measure MCP's doors.")
+    """Measure, print and write the result."""
+    parser = argparse.ArgumentParser(description="Measure MCP servers.")
     parser.add_argument("--quick", action="store_true", help="few samples, for a first look")
     quick = parser.parse_args().quick
     begin = time.monotonic()
@@ -111,7 +111,7 @@ def main() -> int:
         facts,
         [result],
         quick=quick,
-        title="How fast MCP's door is, and what others answer",
+        title="How fast MCP is, and what other MCP servers answer",
         command="make bench-mcp",
         name=NAME,
     )
@@ -136,12 +136,12 @@ def _measured(folder: Path, *, rounds: int) -> tuple[Result, dict[str, dict[str,
         client = stack.enter_context(running.client())
         session = client.open_session(agent="benchmark")
         in_scratch = stack.enter_context(scratch_kernel(client))
-        doors = {}
+        servers = {}
 
         endpoint = f"{running.url}/api/agent-exec/mcp"
 
         def renewed() -> None:
-            doors[OURS] = Door(portal, entered(ours(endpoint, running.token)), renewed)
+            servers[OURS] = Contender(portal, entered(ours(endpoint, running.token)), renewed)
 
         renewed()
         for name, run, opening in (
@@ -149,8 +149,8 @@ def _measured(folder: Path, *, rounds: int) -> tuple[Result, dict[str, dict[str,
             ("jupyter-server-mcp", run_jupyter_server_mcp, jupyter_server_mcp),
         ):
             theirs: McpServer = stack.enter_context(run(folder / name))
-            doors[THEIRS[name]] = Door(portal, entered(opening(theirs)), theirs.restart)
-        contenders = {name: door.times for name, door in doors.items()}
+            servers[THEIRS[name]] = Contender(portal, entered(opening(theirs)), theirs.restart)
+        contenders = {name: each.times for name, each in servers.items()}
         contenders["REST"] = lambda: [timed(lambda: session.run("1+1")) for _ in range(BLOCK)]
         nothing = stack.enter_context(
             portal.wrap_async_context_manager(running_nothing(endpoint, running.token))
@@ -159,7 +159,9 @@ def _measured(folder: Path, *, rounds: int) -> tuple[Result, dict[str, dict[str,
         contenders["call"] = lambda: [timed(lambda: portal.call(nothing)) for _ in range(BLOCK)]
         interleaved(2, contenders)  # to warm up
         result = _result(interleaved(rounds, contenders))
-        answers = {case: {name: _told(doors, name, case) for name in doors} for case in CASES}
+        answers = {
+            case: {name: _outcome(servers, name, case) for name in servers} for case in CASES
+        }
     return result, answers
 
 
@@ -169,15 +171,15 @@ def _result(taken: dict[str, Rounds]) -> Result:
         name="mcp",
         title="`1+1` by MCP",
         how=(
-            f"Each contender has a kernel of its own, and they take turns, {BLOCK} executions at a "
-            "time, on kept connections. MCP: the official Python client's `call_tool`, over "
-            "streamable HTTP. This server: `execute`, recorded and synced to disk. "
-            "jupyter-mcp-server: `execute_code`, as Jupyter's extension. jupyter-server-mcp, which "
-            "runs cells in JupyterLab's page: `run_cell` of jupyter-ai-tools 0.7.0, with the "
-            "notebook open in Chromium. REST: `Session.run` of our Python client. The kernel by "
-            "itself and a call that runs nothing are what it cannot do without, told beside what "
-            "all of it takes. "
-            "A ratio is of a round's medians; shown are the median of the ratios, and p10 to p90."
+            f"Each contender has its own kernel. They take turns, {BLOCK} executions at a time, on "
+            "kept connections. MCP: the official Python client's `call_tool`, over streamable "
+            "HTTP. This server: `execute`, recorded and synced to disk. jupyter-mcp-server: "
+            "`execute_code`, as Jupyter's extension. jupyter-server-mcp, which runs cells in "
+            "JupyterLab's page: `run_cell` of jupyter-ai-tools 0.7.0, with the notebook open in "
+            "headless Chromium. REST: `Session.run` of our Python client. For comparison: the "
+            "least that an execution can take, which is the kernel by itself and a call that runs "
+            "nothing. A ratio is of a round's medians; the table shows the median of the ratios, "
+            "and p10 to p90."
         ),
         goals=[
             Goal.of_median("MCP ÷ REST", "×", 2.0, ratios(taken[OURS], taken["REST"])),
@@ -186,7 +188,7 @@ def _result(taken: dict[str, Rounds]) -> Result:
         measurements=[
             Measurement.of("REST ÷ the faster of the others", "×", _to_best(taken, "REST")),
             Measurement.of(
-                "the kernel by itself and a call that runs nothing ÷ the faster of the others",
+                "the least: kernel and a call that runs nothing ÷ the faster of the others",
                 "×",
                 [sum(both) for both in zip(*least, strict=True)],
             ),
@@ -209,11 +211,11 @@ def _to_best(taken: dict[str, Rounds], name: str) -> list[float]:
     return [max(of_each) for of_each in zip(*by_round, strict=True)]
 
 
-def _told(doors: dict[str, Door], name: str, case: str) -> str:
-    doors[name].restart()
+def _outcome(servers: dict[str, Contender], name: str, case: str) -> str:
+    servers[name].restart()
     source, timeout = CASES[case]
-    doors[name].answer("1+1", TIMEOUT)
-    answer = doors[name].answer(source, timeout)
+    servers[name].answer("1+1", TIMEOUT)
+    answer = servers[name].answer(source, timeout)
     words = [f"{answer.seconds:.1f} s"]
     if "lines" in case:
         count = len(set(re.findall(r"line \d+", answer.text)))
@@ -230,7 +232,7 @@ def _told(doors: dict[str, Door], name: str, case: str) -> str:
             words.append(f"no image; {_brief(answer.text)}")
     else:
         words.append(_brief(answer.text))
-        then = doors[name].answer("print(6*7)", 10.0)
+        then = servers[name].answer("print(6*7)", 10.0)
         words.append(f"then, after {then.seconds:.1f} s: {_brief(then.text)}")
     return "; ".join(words)
 
@@ -247,7 +249,7 @@ def _table(answers: dict[str, dict[str, str]]) -> str:
 
 
 def _brief(text: str) -> str:
-    """Return the begin of a text, in one line that may stand in a table."""
+    """Return the beginning of a text, in one line that fits in a table."""
     line = " ".join(text.split())[:160]
     return f"“{line.replace('|', '/').replace('<', '(').replace('`', chr(39))}”"
 

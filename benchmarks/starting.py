@@ -1,4 +1,4 @@
-"""JupyterLab's start, with the extension's part of the page and without."""
+"""JupyterLab's start, with the lab extension and without."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ const own = performance.getEntriesByType('resource')
   .filter(({ name }) => name.includes('/lab/extensions/%s/'));
 return [at('started'), at('restored'), has, own.map(({ decodedBodySize }) => decodedBodySize)];
 """
-"""Milliseconds since the page was asked for, whether we are there, and the sizes of our files."""
+"""Milliseconds since the request for the page, whether we are loaded, and our files' sizes."""
 
 
 class Start:
@@ -115,17 +115,17 @@ def _result(start: Start, taken: dict[str, Rounds]) -> Result:
         name=NAME,
         title="JupyterLab's start, with the extension and without",
         how=(
-            f"A page of JupyterLab in Chromium without a window, {len(start.work[True])} times "
-            "with the extension and as often with it switched off in `page_config.json`, in turns, "
+            f"A page of JupyterLab in headless Chromium, {len(start.work[True])} times with the "
+            "extension and as often with the extension disabled in `page_config.json`, in turns, "
             "each time in a new workspace, with its files in the browser's cache. The time runs "
-            "from the page's first byte asked for until JupyterLab has started all plugins "
-            "(`app.started`). The goals are held against the medians of the differences of the "
-            "pairs. Work is what the page's main thread does until the layout is restored, without "
-            "its waits for a processor."
+            "from the request for the page until JupyterLab has started all plugins "
+            "(`app.started`). The goals apply to the medians of the differences of the pairs. "
+            "Work is what the page's main thread does until the layout is restored, without its "
+            "waits for a processor."
         ),
         goals=[
-            Goal.of_median("the start slower by", "ms", LIMIT_MS, slower),
-            Goal.of_median("work more", "ms", LIMIT_MS, work),
+            Goal.of_median("additional time", "ms", LIMIT_MS, slower),
+            Goal.of_median("additional work", "ms", LIMIT_MS, work),
         ],
         measurements=[
             Measurement.of("started, with the extension", "ms", flat(taken["with"])),

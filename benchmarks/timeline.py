@@ -19,7 +19,7 @@ READY = (
     "window.jupyterapp?.commands.hasCommand('agent-exec:open-panel') && "
     "document.querySelector('.jp-Launcher')"
 )
-"""Whether JupyterLab shows itself."""
+"""Whether JupyterLab is visible."""
 
 HELPERS = """
 const wait = () => new Promise(resolve => requestAnimationFrame(resolve));
@@ -127,20 +127,20 @@ def _result(
         name=NAME,
         title=f"The panel on a session of {cells:,} cells",
         how=(
-            "JupyterLab in Chromium without a window, on a history that the journal's own writer "
-            f"has written. The panel is opened {len(opened)} times, each time in a page that was "
-            "loaded anew, until all cells in view are drawn; then the scrollbar is moved to places "
-            f"far apart, until all cells there are drawn; then {cells // 2:,} cells are scrolled "
-            f"through, {PIXELS_PER_FRAME} pixels per frame. Work is what the page's main thread "
-            "does, without its waits for a processor. Memory is that of JavaScript's objects after "
-            "a collection, before and after the scrolling."
+            "JupyterLab in headless Chromium, on a history that the journal's own writer has "
+            f"written. First the panel is opened {len(opened)} times, each time in a newly loaded "
+            "page, until all cells in view are drawn. Then the scrollbar is moved to places far "
+            f"apart, each time until all cells there are drawn. Then {cells // 2:,} cells are "
+            f"scrolled through, {PIXELS_PER_FRAME} pixels per frame. Work is what the page's main "
+            "thread does, without its waits for a processor. Memory is what JavaScript's objects "
+            "use after garbage collection, before and after the scrolling."
         ),
         goals=[
             Goal.of_median("the panel open, newest cells drawn", "ms", OPEN_MS, taken),
             Goal(
                 what="longest frame while scrolling", unit="ms", limit=SMOOTH_MS, value=max(frames)
             ),
-            Goal(what="memory more after scrolling", unit="MB", limit=5, value=grown),
+            Goal(what="additional memory after scrolling", unit="MB", limit=5, value=grown),
         ],
         measurements=[
             Measurement.of("opening the panel", "ms", taken),

@@ -1,4 +1,4 @@
-"""Doors for MCP's clients, and our REST routes, each with a kernel of its own."""
+"""Clients of our MCP server and of others, each with its own kernel."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ CLIENT_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a client got, and when."""
+    """An answer that a client got, and how long it took."""
 
     seconds: float
     text: str
     images: list[tuple[int, int, int]]
     """Width, height and bytes of each."""
     failed: bool
-    """Whether it is said that the code did not run to its end."""
+    """Whether the answer says that the code did not run to its end."""
 
 
 Ask = Callable[[str, float], Any]
-"""Runs a source, with a timeout, and returns an awaitable answer."""
+"""Runs a source with a timeout, and returns an awaitable answer."""
 
 
 @asynccontextmanager
 async def ours(endpoint: str, token: str) -> AsyncIterator[Ask]:
-    """Open a session by this project's tools."""
+    """Open a session with our tools."""
     async with _client(endpoint, token) as client:
         opened = await client.call_tool("open_session", {"agent": "benchmark"})
         session = opened.structured_content["session"]["session_id"]
@@ -56,7 +56,7 @@ async def ours(endpoint: str, token: str) -> AsyncIterator[Ask]:
 
 @asynccontextmanager
 async def running_nothing(endpoint: str, token: str) -> AsyncIterator[Callable[[], Any]]:
-    """Give a call of a tool of this project's that runs no code: the newest session is listed."""
+    """Yield a call of a tool of ours that runs no code: it lists the newest session."""
     async with _client(endpoint, token) as client:
         yield partial(client.call_tool, "list_sessions", {"limit": 1})
 
