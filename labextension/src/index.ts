@@ -1,5 +1,4 @@
 /** The plugins of this extension, and what other extensions may use of it. */
-import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { agentTokensPlugin } from './plugins/agenttokens';
 import { approvalsPlugin } from './plugins/approvals';
 import { atWorkPlugin } from './plugins/atwork';
@@ -9,19 +8,17 @@ import { modelPlugin } from './plugins/model';
 import { notebooksPlugin } from './plugins/notebooks';
 import { notificationsPlugin } from './plugins/notifications';
 import { panelPlugin } from './plugins/panel';
-import { reviewPlugin } from './plugins/review';
 import { sessionsPlugin } from './plugins/sessions';
 
 export * from './tokens';
 
-const plugins: JupyterFrontEndPlugin<unknown>[] = [
+const plugins = [
   modelPlugin,
   panelPlugin,
   approvalsPlugin,
   atWorkPlugin,
   notificationsPlugin,
   notebooksPlugin,
-  reviewPlugin,
   insertPlugin,
   sessionsPlugin,
   documentsPlugin,

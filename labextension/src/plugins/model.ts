@@ -1,8 +1,9 @@
-/** Provides the model of agent activity, and guards decisions and links. */
+/** Provides the model of agent activity, and what decides about it. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { AgentExecApi } from '../api/client';
@@ -10,6 +11,7 @@ import { ActivityModel } from '../model/activity';
 import { IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import { guardLinks } from '../widgets/links';
 import { reporter } from './commands';
+import { addReviewCommands } from './review';
 
 /** Where the chosen session is kept for the next time. */
 const STATE_KEY = 'jupyter-agent-exec:panel';
@@ -29,14 +31,16 @@ async function restoreSession(state: IStateDB | null): Promise<string | null> {
 /** One model for all that shows or controls agent activity. */
 export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
   id: 'jupyter-agent-exec:model',
-  description: 'Provides the model of what agents do on this server.',
+  description:
+    'Provides the model of what agents do on this server, and commands that review, accept or discard it.',
   autoStart: true,
   provides: IActivityModel,
-  optional: [IStateDB, ITranslator],
+  optional: [IStateDB, ITranslator, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     state: IStateDB | null,
-    translator: ITranslator | null
+    translator: ITranslator | null,
+    palette: ICommandPalette | null
   ): IActivityModel => {
     const { serverSettings, events } = app.serviceManager;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
@@ -54,6 +58,7 @@ export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
     model.selectedChanged.connect((_, id) => {
       void state?.save(STATE_KEY, { session_id: id }).catch(() => undefined);
     }, model);
+    addReviewCommands(app, model, trans, palette);
     return model;
   }
 };

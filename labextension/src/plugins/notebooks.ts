@@ -8,11 +8,11 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { AttachedSessions } from '../model/attached';
+import { Reviews } from '../model/reviews';
 import {
   IActivityModel,
   IApprovalsModel,
   IAttachedSessions,
-  IReviews,
   TRANSLATION_DOMAIN
 } from '../tokens';
 import { NotebookBadges } from '../widgets/badges';
@@ -54,21 +54,20 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
   autoStart: true,
   provides: IAttachedSessions,
   requires: [IActivityModel, INotebookTracker],
-  optional: [IToolbarWidgetRegistry, IApprovalsModel, IReviews, ITranslator],
+  optional: [IToolbarWidgetRegistry, IApprovalsModel, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
     notebooks: INotebookTracker,
     toolbar: IToolbarWidgetRegistry | null,
     approvals: IApprovalsModel | null,
-    reviews: IReviews | null,
     translator: ITranslator | null
   ): IAttachedSessions => {
     const { commands } = app;
     const attached = createModel(app, model, notebooks, approvals);
     const options = {
       attached,
-      reviews,
+      reviews: new Reviews(model.api, app.serviceManager.events.stream),
       clock: new Clock(() => Date.now() + model.api.clockOffset),
       trans: (translator ?? nullTranslator).load(TRANSLATION_DOMAIN),
       execute: commands.execute.bind(commands),

@@ -1,22 +1,18 @@
 /** Lets a person say what they think of what agents ran. */
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
-import { Dialog, ICommandPalette, showDialog } from '@jupyterlab/apputils';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import { Dialog, showDialog } from '@jupyterlab/apputils';
+import type { ICommandPalette } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { checkIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
-import { Reviews } from '../model/reviews';
-import {
-  CommandIDs,
+import { CommandIDs } from '../tokens';
+import type {
   IActivityModel,
-  IReviews,
-  TRANSLATION_DOMAIN
+  IAgentExecApi,
+  IReview,
+  Verdict
 } from '../tokens';
-import type { IAgentExecApi, IReview, Verdict } from '../tokens';
 import { element } from '../widgets/elements';
 import { commentIcon, flagIcon } from '../widgets/icons';
 import { describedBy, labelled, reporter, sessionArgs } from './commands';
@@ -130,44 +126,33 @@ async function comment(
   }
 }
 
-/** Reviews of what notebooks show, and the commands that review. */
-export const reviewPlugin: JupyterFrontEndPlugin<IReviews> = {
-  id: 'jupyter-agent-exec:review',
-  description:
-    'Adds commands that review what agents ran, and that accept or discard it.',
-  autoStart: true,
-  provides: IReviews,
-  requires: [IActivityModel],
-  optional: [ITranslator, ICommandPalette],
-  activate: (
-    app: JupyterFrontEnd,
-    model: IActivityModel,
-    translator: ITranslator | null,
-    palette: ICommandPalette | null
-  ): IReviews => {
-    const { commands, serviceManager } = app;
-    const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    const report = reporter(trans);
-    commands.addCommand(CommandIDs.review, {
-      label: labelled(trans.__('Review What an Agent Ran')),
-      caption: trans.__('Approve or flag what an agent ran, or take that back'),
-      icon: ({ verdict }) =>
-        verdict === 'approved'
-          ? checkIcon
-          : verdict === 'flagged'
-            ? flagIcon
-            : undefined,
-      describedBy: reviewArgs(trans),
-      execute: args => review(model, args).catch(report)
-    });
-    commands.addCommand(CommandIDs.comment, {
-      label: labelled(trans.__('Comment on What an Agent Ran…')),
-      caption: trans.__('Say something about what an agent ran'),
-      icon: commentIcon,
-      describedBy: describedBy(subjectArgs(trans)),
-      execute: args => comment(model, args, trans).catch(report)
-    });
-    addDecisions(app, model, trans, palette);
-    return new Reviews(model.api, serviceManager.events.stream);
-  }
-};
+/** Add the commands that review, accept, discard and restore. */
+export function addReviewCommands(
+  app: JupyterFrontEnd,
+  model: IActivityModel,
+  trans: TranslationBundle,
+  palette: ICommandPalette | null
+): void {
+  const { commands } = app;
+  const report = reporter(trans);
+  commands.addCommand(CommandIDs.review, {
+    label: labelled(trans.__('Review What an Agent Ran')),
+    caption: trans.__('Approve or flag what an agent ran, or take that back'),
+    icon: ({ verdict }) =>
+      verdict === 'approved'
+        ? checkIcon
+        : verdict === 'flagged'
+          ? flagIcon
+          : undefined,
+    describedBy: reviewArgs(trans),
+    execute: args => review(model, args).catch(report)
+  });
+  commands.addCommand(CommandIDs.comment, {
+    label: labelled(trans.__('Comment on What an Agent Ran…')),
+    caption: trans.__('Say something about what an agent ran'),
+    icon: commentIcon,
+    describedBy: describedBy(subjectArgs(trans)),
+    execute: args => comment(model, args, trans).catch(report)
+  });
+  addDecisions(app, model, trans, palette);
+}

@@ -6,13 +6,9 @@ import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { isEdited, isRunAgain } from '../model/cellrecord';
 import { Coalescer } from '../model/coalescer';
+import type { Reviews } from '../model/reviews';
 import { isFinal } from '../tokens';
-import type {
-  Execute,
-  IAttachedSessions,
-  ICellRecord,
-  IReviews
-} from '../tokens';
+import type { Execute, IAttachedSessions, ICellRecord } from '../tokens';
 import { BadgeActions } from './badgeactions';
 import type { Clock } from './clock';
 import { commentIcon, flagIcon, statusIcons, unknownIcon } from './icons';
@@ -59,7 +55,7 @@ export class Badge extends Widget {
     this._looking = new Coalescer(async () => this._look(), REST);
     _cell.model.sharedModel.changed.connect(this._onCellChanged, this);
     _cell.model.outputs.changed.connect(this._onOutputsChanged, this);
-    _options.reviews?.changed.connect(this._renderReview, this);
+    _options.reviews.changed.connect(this._renderReview, this);
     this.render();
   }
 
@@ -176,8 +172,8 @@ export class Badge extends Widget {
   /** Show what people think of the execution. */
   private _renderReview(): void {
     const { reviews, trans } = this._options;
-    reviews?.look(this._record);
-    const review = reviews?.get(this._record.execution_id) ?? null;
+    reviews.look(this._record);
+    const review = reviews.get(this._record.execution_id);
     this._review.hidden = review === null;
     this._review.dataset.verdict = review?.verdict ?? '';
     const text = review ? reviewText(review, trans) : '';
@@ -327,7 +323,6 @@ export namespace Badge {
     trans: TranslationBundle;
     execute: Execute;
     openMenu: OpenMenu;
-    /** Null where nobody tells of reviews. */
-    reviews: IReviews | null;
+    reviews: Reviews;
   }
 }

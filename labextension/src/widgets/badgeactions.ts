@@ -3,8 +3,9 @@ import { ellipsesIcon } from '@jupyterlab/ui-components';
 import type { LabIcon } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
+import type { Reviews } from '../model/reviews';
 import { CommandIDs, isFinal } from '../tokens';
-import type { Execute, ICellRecord, IReviews, Verdict } from '../tokens';
+import type { Execute, ICellRecord, Verdict } from '../tokens';
 import { activityIcon } from './icons';
 import type { MenuItem, OpenMenu } from './menu';
 
@@ -95,7 +96,7 @@ export class BadgeActions extends Widget {
     if (!isFinal(status)) {
       return [];
     }
-    const review = reviews?.get(execution_id) ?? null;
+    const review = reviews.get(execution_id);
     const own = review?.whole_session ? null : review;
     const item = (verdict: Verdict | null, label: string): MenuItem => ({
       command: CommandIDs.review,
@@ -175,8 +176,7 @@ export namespace BadgeActions {
     trans: TranslationBundle;
     execute: Execute;
     openMenu: OpenMenu;
-    /** Null where nobody tells of reviews. */
-    reviews: IReviews | null;
+    reviews: Reviews;
   }
 
   /** How a cell is, beside its record. */
