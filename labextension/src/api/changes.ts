@@ -1,7 +1,7 @@
 /** What the server and this page say to each other about open notebooks. */
 import type * as nbformat from '@jupyterlab/nbformat';
 import type { PartialJSONObject } from '@lumino/coreutils';
-import type { IOutputChange } from '../tokens';
+import type { IOutputChange } from '../wire';
 
 /** After or before a cell; at the end if neither is said, or if it is gone. */
 export interface IPosition {

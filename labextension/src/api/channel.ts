@@ -4,7 +4,7 @@ import type { ServerConnection } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
-import { API_NAMESPACE } from '../tokens';
+import { API_NAMESPACE } from '../wire';
 import type { Asked, IAnswered, IShown } from './changes';
 
 /** Milliseconds before the first new attempt; each further one waits longer. */

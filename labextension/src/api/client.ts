@@ -3,30 +3,28 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { ApiError, refusal } from './errors';
 import { followStream } from './stream';
-import { API_NAMESPACE } from '../tokens';
+import { API_NAMESPACE } from '../wire';
 import type {
-  IAgentExecApi,
   IAgentSession,
   IAgentToken,
   IApprovalList,
   IApprovalPolicy,
   IExecution,
   IExecutionList,
-  IExecutionRange,
   IImageList,
   IJournalEventList,
   IMintedToken,
   IMintToken,
-  ISearch,
   ISearchResults,
-  ISessionFilter,
   ISessionList,
+  ITarget,
   ITextRange,
   ITokenList,
   IUnlocked,
+  Status,
   StreamEvent,
   Verdict
-} from '../tokens';
+} from '../wire';
 
 /** More than any session's number of executions. */
 const BEYOND_LAST = 2 ** 31 - 1;
@@ -36,10 +34,57 @@ const UNLOCK_HEADER = 'X-Agent-Exec-Unlock';
 
 type Query = Record<string, string | number | boolean | null | undefined>;
 
-/** Talks to the server extension with the page's own credentials. */
-export class AgentExecApi implements IAgentExecApi {
+/** A part of a list of executions; the newest ones when neither is given. */
+export interface IExecutionRange {
+  /** Only those with a greater number. */
+  after?: number;
+  /** Only those with a smaller number, the nearest first. */
+  before?: number;
+  limit: number;
+  /** Leave large outputs out. */
+  brief?: boolean;
+  /** Answer with inert copies of outputs. */
+  inert?: boolean;
+}
+
+/** Which sessions to list; all that is given must be true of them. */
+export interface ISessionFilter {
+  status?: IAgentSession['status'];
+  agent?: string;
+  target?: ITarget['kind'];
+  /** Opened on this day or later, as 2026-01-31 or RFC 3339. */
+  since?: string;
+  until?: string;
+  /** Only those with executions that nobody has reviewed. */
+  unreviewed?: boolean;
+}
+
+/** What to search the history for; all that is given must be true. */
+export interface ISearch {
+  /** Words in source, output or error. */
+  q?: string;
+  agent?: string;
+  target?: ITarget['kind'];
+  status?: Status;
+  session_id?: string;
+  since?: string;
+  until?: string;
+  has_image?: boolean;
+  review?: Verdict | 'none';
+}
+
+/** The server, as the models see it. */
+export type IAgentExecApi = Pick<AgentExecApi, keyof AgentExecApi>;
+
+/**
+ * Talks to the server extension with the page's own credentials.
+ *
+ * Failures reject with an `ApiError`.
+ */
+export class AgentExecApi {
   constructor(private readonly _settings: ServerConnection.ISettings) {}
 
+  /** Milliseconds to add to this computer's clock to get the server's. */
   get clockOffset(): number {
     return this._clockOffset;
   }
@@ -74,6 +119,7 @@ export class AgentExecApi implements IAgentExecApi {
     return this._getJSON(['sessions', id, 'executions'], query, { signal });
   }
 
+  /** @param inert - Whether to answer with an inert copy of its outputs. */
   getExecution(id: string, inert?: boolean): Promise<IExecution> {
     return this._getJSON(['executions', id], { inert });
   }
@@ -87,6 +133,7 @@ export class AgentExecApi implements IAgentExecApi {
     return response.blob();
   }
 
+  /** Read what the server gave the address of, as an image's. */
   async getBlob(url: string, signal?: AbortSignal): Promise<Blob> {
     // The server's addresses are paths; it names each payload by its digest.
     const { href } = new URL(url, this._settings.baseUrl);
@@ -101,30 +148,37 @@ export class AgentExecApi implements IAgentExecApi {
     await this._post(['sessions', sessionId, 'interrupt']);
   }
 
+  /** Bring an execution's original outputs into its notebook. */
   acceptOutputs(executionId: string): Promise<IExecution> {
     return this._postJSON(['executions', executionId, 'accept']);
   }
 
+  /** Take an execution's outputs out of its notebook. */
   discardOutputs(executionId: string): Promise<IExecution> {
     return this._postJSON(['executions', executionId, 'discard']);
   }
 
+  /** Take back what was decided about an execution's outputs. */
   restoreOutputs(executionId: string): Promise<IExecution> {
     return this._postJSON(['executions', executionId, 'restore']);
   }
 
+  /** Take an execution's cell out of its notebook. */
   discardCell(executionId: string): Promise<IExecution> {
     return this._postJSON(['executions', executionId, 'cell', 'discard']);
   }
 
+  /** Put a cell that was discarded back to where it was. */
   restoreCell(executionId: string): Promise<IExecution> {
     return this._postJSON(['executions', executionId, 'cell', 'restore']);
   }
 
+  /** Take all cells of a session out of its notebook. */
   discardAllCells(sessionId: string): Promise<IExecutionList> {
     return this._postJSON(['sessions', sessionId, 'cells', 'discard']);
   }
 
+  /** Entries between a session's cells, after a position in its journal. */
   listEvents(
     id: string,
     after: number | null,
@@ -153,6 +207,12 @@ export class AgentExecApi implements IAgentExecApi {
     return this._getJSON(['approvals']);
   }
 
+  /**
+   * Let an execution run.
+   *
+   * @param sha256 - Digest of the source that was looked at.
+   * @param source - What to run instead.
+   */
   approve(id: string, sha256: string, source?: string): Promise<IExecution> {
     const body = { source_sha256: sha256, source };
     return this._postJSON(['executions', id, 'approve'], body);
@@ -162,11 +222,17 @@ export class AgentExecApi implements IAgentExecApi {
     return this._postJSON(['executions', id, 'reject'], { reason });
   }
 
+  /**
+   * Answer what the code of an execution asks for.
+   *
+   * @param askedAt - Of the input that is answered.
+   */
   giveInput(id: string, value: string, askedAt: string): Promise<IExecution> {
     const body = { value, asked_at: askedAt };
     return this._postJSON(['executions', id, 'input'], body);
   }
 
+  /** Let all that a session asks for run for so long; 0 ends that. */
   grantApproval(sessionId: string, minutes: number): Promise<IAgentSession> {
     return this._putJSON(['sessions', sessionId, 'approval'], { minutes });
   }
@@ -197,10 +263,12 @@ export class AgentExecApi implements IAgentExecApi {
     return this._putJSON(['sessions', id, 'review'], { verdict, comment });
   }
 
+  /** Accept what is held back of all that ran in a session. */
   acceptAllOutputs(sessionId: string): Promise<IExecutionList> {
     return this._postJSON(['sessions', sessionId, 'accept']);
   }
 
+  /** Discard all outputs of a session that nobody has decided on. */
   discardAllOutputs(sessionId: string): Promise<IExecutionList> {
     return this._postJSON(['sessions', sessionId, 'discard']);
   }
@@ -209,6 +277,7 @@ export class AgentExecApi implements IAgentExecApi {
     return this._getJSON(['tokens']);
   }
 
+  /** Give an agent a token; its secret is told this once. */
   mintToken(asked: IMintToken): Promise<IMintedToken> {
     return this._postJSON(['tokens'], asked);
   }
@@ -219,13 +288,20 @@ export class AgentExecApi implements IAgentExecApi {
     return (await response.json()) as IAgentToken;
   }
 
+  /** Show the server's passphrase; decisions are taken for some minutes then. */
   async unlock(passphrase: string): Promise<void> {
     const body = { passphrase };
     this.#unlock = (await this._postJSON<IUnlocked>(['unlock'], body)).unlock;
   }
 
+  /**
+   * Asks the person for the passphrase when a decision needs it.
+   *
+   * False if they do not give it: the decision is refused then.
+   */
   askPassphrase: (() => Promise<boolean>) | null = null;
 
+  /** What happens to an execution, until it finishes or `signal` aborts. */
   follow(id: string, signal: AbortSignal): AsyncIterable<StreamEvent> {
     const open = (lastEventId: string | null, aborted: AbortSignal) =>
       this._fetch(

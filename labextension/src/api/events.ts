@@ -1,7 +1,7 @@
 /** The server's events: which of them are ours, and whether one was missed. */
 import type { ISignal } from '@lumino/signaling';
-import { ACTIVITY_SCHEMA_ID } from '../tokens';
-import type { IActivityEvent } from '../tokens';
+import { ACTIVITY_SCHEMA_ID } from '../wire';
+import type { IActivityEvent } from '../wire';
 
 /** The activity event in an emission of the server's bus; null for others. */
 export function readActivity(

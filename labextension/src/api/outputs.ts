@@ -1,7 +1,7 @@
 /** How a step of a stream changes a list of outputs. */
 import type * as nbformat from '@jupyterlab/nbformat';
 import { JSONExt } from '@lumino/coreutils';
-import type { IOutputChange } from '../tokens';
+import type { IOutputChange } from '../wire';
 
 /** The whole text of a field that nbformat may keep in lines. */
 export function joinText(text: unknown): string {

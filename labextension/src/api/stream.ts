@@ -7,7 +7,7 @@ import type {
   IOutputChange,
   IStatusChange,
   StreamEvent
-} from '../tokens';
+} from '../wire';
 
 /** Ask for the stream, from the event after `lastEventId` if that is given. */
 export type OpenStream = (

@@ -3,20 +3,17 @@ import { JSONExt } from '@lumino/coreutils';
 import { Poll } from '@lumino/polling';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
-import { ActivityListener } from '../api/events';
+import type { IAgentExecApi, ISessionFilter } from '../api/client';
 import type { Events } from '../api/events';
-import { Coalescer } from './coalescer';
-import { SessionModel } from './session';
 import type {
   IActivityEvent,
-  IActivityModel,
-  IAgentExecApi,
   IAgentSession,
-  ISessionFilter,
   IIndexing,
-  ISessionList,
-  LoadState
-} from '../tokens';
+  ISessionList
+} from '../wire';
+import { Listening } from './listening';
+import type { LoadState } from './observable';
+import { SessionModel } from './session';
 
 /** Sessions fetched at once. */
 export const SESSIONS_PAGE = 50;
@@ -36,11 +33,11 @@ const RECONCILE_INTERVAL = 30_000;
  * It follows the server's events. After one was missed, and now and then in
  * case the events themselves are cut off, it reads again all that is shown.
  */
-export class ActivityModel implements IActivityModel {
+export class ActivityModel extends Listening {
   constructor({ api, events, restored }: ActivityModel.IOptions) {
+    super(events, REST);
     this.api = api;
     this._restored = restored;
-    this._refreshing = new Coalescer(() => this._read(), REST);
     this._poll = new Poll({
       auto: false,
       factory: () => this._reconcile(),
@@ -48,9 +45,6 @@ export class ActivityModel implements IActivityModel {
       name: 'jupyter-agent-exec:reconcile',
       standby: 'when-hidden'
     });
-    this._listener = new ActivityListener(events, (event, complete) =>
-      this._onEvent(event, complete)
-    );
   }
 
   readonly api: IAgentExecApi;
@@ -67,6 +61,7 @@ export class ActivityModel implements IActivityModel {
     return this._nextAfter !== null;
   }
 
+  /** How far the server has rebuilt its index; null if all is listed. */
   get indexing(): IIndexing | null {
     return this._indexing;
   }
@@ -75,18 +70,11 @@ export class ActivityModel implements IActivityModel {
     return this._selected;
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
   get selectedChanged(): ISignal<this, string | null> {
     return this._selectedChanged;
   }
 
-  get isDisposed(): boolean {
-    return this._poll.isDisposed;
-  }
-
+  /** Whether somebody looks; nothing is fetched while nobody does. */
   get isActive(): boolean {
     return this._isActive;
   }
@@ -106,6 +94,7 @@ export class ActivityModel implements IActivityModel {
     }
   }
 
+  /** Which sessions are listed; without a filter, all. */
   get filter(): ISessionFilter {
     return this._filter;
   }
@@ -117,21 +106,17 @@ export class ActivityModel implements IActivityModel {
     this._nextAfter = null;
     this._round++;
     if (this._isActive) {
-      void this._read();
+      void this.read();
     }
   }
 
-  dispose(): void {
-    if (this.isDisposed) {
-      return;
-    }
-    this._listener.dispose();
+  override dispose(): void {
     this._poll.dispose();
-    this._refreshing.dispose();
     this._selected?.dispose();
-    Signal.clearData(this);
+    super.dispose();
   }
 
+  /** Choose a session; `null` chooses none. */
   select(id: string | null): void {
     this._chosen = true;
     if (id === (this._selected?.id ?? null)) {
@@ -143,7 +128,7 @@ export class ActivityModel implements IActivityModel {
     if (this._selected) {
       this._selected.isActive = this._isActive;
       if (!known) {
-        this._refreshing.request();
+        this.request();
       }
     }
     this._selectedChanged.emit(id);
@@ -151,7 +136,7 @@ export class ActivityModel implements IActivityModel {
 
   async refresh(): Promise<void> {
     this._selected?.requestSync(true);
-    await this._read();
+    await this.read();
   }
 
   async loadMore(): Promise<void> {
@@ -173,7 +158,7 @@ export class ActivityModel implements IActivityModel {
     );
     this._nextAfter = page.next_after;
     this._round++;
-    this._emitChanged();
+    this.emitChanged();
   }
 
   /** Look whether something changed that no event told of. */
@@ -181,7 +166,7 @@ export class ActivityModel implements IActivityModel {
     const silent = !this._heard;
     const length = this._selected?.session?.chain.length;
     this._heard = false;
-    await this._read();
+    await this.read();
     const selected = this._selected;
     if (silent && length !== selected?.session?.chain.length) {
       selected?.requestSync(true);
@@ -191,7 +176,7 @@ export class ActivityModel implements IActivityModel {
     }
   }
 
-  private _onEvent(event: IActivityEvent, complete: boolean): void {
+  protected onEvent(event: IActivityEvent, complete: boolean): void {
     this._heard = true;
     if (!this._isActive) {
       return;
@@ -202,11 +187,11 @@ export class ActivityModel implements IActivityModel {
     if (this._selected?.id === event.session_id) {
       this._selected.onEvent(event);
     }
-    this._refreshing.request();
+    this.request();
   }
 
   /** Read all sessions shown, and the chosen one if it is not among them. */
-  private async _read(): Promise<void> {
+  protected async read(): Promise<void> {
     const round = this._round;
     try {
       const page = await this._readShown();
@@ -217,13 +202,13 @@ export class ActivityModel implements IActivityModel {
       this._nextAfter = page.next_after;
       this._indexing = page.indexing;
       this._state = { phase: 'ready' };
-      this._emitChanged();
+      this.emitChanged();
       await this._chooseFirst();
       await this._updateSelected();
     } catch (error) {
       if (!this._isPast(round)) {
         this._state = { phase: 'error', error };
-        this._emitChanged();
+        this.emitChanged();
       }
     }
   }
@@ -231,7 +216,7 @@ export class ActivityModel implements IActivityModel {
   /** Whether others are to be shown by now; they are then read. */
   private _isPast(round: number): boolean {
     if (round !== this._round) {
-      this._refreshing.request();
+      this.request();
     }
     return this.isDisposed || round !== this._round;
   }
@@ -279,15 +264,7 @@ export class ActivityModel implements IActivityModel {
     }
   }
 
-  private _emitChanged(): void {
-    if (!this.isDisposed) {
-      this._changed.emit();
-    }
-  }
-
-  private readonly _listener: ActivityListener;
   private readonly _poll: Poll;
-  private readonly _refreshing: Coalescer;
   private readonly _restored: Promise<string | null>;
   private _chosen = false;
   private _filter: ISessionFilter = {};
@@ -300,7 +277,6 @@ export class ActivityModel implements IActivityModel {
   private _selected: SessionModel | null = null;
   private _sessions: IAgentSession[] = [];
   private _state: LoadState = { phase: 'loading' };
-  private _changed = new Signal<this, void>(this);
   private _selectedChanged = new Signal<this, string | null>(this);
 }
 

@@ -1,7 +1,9 @@
 /** The agent tokens that there are. */
+import type { IAgentExecApi } from '../api/client';
 import type { Events } from '../api/events';
+import type { IAgentToken } from '../wire';
 import { Listening } from './listening';
-import type { IAgentExecApi, IAgentToken, LoadState } from '../tokens';
+import type { LoadState } from './observable';
 
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 1000;
@@ -69,7 +71,7 @@ export class AgentTokens extends Listening {
   private _set(tokens: readonly IAgentToken[]): void {
     if (!this.isDisposed) {
       this._tokens = tokens;
-      this.tell();
+      this.emitChanged();
     }
   }
 

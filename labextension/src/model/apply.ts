@@ -17,7 +17,7 @@ import type {
   IPosition,
   ISetCell
 } from '../api/changes';
-import type { IOutputChange } from '../tokens';
+import type { IOutputChange } from '../wire';
 import { CellOutputs } from './outputs';
 import { PersonsRuns } from './personsruns';
 

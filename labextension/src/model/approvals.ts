@@ -2,17 +2,15 @@
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { ApiError } from '../api/errors';
-import { ActivityListener } from '../api/events';
+import type { IAgentExecApi } from '../api/client';
 import type { Events } from '../api/events';
-import { Coalescer } from './coalescer';
 import type {
   IActivityEvent,
-  IAgentExecApi,
   IApprovalList,
   IApprovalPolicy,
-  IApprovalsModel,
   IExecution
-} from '../tokens';
+} from '../wire';
+import { Listening } from './listening';
 
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 200;
@@ -30,7 +28,7 @@ const EVENTS_BACK = 30_000;
  * It looks when it is told to and when an event says that something asks or
  * was decided. Only a server that cannot be reached is tried again by itself.
  */
-export class ApprovalsModel implements IApprovalsModel {
+export class ApprovalsModel extends Listening {
   /**
    * @param _api - The server.
    * @param events - Its events.
@@ -41,17 +39,16 @@ export class ApprovalsModel implements IApprovalsModel {
     events: Events,
     private readonly _lost: ISignal<unknown, unknown>
   ) {
-    this._reading = new Coalescer(() => this._read(), REST);
-    this._listener = new ActivityListener(events, (event, complete) =>
-      this._onEvent(event, complete)
-    );
+    super(events, REST);
     _lost.connect(this.refresh, this);
   }
 
+  /** What asks, the longest waiting first. */
   get asking(): readonly IExecution[] {
     return this._asking;
   }
 
+  /** Null until the server has told. */
   get policy(): IApprovalPolicy | null {
     return this._policy;
   }
@@ -60,36 +57,28 @@ export class ApprovalsModel implements IApprovalsModel {
     return this._paused;
   }
 
+  /** Whether a decision takes the server's passphrase. */
   get needsPassphrase(): boolean {
     return this._needsPassphrase;
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
+  /** Something asks that this page did not know to ask. */
   get asked(): ISignal<this, IExecution> {
     return this._asked;
   }
 
+  /** The server was away and is back: what it told meanwhile was missed. */
   get reconnected(): ISignal<this, void> {
     return this._reconnected;
   }
 
-  get isDisposed(): boolean {
-    return this._reading.isDisposed;
+  override dispose(): void {
+    this._lost.disconnect(this.refresh, this);
+    clearTimeout(this._later);
+    super.dispose();
   }
 
-  dispose(): void {
-    if (!this.isDisposed) {
-      this._listener.dispose();
-      this._lost.disconnect(this.refresh, this);
-      this._reading.dispose();
-      clearTimeout(this._later);
-      Signal.clearData(this);
-    }
-  }
-
+  /** What an execution asks; null if it does not. */
   get(executionId: string): IExecution | null {
     return this._asking.find(({ id }) => id === executionId) ?? null;
   }
@@ -103,6 +92,7 @@ export class ApprovalsModel implements IApprovalsModel {
     return this._decide(id, this._api.reject(id, reason));
   }
 
+  /** Let all that a session asks for run for so long; 0 ends that. */
   async grant(sessionId: string, minutes: number): Promise<void> {
     await this._api.grantApproval(sessionId, minutes);
     this.refresh();
@@ -118,9 +108,10 @@ export class ApprovalsModel implements IApprovalsModel {
     this._take(await this._api.setPolicy(policy));
   }
 
+  /** Ask for a look at the server. */
   refresh(): void {
     this._gone.clear();
-    this._reading.request();
+    this.request();
   }
 
   private async _decide(
@@ -132,29 +123,29 @@ export class ApprovalsModel implements IApprovalsModel {
     } catch (error) {
       if (error instanceof ApiError && error.failure === 'refused') {
         // It is not as this page knew: whoever shows it has to see that now.
-        await this._read();
+        await this.read();
       }
       throw error;
     }
     this._leave(id);
   }
 
-  private _onEvent(event: IActivityEvent, complete: boolean): void {
+  protected onEvent(event: IActivityEvent, complete: boolean): void {
     if (!complete) {
       this.refresh();
     }
     const { action, execution_id, status } = event;
     if (action === 'approvals') {
-      this._reading.request();
+      this.request();
     } else if (execution_id && status === 'awaiting_approval') {
       this._gone.delete(execution_id);
-      this._reading.request();
+      this.request();
     } else if (execution_id && status && this.get(execution_id)) {
       this._leave(execution_id);
     }
   }
 
-  private async _read(): Promise<void> {
+  protected async read(): Promise<void> {
     clearTimeout(this._later);
     try {
       this._take(await this._api.getApprovals());
@@ -187,7 +178,7 @@ export class ApprovalsModel implements IApprovalsModel {
     if (!this.isDisposed) {
       this._later = setTimeout(() => {
         if (!document.hidden) {
-          this._reading.request();
+          this.request();
         }
       }, delay);
     }
@@ -205,7 +196,7 @@ export class ApprovalsModel implements IApprovalsModel {
     this._policy = policy;
     const listed = new Set(executions.map(({ id }) => id));
     this._gone.forEach(id => listed.has(id) || this._gone.delete(id));
-    this._changed.emit();
+    this.emitChanged();
     this._asking
       .filter(({ id }) => !known.has(id))
       .forEach(execution => this._asked.emit(execution));
@@ -215,9 +206,7 @@ export class ApprovalsModel implements IApprovalsModel {
   private _leave(executionId: string): void {
     this._gone.add(executionId);
     this._asking = this._asking.filter(({ id }) => id !== executionId);
-    if (!this.isDisposed) {
-      this._changed.emit();
-    }
+    this.emitChanged();
   }
 
   private _asking: readonly IExecution[] = [];
@@ -229,10 +218,7 @@ export class ApprovalsModel implements IApprovalsModel {
   private _paused: IApprovalList['paused'] = null;
   private _needsPassphrase = false;
   private _policy: IApprovalPolicy | null = null;
-  private readonly _listener: ActivityListener;
-  private readonly _reading: Coalescer;
   private _retry = 0;
   private _asked = new Signal<this, IExecution>(this);
-  private _changed = new Signal<this, void>(this);
   private _reconnected = new Signal<this, void>(this);
 }

@@ -1,19 +1,14 @@
 /** The agents that work in people's kernels, and what they do there now. */
-import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
-import { ActivityListener } from '../api/events';
+import type { IAgentExecApi } from '../api/client';
 import type { Events } from '../api/events';
-import { Coalescer } from './coalescer';
-import { isFinal, isRunning } from '../tokens';
+import { isFinal, isRunning } from '../wire';
 import type {
   IActivityEvent,
-  IAgentExecApi,
   IAgentSession,
-  IAttachedSession,
-  IAttachedSessions,
   IExecution,
   Status
-} from '../tokens';
+} from '../wire';
+import { Listening } from './listening';
 
 /** Open sessions fetched at once. */
 const SESSIONS_PAGE = 100;
@@ -24,39 +19,37 @@ const EXECUTIONS_LOOKED_AT = 10;
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 300;
 
+/** An agent that works in a kernel which is not its own. */
+export interface IAttachedSession {
+  readonly session: IAgentSession;
+  /** What it runs, or what waits; null if it does nothing. */
+  readonly current: IExecution | null;
+}
+
 /**
  * Keeps open sessions on notebooks and other people's kernels.
  *
  * It looks at the server only while a notebook is open, and only when an event
  * says that something changed which is not a scratch session's own affair.
  */
-export class AttachedSessions implements IAttachedSessions {
+export class AttachedSessions extends Listening {
   constructor(
     private readonly _api: IAgentExecApi,
     events: Events
   ) {
-    this._reading = new Coalescer(() => this._read(), REST);
-    this._listener = new ActivityListener(events, (event, complete) =>
-      this._onEvent(event, complete)
-    );
+    super(events, REST);
   }
 
   get sessions(): readonly IAttachedSession[] {
     return this._attached;
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
-  get isDisposed(): boolean {
-    return this._reading.isDisposed;
-  }
-
+  /** Whether the server has told which there are. */
   get isReady(): boolean {
     return this._isReady;
   }
 
+  /** Whether a notebook is open; nothing is fetched while none is. */
   get isActive(): boolean {
     return this._isActive;
   }
@@ -67,43 +60,38 @@ export class AttachedSessions implements IAttachedSessions {
     }
   }
 
-  dispose(): void {
-    if (!this.isDisposed) {
-      this._listener.dispose();
-      this._reading.dispose();
-      Signal.clearData(this);
-    }
-  }
-
+  /** The agents in a notebook, or in its kernel, the first attached first. */
   at(path: string, kernelId: string | null): readonly IAttachedSession[] {
     return this._attached.filter(
       ({ session }) => session.path === path || session.kernel?.id === kernelId
     );
   }
 
+  /** An execution that waits or runs; null if it is none of these. */
   pending(executionId: string): IExecution | null {
     return this._pending.get(executionId) ?? null;
   }
 
+  /** Ask for a look at the server. */
   refresh(): void {
     // What was pending may have finished without a word.
     this._lookedAt.clear();
-    this._request();
+    this.request();
   }
 
-  private _request(): void {
+  protected override request(): void {
     if (this._isActive) {
-      this._reading.request();
+      super.request();
     }
   }
 
-  private _onEvent(event: IActivityEvent, complete: boolean): void {
+  protected onEvent(event: IActivityEvent, complete: boolean): void {
     if (!complete) {
       this.refresh();
     }
     if (!this._scratch.has(event.session_id)) {
       this._touch(event);
-      this._request();
+      this.request();
     }
     if (event.action === 'closed') {
       this._scratch.delete(event.session_id);
@@ -124,7 +112,7 @@ export class AttachedSessions implements IAttachedSessions {
     }
   }
 
-  private async _read(): Promise<void> {
+  protected async read(): Promise<void> {
     try {
       const open = await this._listOpen();
       await this._lookInto(open);
@@ -212,7 +200,7 @@ export class AttachedSessions implements IAttachedSessions {
       session,
       current: pending.find(each => each.session_id === session.id) ?? null
     }));
-    this._changed.emit();
+    this.emitChanged();
   }
 
   private _attached: readonly IAttachedSession[] = [];
@@ -222,13 +210,10 @@ export class AttachedSessions implements IAttachedSessions {
   /** Sessions whose executions were looked through. */
   private readonly _lookedAt = new Set<string>();
   private readonly _pending = new Map<string, IExecution>();
-  private readonly _listener: ActivityListener;
-  private readonly _reading: Coalescer;
   /** Sessions with a kernel of their own: what happens there is no matter. */
   private readonly _scratch = new Set<string>();
   /** Executions that changed since the last look, and their sessions. */
   private readonly _touched = new Map<string, string>();
-  private _changed = new Signal<this, void>(this);
 }
 
 /** What runs comes before what waits. */

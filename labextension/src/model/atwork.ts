@@ -1,20 +1,13 @@
 /** The agents at work on this server, in whichever kernels. */
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
+import type { IAgentExecApi } from '../api/client';
 import type { Events } from '../api/events';
+import { isFinal, isRunning } from '../wire';
+import type { IActivityEvent, IAgentSession, Status } from '../wire';
 import { Listening } from './listening';
 import { whenStopped } from './stopping';
-import { isFinal, isRunning } from '../tokens';
-import type {
-  IActivityEvent,
-  IAgentAtWork,
-  IAgentExecApi,
-  IAgentSession,
-  IAgentsAtWork,
-  IPendingExecution,
-  IStopped,
-  Status
-} from '../tokens';
+import type { IStopped } from './stopping';
 
 /** Open sessions fetched at once. */
 const SESSIONS_PAGE = 100;
@@ -33,6 +26,21 @@ const URGENCY: readonly Status[] = [
   'queued'
 ];
 
+/** What of an agent's executions has not ended. */
+export interface IPendingExecution {
+  readonly id: string;
+  /** Its number in the session; null while nobody has said. */
+  readonly seq: number | null;
+  readonly status: Status;
+}
+
+/** An agent session in which something runs, waits or asks. */
+export interface IAgentAtWork {
+  readonly session: IAgentSession;
+  /** What asks comes first, then what runs, then what waits. */
+  readonly pending: readonly IPendingExecution[];
+}
+
 /** What is pending, by the ids of session and execution. */
 type Pending = Map<string, Map<string, IPendingExecution>>;
 
@@ -43,7 +51,7 @@ type Pending = Map<string, Map<string, IPendingExecution>>;
  * when an event tells of a session that it does not know; never while the page
  * is hidden.
  */
-export class AgentsAtWork extends Listening implements IAgentsAtWork {
+export class AgentsAtWork extends Listening {
   /**
    * @param _api - The server.
    * @param _events - Its events.
@@ -58,10 +66,12 @@ export class AgentsAtWork extends Listening implements IAgentsAtWork {
     super(_events, REST);
   }
 
+  /** Those with a question first, then in the order of their sessions. */
   get agents(): readonly IAgentAtWork[] {
     return this._agents;
   }
 
+  /** An execution has ended, or was said once more to have. */
   get ended(): ISignal<this, IActivityEvent> {
     return this._ended;
   }
@@ -70,6 +80,7 @@ export class AgentsAtWork extends Listening implements IAgentsAtWork {
     return this._agents.find(({ session }) => session.id === sessionId) ?? null;
   }
 
+  /** Interrupt what a session runs, and see whether its kernel is free. */
   async stop(sessionId: string): Promise<IStopped> {
     const pending =
       this._pending.get(sessionId) ?? (await this._look(sessionId));
@@ -80,10 +91,12 @@ export class AgentsAtWork extends Listening implements IAgentsAtWork {
     return whenStopped(this._api, this._events, sessionId, running?.id ?? null);
   }
 
+  /** Whether this page has stopped an execution. */
   hasStopped(executionId: string): boolean {
     return this._stopped.has(executionId);
   }
 
+  /** Ask for a look at the server. */
   refresh(): void {
     this._isStale = true;
     this.request();
@@ -134,9 +147,7 @@ export class AgentsAtWork extends Listening implements IAgentsAtWork {
       this._pending = new Map();
     }
     this._heard = null;
-    if (!this.isDisposed) {
-      this._update();
-    }
+    this._update();
   }
 
   private async _listOpen(): Promise<IAgentSession[]> {
@@ -188,7 +199,7 @@ export class AgentsAtWork extends Listening implements IAgentsAtWork {
     }
     agents.sort((a, b) => urgency(a.pending[0]) - urgency(b.pending[0]));
     this._agents = agents;
-    this.tell();
+    this.emitChanged();
   }
 
   private _agents: readonly IAgentAtWork[] = [];

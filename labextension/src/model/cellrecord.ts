@@ -1,7 +1,7 @@
 /** What the metadata of a notebook's cell says of an agent's execution. */
 import { toHexString } from 'lib0/buffer';
 import { digest } from 'lib0/hash/sha256';
-import type { ICellRecord, PlacedOutputs, Status } from '../tokens';
+import type { ICellRecord, PlacedOutputs, Status } from '../wire';
 
 /** The key of our metadata in a cell. */
 export const METADATA_KEY = 'agent_exec';

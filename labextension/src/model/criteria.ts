@@ -1,12 +1,6 @@
 /** What a person looks for, and what the server is asked for it. */
-import type {
-  IAgentSession,
-  ISearch,
-  ISessionFilter,
-  ITarget,
-  Status,
-  Verdict
-} from '../tokens';
+import type { ISearch, ISessionFilter } from '../api/client';
+import type { IAgentSession, ITarget, Status, Verdict } from '../wire';
 
 /** What a person looks for, as the form has it; empty for anything. */
 export interface ICriteria {

@@ -1,20 +1,14 @@
 /** One execution, as it is known here. */
 import type * as nbformat from '@jupyterlab/nbformat';
 import { JSONExt } from '@lumino/coreutils';
-import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
+import type { IAgentExecApi } from '../api/client';
 import { applyOutputChange } from '../api/outputs';
-import { isFinal } from '../tokens';
-import type {
-  IAgentExecApi,
-  IExecution,
-  IExecutionModel,
-  IOutputChange,
-  IStatusChange
-} from '../tokens';
+import { isFinal } from '../wire';
+import type { IExecution, IOutputChange, IStatusChange } from '../wire';
+import { Observable } from './observable';
 
 /** Holds an execution and takes what the server tells about it. */
-export class ExecutionModel implements IExecutionModel {
+export class ExecutionModel extends Observable<'status' | 'outputs'> {
   /**
    * @param execution - What is known of it now.
    * @param _finished - Called once, when it gets a final status.
@@ -24,6 +18,7 @@ export class ExecutionModel implements IExecutionModel {
     private readonly _finished: (execution: IExecution) => void = () =>
       undefined
   ) {
+    super();
     this._execution = execution;
     this._outputs = execution.cell.outputs;
   }
@@ -36,40 +31,30 @@ export class ExecutionModel implements IExecutionModel {
     return this._whole ?? this._outputs;
   }
 
+  /** Which of the outputs that were left out are there in whole. */
   get opened(): ReadonlySet<number> {
     return this._opened;
   }
 
-  get changed(): ISignal<this, 'status' | 'outputs'> {
-    return this._changed;
-  }
-
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
-  dispose(): void {
-    this._isDisposed = true;
-    Signal.clearData(this);
-  }
-
+  /** Fetch an output that was left out. */
   async openOutput(index: number, api: IAgentExecApi): Promise<void> {
     if (!this._whole) {
       const { cell } = await api.getExecution(this._execution.id);
       const { left_out } = this._execution;
-      if (this._isDisposed || !left_out.some(each => each.index === index)) {
+      if (this.isDisposed || !left_out.some(each => each.index === index)) {
         return;
       }
       this._whole = cell.outputs;
     }
     this._opened = new Set(this._opened).add(index);
-    this._changed.emit('outputs');
+    this.emitChanged('outputs');
   }
 
+  /** Forget what was fetched of those left out. */
   closeOutputs(): void {
     if (this._whole) {
       this._close();
-      this._changed.emit('outputs');
+      this.emitChanged('outputs');
     }
   }
 
@@ -113,7 +98,7 @@ export class ExecutionModel implements IExecutionModel {
     this._outputs = outputs;
     this._take(execution);
     if (!stays) {
-      this._changed.emit('outputs');
+      this.emitChanged('outputs');
     }
   }
 
@@ -138,14 +123,14 @@ export class ExecutionModel implements IExecutionModel {
     }
     this._close();
     this._outputs = outputs;
-    this._changed.emit('outputs');
+    this.emitChanged('outputs');
     return true;
   }
 
   private _take(execution: IExecution): void {
     const pending = !isFinal(this._execution.status);
     this._execution = execution;
-    this._changed.emit('status');
+    this.emitChanged('status');
     if (pending && isFinal(execution.status)) {
       this._finished(execution);
     }
@@ -157,16 +142,14 @@ export class ExecutionModel implements IExecutionModel {
   }
 
   private _setUnlessDisposed(execution: IExecution): void {
-    if (!this._isDisposed) {
+    if (!this.isDisposed) {
       this.set(execution);
     }
   }
 
   private _execution: IExecution;
   private _outputs: readonly nbformat.IOutput[];
-  private _isDisposed = false;
   private _opened: ReadonlySet<number> = new Set();
   /** The outputs with what was left out of `_outputs`, if it was fetched. */
   private _whole: readonly nbformat.IOutput[] | null = null;
-  private _changed = new Signal<this, 'status' | 'outputs'>(this);
 }

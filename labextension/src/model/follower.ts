@@ -1,8 +1,9 @@
 /** The stream of the execution that runs. */
 import type { IDisposable } from '@lumino/disposable';
 import type { ExecutionModel } from './execution';
-import { isFinal, isRunning } from '../tokens';
-import type { IAgentExecApi, StreamEvent } from '../tokens';
+import { isFinal, isRunning } from '../wire';
+import type { IAgentExecApi } from '../api/client';
+import type { StreamEvent } from '../wire';
 
 /**
  * Follows one execution at a time, and its model takes what the stream tells.

@@ -1,17 +1,13 @@
 /** The images of the chosen session, or of what was searched for. */
 import { JSONExt } from '@lumino/coreutils';
-import type { IDisposable } from '@lumino/disposable';
-import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
+import type { ISearch } from '../api/client';
+import type { IRecordedImage } from '../wire';
+import type { ActivityModel } from './activity';
 import { Coalescer } from './coalescer';
+import { Observable } from './observable';
+import type { LoadState } from './observable';
 import type { SearchModel } from './search';
-import type {
-  IActivityModel,
-  IRecordedImage,
-  ISearch,
-  ISessionModel,
-  LoadState
-} from '../tokens';
+import type { SessionModel } from './session';
 
 /** Images fetched at once; their data is read when they come into view. */
 export const IMAGES_PAGE = 60;
@@ -23,11 +19,12 @@ const REST = 1000;
 export type GallerySource = 'session' | 'search';
 
 /** Keeps a list of images in step with what is chosen or searched for. */
-export class GalleryModel implements IDisposable {
+export class GalleryModel extends Observable {
   constructor(
-    private readonly _activity: IActivityModel,
+    private readonly _activity: ActivityModel,
     private readonly _search: SearchModel
   ) {
+    super();
     this._reading = new Coalescer(() => this._read(), REST);
     _activity.selectedChanged.connect(this._onSelected, this);
     _search.changed.connect(this._onSearched, this);
@@ -67,23 +64,12 @@ export class GalleryModel implements IDisposable {
     }
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
-  get isDisposed(): boolean {
-    return this._reading.isDisposed;
-  }
-
-  dispose(): void {
-    if (this.isDisposed) {
-      return;
-    }
+  override dispose(): void {
     this._reading.dispose();
     this._activity.selectedChanged.disconnect(this._onSelected, this);
     this._search.changed.disconnect(this._onSearched, this);
     this._session?.changed.disconnect(this._onSessionChanged, this);
-    Signal.clearData(this);
+    super.dispose();
   }
 
   /** Begin anew. */
@@ -120,7 +106,7 @@ export class GalleryModel implements IDisposable {
     this._follow();
   }
 
-  private _onSessionChanged({ session }: ISessionModel): void {
+  private _onSessionChanged({ session }: SessionModel): void {
     const length = session?.chain.length ?? null;
     if (length !== this._length && this.source === 'session') {
       this._length = length;
@@ -141,7 +127,7 @@ export class GalleryModel implements IDisposable {
     this._last = { after: null, start: 0 };
     this._nextAfter = null;
     this._state = { phase: of ? 'loading' : 'ready' };
-    this._changed.emit();
+    this.emitChanged();
     this._request();
   }
 
@@ -167,7 +153,7 @@ export class GalleryModel implements IDisposable {
     } catch (error) {
       if (of === this._of) {
         this._state = { phase: 'error', error };
-        this._emitChanged();
+        this.emitChanged();
       }
     }
   }
@@ -176,13 +162,7 @@ export class GalleryModel implements IDisposable {
   private _take(images: IRecordedImage[], nextAfter: string | null): void {
     this._images = this._images.slice(0, this._last.start).concat(images);
     this._nextAfter = nextAfter;
-    this._emitChanged();
-  }
-
-  private _emitChanged(): void {
-    if (!this.isDisposed) {
-      this._changed.emit();
-    }
+    this.emitChanged();
   }
 
   private readonly _reading: Coalescer;
@@ -197,8 +177,7 @@ export class GalleryModel implements IDisposable {
   };
   private _nextAfter: string | null = null;
   private _of: ISearch | null = null;
-  private _session: ISessionModel | null = null;
+  private _session: SessionModel | null = null;
   private _state: LoadState = { phase: 'ready' };
   private _wanted: GallerySource = 'search';
-  private _changed = new Signal<this, void>(this);
 }

@@ -2,13 +2,9 @@
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import type { IDisposable } from '@lumino/disposable';
-import type {
-  IActivityEvent,
-  IAgentExecApi,
-  IAgentsAtWork,
-  IExecution,
-  IJournalEvent
-} from '../tokens';
+import type { IAgentExecApi } from '../api/client';
+import type { AgentsAtWork } from './atwork';
+import type { IActivityEvent, IExecution, IJournalEvent } from '../wire';
 
 /** Entries looked through for the one that says who stopped an agent. */
 const ENTRIES = 50;
@@ -36,7 +32,7 @@ export class Incidents implements IDisposable {
    */
   constructor(
     private readonly _api: IAgentExecApi,
-    private readonly _atWork: IAgentsAtWork,
+    private readonly _atWork: AgentsAtWork,
     private readonly _isWanted: (kind: Incidents.Kind) => boolean
   ) {
     _atWork.ended.connect(this._onEnded, this);

@@ -1,7 +1,8 @@
 /** Puts copies of agents' cells into a person's notebook. */
 import type { Notebook } from '@jupyterlab/notebook';
 import { copiedCell } from './origin';
-import type { IAgentExecApi, IExecution } from '../tokens';
+import type { IAgentExecApi } from '../api/client';
+import type { IExecution } from '../wire';
 
 /** Cells fetched at once. */
 const PAGE = 50;

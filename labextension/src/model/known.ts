@@ -1,8 +1,8 @@
 /** Which executions of a session are known, and which should be. */
 import type { IDisposable } from '@lumino/disposable';
 import { ExecutionModel } from './execution';
-import { isFinal } from '../tokens';
-import type { IExecution } from '../tokens';
+import { isFinal } from '../wire';
+import type { IExecution } from '../wire';
 
 /** Cells fetched at once. */
 export const PAGE = 20;

@@ -3,29 +3,26 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 import type * as nbformat from '@jupyterlab/nbformat';
 import type { INotebookModel } from '@jupyterlab/notebook';
 import type { PartialJSONObject } from '@lumino/coreutils';
-import type { IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
-import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 import type { Change } from '../api/changes';
-import { ActivityListener } from '../api/events';
+import type { IAgentExecApi } from '../api/client';
 import type { Events } from '../api/events';
 import { outputChanges } from '../api/outputs';
+import { isFinal, isRunning } from '../wire';
+import type {
+  IActivityEvent,
+  IAgentSession,
+  IExecution,
+  Status
+} from '../wire';
 import { applyChanges } from './apply';
 import { METADATA_KEY } from './cellrecord';
 import { Coalescer } from './coalescer';
 import { ExecutionModel } from './execution';
 import { Follower } from './follower';
+import { Listening } from './listening';
+import type { LoadState } from './observable';
 import { CellOutputs } from './outputs';
-import { isFinal, isRunning } from '../tokens';
-import type {
-  IActivityEvent,
-  IAgentExecApi,
-  IAgentSession,
-  IExecution,
-  LoadState,
-  Status
-} from '../tokens';
 
 /** Cells fetched at once. */
 const PAGE = 50;
@@ -78,22 +75,18 @@ interface IMetadata {
  * Only cells that are new or have changed are read and drawn: what that costs
  * does not depend on how many there are.
  */
-export class LiveNotebook implements IDisposable {
+export class LiveNotebook extends Listening {
   constructor(private readonly _options: LiveNotebook.IOptions) {
-    const { api, events } = _options;
-    this._follower = new Follower(api, () => this._syncing.request());
-    this._syncing = new Coalescer(() => this._sync(), REST);
+    super(_options.events, REST);
+    this._follower = new Follower(_options.api, () => this.request());
     this._drawing = new Coalescer(async () => this._draw(), DRAWING_REST);
     this._poll = new Poll({
       auto: false,
-      factory: async () => this._syncing.request(),
+      factory: async () => this.request(),
       frequency: { interval: RECONCILE_INTERVAL, backoff: false },
       name: 'jupyter-agent-exec:document',
       standby: 'when-hidden'
     });
-    this._listener = new ActivityListener(events, (event, complete) =>
-      this._onEvent(event, complete)
-    );
     this._readShown();
   }
 
@@ -104,15 +97,6 @@ export class LiveNotebook implements IDisposable {
 
   get state(): LoadState {
     return this._state;
-  }
-
-  /** The session, or the state, has changed. */
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
-  get isDisposed(): boolean {
-    return this._syncing.isDisposed;
   }
 
   /** Whether somebody looks; nothing is fetched while nobody does. */
@@ -132,17 +116,12 @@ export class LiveNotebook implements IDisposable {
     }
   }
 
-  dispose(): void {
-    if (this.isDisposed) {
-      return;
-    }
-    this._listener.dispose();
+  override dispose(): void {
     this._poll.dispose();
-    this._syncing.dispose();
     this._drawing.dispose();
     this._follower.dispose();
     this._pending.forEach(each => each.dispose());
-    Signal.clearData(this);
+    super.dispose();
   }
 
   /** Note what the export had. */
@@ -155,7 +134,7 @@ export class LiveNotebook implements IDisposable {
     }
   }
 
-  private _onEvent(event: IActivityEvent, complete: boolean): void {
+  protected onEvent(event: IActivityEvent, complete: boolean): void {
     if (event.session_id === this._options.sessionId && event.execution_id) {
       this._touched.add(event.execution_id);
     }
@@ -163,11 +142,11 @@ export class LiveNotebook implements IDisposable {
       this._isActive &&
       (!complete || event.session_id === this._options.sessionId)
     ) {
-      this._syncing.request();
+      this.request();
     }
   }
 
-  private async _sync(): Promise<void> {
+  protected async read(): Promise<void> {
     if (!this._isActive) {
       return;
     }
@@ -176,7 +155,7 @@ export class LiveNotebook implements IDisposable {
     this._touched = new Set();
     try {
       this._session = await api.getSession(sessionId);
-      this._emit();
+      this.emitChanged();
       const start = this._start();
       await this._readAfter(start);
       await this._readTouched(touched, start);
@@ -353,13 +332,7 @@ export class LiveNotebook implements IDisposable {
 
   private _setState(state: LoadState): void {
     this._state = state;
-    this._emit();
-  }
-
-  private _emit(): void {
-    if (!this.isDisposed) {
-      this._changed.emit();
-    }
+    this.emitChanged();
   }
 
   private readonly _drawing: Coalescer;
@@ -367,13 +340,10 @@ export class LiveNotebook implements IDisposable {
   private readonly _known = new Map<string, IKnown>();
   private readonly _pending = new Map<string, ExecutionModel>();
   private readonly _poll: Poll;
-  private readonly _listener: ActivityListener;
-  private readonly _syncing: Coalescer;
   private _isActive = false;
   private _session: IAgentSession | null = null;
   private _state: LoadState = { phase: 'loading' };
   private _touched = new Set<string>();
-  private _changed = new Signal<this, void>(this);
 }
 
 /** The options of a live notebook. */

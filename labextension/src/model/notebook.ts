@@ -1,5 +1,5 @@
 /** The name under which a session is kept as a notebook. */
-import type { IAgentSession } from '../tokens';
+import type { IAgentSession } from '../wire';
 
 /** As many characters of a title as a file name may well have. */
 const LONGEST_NAME = 80;

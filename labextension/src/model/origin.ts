@@ -2,7 +2,7 @@
 import type * as nbformat from '@jupyterlab/nbformat';
 import type { PartialJSONObject } from '@lumino/coreutils';
 import { METADATA_KEY } from './cellrecord';
-import type { IAgent, IExecution } from '../tokens';
+import type { IAgent, IExecution } from '../wire';
 
 /**
  * The key of a copy's metadata.

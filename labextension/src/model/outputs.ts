@@ -2,7 +2,7 @@
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type * as nbformat from '@jupyterlab/nbformat';
 import { applyOutputChange } from '../api/outputs';
-import type { IOutputChange } from '../tokens';
+import type { IOutputChange } from '../wire';
 
 /** What is known of the cells that agents write to. */
 const known = new WeakMap<ICodeCellModel, CellOutputs>();

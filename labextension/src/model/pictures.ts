@@ -1,7 +1,8 @@
 /** An image's data, as the page may show, copy and save it. */
 import { ApiError } from '../api/errors';
 import { titleInName } from './notebook';
-import type { IAgentExecApi, IRecordedImage } from '../tokens';
+import type { IAgentExecApi } from '../api/client';
+import type { IRecordedImage } from '../wire';
 
 /** Images whose address may stand for a document of this page's own origin. */
 const RASTER: ReadonlySet<string> = new Set([

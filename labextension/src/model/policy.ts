@@ -1,11 +1,7 @@
 /** Keeps a person's settings and the server's approval policy alike. */
 import type { ISignal } from '@lumino/signaling';
-import type {
-  ApprovalMode,
-  IApprovalPolicy,
-  IApprovalsModel,
-  ITarget
-} from '../tokens';
+import type { ApprovalsModel } from './approvals';
+import type { ApprovalMode, IApprovalPolicy, ITarget } from '../wire';
 
 /** What a person has set; what they have not is as the server has it. */
 export type Wishes = Partial<Record<ITarget['kind'], ApprovalMode>>;
@@ -97,7 +93,7 @@ export function keepPolicy({
 
 /** What it takes to keep a policy. */
 export interface IPolicyOptions {
-  approvals: IApprovalsModel;
+  approvals: ApprovalsModel;
   settings: IPolicySettings;
   /** Tells a person that the configuration decides. */
   onForced: (kinds: readonly ITarget['kind'][]) => void;

@@ -1,15 +1,9 @@
 /** What people think of the executions that notebooks show. */
+import type { IAgentExecApi } from '../api/client';
 import { ApiError } from '../api/errors';
 import type { Events } from '../api/events';
-import { isFinal } from '../tokens';
-import type {
-  IActivityEvent,
-  IAgentExecApi,
-  ICellRecord,
-  IReview,
-  IReviews,
-  Status
-} from '../tokens';
+import { isFinal } from '../wire';
+import type { IActivityEvent, ICellRecord, IReview, Status } from '../wire';
 import { Listening } from './listening';
 
 /** Executions read at once. */
@@ -29,7 +23,7 @@ interface IKnown {
  * Reads reviews of many executions at once, and again when an event tells of
  * one. A notebook may show executions of which this server knows nothing.
  */
-export class Reviews extends Listening implements IReviews {
+export class Reviews extends Listening {
   constructor(
     private readonly _api: IAgentExecApi,
     events: Events
@@ -37,10 +31,12 @@ export class Reviews extends Listening implements IReviews {
     super(events, REST);
   }
 
+  /** What was said of an execution; null if nothing, or not known yet. */
   get(executionId: string): IReview | null {
     return this._known.get(executionId)?.review ?? null;
   }
 
+  /** Have what is said of a cell's execution looked up, and kept up to date. */
   look({ execution_id: id, seq, session_id, status }: ICellRecord): void {
     if (seq !== null && isFinal(status) && !this._known.has(id)) {
       this._known.set(id, { sessionId: session_id, seq, review: null });
@@ -90,7 +86,7 @@ export class Reviews extends Listening implements IReviews {
         }
       }
     }
-    this.tell();
+    this.emitChanged();
   }
 
   private async _readSession(id: string, seqs: number[]): Promise<void> {

@@ -1,7 +1,7 @@
 /** A document in which an agent's active output can do no harm. Pure. */
 import type * as nbformat from '@jupyterlab/nbformat';
 import { joinText } from '../api/outputs';
-import type { ILeftOut } from '../tokens';
+import type { ILeftOut } from '../wire';
 
 /** What may be loaded: nothing that is not in the document itself. */
 const POLICY = [

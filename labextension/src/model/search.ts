@@ -1,18 +1,12 @@
 /** What a person looks for in the history, and the cells that match. */
-import type { IDisposable } from '@lumino/disposable';
 import { Debouncer } from '@lumino/polling';
-import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
+import type { ISearch } from '../api/client';
+import type { IIndexing, ISearchHit, ISearchResults } from '../wire';
+import type { ActivityModel } from './activity';
 import { ANYTHING, cellSearch, looksForCells, sessionFilter } from './criteria';
 import type { ICriteria } from './criteria';
-import type {
-  IActivityModel,
-  IIndexing,
-  ISearch,
-  ISearchHit,
-  ISearchResults,
-  LoadState
-} from '../tokens';
+import { Observable } from './observable';
+import type { LoadState } from './observable';
 
 /** Matches fetched at once. */
 export const HITS_PAGE = 30;
@@ -28,8 +22,9 @@ const TYPING = 250;
  * Each change of what is looked for makes a new search; answers to earlier
  * ones are dropped, however late they come.
  */
-export class SearchModel implements IDisposable {
-  constructor(private readonly _activity: IActivityModel) {
+export class SearchModel extends Observable {
+  constructor(private readonly _activity: ActivityModel) {
+    super();
     this._typing = new Debouncer(() => void this._look(), TYPING);
   }
 
@@ -42,7 +37,7 @@ export class SearchModel implements IDisposable {
     this._round++;
     if (this.isSearching) {
       this._state = { phase: 'loading' };
-      this._changed.emit();
+      this.emitChanged();
     } else {
       this._take(null, NOTHING);
     }
@@ -76,20 +71,9 @@ export class SearchModel implements IDisposable {
     return this._state;
   }
 
-  /** What is looked for, or what was found, changed. */
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
-  get isDisposed(): boolean {
-    return this._typing.isDisposed;
-  }
-
-  dispose(): void {
-    if (!this.isDisposed) {
-      this._typing.dispose();
-      Signal.clearData(this);
-    }
+  override dispose(): void {
+    this._typing.dispose();
+    super.dispose();
   }
 
   /** Look for no cells, and show the list of sessions again. */
@@ -120,7 +104,7 @@ export class SearchModel implements IDisposable {
       if (search === this._search && !this.isDisposed) {
         this._hits = this._hits.concat(page.hits);
         this._nextAfter = page.next_after;
-        this._changed.emit();
+        this.emitChanged();
       }
     } finally {
       this._loadingMore = false;
@@ -143,7 +127,7 @@ export class SearchModel implements IDisposable {
     } catch (error) {
       if (round === this._round) {
         this._state = { phase: 'error', error };
-        this._emitChanged();
+        this.emitChanged();
       }
     }
   }
@@ -154,13 +138,7 @@ export class SearchModel implements IDisposable {
     this._nextAfter = page.next_after;
     this._indexing = page.indexing;
     this._state = { phase: 'ready' };
-    this._emitChanged();
-  }
-
-  private _emitChanged(): void {
-    if (!this.isDisposed) {
-      this._changed.emit();
-    }
+    this.emitChanged();
   }
 
   private readonly _typing: Debouncer;
@@ -172,5 +150,4 @@ export class SearchModel implements IDisposable {
   private _round = 0;
   private _search: ISearch | null = null;
   private _state: LoadState = { phase: 'ready' };
-  private _changed = new Signal<this, void>(this);
 }

@@ -1,24 +1,23 @@
 /** The chosen session: its cells by number, of which those looked at are known. */
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
+import type { IAgentExecApi, IExecutionRange } from '../api/client';
+import { isFinal } from '../wire';
+import type {
+  IActivityEvent,
+  IAgentSession,
+  IExecution,
+  IExecutionList,
+  IJournalEvent
+} from '../wire';
 import { Coalescer } from './coalescer';
 import type { ExecutionModel } from './execution';
 import { Follower } from './follower';
 import { AHEAD, KnownExecutions, PAGE } from './known';
 import type { IRange } from './known';
+import { Observable } from './observable';
+import type { LoadState } from './observable';
 import { SessionEvents } from './sessionevents';
-import { isFinal } from '../tokens';
-import type {
-  IActivityEvent,
-  IAgentExecApi,
-  IAgentSession,
-  IExecution,
-  IExecutionList,
-  IExecutionRange,
-  IJournalEvent,
-  ISessionModel,
-  LoadState
-} from '../tokens';
 
 /** Pages of new cells read to catch up; beyond that, only the newest. */
 const PAGES_TO_CATCH_UP = 5;
@@ -30,12 +29,13 @@ const REST = 150;
 const REST_LOADING = 50;
 
 /** Keeps what is known of a session in step with the server. */
-export class SessionModel implements ISessionModel {
+export class SessionModel extends Observable {
   constructor(
     readonly id: string,
     private readonly _api: IAgentExecApi,
     session: IAgentSession | null
   ) {
+    super();
     this._session = session;
     this._known = new KnownExecutions(each => this._finished.emit(each));
     this._events = new SessionEvents(id, _api);
@@ -52,28 +52,24 @@ export class SessionModel implements ISessionModel {
     return this._state;
   }
 
+  /** Those known, in order: near what is looked at, and all that still run. */
   get executions(): readonly ExecutionModel[] {
     return this._known.models;
   }
 
+  /** The number of the last execution; 0 before any is known. */
   get last(): number {
     return this._known.last;
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
+  /** An execution that was pending has finished. */
   get finished(): ISignal<this, IExecution> {
     return this._finished;
   }
 
+  /** An execution was looked for, and is now known. */
   get revealed(): ISignal<this, ExecutionModel> {
     return this._revealed;
-  }
-
-  get isDisposed(): boolean {
-    return this._known.isDisposed;
   }
 
   /** Whether somebody looks; nothing is fetched while nobody does. */
@@ -93,30 +89,37 @@ export class SessionModel implements ISessionModel {
     }
   }
 
-  dispose(): void {
-    if (this.isDisposed) {
-      return;
-    }
+  override dispose(): void {
     this._abort?.abort();
     this._syncing.dispose();
     this._loading.dispose();
     this._follower.dispose();
     this._known.dispose();
-    Signal.clearData(this);
+    super.dispose();
   }
 
+  /** An execution by its number; null while it is not known. */
   at(seq: number): ExecutionModel | null {
     return this._known.at(seq);
   }
 
+  /** Whether there is no execution of this number, though there are later ones. */
   isAbsent(seq: number): boolean {
     return this._known.isAbsent(seq);
   }
 
+  /** Entries after an execution and before the next; 0 for the beginning. */
   eventsAfter(seq: number): readonly IJournalEvent[] {
     return this._events.after(seq);
   }
 
+  /**
+   * Tell what is looked at: that is fetched, and what is far from it forgotten.
+   *
+   * @param first - Number of the first.
+   * @param last - Number of the last.
+   * @param held - Numbers of others that must not be forgotten.
+   */
   look(first: number, last: number, held: readonly number[] = []): void {
     this._known.look({ first, last }, held);
     const fetched = this._fetched;
@@ -136,7 +139,7 @@ export class SessionModel implements ISessionModel {
       this._state.phase === 'error' ||
       session.chain.length !== this._session?.chain.length;
     this._session = session;
-    this._changed.emit();
+    this.emitChanged();
     if (behind) {
       this.requestSync();
     }
@@ -164,6 +167,7 @@ export class SessionModel implements ISessionModel {
     }
   }
 
+  /** Look for an execution, however far back; it is then `revealed`. */
   reveal(executionId: string): void {
     this._sought = executionId;
     if (!this._tellRevealed()) {
@@ -200,7 +204,7 @@ export class SessionModel implements ISessionModel {
       this._setState({ phase: 'ready' });
       this._tellRevealed();
       this._requestMissing();
-      await this._events.read(() => this._emitChanged());
+      await this._events.read(() => this.emitChanged());
     } catch (error) {
       this._syncAll = true;
       this._setState({ phase: 'error', error });
@@ -356,19 +360,13 @@ export class SessionModel implements ISessionModel {
     if (!this.isDisposed) {
       const followed = this._follower.current;
       this._known.take(executions, after, until, followed);
-      this._emitChanged();
+      this.emitChanged();
     }
   }
 
   private _setState(state: LoadState): void {
     this._state = state;
-    this._emitChanged();
-  }
-
-  private _emitChanged(): void {
-    if (!this.isDisposed) {
-      this._changed.emit();
-    }
+    this.emitChanged();
   }
 
   private _abort: AbortController | null = null;
@@ -386,7 +384,6 @@ export class SessionModel implements ISessionModel {
   private _syncAll = false;
   private readonly _syncing: Coalescer;
   private _touched = new Set<string>();
-  private _changed = new Signal<this, void>(this);
   private _finished = new Signal<this, IExecution>(this);
   private _revealed = new Signal<this, ExecutionModel>(this);
 }

@@ -3,7 +3,7 @@ import type * as nbformat from '@jupyterlab/nbformat';
 import type { Contents, ServerConnection } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
-import type { IAgentExecApi } from '../tokens';
+import type { IAgentExecApi } from '../api/client';
 
 /** The drive's name: what stands before the colon of its paths. */
 export const DRIVE_NAME = 'AgentExec';

@@ -1,5 +1,6 @@
 /** What happened between a session's cells. */
-import type { IAgentExecApi, IJournalEvent } from '../tokens';
+import type { IAgentExecApi } from '../api/client';
+import type { IJournalEvent } from '../wire';
 
 /** Entries fetched at once. */
 export const EVENTS_PAGE = 500;

@@ -1,11 +1,19 @@
 /** Waits until what was interrupted has ended, or is known not to. */
+import type { IAgentExecApi } from '../api/client';
 import { ActivityListener } from '../api/events';
 import type { Events } from '../api/events';
-import { isFinal } from '../tokens';
-import type { IActivityEvent, IAgentExecApi, IStopped } from '../tokens';
+import { isFinal } from '../wire';
+import type { IActivityEvent, IAgentSession, IExecution } from '../wire';
 
 /** Milliseconds after which is told what is, even if no event has come. */
 export const PATIENCE = 15_000;
+
+/** What became of stopping an agent. */
+export interface IStopped {
+  /** What was stopped, as it is now; null if nothing ran. */
+  readonly execution: IExecution | null;
+  readonly session: IAgentSession;
+}
 
 /**
  * Tell what became of an execution that was interrupted, and of its kernel.

@@ -1,10 +1,5 @@
 /** What a person writes who gives an agent a token, and what is asked then. */
-import type {
-  ApprovalMode,
-  IMintToken,
-  ITokenCaps,
-  TokenBound
-} from '../tokens';
+import type { ApprovalMode, IMintToken, ITokenCaps, TokenBound } from '../wire';
 
 /** What may be done to notebooks. */
 export type NotebookScope = 'exec:notebook' | 'edit:notebook' | 'read:notebook';

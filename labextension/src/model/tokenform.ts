@@ -1,17 +1,17 @@
 /** A token that a person is about to give to an agent. */
-import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
+import type { IAgentExecApi } from '../api/client';
 import { ApiError } from '../api/errors';
+import type { IMintedToken } from '../wire';
+import { Observable } from './observable';
 import { complaintsOf, fieldOf, requestOf } from './tokendraft';
 import type { Complaints, DraftField, ITokenDraft } from './tokendraft';
-import type { IAgentExecApi, IMintedToken } from '../tokens';
 
 /**
  * Keeps what was written and what is wrong with it.
  *
  * A secret that the server tells is handed on and not kept.
  */
-export class TokenForm {
+export class TokenForm extends Observable {
   /**
    * @param _api - The server.
    * @param _draft - What is written at first.
@@ -19,7 +19,9 @@ export class TokenForm {
   constructor(
     private readonly _api: Pick<IAgentExecApi, 'mintToken' | 'revokeToken'>,
     private _draft: ITokenDraft
-  ) {}
+  ) {
+    super();
+  }
 
   get draft(): ITokenDraft {
     return this._draft;
@@ -44,17 +46,13 @@ export class TokenForm {
     return this._refusals;
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
   /** Write something; what was wrong with it counts no more. */
   set(given: Partial<ITokenDraft>, field: DraftField): void {
     this._draft = { ...this._draft, ...given };
     const left = new Map(this._complaints);
     left.delete(field);
     this._complaints = left;
-    this._changed.emit();
+    this.emitChanged();
   }
 
   /** Ask for the token; null if something is wrong, or it was given up. */
@@ -70,7 +68,7 @@ export class TokenForm {
       return null;
     }
     this._isPending = true;
-    this._changed.emit();
+    this.emitChanged();
     try {
       const minted = await this._api.mintToken(requestOf(draft));
       if (this._isGivenUp) {
@@ -84,7 +82,7 @@ export class TokenForm {
       return null;
     } finally {
       this._isPending = false;
-      this._changed.emit();
+      this.emitChanged();
     }
   }
 
@@ -108,7 +106,7 @@ export class TokenForm {
 
   private _refuse(): void {
     this._refusals++;
-    this._changed.emit();
+    this.emitChanged();
   }
 
   private _complaints: Complaints = new Map();
@@ -116,5 +114,4 @@ export class TokenForm {
   private _isGivenUp = false;
   private _isPending = false;
   private _refusals = 0;
-  private _changed = new Signal<this, void>(this);
 }
