@@ -92,7 +92,7 @@ wire: .make/node_modules ## generate the TypeScript types of requests and answer
 	cd labextension && node scripts/wire.mjs ../.make/openapi.json
 
 fuzz: .make/lab ## test kernel messages and all routes with many new examples; takes long; FUZZ_EXAMPLES sets how many
-	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 --show-capture=no $(shell grep -l '^from fuzzing' tests/*/test_*.py tests/test_*.py)
+	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 --show-capture=no -m hypothesis
 
 check: check-python check-lab ## check formatting, lints, types, layers, spelling
 
