@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -51,11 +52,18 @@ def place(folder: Path) -> Place:
 
 
 @pytest.fixture
-def descriptors() -> Iterator[None]:
-    """Nothing is left open."""
-    before = sorted(os.listdir("/proc/self/fd"))
+def descriptors(tmp_path: Path) -> Iterator[None]:
+    """Nothing in the test's folder is left open."""
     yield
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert [path for path in _open_paths() if path.startswith(str(tmp_path))] == []
+
+
+def _open_paths() -> list[str]:
+    paths = []
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # the one of the list itself
+            paths.append(os.readlink(f"/proc/self/fd/{fd}"))
+    return paths
 
 
 def listed(place: Place, *above: str, recursive: bool = True, after: str = "") -> list[str]:

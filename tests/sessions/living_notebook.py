@@ -17,6 +17,11 @@ from tests.kernels.living import Person
 from tests.real_server import Gate
 
 NOTEBOOK = "sales.ipynb"
+MARKER = """\
+kernel = get_ipython().kernel
+kernel.send_response(kernel.iopub_socket, "status", {"execution_state": "starting"})
+"""
+"""A cell with a state of its own: the server hears the kernel on another socket than a client."""
 
 
 class Desk:
@@ -63,6 +68,23 @@ class Desk:
         self._people.append(person)
         await person.client.wait_for_ready(timeout=60)
         return person
+
+    async def has_run(self, kernel_id: str) -> None:
+        """Run a cell in a kernel, and wait until the server, too, has heard its end."""
+        manager = self.server.kernel_manager.get_kernel(kernel_id)
+        heard: asyncio.Queue[str] = asyncio.Queue()
+
+        def hear(change: Any) -> None:
+            heard.put_nowait(change.new)
+
+        manager.observe(hear, "execution_state")
+        try:
+            await (await self.sits_at(kernel_id)).has_run(MARKER)
+            for state in ("starting", "idle"):
+                while await asyncio.wait_for(heard.get(), 60) != state:
+                    pass
+        finally:
+            manager.unobserve(hear, "execution_state")
 
     async def sessions(self) -> list[dict[str, Any]]:
         return list(await self.ask("GET", "sessions"))

@@ -78,8 +78,12 @@ def is_unavailable(answered: httpx2.Response) -> bool:
     return (answered.status_code, told.get("code")) == (503, "history_unavailable")
 
 
-def fill(folder: Path) -> Path:
-    """Write until no byte fits any more."""
+def fill(server: ServerProcess, folder: Path) -> Path:
+    """Write until no byte fits any more.
+
+    The index has taken in everything before: where it fails, it gives room back.
+    """
+    server.get("search?q=everything")
     filler = folder / "filler"
     fd = os.open(filler, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
@@ -133,7 +137,7 @@ def test_nothing_runs_on_a_full_disk_and_what_ran_there_is_recorded_afterwards(
     ).json()["id"]
     small.until_it_is_here()
     large.until_it_is_here()
-    filler = fill(disk)
+    filler = fill(server, disk)
     assert server.get("status")["history_available"] is False
 
     queued = server.run(in_small, leaving(tmp_path / "queued"), wait=0)
@@ -171,7 +175,7 @@ def test_what_has_filled_the_disk_can_be_stopped_and_closed(
     }
     for gate in sessions:
         gate.until_it_is_here()
-    filler = fill(disk)
+    filler = fill(server, disk)
     told = server.ask("POST", f"executions/{runs[cancelled]}/cancel").json()
     assert told["status"] == "interrupted"
     assert server.ask("POST", f"sessions/{sessions[closed]}/close").status_code == 200
