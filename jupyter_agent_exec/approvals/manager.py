@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TypeVar
 
 from ..auth.scopes import Caller
 from ..executions.approval_gate import Rules, already_decided
@@ -17,8 +16,6 @@ from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..types import TokenId
 from .policy import Policy
-
-T = TypeVar("T")
 
 END_WAIT = 5.0
 """Seconds for which the answer to a rejection waits until that is recorded, and again as long

@@ -6,8 +6,6 @@ and it may come years after the session closed.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from ..auth.scopes import Caller
 from ..errors import NotFinished
 from ..models import Session, SetReview
@@ -15,8 +13,6 @@ from ..records import ExecutionRecord, Reviewed, timestamp
 from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
 from ..types import FINAL_STATUSES, ExecutionId
-
-T = TypeVar("T")
 
 
 class Reviews:

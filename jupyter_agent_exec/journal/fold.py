@@ -19,6 +19,7 @@ from ..models import (
     Review,
     Session,
     Value,
+    derive,
 )
 from ..records import (
     Accepted,
@@ -133,28 +134,19 @@ def _session_after(record: Session, entry: JournalEntry) -> Session:
 
 def opened(entry: Opened, head: Chain) -> Session:
     """Return a session after its first entry."""
-    return Session(
+    return derive(
+        Session,
+        entry,
         id=entry.session_id,
-        agent=entry.agent,
-        target=entry.target,
-        title=entry.title,
-        client_id=entry.client_id,
-        limits=entry.limits,
         status="open",
         close_reason=None,
-        username=entry.username,
-        access=entry.access,
-        token=entry.token,
         path=entry.target.path if isinstance(entry.target, NotebookTarget) else None,
-        record_people=entry.record_people,
         kernel=None,
         executions=0,
         opened_at=entry.at,
         last_activity_at=entry.at,
         closed_at=None,
         chain=head,
-        approval=entry.approval,
-        allow_stdin=entry.allow_stdin,
         preloaded=list(entry.preloaded),
     )
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import msgspec
 
 from ..records import JournalEntry, LedgerEntry
 from ..types import Digest
-
-EntryT = TypeVar("EntryT", JournalEntry, LedgerEntry)
 
 
 class _Raw(msgspec.Struct):

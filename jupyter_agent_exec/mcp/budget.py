@@ -45,9 +45,6 @@ ENCODED_BYTES: Final = 30_000_000
 SVG_BYTES: Final = 2_000_000
 """Of an SVG that is drawn."""
 
-SVG_TEXT: Final = 2_000
-"""Characters of an SVG's source, where it cannot be drawn."""
-
 RESOURCE_BYTES: Final = 900_000
 """Of a resource, as it is sent."""
 

@@ -18,7 +18,7 @@ import msgspec
 from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
 from msgspec.structs import replace
 
-from ..models import Answer, Document, ExecutionKernel, Input, Omitted, Value, WaitingFor
+from ..models import Answer, Document, ExecutionKernel, Input, Omitted, Value, WaitingFor, derive
 from ..records import ExecutionRecord
 from ..sessions import answers
 from ..text import FoundImage, images, output_size
@@ -145,30 +145,20 @@ def fitting(items: Sequence[T], limit_bytes: int = budget.LIST_BYTES) -> list[T]
 
 def _execution(record: ExecutionRecord, told: list[ImageAnswer]) -> ExecutionAnswer:
     error = record.error
-    values = _values(record.values)
-    return ExecutionAnswer(
+    return derive(
+        ExecutionAnswer,
+        record,
         execution_id=record.id,
-        session_id=record.session_id,
-        seq=record.seq,
-        status=record.status,
         finished=record.status in FINAL_STATUSES,
         text=answers.text(record, partial(read_on, record.id)),
         notes=[*_charts(record.outputs), *_more_images(told), *_next_steps(record)],
         reason=None if record.reason is None else cut(record.reason),
-        kernel=record.kernel,
         error=None
         if error is None
         else ErrorAnswer(ename=cut(error.ename, 200), evalue=cut(error.evalue)),
-        values=values,
+        values=_values(record.values),
         images=told[: budget.IMAGE_LINKS],
-        execution_count=record.execution_count,
         duration=answers.duration(record),
-        outputs_complete=record.outputs_complete,
-        omitted=record.omitted,
-        interrupt_ignored=record.interrupt_ignored,
-        waiting_for=record.waiting_for,
-        document=record.document,
-        input=record.input,
     )
 
 

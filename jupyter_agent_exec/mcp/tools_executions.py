@@ -8,7 +8,17 @@ from mcp_types import TextContent
 from msgspec import Meta, field
 
 from ..errors import InvalidRequest
-from ..models import Answer, Execute, GiveInput, Name, Placement, Request, Seconds, TextMatch
+from ..models import (
+    Answer,
+    Execute,
+    GiveInput,
+    Name,
+    Placement,
+    Request,
+    Seconds,
+    TextMatch,
+    derive,
+)
 from ..models import TextMatches as Matches
 from ..records import ExecutionRecord
 from ..types import ExecutionId, SessionId, Status
@@ -93,25 +103,16 @@ async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
         await call.authorize("edit:notebook")
     with manager.holding(call.caller, asked.wait):
         if call.state is None:
+            # It is waited for when it is known, with news for the client.
+            request = derive(Execute, asked, wait=0)
             record = await manager.execute(
-                asked.session_id, _as_execute(asked), call.caller, asked.idempotency_key
+                asked.session_id, request, call.caller, asked.idempotency_key
             )
         else:
             record = await _asked_before(call, asked)
         await ask_person(call, record)
         record = await until_finished(call, record.id, settings.wait(asked.wait))
     return await execution_answer(record)
-
-
-def _as_execute(asked: ExecuteArguments) -> Execute:
-    return Execute(
-        source=asked.source,
-        timeout=asked.timeout,
-        wait=0,  # it is waited for when it is known, with news for the client
-        placement=asked.placement,
-        values=asked.values,
-        revises=asked.revises,
-    )
 
 
 async def _asked_before(call: Call, asked: ExecuteArguments) -> ExecutionRecord:
@@ -227,23 +228,16 @@ async def _part(call: Call, asked: GetExecutionArguments) -> TextPart:
     finding, offset = call.managers.sessions.history, asked.offset or 0
     if asked.grep is None:
         found = await finding.text(call.caller, asked.execution_id, offset, budget.RANGE_BYTES)
-        return TextPart(
-            text=found.text,
-            matches=None,
-            offset=found.offset,
-            next_offset=found.next_offset,
-            total_bytes=found.total_bytes,
-            omitted_bytes=found.omitted_bytes,
-        )
+        return derive(TextPart, found, matches=None)
     matches = await finding.grep(call.caller, asked.execution_id, asked.grep, offset, MATCHES)
     shown = fitting(matches.matches)
-    return TextPart(
+    return derive(
+        TextPart,
+        matches,
         text=None,
         matches=shown,
         offset=offset,
         next_offset=_next_offset(matches, shown),
-        total_bytes=matches.total_bytes,
-        omitted_bytes=matches.omitted_bytes,
     )
 
 

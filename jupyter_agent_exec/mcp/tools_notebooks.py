@@ -19,6 +19,7 @@ from ..models import (
     OpenNotebook,
     Request,
     Sha256,
+    derive,
 )
 from ..notebooks.manager import CellsQuery
 from ..types import CellId, Digest, ExecutionId, SessionId, Via
@@ -154,17 +155,11 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
 
 
 def _cell(cell: NotebookCell, limit: int) -> CellAnswer:
-    return CellAnswer(
-        id=cell.id,
-        index=cell.index,
-        cell_type=cell.cell_type,
+    return derive(
+        CellAnswer,
+        cell,
         source=cell.source[:limit],
         source_left_out=max(0, len(cell.source) - limit),
-        source_sha256=cell.source_sha256,
-        execution_count=cell.execution_count,
-        text=cell.text,
-        execution_id=cell.execution_id,
-        agent=cell.agent,
     )
 
 

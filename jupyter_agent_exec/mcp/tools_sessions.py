@@ -24,6 +24,7 @@ from ..models import (
     Session,
     SessionKernel,
     Target,
+    derive,
 )
 from ..sessions.queries import SessionsQuery
 from ..types import ApprovalMode, SessionId, SessionStatus, TargetKind
@@ -61,19 +62,12 @@ class SessionAnswer(Answer, frozen=True, kw_only=True):
 
 def session_answer(session: Session) -> SessionAnswer:
     """Tell of a session."""
-    return SessionAnswer(
+    return derive(
+        SessionAnswer,
+        session,
         session_id=session.id,
-        status=session.status,
-        close_reason=session.close_reason,
         agent=session.agent.name,
-        title=session.title,
         target=_without_env(session.target),
-        path=session.path,
-        kernel=session.kernel,
-        executions=session.executions,
-        approval=session.approval,
-        asking=session.asking,
-        last_activity_at=session.last_activity_at,
     )
 
 
@@ -161,14 +155,11 @@ async def _open(call: Call, asked: OpenArguments) -> Answered:
     await call.authorize("exec")
     if isinstance(asked.target, NotebookTarget) and call.caller.grants is None:
         await call.authorize("edit:notebook")
-    wanted = OpenSession(
+    wanted = derive(
+        OpenSession,
+        asked,
         agent=Agent(name=asked.agent or _client_name(call), model=asked.model),
-        target=asked.target,
-        title=asked.title,
-        client_id=asked.client_id,
         limits=Limits(timeout=asked.timeout),
-        allow_stdin=asked.allow_stdin,
-        preload=asked.preload,
     )
     session, is_new = await call.managers.sessions.open(wanted, call.caller)
     settings = call.managers.settings.within(call.caller.caps)
