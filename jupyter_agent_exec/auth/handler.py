@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from http.client import responses
 from typing import Any, Final, NoReturn, TypeAlias
@@ -101,10 +102,10 @@ def status_of(error: type[errors.AgentExecError]) -> int:
 def check_verbs(handler: type[web.RequestHandler]) -> None:
     """Raise TypeError if a verb of the handler does not name its scope."""
     named = operations(handler)
-    free = (web.RequestHandler._unimplemented_method, AgentExecHandler.options)
     for method in handler.SUPPORTED_METHODS:
         verb = method.lower()
-        if verb not in named and getattr(handler, verb) not in free:
+        base = AgentExecHandler if verb == "options" else web.RequestHandler  # it answers 405
+        if verb not in named and getattr(handler, verb) is not getattr(base, verb, None):
             raise TypeError(f"{handler.__name__}.{verb} does not name its scope with @requires")
 
 
@@ -166,6 +167,8 @@ class AgentExecHandler(JupyterHandler):
     send_timeout: float
     route: str
     """The route's path template."""
+    has_begun = False
+    """Whether the head of the answer has been sent."""
 
     def initialize(self, services: Mapping[str, object], route: str) -> None:
         """Take each service as an attribute."""
@@ -404,15 +407,28 @@ class AgentExecHandler(JupyterHandler):
         super().set_default_headers()
         self.set_header("Content-Type", "application/json")
         if self.shown_token is not None:
-            for name in [n for n in self._headers if n.startswith("Access-Control-")]:
-                self.clear_header(name)  # pages have no agent tokens
+            for name in self.settings.get("headers", {}):
+                if name.lower().startswith("access-control-"):
+                    self.clear_header(name)  # pages have no agent tokens
         elif self.allow_origin or self.allow_origin_pat:
             self.set_cors_headers()
 
     def clear(self) -> None:
         """Begin the answer again; an error sets no cookie."""
         super().clear()
-        self.__dict__.pop("_new_cookie", None)
+        self._cookies: list[Callable[[], None]] = []
+
+    def set_cookie(self, name: str, value: str | bytes, *args: Any, **options: Any) -> None:
+        """Set a cookie with this answer, unless it is cleared before it is sent."""
+        self._cookies.append(partial(super().set_cookie, name, value, *args, **options))
+
+    def flush(self, include_footers: bool = False) -> asyncio.Future[None]:
+        """Send what has been written, with the head of the answer at first."""
+        if not self.has_begun:
+            self.has_begun = True
+            for set_cookie in self._cookies:
+                set_cookie()
+        return super().flush(include_footers)
 
     def on_finish(self) -> None:
         """Count as activity, so that a hub does not cull a server that only an agent uses."""
@@ -429,7 +445,7 @@ class AgentExecHandler(JupyterHandler):
 
     def send_error(self, status_code: int = 500, **kwargs: object) -> None:
         """Answer with the error's own status, or break off an answer that has begun."""
-        if self._headers_written:
+        if self.has_begun:
             self.detach().close()  # an ordinary end would make it look complete
             return
         error = error_in(kwargs)
