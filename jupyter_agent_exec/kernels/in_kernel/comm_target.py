@@ -15,7 +15,6 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .ipykernel_workarounds import forget_comm
     from .variable_listing import described, flags_of, module_of, user_variables
 
 TARGET = "jupyter_agent_exec"
@@ -186,7 +185,8 @@ def opened(comm: Any, message: Any) -> None:
     if asked["behind"]["msg_id"]:
         shell.set_parent({"header": asked["behind"]})
     kernel = shell.kernel
-    forget_comm(comm)
+    # As if the other side had closed it: at its end a comm sends a `comm_close` to all frontends.
+    kernel.comm_manager.comm_close(None, None, {"content": {"comm_id": comm.comm_id}})
     try:
         answer = {"told": dumps(QUESTIONS[asked["question"]](**asked["given"]))}
     except Exception as error:

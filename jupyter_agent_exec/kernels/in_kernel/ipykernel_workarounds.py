@@ -12,15 +12,6 @@ from functools import partial
 from typing import Any
 
 
-def forget_comm(comm: Any) -> None:
-    """Forget a comm without a `comm_close`, which a comm sends at its end to all frontends.
-
-    A comm has no public way to end silently: its `__del__` closes it unless `_closed` is set.
-    """
-    comm._closed = True
-    sys.modules["IPython"].get_ipython().kernel.comm_manager.unregister_comm(comm)
-
-
 def keep_all(patience: float | None) -> None:
     """Have the kernel wait when 1,000 messages wait for somebody who listens, and drop none.
 
