@@ -35,6 +35,7 @@ from .. import errors
 from ..host_kernel import HEADER
 from ..models import Problem
 from ..types import TokenId
+from ..workarounds import note_current_user
 from .access import AccessControl, denied
 from .denials import Denials
 from .operations import operations
@@ -198,7 +199,8 @@ class AgentExecHandler(JupyterHandler):
     async def _authenticate_person(self) -> None:
         """Set the caller to the person that Jupyter's identity provider names."""
         user = await ensure_async(self.identity_provider.get_user(self))
-        self.current_user = self._jupyter_current_user = user
+        self.current_user = user
+        note_current_user(self, user)
         if user is None:
             raise errors.Unauthenticated(
                 "A credential is needed: send 'Authorization: token <token>' with the token of "

@@ -21,13 +21,13 @@ import msgspec
 
 from ..errors import KernelUnavailable, KernelWaitsForItself
 from ..tasks import first_of
+from ..workarounds import interrupt_in_subshell
 from .channels import KernelChannels
 from .execution_state import ActiveRequest
 from .in_kernel.comm_target import ANSWER, TARGET
 from .in_kernel.expression import expression, is_ipython
 from .kernel_queue import Requester
 from .messages import Header, Message
-from .workarounds import interrupt_in_subshell
 
 if TYPE_CHECKING:
     from .connection import KernelConnection

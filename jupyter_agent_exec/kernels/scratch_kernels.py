@@ -23,6 +23,7 @@ from weakref import WeakSet
 from ..errors import AgentExecError, InvalidRequest, KernelUnavailable
 from ..tasks import Tasks, call_later_apart, first_of, start_apart
 from ..types import ExecutionState
+from ..workarounds import IPYKERNEL_ARGUMENTS, forget_failed_starts
 from .connection import KernelConnection
 from .folder import Folder, FolderGone
 from .isolation.isolation import Isolation
@@ -30,7 +31,6 @@ from .kernel import Death, KernelLife, WorkingFolder
 from .kernel_queue import KernelQueue
 from .provisioner import folder_provisioner
 from .server_kernels import KernelStarter, ServerKernels, kernel_spec, open_channels
-from .workarounds import IPYKERNEL_ARGUMENTS, forget_failed_starts
 
 KILL_TIMEOUT = 5.0
 """Seconds to wait for the end of a process that was killed."""

@@ -16,9 +16,9 @@ import threading
 
 import msgspec
 
-# With it jsonschema would build a grammar, for half of the time that the start takes. Formats that
-# need it (``iri``) are in no schema of Jupyter's events, nor in ours.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+from ..workarounds import skip_iri_grammar
+
+skip_iri_grammar()
 
 from jupyter_server.serverapp import ServerApp  # noqa: E402
 

@@ -35,6 +35,7 @@ from jupyter_agent_exec.notebooks.changes import (
 )
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.types import CellId
+from jupyter_agent_exec.workarounds import room_settled
 from tests.notebooks.collaborating import Page, opened, until
 
 # Rooms leave streams behind that nobody closes; what finds them must not be another test.
@@ -339,6 +340,31 @@ async def test_a_document_that_is_made_anew_is_left_alone_until_that_is_done(
         await applying
         assert len((await reading).cells) in (1, 2)
         assert len(room._document.ycells) == 2
+
+
+def write_cells(file: Path, count: int) -> None:
+    """Write a notebook of many cells, as another program would."""
+    notebook = json.loads(file.read_text())
+    (cell,) = notebook["cells"]
+    notebook["cells"] = [{**cell, "id": f"cell-{n}", "source": f"x = {n}"} for n in range(count)]
+    file.write_text(json.dumps(notebook))
+
+
+async def test_a_room_is_settled_when_it_has_read_the_whole_file(
+    ways: CollaborationBackend, rooms: dict[str, Any], file: Path, open_page: Open
+) -> None:
+    async with open_page("a.ipynb"):
+        await reached(ways)
+        (room,) = rooms.values()
+        write_cells(file, 60)
+        reading = asyncio.create_task(room._file.maybe_notify())
+        async with asyncio.timeout(20):
+            while not room._update_lock.locked():
+                await asyncio.sleep(0)
+            assert len(room._document.ycells) < 60
+            await room_settled(room)
+        assert len(room._document.ycells) == 60
+        await reading
 
 
 async def test_live_documents_are_listed_where_they_are_now(

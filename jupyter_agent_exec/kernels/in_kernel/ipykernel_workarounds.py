@@ -1,7 +1,8 @@
 """What ipykernel has no public way for, in the kernel itself; each says why it is needed.
 
 It is sent with `comm_target`, and seen to work with ipykernel 6.29 to 7.4. It uses names that are
-not public: `tests/kernels/test_workarounds.py` fails when one of them goes.
+not public: `tests/test_workarounds.py` fails when one of them goes. `workarounds` is the server's
+side.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ def keep_all(patience: float | None) -> None:
         Seconds, after which it drops again what they do not take: they have stopped, such as a
         suspended console. None if only we listen.
 
-    ipykernel makes the socket, and has no option for how it behaves when it is full.
+    ipykernel makes the socket, and has no option for how it behaves when it is full. No upstream
+    issue is known.
     """
     from zmq import XPUB_NODROP, Again
 
@@ -54,7 +56,8 @@ def flush_what_is_there() -> None:
     It flushes six times in each execution, and waits for that thread each time, also if nothing was
     printed: a quarter of the time of a short one. Text that the thread has taken, but not queued
     for sending yet, has to be waited for too: else what the kernel tells next would overtake it.
-    ipykernel has no option for that; `_flush` and `_buffers` are its own.
+    ipykernel has no option for that; `_flush` and `_buffers` are its own. No upstream issue is
+    known.
     """
     known = sys.modules["ipykernel.iostream"].OutStream
     streams: Any = (sys.stdout, sys.stderr)
@@ -70,8 +73,9 @@ def send_all_text() -> None:
     """Have a stream send half a character (a lone surrogate) as its escape.
 
     It cannot be encoded: the whole text that it is in would be lost, and the error, in the thread
-    that sends, keeps whoever flushes the stream waiting for ten seconds. The hook is public, but
-    only hooks of the thread that sends are called (https://github.com/ipython/ipykernel/pull/1367).
+    that sends, keeps whoever flushes the stream waiting for ten seconds
+    (https://github.com/jupyter/notebook/issues/2680). The hook is public, but only hooks of the
+    thread that sends are called (https://github.com/ipython/ipykernel/pull/1367).
     """
     kernel = sys.modules["IPython"].get_ipython().kernel
     streams: Any = (sys.stdout, sys.stderr)

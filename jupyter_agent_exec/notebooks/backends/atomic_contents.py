@@ -7,7 +7,9 @@ restores only when it reads it again.
 Jupyter Server has no public way to replace a file on save: `use_atomic_writing` only switches the
 copy. So this module overrides `FileManagerMixin.atomic_writing` in a subclass that shares the
 `__dict__` of the server's contents manager; a second manager would lose hooks that were registered
-at run time. Nothing here is needed once Jupyter's own `atomic_writing` replaces the file.
+at run time. Nothing here is needed once Jupyter's own `atomic_writing` replaces the file. It did,
+until files that tools such as Dropbox synchronize spoke against it
+(https://github.com/jupyter/notebook/pull/67); no issue that asks for it again is known.
 `tests/notebooks/test_atomic_contents.py` fails if either stops working.
 """
 

@@ -4,9 +4,7 @@ Live documents are in the rooms of jupyter-server-ydoc. No room is made here, si
 close it. `ydoc_cells` changes the documents. Without jupyter-collaboration this backend finds
 nothing, and nothing of jupyter-collaboration is imported.
 
-Two things have no public form in jupyter-server-ydoc: `DocumentRoom._update_lock`, held while a
-document is read again from its file, and `DocumentRoom._save_to_disc`, which saves at once. Its
-objects are typed as `Any`: it ships no types, and is optional.
+The objects of jupyter-server-ydoc are typed as `Any`: it ships no types, and is optional.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from logging import Logger
 from typing import TYPE_CHECKING, Any, Final
 
 from ...types import Via
+from ...workarounds import room_settled, save_room
 from ..changes import Change, Expected, Notebook, Unreachable
 
 if TYPE_CHECKING:
@@ -164,28 +163,18 @@ class CollaborationHandle:
         await self._settled()
         self._cells.apply(changes, expected)
         if not self._room.clients:
-            await self._save()
+            await save_room(self._room)
+            self._check_alive()
 
     async def _settled(self) -> None:
-        """Wait while the room reads the document again from its file.
-
-        It does that in one transaction over many turns of the loop, which nobody may join.
-        """
-        async with self._room._update_lock:
-            pass
+        """Wait while the room reads the document again from its file."""
+        await room_settled(self._room)
         self._check_alive()
 
     def _loader(self) -> Any:
         file_id = self._room_id.removeprefix(_PREFIX)
         loaders = self._extension.file_loaders
         return loaders[file_id] if file_id in loaders else None  # noqa: SIM401 (no mapping)
-
-    async def _save(self) -> None:
-        """Have the room save, so that it knows what it saved."""
-        saving = self._room._save_to_disc()
-        if saving is not None:
-            await asyncio.wait({saving})
-        self._check_alive()
 
     def _check_alive(self) -> None:
         if not self.alive:

@@ -1,0 +1,109 @@
+"""Private members of other packages, and changes to them, for which there is no public way.
+
+Each function says why it is needed, and which upstream issue would remove it. It takes the foreign
+object and imports nothing of its package. `tests/test_workarounds.py` and, with collaboration,
+`tests/notebooks/test_collaboration.py` fail when a name that is used here is gone, or when a
+workaround is needed no longer.
+
+Three others stand alone: `kernels/in_kernel/ipykernel_workarounds.py` is sent to kernels,
+`notebooks/backends/atomic_contents.py` is a contents manager, and the page has
+`labextension/src/model/workarounds.ts`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any, Final
+
+# -- jupyter_server --------------------------------------------------------------------------------
+
+
+def note_current_user(handler: Any, user: Any) -> None:
+    """Have Jupyter's `check_xsrf_cookie` check a request whose user we have authenticated.
+
+    It lets every request pass before `JupyterHandler.prepare` has set `_jupyter_current_user`. Our
+    handlers do not call that `prepare`: it refuses with words and redirects of its own. No upstream
+    issue is known.
+    """
+    handler._jupyter_current_user = user
+
+
+def skip_iri_grammar() -> None:
+    """Make Jupyter Server start in half of the time; call it before its first import.
+
+    jsonschema imports `rfc3987_syntax`, which builds a grammar for each rule of its syntax. It is
+    for the formats `iri` and `iri-reference`, which are in no schema of Jupyter's events, nor in
+    ours. Upstream: https://github.com/jupyter-server/jupyter_server/issues/1559.
+    """
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+
+# -- jupyter_client and ipykernel ------------------------------------------------------------------
+
+IPYKERNEL_ARGUMENTS: Final = (
+    # What agents run stays out of the person's own IPython history, as with nbclient.
+    "--HistoryManager.hist_file=:memory:",
+    # ipykernel waits half a millisecond before each reply, for frontends that take the reply for
+    # the end of the output. Here a run ends with reply and idle, and idle follows all output. The
+    # trait is configurable, though its name is private. No upstream issue is known.
+    "--Kernel._execute_sleep=0",
+)
+"""For the ipykernels of scratch sessions."""
+
+
+def interrupt_in_subshell(subshell: str) -> str:
+    """Return an expression that interrupts what a subshell runs.
+
+    ipykernel 7 interrupts the whole kernel by a signal, which reaches the main thread alone, though
+    an interrupt should reach all subshells (https://github.com/jupyter/enhancement-proposals/pull/91).
+    The thread of a subshell is known by its name. No issue of ipykernel's is known.
+    """
+    return (
+        "(lambda i: [i('ctypes').pythonapi.PyThreadState_SetAsyncExc("
+        "i('ctypes').c_ulong(each.ident), i('ctypes').py_object(KeyboardInterrupt)) "
+        f"for each in i('threading').enumerate() if each.name == 'subshell-{subshell}'])"
+        "((lambda: 0).__builtins__['__import__'])"
+    )
+
+
+def forget_failed_starts(kernels: Any) -> None:
+    """Forget kernels that did not start, whoever wanted them, so that the server can stop.
+
+    jupyter_client 8.10 keeps such a kernel among those that are starting, and has no public way to
+    remove it; when jupyter_server 2.21 shuts all kernels down, it answers that there is no such
+    kernel, and stays. No issue of just this is known; what `shutdown_all` should do with starting
+    kernels is asked in https://github.com/jupyter/jupyter_client/issues/616.
+
+    Parameters
+    ----------
+    kernels
+        The server's kernel manager.
+    """
+    starting: dict[str, asyncio.Future[None]] = getattr(kernels, "_pending_kernels", {})
+    for kernel_id, start in list(starting.items()):
+        if start.done() and kernel_id not in kernels:
+            del starting[kernel_id]
+
+
+# -- jupyter_server_ydoc ---------------------------------------------------------------------------
+
+
+async def room_settled(room: Any) -> None:
+    """Wait while a `DocumentRoom` reads its document again from the file.
+
+    It does that in one transaction over many turns of the loop, which nobody may join. No upstream
+    issue is known.
+    """
+    async with room._update_lock:
+        pass
+
+
+async def save_room(room: Any) -> None:
+    """Have a `DocumentRoom` save at once, so that it knows what it saved.
+
+    Only a page can ask for that, by a message on its WebSocket. No upstream issue is known.
+    """
+    saving = room._save_to_disc()
+    if saving is not None:
+        await asyncio.wait({saving})
