@@ -77,7 +77,7 @@ test('the panel without sessions', async ({ page, panel }) => {
     route.fulfill({ json: { sessions: [], next_before: null } })
   );
   await panel.open();
-  await panel.button(/^Ask the server again/).click();
+  await panel.button(/^Reload agent activity/).click();
   await expect(panel.region).toContainText('No agent has worked here yet');
   await expectAccessible(page);
   await panel.button('Filters').click();
@@ -185,7 +185,7 @@ test('what asks, in the panel and in a notebook', async ({
   await panel.button('Pause all agents').press('Enter');
   await expect(panel.region).toContainText('All agents are paused');
   await expectAccessible(page);
-  await panel.button('Let all agents go on').click();
+  await panel.button('Resume all agents').click();
   await panel.button(/as a live notebook/).click();
   await expect(page.getByRole('note')).toContainText('read-only');
   await expectAccessible(page);
@@ -269,7 +269,7 @@ test('cells are taken over, discarded and brought back with keys alone', async (
   await expect.poll(sources).toEqual(both);
   /** Choose something in the menu of the agent's cell in the notebook. */
   const choose = async (name: string) => {
-    const more = shown(page, 1).getByRole('button', { name: /^More about/ });
+    const more = shown(page, 1).getByRole('button', { name: /^More actions/ });
     await shown(page, 1).focus();
     await tabTo(page, more);
     await keyboard.press('Enter');
@@ -290,7 +290,7 @@ test('cells are taken over, discarded and brought back with keys alone', async (
   await tabTo(page, discard);
   await keyboard.press('Enter');
   await expect(shown(page, 1)).toContainText('Outputs discarded');
-  await choose('Take Back the Decision About Outputs');
+  await choose('Undo Decision About Outputs');
   await expect(shown(page, 1)).not.toContainText('Outputs discarded');
   await choose('Discard Cell');
   await expect.poll(sources).toEqual(['x = 1']);
@@ -304,7 +304,7 @@ test('cells are taken over, discarded and brought back with keys alone', async (
   await keyboard.press('Control+Alt+Shift+,');
   await expect(panel.region).toBeVisible();
   await tabTo(page, panel.cell(1));
-  const more = panel.cell(1).getByRole('button', { name: /^More about/ });
+  const more = panel.cell(1).getByRole('button', { name: /^More actions/ });
   await tabTo(page, more);
   await keyboard.press('Enter');
   await keyboard.press('i');

@@ -149,10 +149,10 @@ test('a token is given, and its secret is shown once', async ({
   await panel.open();
   await access.give();
   await page.keyboard.press('Enter');
-  await expect(access.dialog).toContainText('Give it a name.');
+  await expect(access.dialog).toContainText('Enter a name.');
   await expect(access.field('Name')).toBeFocused();
   await page.keyboard.type(access.name);
-  await expect(access.dialog).not.toContainText('Give it a name.');
+  await expect(access.dialog).not.toContainText('Enter a name.');
   await access.dialog.getByLabel('Run code in the kernels').check();
   await access.field('Which notebooks').fill('reports/*.ipynb\n../secret');
   await access.button('Limits').press('Enter');
@@ -245,7 +245,7 @@ test('tokens are listed and revoked, here and elsewhere', async ({
   await expect(item).toHaveCount(2);
   await access.revoke(other);
   await expect(item).toHaveCount(1);
-  await access.button(/that ha(s|ve) ended$/).press('Enter');
+  await access.button(/expired or revoked tokens?$/).press('Enter');
   await expect(item).toHaveCount(2);
   await expect(item.last()).toContainText('Revoked 1 minute ago');
 
@@ -270,7 +270,7 @@ test('tokens are listed and revoked, here and elsewhere', async ({
   await page.keyboard.press('Escape');
   await expect(access.dialog).toHaveCount(0);
   await expect(panel.region).toContainText(
-    'Closed: a person revoked the agent token.'
+    'Closed: the agent token was revoked.'
   );
   expect(token.label).toBe(access.name);
 });
@@ -290,7 +290,9 @@ test('without tokens it says what they are for, and gives one', async ({
   const session = panel.session('With full access: seen');
   await expect(session).toContainText('Full access');
   await session.click();
-  await expect(panel.region).toContainText('may do all that they may');
+  await expect(panel.region).toContainText(
+    'may do everything that they may do'
+  );
   await access.list();
   await expect(access.dialog).toContainText('No agent has a token yet');
   await expectAccessible(page, THEMES);

@@ -28,7 +28,9 @@ test('the panel leads to what asks, and it runs when it is approved', async ({
   await expect(panel.cell(1)).toContainText('ran 42');
   expect((await agent.read(asked, 30)).text).toContain('ran 42');
   await expect(question.node).toBeHidden();
-  await expect(panel.region.getByText('asks for approval')).toBeHidden();
+  await expect(
+    panel.region.getByText(/requests approval|cells? awaiting approval/)
+  ).toBeHidden();
 });
 
 test('a notebook shows what asks at its cell, and its toolbar leads there', async ({
@@ -43,7 +45,7 @@ test('a notebook shows what asks at its cell, and its toolbar leads there', asyn
   const question = Question.in(person.cell(1));
   await expect(question.node).toContainText(desk.path);
   await page
-    .getByRole('button', { name: 'Agent “analyst”: Asks for approval' })
+    .getByRole('button', { name: 'Agent “analyst”: Awaiting approval' })
     .click();
   await expect(person.cell(1)).toHaveClass(/jp-mod-active/);
   await question.button('Approve').click();
@@ -82,7 +84,7 @@ test('a person edits what is asked, and both are recorded', async ({
   const editor = question.node.getByRole('textbox');
   await expect(editor).toBeFocused();
   await editor.fill('print("mine")');
-  await expect(question.button('Approve this')).toBeEnabled();
+  await expect(question.button('Approve edited source')).toBeEnabled();
   await page.keyboard.press('Control+Enter');
   await expect(question.outcome).toHaveText(/^Edited and approved/);
   const ran = await agent.read(asked, 30);
@@ -154,9 +156,9 @@ test('all of a session is approved for a time, until a person ends that', async 
   expect((await agent.read(first, 30)).status).toBe('ok');
   const second = await agent.ask('2');
   expect((await agent.read(second, 30)).status).toBe('ok');
-  await expect(panel.region).toContainText('is approved until');
-  await panel.button('End this').click();
-  await expect(panel.region.getByText('is approved until')).toBeHidden();
+  await expect(panel.region).toContainText('are approved until');
+  await panel.button('End approval').click();
+  await expect(panel.region.getByText('are approved until')).toBeHidden();
   expect((await agent.ask('3')).status).toBe('awaiting_approval');
 });
 
@@ -172,7 +174,7 @@ test.describe('without approval', () => {
     await expect
       .poll(async () => (await agent.read(asked)).waiting_for?.who)
       .toBe('pause');
-    await panel.button('Let all agents go on').click();
+    await panel.button('Resume all agents').click();
     expect((await agent.read(asked, 30)).status).toBe('ok');
     await expect(panel.button('Pause all agents')).toBeFocused();
     await expect(panel.region.getByText('agents are paused')).toBeHidden();

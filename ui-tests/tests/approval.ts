@@ -79,7 +79,7 @@ export class Question {
 
   /** The first that asks below an element. */
   static in(place: Page | Locator): Question {
-    const name = /^Agent .* asks for approval$/;
+    const name = /^Agent .* requests approval$/;
     return new Question(place.getByRole('group', { name }).first());
   }
 

@@ -469,7 +469,7 @@ it('the toolbar tells what an agent does, and stops it', async ({
   await expect(stop).toHaveCount(0);
   const source = '# wait for it\nimport time\ntime.sleep(60)';
   const id = await agent.run(source, 0);
-  await expect(status).toContainText('Runs # wait for it');
+  await expect(status).toContainText('Running # wait for it');
   await expect(status).toContainText(/\d s/);
   await expect(opened.badge(1)).toContainText(/Running\s*\d+ s/);
   await stop.click();
@@ -479,8 +479,10 @@ it('the toolbar tells what an agent does, and stops it', async ({
   await opened.command('notebook:run-cell', 0);
   await expect(opened.cell(0)).toContainText('[*]');
   await agent.run('1 + 1', 0);
-  await expect(status).toContainText('Waits behind a cell');
-  await expect(opened.badge(2)).toContainText(/somebody runs since/);
+  await expect(status).toContainText('Waiting for a user’s cell');
+  await expect(opened.badge(2)).toContainText(
+    /Waiting for a user’s cell since/
+  );
   const folder = path.slice(0, path.lastIndexOf('/'));
   await page.contents.uploadContent('', 'text', `${folder}/go-on`);
   await expect(opened.badge(2)).toContainText('Done');

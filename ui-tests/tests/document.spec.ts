@@ -10,7 +10,8 @@ const test = base.extend({
 });
 
 /** What the button of the panel is called. */
-const OPEN = 'Open the chosen agent session as a live notebook beside your own';
+const OPEN =
+  'Open the selected agent session as a live notebook beside your own';
 
 /** The document of a session. */
 function documentOf(page: Page): Locator {

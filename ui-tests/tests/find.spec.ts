@@ -230,13 +230,17 @@ test('the gallery leads through images, copies and saves them', async ({
     });
   const copy = dialog.getByRole('button', { name: 'Copy the image' });
   await copy.click();
-  await expect(dialog.getByRole('status')).toContainText('on the clipboard');
+  await expect(dialog.getByRole('status')).toContainText(
+    'copied to the clipboard'
+  );
   expect(await copied()).toEqual(['image/png']);
   await page.evaluate(() => navigator.clipboard.writeText('other'));
   await dialog.getByRole('button', { name: 'Next image' }).click();
   await expect(dialog).toContainText('svg+xml');
   await copy.click();
-  await expect(dialog.getByRole('status')).toContainText('on the clipboard');
+  await expect(dialog.getByRole('status')).toContainText(
+    'copied to the clipboard'
+  );
   expect(await copied()).toEqual(['image/png']);
   await page.evaluate(() => {
     navigator.clipboard.write = () => Promise.reject(new Error('Not now.'));
@@ -276,7 +280,9 @@ test('the gallery shows what a search finds, and keeps what is near', async ({
   await thumbnails(panel).last().scrollIntoViewIfNeeded();
   await expect(thumbnails(panel).last().locator('img')).toBeVisible();
   await expect(thumbnails(panel).first().locator('img')).toHaveCount(0);
-  await panel.region.getByLabel('Images of').selectOption('the chosen session');
+  await panel.region
+    .getByLabel('Images of')
+    .selectOption('the selected session');
   await expect(panel.region).toContainText('No images in this session');
 });
 

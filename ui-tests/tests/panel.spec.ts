@@ -3,9 +3,10 @@ import type { Locator, Page } from '@playwright/test';
 import { INTERRUPT, test } from './panel';
 
 /** What the buttons are called. */
-const REFRESH = 'Ask the server again for all that is shown';
-const OPEN = 'Open the chosen agent session as a live notebook beside your own';
-const DOWNLOAD = 'Download the chosen agent session as a notebook';
+const REFRESH = 'Reload agent activity from the server';
+const OPEN =
+  'Open the selected agent session as a live notebook beside your own';
+const DOWNLOAD = 'Download the selected agent session as a notebook';
 
 test('a running cell streams its outputs, and a click interrupts it', async ({
   panel,
@@ -237,7 +238,7 @@ test('an action that the server refuses says why', async ({
   );
   await panel.button(DOWNLOAD).click();
   await expect(
-    page.getByText('The server refused. The record cannot be read.')
+    page.getByText('The server refused the request. The record cannot be read.')
   ).toBeVisible();
 });
 

@@ -69,4 +69,4 @@ export const test = galata.extend<{
 });
 
 /** What the button above the cells is called that stops an agent. */
-export const INTERRUPT = /^Stop .*, in the chosen agent session/;
+export const INTERRUPT = /^Stop .*, in the selected agent session/;

@@ -23,7 +23,7 @@ const test = base.extend<{ url: string }>({
 
 /** Where the passphrase is typed. */
 function asked(page: Page): Locator {
-  return page.getByRole('dialog', { name: 'Passphrase Needed' });
+  return page.getByRole('dialog', { name: 'Passphrase Required' });
 }
 
 /** All places in which a page could keep something. */
@@ -80,9 +80,7 @@ test('a decision asks for the passphrase, and the next one does not', async ({
   await approve();
   await field.fill('a guess');
   await page.keyboard.press('Enter');
-  await expect(dialog.getByRole('alert')).toHaveText(
-    'This is not the passphrase.'
-  );
+  await expect(dialog.getByRole('alert')).toHaveText('Wrong passphrase.');
   await expect(field).toBeFocused();
   for (const theme of ['Dark', 'Light']) {
     await setTheme(page, `JupyterLab ${theme}`);

@@ -24,7 +24,7 @@ function saved(page: Page): Promise<unknown[]> {
 
 /** Choose what a badge's menu offers. */
 async function choose(page: Page, cell: Locator, item: string | RegExp) {
-  await cell.getByRole('button', { name: 'More about' }).click();
+  await cell.getByRole('button', { name: 'More actions' }).click();
   await page.getByRole('menuitem', { name: item }).click();
 }
 
@@ -125,7 +125,7 @@ notebookTest(
 
     await shown(page, 1).locator('.cm-content').click();
     await page.keyboard.type('# mine now\n');
-    await shown(page, 1).getByRole('button', { name: 'More about' }).click();
+    await shown(page, 1).getByRole('button', { name: 'More actions' }).click();
     await expect(
       page.getByRole('menuitem', { name: 'Discard Cell' })
     ).toHaveCount(0);

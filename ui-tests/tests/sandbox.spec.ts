@@ -116,7 +116,7 @@ test('a sandbox opens on a click only, and is closed with the keyboard', async (
     .getByRole('button', { name: 'Show as text: a Vega chart' })
     .click();
   await expect(chart).toContainText('"mark": "bar"');
-  await expect(chart).toContainText('none is run or loaded here for an agent');
+  await expect(chart).toContainText('Scripts from agents do not run here');
 });
 
 test('what was left out for its size is fetched into a sandbox', async ({

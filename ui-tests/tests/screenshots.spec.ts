@@ -51,7 +51,7 @@ for (const theme of ['Light', 'Dark'] as const) {
     await panel.session(title).click();
     await panel
       .button(
-        'Open the chosen agent session as a live notebook beside your own'
+        'Open the selected agent session as a live notebook beside your own'
       )
       .click();
     await expect(page.getByRole('main')).toContainText('valeus');
@@ -109,7 +109,7 @@ test('an agent’s cells can be told in a notebook', async ({
     await expect(badges.nth(2)).toContainText(/Running\s*\d+ s/);
     await expect(
       page.locator('[data-jp-item-name="agent-exec:status"]')
-    ).toContainText('Runs import time');
+    ).toContainText('Running import time');
     await keep(page, 'notebook-light');
   } finally {
     await agent.close();

@@ -15,7 +15,7 @@ test.use({ policy: { notebook: 'none', scratch: 'none' } });
 function item(page: IJupyterLabPageFixture): Locator {
   return page
     .locator('#jp-main-statusbar')
-    .getByRole('button', { name: /at work|for approval/ });
+    .getByRole('button', { name: /at work|awaiting approval/ });
 }
 
 /** Notifications that are shown, as JupyterLab does. */
@@ -33,7 +33,10 @@ test('the status bar counts agents at work, and leads to what they run', async (
   await expect(item(page)).toHaveCount(0);
   const running = await first.ask(ENDLESS);
   await expect(item(page)).toHaveText('1 agent at work');
-  await expect(item(page)).toHaveAttribute('title', '“analyst”: runs cell 1');
+  await expect(item(page)).toHaveAttribute(
+    'title',
+    '“analyst”: running cell 1'
+  );
   await second.ask('1 + 1').then(asked => second.read(asked, 30));
   const other = await second.ask(ENDLESS);
   await expect(item(page)).toHaveText('2 agents at work');
@@ -78,7 +81,7 @@ test('the button names agent and cell, and says that the kernel is free', async 
   await agent.ask('1 + 1').then(asked => agent.read(asked, 30));
   const running = await agent.ask(ENDLESS);
   await expect(panel.button(INTERRUPT)).toHaveAccessibleName(
-    /^Stop “analyst”: cell 2, in the chosen agent session/
+    /^Stop “analyst”: cell 2, in the selected agent session/
   );
   const stop = panel.cell(2).getByRole('button', {
     name: 'Stop “analyst”: cell 2'
@@ -107,7 +110,10 @@ test('code that ignores the interrupt is told of', async ({
   await page.keyboard.press('ControlOrMeta+Alt+Shift+Period');
   await expect(toasts(page, /^Stop “analyst”: cell 1…$/)).toHaveCount(1);
   await expect(
-    toasts(page, /“analyst”: cell 1 ignores the interrupt and goes on\./)
+    toasts(
+      page,
+      /“analyst”: cell 1 ignored the interrupt and is still running\./
+    )
   ).toHaveCount(1);
 });
 
@@ -171,16 +177,16 @@ test.describe('with an agent that has to ask', () => {
   }) => {
     const agent = await newAsking('Asks');
     const asked = await agent.ask('print("<b>bold</b>")');
-    await expect(item(page)).toHaveText('1 asks for approval');
+    await expect(item(page)).toHaveText('1 agent awaiting approval');
     const toast = toasts(
       page,
-      /Agent “analyst” \(Full access\) asks for approval of cell 1/
+      /Agent “analyst” \(Full access\) requests approval for cell 1/
     );
     await expect(toast).toContainText('print("<b>bold</b>")');
     await page.reload();
     await expect(toast).toHaveCount(1);
     await toast.getByRole('button', { name: 'Review' }).click();
-    await expect(panel.cell(1)).toContainText('asks for approval');
+    await expect(panel.cell(1)).toContainText('requests approval');
     await expect(toast).toHaveCount(0);
     await server.send('post', `executions/${asked.id}/approve`, {
       source_sha256: asked.source_sha256
@@ -189,14 +195,14 @@ test.describe('with an agent that has to ask', () => {
 
     // While the panel is there, it tells of what asks.
     const seen = await agent.ask('2');
-    await expect(panel.cell(2)).toContainText('asks for approval');
-    await expect(toasts(page, /asks for approval/)).toHaveCount(0);
+    await expect(panel.cell(2)).toContainText('requests approval');
+    await expect(toasts(page, /requests approval/)).toHaveCount(0);
     await agent.cancel(seen);
     await page.sidebar.close('right');
 
     // When it comes into sight, it tells of what was notified before.
     const third = await agent.ask('3');
-    const covering = toasts(page, /asks for approval of cell 3/);
+    const covering = toasts(page, /requests approval for cell 3/);
     // While the mouse is on it, it does not go by itself.
     await covering.hover();
     await page.keyboard.press('ControlOrMeta+Alt+Shift+Comma');
@@ -205,7 +211,7 @@ test.describe('with an agent that has to ask', () => {
     await page.sidebar.close('right');
 
     const fourth = await agent.ask('4');
-    const other = toasts(page, /asks for approval of cell 4/);
+    const other = toasts(page, /requests approval for cell 4/);
     await expect(other).toHaveCount(1);
     await server.send('post', `executions/${fourth.id}/reject`, {
       reason: null
@@ -227,10 +233,10 @@ test.describe('with an agent that has to ask', () => {
     await set(false);
     await page.reload();
     await agent.ask('1');
-    await expect(item(page)).toHaveText('1 asks for approval');
-    await expect(toasts(page, /asks for approval/)).toHaveCount(0);
+    await expect(item(page)).toHaveText('1 agent awaiting approval');
+    await expect(toasts(page, /requests approval/)).toHaveCount(0);
     await set(true);
     await page.reload();
-    await expect(toasts(page, /asks for approval/)).toHaveCount(1);
+    await expect(toasts(page, /requests approval/)).toHaveCount(1);
   });
 });

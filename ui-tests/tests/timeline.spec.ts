@@ -180,7 +180,7 @@ test('images have their place before they come, and an SVG is only an image', as
   await panel.session('Pictures').click();
   const image = panel.cell(1).getByRole('img');
   await expect(image).toHaveAttribute('height', '80');
-  await expect(image).toHaveAttribute('alt', 'Image that the cell put out');
+  await expect(image).toHaveAttribute('alt', 'Image output of the cell');
   await expect(image).toHaveAttribute('src', /^blob:/);
   const drawing = panel.cell(2).getByRole('img');
   await expect(drawing).toHaveAttribute('src', /^data:image\/svg\+xml/);

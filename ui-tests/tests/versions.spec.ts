@@ -86,7 +86,7 @@ test('a person decides in the panel and in the notebook', async ({
   const agent = new AskingAgent(server, id);
   const first = await agent.ask('print("first", 6 * 7)');
   await page
-    .getByRole('button', { name: 'Agent “analyst”: Asks for approval' })
+    .getByRole('button', { name: 'Agent “analyst”: Awaiting approval' })
     .click();
   const person = new Person(page);
   const question = Question.in(person.cell(1));
@@ -129,7 +129,7 @@ test('a session is read as a notebook, and goes into one’s own', async ({
   await agent.run('print("theirs")');
   await panel.open();
   await panel.session('Taken over').click();
-  await panel.cell(1).getByRole('button', { name: 'More about' }).click();
+  await panel.cell(1).getByRole('button', { name: 'More actions' }).click();
   await page
     .getByRole('menuitem', { name: 'Insert Into My Notebook', exact: true })
     .click();
@@ -138,7 +138,7 @@ test('a session is read as a notebook, and goes into one’s own', async ({
     .toMatchObject([{ source: 'x = 1' }, { source: 'print("theirs")' }]);
   await expect(new Person(page).cell(1)).toContainText('analyst');
 
-  await panel.button(/^Open the chosen agent session as a live/).click();
+  await panel.button(/^Open the selected agent session as a live/).click();
   const shown = page.locator('.jp-AgentExecDocument:visible');
   await expect(shown.getByRole('note')).toContainText('read-only');
   await expect(shown).toContainText('theirs');

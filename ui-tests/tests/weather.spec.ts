@@ -97,7 +97,7 @@ test('what one tab decides, the other shows', async ({
   await panel.button('Pause all agents').click();
   await tab.bringToFront();
   await expect(other.region).toContainText('All agents are paused');
-  await other.button('Let all agents go on').click();
+  await other.button('Resume all agents').click();
   await page.bringToFront();
   await expect(panel.region).not.toContainText('All agents are paused');
   await agent.close();
@@ -125,7 +125,7 @@ test('a page that had no network catches up, and asks little meanwhile', async (
   await panel.open();
   await panel.session('Without network').click();
   await expect(panel.cell(1)).toContainText('tick');
-  await panel.button(/^Open the chosen agent session as a live/).click();
+  await panel.button(/^Open the selected agent session as a live/).click();
   const shown = page.locator('.jp-AgentExecDocument');
   await expect(shown).toContainText('tick');
 
@@ -147,7 +147,7 @@ test('a page that had no network catches up, and asks little meanwhile', async (
   await expect(alert).toBeHidden(BACK);
   await expect(shown).toContainText('while it was away', BACK);
   await expect(
-    page.getByRole('button', { name: /ask.? for approval/ }).first()
+    page.getByRole('button', { name: /agents? awaiting approval/ }).first()
   ).toBeVisible(BACK);
   await expect(page.getByRole('button', { name: /at work/ })).toBeHidden();
   await page.evaluate(async path => {

@@ -29,7 +29,7 @@ function pathInFront(
 /** The commands that give access and that list what was given. */
 export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:agenttokens',
-  description: 'Adds commands that give agents tokens, and take them back.',
+  description: 'Adds commands that create and revoke agent tokens.',
   autoStart: true,
   requires: [IActivityModel],
   optional: [ITranslator, ICommandPalette, INotebookTracker, ISettingRegistry],
@@ -71,12 +71,10 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
     };
     commands.addCommand(CommandIDs.newToken, {
       label: trans.__('Give an Agent Access…'),
-      caption: trans.__(
-        'Make a token with which an agent can do what you allow'
-      ),
+      caption: trans.__('Create a token that lets an agent do what you allow'),
       describedBy: describedBy({
         path: trans.__(
-          'The path of a notebook, or a pattern; without it, the notebook in front'
+          'The path of a notebook, or a pattern. Default: the active notebook.'
         )
       }),
       execute: async ({ path }) => {
@@ -87,7 +85,7 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
     });
     commands.addCommand(CommandIDs.tokens, {
       label: trans.__('Agent Tokens…'),
-      caption: trans.__('See which agents have access, and take it back'),
+      caption: trans.__('See which agents have access, and revoke it'),
       icon: keyIcon,
       describedBy: describedBy(),
       execute: async () => {

@@ -32,7 +32,7 @@ function waiting(
 ): IExecution {
   const execution = typeof id === 'string' ? approvals.get(id) : null;
   if (!execution) {
-    throw new Error(trans.__('This execution does not ask for approval.'));
+    throw new Error(trans.__('This execution is not awaiting approval.'));
   }
   return execution;
 }
@@ -45,16 +45,20 @@ function addCommands(
   palette: ICommandPalette | null
 ): void {
   const report = reporter(trans);
-  const execution_id = trans.__('The id of the execution that asks');
+  const execution_id = trans.__(
+    'The ID of the execution that is awaiting approval'
+  );
   commands.addCommand(CommandIDs.approve, {
-    label: trans.__('Approve What an Agent Asks'),
-    caption: trans.__('Let an execution run whose source was looked at'),
+    label: trans.__('Approve Agent Execution'),
+    caption: trans.__('Run an execution that is awaiting approval'),
     icon: checkIcon,
     describedBy: describedBy(
       {
         execution_id,
-        source_sha256: trans.__('The SHA-256 of the source that was looked at'),
-        source: trans.__('What to run instead')
+        source_sha256: trans.__(
+          'The SHA-256 hash of the source that you approve'
+        ),
+        source: trans.__('The source to run instead')
       },
       ['execution_id', 'source_sha256']
     ),
@@ -73,11 +77,11 @@ function addCommands(
     }
   });
   commands.addCommand(CommandIDs.reject, {
-    label: trans.__('Reject What an Agent Asks'),
-    caption: trans.__('Do not let an execution run, and say why'),
+    label: trans.__('Reject Agent Execution'),
+    caption: trans.__('Reject an execution that is awaiting approval'),
     icon: closeIcon,
     describedBy: describedBy(
-      { execution_id, reason: trans.__('A sentence for the agent') },
+      { execution_id, reason: trans.__('The reason, for the agent') },
       ['execution_id']
     ),
     execute: async ({ execution_id, reason }) => {
@@ -92,18 +96,20 @@ function addCommands(
     }
   });
   commands.addCommand(CommandIDs.grant, {
-    label: labelled(trans.__('Approve All of an Agent Session for a Time')),
-    caption: trans.__('Let all that an agent session asks for run for a time'),
+    label: labelled(trans.__('Approve All Executions of an Agent Session')),
+    caption: trans.__(
+      'Approve all executions of an agent session for a limited time'
+    ),
     describedBy: describedBy(
       {
-        session_id: trans.__('The id of the agent session'),
+        session_id: trans.__('The ID of the agent session'),
         minutes: {
           type: 'number',
           minimum: 0,
           maximum: 1440,
-          description: trans.__('For how many minutes; 0 ends it')
+          description: trans.__('The number of minutes. 0 ends the approval.')
         },
-        label: trans.__('What the command is called in a menu')
+        label: trans.__('The label of the command in a menu')
       },
       ['session_id', 'minutes']
     ),
@@ -112,15 +118,15 @@ function addCommands(
   });
   commands.addCommand(CommandIDs.pause, {
     label: trans.__('Pause All Agents'),
-    caption: trans.__('Send nothing more of any agent to a kernel'),
+    caption: trans.__('Stop sending agent code to kernels until you resume'),
     icon: pauseIcon,
     describedBy: describedBy(),
     isEnabled: () => approvals.paused === null,
     execute: () => approvals.setPaused(true).catch(report)
   });
   commands.addCommand(CommandIDs.resume, {
-    label: trans.__('Let All Agents Go On'),
-    caption: trans.__('End the pause of all agents'),
+    label: trans.__('Resume All Agents'),
+    caption: trans.__('Send agent code to kernels again after a pause'),
     icon: runIcon,
     describedBy: describedBy(),
     isEnabled: () => approvals.paused !== null,
@@ -136,7 +142,7 @@ function addCommands(
 export const approvalsPlugin: JupyterFrontEndPlugin<IApprovalsModel> = {
   id: 'jupyter-agent-exec:approvals',
   description:
-    'Asks you to approve what agents want to run, in notebooks and by commands.',
+    'Adds the requests for approval to notebooks, and commands that approve or reject them.',
   autoStart: true,
   provides: IApprovalsModel,
   requires: [IActivityModel],
@@ -175,7 +181,7 @@ export const approvalsPlugin: JupyterFrontEndPlugin<IApprovalsModel> = {
           onForced: kinds => {
             Notification.warning(
               trans.__(
-                'What agents must ask for is set by the configuration of this server and stays as it is: %1',
+                'The server’s configuration sets this approval policy, so you cannot change it: %1',
                 kinds.join(', ')
               ),
               { autoClose: 8000 }

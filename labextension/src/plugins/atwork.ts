@@ -126,20 +126,20 @@ function addStopCommand(
     label: args => labelled(name(args))(args),
     caption: args =>
       args.chosen === true
-        ? trans.__('%1, in the chosen agent session', name(args))
-        : trans.__('Interrupt what the agent runs, and see its kernel free'),
+        ? trans.__('%1, in the selected agent session', name(args))
+        : trans.__('Interrupt the agent’s code and free its kernel'),
     icon: stopIcon,
     describedBy: describedBy({
       session_id: trans.__(
-        'The id of an agent session; without it, the one chosen in the panel, or else the only one at work'
+        'The ID of an agent session. Default: the session selected in the panel, or the only one at work.'
       ),
       chosen: {
         type: 'boolean',
         description: trans.__(
-          'Whether only the one chosen in the panel is meant'
+          'Whether to use only the session selected in the panel'
         )
       },
-      label: trans.__('What the command is called in a menu')
+      label: trans.__('The label of the command in a menu')
     }),
     isEnabled: args => findTarget(args, model, atWork) !== null,
     execute: async args => {
@@ -164,7 +164,7 @@ function addShowCommand(
   commands.addCommand(command, {
     label: trans.__('Show Agent at Work'),
     caption: trans.__(
-      'Show what asks for approval, or else what runs, in the panel'
+      'Show the cell that is awaiting approval, or the one that is running, in the panel'
     ),
     icon: activityIcon,
     describedBy: describedBy(),
@@ -209,7 +209,7 @@ function createModel(
 /** The agents at work in the status bar, and the command that stops one. */
 export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
   id: 'jupyter-agent-exec:at-work',
-  description: 'Shows in the status bar which agents are at work; stops them.',
+  description: 'Shows the agents at work in the status bar, and stops them.',
   autoStart: true,
   provides: IAgentsAtWork,
   requires: [IActivityModel],

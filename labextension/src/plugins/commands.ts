@@ -49,9 +49,9 @@ export function sessionArgs(trans: TranslationBundle): {
 } {
   return {
     session_id: trans.__(
-      'The id of an agent session; without it, the one chosen in the panel'
+      'The ID of an agent session. Default: the session selected in the panel.'
     ),
-    label: trans.__('What the command is called in a menu')
+    label: trans.__('The label of the command in a menu')
   };
 }
 

@@ -59,7 +59,7 @@ function offerUndo(
     actions: [
       {
         label: trans.__('Undo'),
-        caption: trans.__('Let the notebook be as it was before'),
+        caption: trans.__('Undo this change in the notebook'),
         callback: () => void undoAll()
       }
     ]
@@ -107,7 +107,7 @@ class Decisions {
       if (original !== null) {
         Notification.warning(
           trans.__(
-            'This cell is a copy. Decide about it where the agent ran it: %1',
+            'This cell is a copy. Go to the cell that the agent ran: %1',
             plainName(original)
           ),
           { autoClose: UNDO_SHOWN }
@@ -123,8 +123,8 @@ class Decisions {
       ...options,
       describedBy: describedBy(
         {
-          execution_id: trans.__('The id of the execution'),
-          cell_id: trans.__('The id of the cell that was looked at')
+          execution_id: trans.__('The ID of the execution'),
+          cell_id: trans.__('The ID of the cell in the notebook')
         },
         ['execution_id']
       ),
@@ -173,7 +173,7 @@ export function addDecisions(
   decisions.add(CommandIDs.acceptOutputs, {
     label: trans.__('Accept Outputs'),
     caption: trans.__(
-      'Bring the original outputs into the notebook and trust them'
+      'Show the original outputs in the notebook and trust them'
     ),
     icon: checkIcon,
     execute: id => api.acceptOutputs(id),
@@ -182,16 +182,16 @@ export function addDecisions(
   decisions.add(CommandIDs.discardOutputs, {
     label: trans.__('Discard Outputs'),
     caption: trans.__(
-      'Take the outputs out of the notebook; the history keeps them'
+      'Remove the outputs from the notebook; the history keeps them'
     ),
     icon: closeIcon,
     execute: id => api.discardOutputs(id),
     done: { message: trans.__('Outputs discarded'), undo: restoreOutputs }
   });
   decisions.add(CommandIDs.restoreOutputs, {
-    label: trans.__('Take Back the Decision About Outputs'),
+    label: trans.__('Undo Decision About Outputs'),
     caption: trans.__(
-      'Let the outputs in the notebook be as they were before the last decision'
+      'Restore the outputs in the notebook as they were before the last decision'
     ),
     icon: undoIcon,
     execute: restoreOutputs,
@@ -200,17 +200,15 @@ export function addDecisions(
   decisions.add(CommandIDs.discardCell, {
     label: trans.__('Discard Cell'),
     caption: trans.__(
-      'Take the agent’s cell out of the notebook; the history keeps it'
+      'Remove the agent’s cell from the notebook; the history keeps it'
     ),
     icon: deleteIcon,
     execute: id => api.discardCell(id),
     done: { message: trans.__('Cell discarded'), undo: restoreCell }
   });
   decisions.add(CommandIDs.restoreCell, {
-    label: trans.__('Put the Cell Back'),
-    caption: trans.__(
-      'Put an agent’s cell that was discarded back to where it was'
-    ),
+    label: trans.__('Restore Cell'),
+    caption: trans.__('Restore a discarded cell to its place in the notebook'),
     icon: undoIcon,
     execute: restoreCell,
     done: null
@@ -218,7 +216,7 @@ export function addDecisions(
   decisions.addForSession(CommandIDs.acceptAllOutputs, {
     label: trans.__('Accept All Outputs From This Agent Session'),
     caption: trans.__(
-      'Bring all outputs of the chosen agent session that are held back into its notebook'
+      'Show all outputs that are held back for the selected agent session in its notebook, and trust them'
     ),
     icon: checkIcon,
     execute: id => api.acceptAllOutputs(id),
@@ -234,7 +232,7 @@ export function addDecisions(
   decisions.addForSession(CommandIDs.discardAllOutputs, {
     label: trans.__('Discard All Outputs From This Agent Session'),
     caption: trans.__(
-      'Take all outputs of the chosen agent session that nobody has decided on out of its notebook'
+      'Remove all outputs of the selected agent session from its notebook, except those already accepted or discarded'
     ),
     icon: closeIcon,
     execute: id => api.discardAllOutputs(id),
@@ -244,19 +242,19 @@ export function addDecisions(
         'Outputs of %1 cells discarded',
         cells
       ),
-    nothing: trans.__('No outputs are there to be discarded'),
+    nothing: trans.__('There are no outputs to discard'),
     undo: restoreOutputs
   });
   decisions.addForSession(CommandIDs.discardAllCells, {
     label: trans.__('Discard All Cells From This Agent Session'),
     caption: trans.__(
-      'Take all cells of the chosen agent session that are as it left them out of its notebook'
+      'Remove all unchanged cells of the selected agent session from its notebook'
     ),
     icon: deleteIcon,
     execute: id => api.discardAllCells(id),
     message: cells =>
       trans._n('%1 cell discarded', '%1 cells discarded', cells),
-    nothing: trans.__('No cell is there as the agent left it'),
+    nothing: trans.__('There are no unchanged cells to discard'),
     undo: restoreCell
   });
 }

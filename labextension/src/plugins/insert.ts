@@ -30,15 +30,15 @@ function copyArgs(trans: TranslationBundle) {
       type: 'array',
       items: { type: 'string' },
       description: trans.__(
-        'The ids of executions; without anything, those of the cells that are selected'
+        'The IDs of executions. Default: those of the selected cells.'
       )
     },
-    execution_id: trans.__('The id of an execution'),
-    session_id: trans.__('The id of a session, for all its cells'),
+    execution_id: trans.__('The ID of an execution'),
+    session_id: trans.__('The ID of a session, to use all its cells'),
     from_execution_id: trans.__(
-      'The first of the session’s executions that is meant'
+      'The ID of the session’s first execution to use'
     ),
-    label: trans.__('What the command is called in a menu')
+    label: trans.__('The label of the command in a menu')
   });
 }
 
@@ -124,13 +124,13 @@ function addGoToCommand(
   trans: TranslationBundle
 ): void {
   commands.addCommand(CommandIDs.goToCell, {
-    label: trans.__('Go to the Cell in Its Notebook'),
+    label: trans.__('Go to Cell in Notebook'),
     caption: trans.__('Open the notebook at the cell that an agent ran'),
     describedBy: describedBy(
       {
         path: trans.__('The path of the notebook'),
-        cell_id: trans.__('The id of the cell'),
-        execution_id: trans.__('The id of the execution it shows')
+        cell_id: trans.__('The ID of the cell'),
+        execution_id: trans.__('The ID of the execution that the cell shows')
       },
       ['path']
     ),
@@ -157,7 +157,7 @@ function addGoToCommand(
 export const insertPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:insert',
   description:
-    'Adds commands that copy what agents ran into your notebook, and that open where it ran.',
+    'Adds commands that copy agents’ cells into your notebook, and go to the original cell.',
   autoStart: true,
   requires: [IActivityModel, INotebookTracker],
   optional: [ITranslator, ICommandPalette],
@@ -181,7 +181,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
       if (!panel) {
         Notification.warning(
           trans.__(
-            'No notebook is open. Open the one into which the cells are to go.'
+            'No notebook is open. Open the notebook that you want to insert the cells into.'
           ),
           { autoClose: 8000 }
         );
@@ -198,7 +198,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
       label: labelled(trans.__('Insert Into My Notebook')),
       describedBy: copyArgs(trans),
       caption: trans.__(
-        'Copy what the agent ran, with its outputs, below the active cell of the notebook used last'
+        'Insert the agent’s cells, with their outputs, below the active cell of your most recent notebook'
       ),
       icon: pasteIcon,
       execute: args => insert(args, true).then(() => undefined, report)
@@ -207,7 +207,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
       label: labelled(trans.__('Run Again in My Kernel')),
       describedBy: copyArgs(trans),
       caption: trans.__(
-        'Copy the source below the active cell of the notebook used last, and run it there as yours'
+        'Insert the agent’s source below the active cell of your most recent notebook, and run it there'
       ),
       icon: runIcon,
       execute: async args => {
@@ -220,7 +220,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     commands.addCommand(CommandIDs.copySource, {
       label: labelled(trans.__('Copy Source')),
       describedBy: copyArgs(trans),
-      caption: trans.__('Copy the source that the agent ran'),
+      caption: trans.__('Copy the agent’s source to the clipboard'),
       icon: copyIcon,
       execute: async args => {
         try {

@@ -32,7 +32,7 @@ async function restoreSession(state: IStateDB | null): Promise<string | null> {
 export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
   id: 'jupyter-agent-exec:model',
   description:
-    'Provides the model of what agents do on this server, and commands that review, accept or discard it.',
+    'Provides the model of agent activity on this server, and commands that review, accept or discard it.',
   autoStart: true,
   provides: IActivityModel,
   optional: [IStateDB, ITranslator, ICommandPalette],

@@ -1,4 +1,4 @@
-/** Shows in notebooks which agents work there, and which cells they ran. */
+/** Shows in notebooks which agents work there and which cells they ran. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
@@ -50,7 +50,7 @@ function createModel(
 export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
   id: 'jupyter-agent-exec:toolbar',
   description:
-    'Shows in notebooks which agents work there, and which cells they ran.',
+    'Shows in notebooks which agents work there and which cells they ran.',
   autoStart: true,
   provides: IAttachedSessions,
   requires: [IActivityModel, INotebookTracker],

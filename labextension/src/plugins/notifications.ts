@@ -110,7 +110,7 @@ class Notifier {
 /** Notifications of JupyterLab's own. */
 export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:notifications',
-  description: 'Notifies when agents need a person.',
+  description: 'Notifies you when an agent needs your attention.',
   autoStart: true,
   requires: [IActivityModel, IAgentsAtWork],
   optional: [IApprovalsModel, ISettingRegistry, ITranslator],

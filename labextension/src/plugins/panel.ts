@@ -96,9 +96,11 @@ function addTextCommand(
 ): void {
   commands.addCommand(CommandIDs.openText, {
     label: trans.__('Open Whole Text of a Cell'),
-    caption: trans.__('Open all that a cell of an agent session printed'),
+    caption: trans.__(
+      'Open everything that a cell of an agent session printed'
+    ),
     describedBy: describedBy(
-      { execution_id: trans.__('The id of the execution') },
+      { execution_id: trans.__('The ID of the execution') },
       ['execution_id']
     ),
     execute: async args => {
@@ -152,7 +154,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       icon: activityIcon,
       describedBy: describedBy({
         ...sessionArgs(trans),
-        execution_id: trans.__('The id of an execution to show')
+        execution_id: trans.__('The ID of an execution to show')
       }),
       execute: async args => {
         shell.activateById(PANEL_ID);
@@ -161,7 +163,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     });
     commands.addCommand(CommandIDs.refresh, {
       label: trans.__('Refresh Agent Activity'),
-      caption: trans.__('Ask the server again for all that is shown'),
+      caption: trans.__('Reload agent activity from the server'),
       icon: refreshIcon,
       describedBy: describedBy(),
       execute: async () => {
@@ -171,10 +173,12 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     });
     commands.addCommand(CommandIDs.search, {
       label: trans.__('Search Agent Activity'),
-      caption: trans.__('Search all that agents have run on this server'),
+      caption: trans.__(
+        'Search everything that agents have run on this server'
+      ),
       icon: searchIcon,
       describedBy: describedBy({
-        query: trans.__('Words in source, output or error')
+        query: trans.__('Words to find in sources, outputs or errors')
       }),
       execute: ({ query }) => {
         shell.activateById(PANEL_ID);

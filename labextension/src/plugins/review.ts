@@ -25,7 +25,7 @@ function subjectArgs(trans: TranslationBundle) {
   return {
     ...sessionArgs(trans),
     execution_id: trans.__(
-      'The id of an execution; without it, all that the session has run is meant'
+      'The ID of an execution. Default: the whole session.'
     )
   };
 }
@@ -37,13 +37,13 @@ function reviewArgs(trans: TranslationBundle) {
     verdict: {
       enum: ['approved', 'flagged', null],
       description: trans.__(
-        'The verdict; null takes it back, and without it, it stays'
+        'The verdict. null removes it; without this argument, it stays as it is.'
       )
     },
     comment: {
       type: ['string', 'null'],
       description: trans.__(
-        'A comment; null takes it back, and without it, it stays'
+        'The comment. null removes it; without this argument, it stays as it is.'
       )
     }
   });
@@ -136,8 +136,10 @@ export function addReviewCommands(
   const { commands } = app;
   const report = reporter(trans);
   commands.addCommand(CommandIDs.review, {
-    label: labelled(trans.__('Review What an Agent Ran')),
-    caption: trans.__('Approve or flag what an agent ran, or take that back'),
+    label: labelled(trans.__('Review Agent Execution')),
+    caption: trans.__(
+      'Approve or flag what an agent ran, or remove the verdict'
+    ),
     icon: ({ verdict }) =>
       verdict === 'approved'
         ? checkIcon
@@ -148,8 +150,8 @@ export function addReviewCommands(
     execute: args => review(model, args).catch(report)
   });
   commands.addCommand(CommandIDs.comment, {
-    label: labelled(trans.__('Comment on What an Agent Ran…')),
-    caption: trans.__('Say something about what an agent ran'),
+    label: labelled(trans.__('Comment on Agent Execution…')),
+    caption: trans.__('Add a comment to what an agent ran'),
     icon: commentIcon,
     describedBy: describedBy(subjectArgs(trans)),
     execute: args => comment(model, args, trans).catch(report)

@@ -192,7 +192,7 @@ function addExportCommands(
   commands.addCommand(CommandIDs.exportNotebook, {
     ...sessionCommand(model, trans, id => downloadNotebook(model, id)),
     label: trans.__('Download Agent Session as Notebook'),
-    caption: trans.__('Download the chosen agent session as a notebook'),
+    caption: trans.__('Download the selected agent session as a notebook'),
     icon: downloadIcon
   });
   commands.addCommand(CommandIDs.openNotebook, {
@@ -204,7 +204,7 @@ function addExportCommands(
     }),
     label: trans.__('Open Agent Session as Notebook'),
     caption: trans.__(
-      'Save the chosen agent session as a notebook and open it'
+      'Save the selected agent session as a notebook and open it'
     ),
     icon: launchIcon
   });
@@ -214,7 +214,7 @@ function addExportCommands(
 export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:session-document',
   description:
-    'Opens agent sessions as live notebooks that can only be read, and exports them.',
+    'Opens agent sessions as live, read-only notebooks, and exports them.',
   autoStart: true,
   requires: [
     IActivityModel,
@@ -244,9 +244,7 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
     const { commands, docRegistry, serviceManager } = app;
     const { contents, events, serverSettings } = serviceManager;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    const refusal = trans.__(
-      'An agent session is a record: it can be read, not changed.'
-    );
+    const refusal = trans.__('An agent session is read-only.');
     contents.addDrive(new SessionDrive(model.api, serverSettings, refusal));
     docRegistry.addFileType({
       name: FILE_TYPE,
@@ -304,7 +302,7 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       }),
       label: trans.__('Open Agent Session'),
       caption: trans.__(
-        'Open the chosen agent session as a live notebook beside your own'
+        'Open the selected agent session as a live notebook beside your own'
       ),
       icon: notebookIcon
     });

@@ -23,7 +23,7 @@ export function announcement(
   const count = finished.length;
   return failed === 0
     ? trans.__('%1 cells done', count)
-    : trans.__('%1 cells finished, %2 of them not well', count, failed);
+    : trans.__('%1 cells finished, %2 did not succeed', count, failed);
 }
 
 /** A polite live region: several at once are told in one sentence. */

@@ -153,12 +153,12 @@ export class ApprovalView extends Widget {
     this._shown = now;
     if (now.source_sha256 !== before.source_sha256) {
       this._notice.textContent = trans.__(
-        'Something else asks now than you looked at. Look again.'
+        'The source has changed since you looked at it. Check it again.'
       );
       this._render();
     } else if (now.approval?.asked_at !== before.approval?.asked_at) {
       this._notice.textContent = trans.__(
-        'It asks again, since the kernel is another one now.'
+        'The kernel has changed, so this needs approval again.'
       );
       this._render();
     }
@@ -191,7 +191,7 @@ export class ApprovalView extends Widget {
     this._body.hide();
     this._notice.textContent = '';
     this._expiry.textContent = '';
-    let text = trans.__('Asks no more');
+    let text = trans.__('No longer awaiting approval');
     try {
       text = outcomeText(await api.getExecution(this._shown.id), trans) || text;
     } catch {
@@ -216,7 +216,7 @@ export class ApprovalView extends Widget {
 
   private _render(): void {
     const { trans } = this._options;
-    const asks = (who: string) => trans.__('Agent %1 asks for approval', who);
+    const asks = (who: string) => trans.__('Agent %1 requests approval', who);
     const asker = askerText(this._shown, trans);
     this.node.setAttribute('aria-label', asks(asker));
     // Isolated: a name in another script does not turn what stands beside it.

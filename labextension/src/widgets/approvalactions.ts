@@ -96,11 +96,13 @@ export class ApprovalActions extends Widget {
     const renderNote = () => {
       const hidden = countHidden(this._editor.value);
       note.textContent = [
-        trans.__('What the agent asked for and what you approve are recorded.'),
+        trans.__(
+          'The history records both the agent’s source and the source that you approve.'
+        ),
         hidden > 0
           ? trans._n(
-              'This has %1 character that cannot be seen or looks like another.',
-              'This has %1 characters that cannot be seen or look like others.',
+              'It contains %1 invisible or look-alike character.',
+              'It contains %1 invisible or look-alike characters.',
               hidden,
               hidden
             )
@@ -124,7 +126,7 @@ export class ApprovalActions extends Widget {
     this._show(
       label,
       note,
-      styledButton(trans.__('Approve this'), 'accept', approve),
+      styledButton(trans.__('Approve edited source'), 'accept', approve),
       this._createBack()
     );
     this._editor.focus();
@@ -150,7 +152,7 @@ export class ApprovalActions extends Widget {
         reject();
       }
     };
-    const text = trans.__('Reason, which the agent reads (optional)');
+    const text = trans.__('Reason for the agent (optional)');
     const label = element('label', '', text);
     label.append(this._reason);
     this._show(
@@ -165,7 +167,7 @@ export class ApprovalActions extends Widget {
     const { trans } = this._options;
     this._opener = opener;
     const text = trans.__(
-      'Approve this and all that the session asks for, without asking, for'
+      'Approve this and all further executions of the session for'
     );
     const buttons = MINUTES.map(minutes =>
       styledButton(trans.__('%1 minutes', minutes), 'reject', () =>

@@ -39,8 +39,8 @@ export function kernelText(
   return life === 1
     ? called
     : trans._n(
-        '%2, started anew %1 time',
-        '%2, started anew %1 times',
+        '%2, restarted %1 time',
+        '%2, restarted %1 times',
         life - 1,
         called
       );
@@ -87,7 +87,9 @@ export function outcomeText(
     case 'withdrawn':
       return trans.__('Withdrawn by the agent');
     default:
-      return status === 'awaiting_approval' ? '' : trans.__('Asks no more');
+      return status === 'awaiting_approval'
+        ? ''
+        : trans.__('No longer awaiting approval');
   }
 }
 

@@ -54,7 +54,7 @@ export class PauseButton extends ReactWidget {
               icon={paused ? runIcon : pauseIcon}
               label={
                 paused
-                  ? trans.__('Let all agents go on')
+                  ? trans.__('Resume all agents')
                   : trans.__('Pause all agents')
               }
               onClick={() => void execute(paused ? resume : pause, {})}
@@ -108,8 +108,8 @@ function Asking({ approvals, execute, trans }: IProps): JSX.Element {
           <h3 id={HEADING}>
             <Icon.react tag="span" className="jp-AgentExec-icon" />
             {trans._n(
-              '%1 cell asks for approval',
-              '%1 cells ask for approval',
+              '%1 cell awaiting approval',
+              '%1 cells awaiting approval',
               asking.length
             )}
           </h3>

@@ -27,7 +27,12 @@ export function atWorkText(
 ): string {
   const those = asking(agents);
   return those > 0
-    ? trans._n('%1 asks for approval', '%1 ask for approval', those, those)
+    ? trans._n(
+        '%1 agent awaiting approval',
+        '%1 agents awaiting approval',
+        those,
+        those
+      )
     : trans._n(
         '%1 agent at work',
         '%1 agents at work',
@@ -55,14 +60,14 @@ function pendingText(
   const { seq, status } = execution;
   const cell = seq === null ? trans.__('a cell') : trans.__('cell %1', seq);
   if (asks(execution)) {
-    return trans.__('asks for approval of %1', cell);
+    return trans.__('awaiting approval for %1', cell);
   }
   if (status === 'awaiting_input') {
-    return trans.__('asks for input in %1', cell);
+    return trans.__('awaiting input in %1', cell);
   }
   return status === 'running'
-    ? trans.__('runs %1', cell)
-    : trans.__('waits with %1', cell);
+    ? trans.__('running %1', cell)
+    : trans.__('%1 is queued', cell);
 }
 
 function asks({ status }: IPendingExecution): boolean {
@@ -91,11 +96,11 @@ export function stoppedText(
       isFree: false,
       text: execution.interrupt_ignored
         ? trans.__(
-            '%1: cell %2 ignores the interrupt and goes on. Restart or shut down its kernel to end it.',
+            '%1: cell %2 ignored the interrupt and is still running. Restart or shut down its kernel to end it.',
             name,
             execution.seq
           )
-        : trans.__('%1: cell %2 has not ended yet.', name, execution.seq)
+        : trans.__('%1: cell %2 is still running.', name, execution.seq)
     };
   }
   if (session.kernel?.execution_state === 'busy') {
@@ -108,7 +113,7 @@ export function stoppedText(
     isFree: true,
     text: execution?.interrupt_ignored
       ? trans.__(
-          'Stopped %1. The code ignored the interrupt, so its kernel was ended.',
+          'Stopped %1. The code ignored the interrupt, so its kernel was shut down.',
           name
         )
       : trans.__('Stopped %1; the kernel is free.', name)
@@ -124,14 +129,14 @@ export function askedText(
   const credential = shortText(credentialWord(token, trans));
   return document
     ? trans.__(
-        'Agent %1 (%2) asks for approval of cell %3 in %4',
+        'Agent %1 (%2) requests approval for cell %3 in %4',
         name,
         credential,
         seq,
         shortText(plainName(document.path))
       )
     : trans.__(
-        'Agent %1 (%2) asks for approval of cell %3: %4',
+        'Agent %1 (%2) requests approval for cell %3: %4',
         name,
         credential,
         seq,

@@ -17,12 +17,12 @@ export class BadgeActions extends Widget {
     const { trans } = _options;
     this._accept = this._createButton(
       trans.__('Accept outputs'),
-      trans.__('Bring the original outputs into the notebook and trust them'),
+      trans.__('Show the original outputs in the notebook and trust them'),
       () => this._run(CommandIDs.acceptOutputs)
     );
     this._discard = this._createButton(
       trans.__('Discard outputs'),
-      trans.__('Take the outputs out of the notebook; the history keeps them'),
+      trans.__('Remove the outputs from the notebook; the history keeps them'),
       () => this._run(CommandIDs.discardOutputs)
     );
     this._createIconButton(
@@ -32,7 +32,7 @@ export class BadgeActions extends Widget {
     );
     const more = this._createIconButton(
       ellipsesIcon,
-      trans.__('More about this agent’s cell'),
+      trans.__('More actions for this agent’s cell'),
       () => this._options.openMenu(this._menuItems(), more)
     );
     more.setAttribute('aria-haspopup', 'menu');
@@ -114,7 +114,7 @@ export class BadgeActions extends Widget {
       ...(own?.verdict === 'flagged'
         ? []
         : [item('flagged', trans.__('Flag'))]),
-      ...(own?.verdict ? [item(null, trans.__('Take Back the Verdict'))] : []),
+      ...(own?.verdict ? [item(null, trans.__('Remove Verdict'))] : []),
       comment
     ];
   }

@@ -31,7 +31,7 @@ export function changeWord(
     case 'changed':
       return trans.__('changed');
     case 'removed':
-      return trans.__('gone');
+      return trans.__('deleted');
     default:
       // What a newer server tells.
       return String(change);

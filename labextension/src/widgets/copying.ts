@@ -14,7 +14,7 @@ export function copyingPart(
   return ({ execution }) => {
     const { id, session_id } = execution;
     const button = document.createElement('button');
-    const label = trans.__('More about this cell');
+    const label = trans.__('More actions for this cell');
     button.type = 'button';
     button.className = 'jp-AgentExec-iconButton';
     button.title = label;

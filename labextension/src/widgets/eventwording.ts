@@ -20,15 +20,15 @@ export function eventWord(type: string, trans: TranslationBundle): string {
     case 'interrupted':
       return trans.__('Interrupted');
     case 'input_asked':
-      return trans.__('Asked for input');
+      return trans.__('Input requested');
     case 'input_given':
-      return trans.__('Input given');
+      return trans.__('Input sent');
     case 'recovered':
-      return trans.__('Found unfinished when the server started again');
+      return trans.__('Found unfinished after a server restart');
     case 'late_output':
-      return trans.__('Output came after the end of a cell');
+      return trans.__('Output arrived after a cell ended');
     case 'display_updated':
-      return trans.__('An output was changed afterwards');
+      return trans.__('An earlier output was updated');
     default:
       return (
         approvalWord(type, trans) ??
@@ -41,19 +41,19 @@ export function eventWord(type: string, trans: TranslationBundle): string {
 function approvalWord(type: string, trans: TranslationBundle): string | null {
   switch (type) {
     case 'approval_asked':
-      return trans.__('Asked for approval');
+      return trans.__('Approval requested');
     case 'approved':
       return trans.__('Approved');
     case 'rejected':
       return trans.__('Rejected');
     case 'approval_granted':
-      return trans.__('Everything approved for a while');
+      return trans.__('All executions approved for a limited time');
     case 'agents_paused':
       return trans.__('Agents paused');
     case 'agents_resumed':
-      return trans.__('Agents go on');
+      return trans.__('Agents resumed');
     case 'policy_set':
-      return trans.__('What needs approval was changed');
+      return trans.__('Approval policy changed');
     case 'reviewed':
       return trans.__('Reviewed');
     default:
@@ -64,17 +64,17 @@ function approvalWord(type: string, trans: TranslationBundle): string | null {
 function notebookWord(type: string, trans: TranslationBundle): string | null {
   switch (type) {
     case 'person_ran':
-      return trans.__('Somebody else ran something in this kernel');
+      return trans.__('Somebody else ran code in this kernel');
     case 'kernel_inspected':
-      return trans.__('Asked the kernel for completion or documentation');
+      return trans.__('Completions or documentation requested');
     case 'notebook_created':
       return trans.__('Notebook created');
     case 'notebook_moved':
       return trans.__('Notebook moved');
     case 'notebook_edit_asked':
-      return trans.__('Asked to edit the notebook');
+      return trans.__('Notebook edit requested');
     case 'notebook_edit_refused':
-      return trans.__('Edit of the notebook refused');
+      return trans.__('Notebook edit refused');
     case 'notebook_edited':
       return trans.__('Notebook edited');
     case 'outputs_accepted':
@@ -96,7 +96,7 @@ function notebookWord(type: string, trans: TranslationBundle): string | null {
     case 'file_deleted':
       return trans.__('File deleted');
     case 'file_unchanged':
-      return trans.__('File left as it was');
+      return trans.__('File unchanged');
     default:
       return null;
   }
@@ -130,13 +130,13 @@ function reasonText(
     case 'interrupted cancelled':
       return trans.__('the execution was cancelled');
     case 'interrupted timed_out':
-      return trans.__('its time was over');
+      return trans.__('it timed out');
     case 'interrupted closing':
       return trans.__('the session was being closed');
     case 'closed idle':
-      return trans.__('nobody used it for a long time');
+      return trans.__('it was idle for too long');
     case 'closed init_failed':
-      return trans.__('the code that sets it up did not succeed');
+      return trans.__('its setup code failed');
     case 'closed server_stopped':
       return trans.__('the server was stopped');
     case 'closed server_died':
@@ -146,17 +146,17 @@ function reasonText(
     case 'closed token_expired':
       return trans.__('its agent token has expired');
     case 'kernel_started died':
-      return trans.__('the one before died');
+      return trans.__('the previous kernel died');
     case 'kernel_started restarted':
       return trans.__('it was restarted');
     case 'kernel_started interrupt_ignored':
-      return trans.__('the one before ignored an interrupt');
+      return trans.__('the previous kernel ignored an interrupt');
     case 'kernel_started culled':
-      return trans.__('the one before was idle for long');
+      return trans.__('the previous kernel was idle for too long');
     case 'kernel_started shut_down':
-      return trans.__('somebody shut the one before down');
+      return trans.__('somebody shut down the previous kernel');
     case 'kernel_started changed':
-      return trans.__('somebody chose a different one');
+      return trans.__('somebody selected a different kernel');
     default:
       return null;
   }

@@ -89,7 +89,7 @@ function Place({ model, trans, execute }: IProps): JSX.Element | null {
   return (
     <>
       {path === null ? (
-        <div>{trans.__('In a kernel that was there before')}</div>
+        <div>{trans.__('In a running kernel')}</div>
       ) : (
         <div>
           {trans.__('In')}{' '}

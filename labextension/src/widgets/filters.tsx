@@ -77,7 +77,7 @@ function AgentField(
   const names = new Set(props.sessions.map(({ agent }) => agent.name));
   return (
     <label className="jp-AgentExecFilters-field">
-      <span>{trans.__('Agent calls itself')}</span>
+      <span>{trans.__('Agent name')}</span>
       <input
         type="text"
         className="jp-mod-styled"

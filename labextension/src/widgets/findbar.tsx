@@ -100,8 +100,8 @@ function Box({ box, onGoOn, search, trans }: IProps): JSX.Element {
       inputRef={box}
       rightIcon={searchIcon}
       spellCheck={false}
-      placeholder={trans.__('Search all that agents ran')}
-      aria-label={trans.__('Search all that agents ran')}
+      placeholder={trans.__('Search all agent activity')}
+      aria-label={trans.__('Search all agent activity')}
       value={criteria.q}
       onChange={event => {
         search.criteria = { ...criteria, q: event.currentTarget.value };

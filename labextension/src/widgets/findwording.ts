@@ -113,7 +113,7 @@ export function describeSearchError(
   }
   if (error instanceof ApiError && error.status === 400) {
     return {
-      title: trans.__('This cannot be searched for'),
+      title: trans.__('This search is not valid'),
       hint: error.message
     };
   }

@@ -145,7 +145,7 @@ function Source({ gallery, search, trans }: IProps): JSX.Element | null {
         value={gallery.source}
         options={[
           { value: 'search', label: trans.__('the search results') },
-          { value: 'session', label: trans.__('the chosen session') }
+          { value: 'session', label: trans.__('the selected session') }
         ]}
         onChange={event => {
           gallery.source = event.currentTarget.value as GallerySource;

@@ -43,7 +43,7 @@ export class SessionGrant extends ReactWidget {
             until && (
               <>
                 {trans.__(
-                  'All that it asks for is approved until %1.',
+                  'All its executions are approved until %1.',
                   momentText(until, clock.now())
                 )}{' '}
                 <button
@@ -55,7 +55,7 @@ export class SessionGrant extends ReactWidget {
                     void execute(CommandIDs.grant, args);
                   }}
                 >
-                  {trans.__('End this')}
+                  {trans.__('End approval')}
                 </button>
               </>
             )

@@ -57,9 +57,9 @@ export class InputView extends Widget {
     const note = element('div', 'jp-AgentExecInput-note');
     note.textContent = asked.password
       ? trans.__(
-          "The agent's code asks for a password. It is not recorded, but the code reads it."
+          'The agent’s code asks for a password. It is not recorded, but the code can read it.'
         )
-      : trans.__("The agent's code asks for input. It is recorded.");
+      : trans.__('The agent’s code asks for input. Your answer is recorded.');
     note.id = `${field.id}-note`;
     field.setAttribute('aria-describedby', note.id);
     const notice = element('div', 'jp-AgentExecInput-notice');
@@ -97,7 +97,9 @@ export class InputView extends Widget {
         error instanceof ApiError && error.code === 'input_not_asked';
       const { title, hint } = describeError(error, trans);
       notice.textContent = late
-        ? trans.__('It was answered already, or is not asked any more.')
+        ? trans.__(
+            'Somebody has already answered, or the code no longer waits for input.'
+          )
         : `${title}. ${hint}`;
     }
     send.removeAttribute('aria-disabled');

@@ -87,7 +87,7 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
   private _createImage(image: IImage, url: string): HTMLElement {
     const { api, trans } = this._options;
     const node = document.createElement('img');
-    node.alt = trans.__('Image that the cell put out');
+    node.alt = trans.__('Image output of the cell');
     node.width = image.width ?? 0;
     node.height = image.height ?? 0;
     if (image.width === null || image.height === null) {

@@ -102,7 +102,7 @@ function Viewer(props: IProps): JSX.Element {
         data-zoom={zoom}
         tabIndex={0}
         role="group"
-        aria-label={trans.__('Image, arrows scroll when it is larger')}
+        aria-label={trans.__('Image. Use the arrow keys to scroll it.')}
       >
         {picture && image && (
           <img src={picture.url} alt={imageText(image, trans)} />
@@ -282,14 +282,14 @@ async function copy(
   if (!canCopy()) {
     onSay(
       trans.__(
-        'The browser lets pages copy images only over HTTPS, or from this computer. Save the image instead.'
+        'Browsers allow copying images only over HTTPS or from localhost. Save the image instead.'
       )
     );
     return;
   }
   try {
     await copyPicture(picture);
-    onSay(trans.__('The image is on the clipboard.'));
+    onSay(trans.__('Image copied to the clipboard.'));
   } catch (error) {
     onSay(
       trans.__(

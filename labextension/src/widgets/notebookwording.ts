@@ -46,23 +46,23 @@ export function waitingText(
     case 'agent': {
       const agent = quoted(shortText(waiting.agent ?? ''));
       return since
-        ? trans.__('Waits behind agent %1, since %2', agent, since)
-        : trans.__('Waits behind agent %1', agent);
+        ? trans.__('Waiting for agent %1 since %2', agent, since)
+        : trans.__('Waiting for agent %1', agent);
     }
     case 'person':
       return since
-        ? trans.__('Waits behind a cell that somebody runs since %1', since)
-        : trans.__('Waits behind a cell that somebody runs');
+        ? trans.__('Waiting for a user’s cell since %1', since)
+        : trans.__('Waiting for a user’s cell');
     case 'approval':
       return since
-        ? trans.__('Waits for a person’s approval, since %1', since)
-        : trans.__('Waits for a person’s approval');
+        ? trans.__('Waiting for approval since %1', since)
+        : trans.__('Waiting for approval');
     case 'pause':
       return since
-        ? trans.__('Waits: all agents are paused, since %1', since)
-        : trans.__('Waits: all agents are paused');
+        ? trans.__('Waiting: all agents are paused since %1', since)
+        : trans.__('Waiting: all agents are paused');
     default:
-      return trans.__('Waits for the kernel');
+      return trans.__('Waiting for the kernel');
   }
 }
 
@@ -170,25 +170,25 @@ export function doingText(
     return trans.__('Idle');
   }
   if (current.status === 'running') {
-    return trans.__('Runs %1', firstLine(current.source));
+    return trans.__('Running %1', firstLine(current.source));
   }
   if (current.status === 'awaiting_input') {
-    return trans.__('Asks for input');
+    return trans.__('Awaiting input');
   }
   if (current.status === 'awaiting_approval') {
-    return trans.__('Asks for approval');
+    return trans.__('Awaiting approval');
   }
   switch (current.waiting_for?.who) {
     case 'pause':
       return trans.__('Paused');
     case 'person':
-      return trans.__('Waits behind a cell');
+      return trans.__('Waiting for a user’s cell');
     case 'agent': {
       const agent = current.waiting_for.agent ?? '';
-      return trans.__('Waits behind %1', quoted(shortText(agent)));
+      return trans.__('Waiting for %1', quoted(shortText(agent)));
     }
     case 'kernel':
-      return trans.__('Waits for the kernel');
+      return trans.__('Waiting for the kernel');
     default:
       return statusWord(current.status, trans);
   }
@@ -217,9 +217,13 @@ export function recordPeopleText(
 ): string {
   switch (recorded) {
     case 'source':
-      return trans.__('What you run here is recorded: sources.');
+      return trans.__(
+        'The history records the source of the code that you run here.'
+      );
     case 'outputs':
-      return trans.__('What you run here is recorded: sources and outputs.');
+      return trans.__(
+        'The history records the source and outputs of the code that you run here.'
+      );
     default:
       return '';
   }
@@ -236,8 +240,12 @@ export function documentText(
   }
   if (status === 'not_written') {
     return reason
-      ? trans.__('No cell in %1: %2', plainName(path), plainName(reason))
-      : trans.__('No cell in %1', plainName(path));
+      ? trans.__(
+          'No cell written to %1: %2',
+          plainName(path),
+          plainName(reason)
+        )
+      : trans.__('No cell written to %1', plainName(path));
   }
   switch (via) {
     case 'collaboration':

@@ -24,7 +24,7 @@ export class OutputsWidget extends Panel {
     this._area = new LabelledOutputArea({
       model: this._areaModel,
       rendermime: this._rendermime,
-      imageLabel: _options.trans.__('Image that the cell put out')
+      imageLabel: _options.trans.__('Image output of the cell')
     });
     this._toggle = this._createButton(() => {
       this._showAll = !this._isExpanded;

@@ -159,7 +159,7 @@ export class ActivityPanel extends SidePanel {
   /** A button for what is decided about all of a session. */
   private _createMore(): Widget {
     const { openMenu, trans } = this._options;
-    const label = trans.__('Decide about all of this session');
+    const label = trans.__('Accept or discard all of this session');
     const button = element('button', 'jp-AgentExec-iconButton');
     button.type = 'button';
     button.title = label;

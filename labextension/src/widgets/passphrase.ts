@@ -20,12 +20,12 @@ export function askPassphrase(
   const dialog = element('dialog', 'jp-AgentExecPassphrase');
   // Keys are for its field, not for the page.
   dialog.dataset.lmSuppressShortcuts = 'true';
-  const title = element('h2', '', trans.__('Passphrase Needed'));
+  const title = element('h2', '', trans.__('Passphrase Required'));
   title.id = `${id}-title`;
   dialog.setAttribute('aria-labelledby', title.id);
   const why = element('p', '');
   why.textContent = trans.__(
-    'This server asks for its passphrase before you decide about agents. Code that agents run does not know it.'
+    'Enter the passphrase of this server to make this decision. Code that agents run does not know it.'
   );
   const label = element('label', '', trans.__('Passphrase'));
   const field = element('input', 'jp-mod-styled');
@@ -40,7 +40,7 @@ export function askPassphrase(
   const note = element('p', 'jp-AgentExecPassphrase-note');
   note.id = `${id}-note`;
   note.textContent = trans.__(
-    'This page does not ask again for 10 minutes. Do not let the browser save it: code that runs as you could read it there.'
+    'It stays valid on this page for 10 minutes. Do not save it in the browser: code that runs as you could read it there.'
   );
   field.setAttribute('aria-describedby', `${notice.id} ${note.id}`);
   const send = element('button', 'jp-mod-styled jp-mod-accept');
@@ -94,7 +94,7 @@ export function askPassphrase(
 /** Why it was not taken. */
 function whatIsWrong(error: unknown, trans: TranslationBundle): string {
   if (error instanceof ApiError && error.code === 'passphrase_wrong') {
-    return trans.__('This is not the passphrase.');
+    return trans.__('Wrong passphrase.');
   }
   const { hint, title } = describeError(error, trans);
   return error instanceof ApiError && error.code === 'too_many_requests'

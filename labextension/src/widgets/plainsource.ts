@@ -83,16 +83,16 @@ function summaryText(
       : '',
     hidden > 0
       ? trans._n(
-          '%1 character that cannot be seen is shown by its number',
-          '%1 characters that cannot be seen are shown by their numbers',
+          '%1 invisible character is shown by its code point',
+          '%1 invisible characters are shown by their code points',
           hidden,
           hidden
         )
       : '',
     alike > 0
       ? trans._n(
-          '%1 letter that looks like another is shown by its number',
-          '%1 letters that look like others are shown by their numbers',
+          '%1 look-alike letter is shown by its code point',
+          '%1 look-alike letters are shown by their code points',
           alike,
           alike
         )
@@ -117,11 +117,11 @@ function hiddenText(
   trans: TranslationBundle
 ): string {
   return {
-    direction: trans.__('turns the direction of the text around it'),
+    direction: trans.__('changes the direction of the surrounding text'),
     control: trans.__('a control character'),
-    space: trans.__('looks like a space, and is none'),
-    invisible: trans.__('cannot be seen'),
-    lookalike: trans.__('looks like “%1”, and is another letter', like)
+    space: trans.__('looks like a space but is not one'),
+    invisible: trans.__('invisible'),
+    lookalike: trans.__('looks like “%1” but is a different letter', like)
   }[why];
 }
 

@@ -48,8 +48,8 @@ export class CellReview extends Panel {
     });
     this._discarded.addClass('jp-AgentExecCell-discarded');
     this._discarded.node.append(
-      element('span', '', trans.__('Its cell was taken out of the notebook.')),
-      linkButton(trans.__('Put it back'), () => {
+      element('span', '', trans.__('Its cell was removed from the notebook.')),
+      linkButton(trans.__('Restore cell'), () => {
         void execute(CommandIDs.restoreCell, { execution_id: id });
       })
     );

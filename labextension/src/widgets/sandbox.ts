@@ -119,9 +119,9 @@ class Sandbox extends Widget {
     box.setAttribute('aria-label', label);
     const head = element('div', 'jp-AgentExecSandbox-head');
     const says = isDrawn
-      ? trans.__('%1, without scripts and network', label)
+      ? trans.__('%1, without scripts or network access', label)
       : trans.__(
-          '%1. A program would have to draw it, and none is run or loaded here for an agent.',
+          '%1, shown as text. Scripts from agents do not run here, so it cannot be drawn.',
           label
         );
     const button = element('button', 'jp-AgentExec-iconButton');

@@ -72,7 +72,7 @@ function NothingFound({ onLeave, search, trans }: IProps): JSX.Element {
     <Message title={trans.__('No cell matches')}>
       <p>
         {trans.__(
-          'Looked for in sources, outputs and errors of all that agents have run here.'
+          'The search covers the sources, outputs and errors of all agent executions on this server.'
         )}
       </p>
       <ClearButton label={trans.__('Clear the search')} onClear={clear} />

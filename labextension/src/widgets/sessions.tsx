@@ -157,7 +157,7 @@ function NoSessions(props: IProps): JSX.Element {
     <Message title={trans.__('No agent has worked here yet')}>
       <p>
         {trans.__(
-          'When an agent runs code on this server, you see here what it runs, as it happens. To try it, type in a terminal:'
+          'Code that agents run on this server appears here as it runs. To try it, enter this in a terminal:'
         )}
       </p>
       {/* Where it is small, keys scroll it. */}
@@ -302,8 +302,8 @@ function Counts(props: {
         <strong className="jp-AgentExecSession-asking">
           <AskingIcon.react tag="span" className="jp-AgentExec-icon" />
           {trans._n(
-            'Asks for approval',
-            'Asks for approval of %1 cells',
+            'Awaiting approval',
+            '%1 cells awaiting approval',
             asking,
             asking
           )}

@@ -78,7 +78,7 @@ export class TextViewer extends Widget {
     return range.omitted_bytes === 0
       ? shown
       : trans.__(
-          '%1; %2 more were printed than are kept',
+          '%1; another %2 was printed but not kept',
           shown,
           sizeText(range.omitted_bytes, trans)
         );

@@ -130,7 +130,7 @@ function Fields(props: IProps): JSX.Element {
         {...told('label', props)}
         label={trans.__('Name')}
         hint={trans.__(
-          'What you call this agent or program. It is shown and recorded.'
+          'Your name for this agent or program. It is shown and recorded.'
         )}
         value={draft.label}
         isFirst={true}
@@ -142,7 +142,7 @@ function Fields(props: IProps): JSX.Element {
       <CapFields {...props} />
       {failure !== null && <Failure advice={describeError(failure, trans)} />}
       <div role="status" className="jp-AgentExecForm-hint">
-        {isPending && trans.__('Asking the server…')}
+        {isPending && trans.__('Creating the token…')}
       </div>
     </div>
   );
@@ -191,7 +191,7 @@ function AllowedFields(props: IProps): JSX.Element {
           {...told('patterns', props)}
           label={trans.__('Which notebooks')}
           hint={trans.__(
-            'A path on each line. * stands for any text in a name, ** for any folders: reports/**/*.ipynb. Who may run code or change cells may also read.'
+            'One path per line. * matches any text in a name, ** matches any folders: reports/**/*.ipynb. An agent that may run code or change cells may also read.'
           )}
           value={draft.patterns}
           onChange={patterns => form.set({ patterns }, 'patterns')}
@@ -201,7 +201,7 @@ function AllowedFields(props: IProps): JSX.Element {
       {RUNS_CODE.some(each => draft.allowed.has(each)) && (
         <p className="jp-AgentExecForm-hint">
           {trans.__(
-            'What code does once it runs is not bound by this: it can do what you can on the server.'
+            'These limits apply to the agent’s requests, not to the code it runs. That code can do everything that you can do on the server.'
           )}
         </p>
       )}
@@ -215,8 +215,8 @@ function LifetimeField(props: IProps): JSX.Element {
   const { lifetime, unit } = form.draft;
   const field = {
     ...told('lifetime', props),
-    label: trans.__('For how long'),
-    hint: trans.__('30 days at most. You can end it at any time.')
+    label: trans.__('Expires after'),
+    hint: trans.__('30 days at most. You can revoke the token at any time.')
   };
   return (
     <Field {...field}>
@@ -250,7 +250,7 @@ function ApprovalField(props: IProps): JSX.Element {
   return (
     <ChoiceField
       {...told('approval', props)}
-      label={trans.__('What you approve before it runs')}
+      label={trans.__('What needs your approval')}
       hint={approvalMeaning(approval, trans)}
       value={approval ?? ''}
       options={MODES.map(mode => [mode ?? '', approvalChoice(mode, trans)])}
@@ -274,7 +274,7 @@ function CapFields(props: IProps): JSX.Element {
       onToggle={() => setWanted(!wanted)}
     >
       <p className="jp-AgentExecForm-hint">
-        {trans.__('What is empty is as the server has it for everybody.')}
+        {trans.__('Leave a field empty to use the server’s limit.')}
       </p>
       {CAPS.map(cap => (
         <TextField

@@ -106,8 +106,8 @@ function Tokens(props: IProps): JSX.Element {
       {ended.length > 0 && (
         <Fold
           label={trans._n(
-            '%1 that has ended',
-            '%1 that have ended',
+            '%1 expired or revoked token',
+            '%1 expired or revoked tokens',
             ended.length,
             ended.length
           )}
@@ -140,7 +140,7 @@ function State({ tokens, trans }: IProps): JSX.Element | null {
     <Message title={trans.__('No agent has a token yet')}>
       <p>
         {trans.__(
-          'With a token of its own, an agent reaches what you allow and nothing else of this server, until it expires or you revoke it.'
+          'A token gives an agent access to what you allow, and to nothing else on this server, until the token expires or you revoke it.'
         )}
       </p>
     </Message>
@@ -187,7 +187,7 @@ function Item(props: IProps & { token: IAgentToken }): JSX.Element {
         <span>{usedText(token, now, trans)}</span>
         <span>
           {trans.__(
-            'Given by %1, %2',
+            'Created by %1, %2',
             plainName(token.username),
             momentText(token.created_at, now)
           )}
@@ -243,7 +243,7 @@ function Confirm(
     >
       <p>
         {trans.__(
-          'Its sessions are closed at once, and what it runs is interrupted. This cannot be undone.'
+          'This closes the agent’s sessions at once and interrupts its code. It cannot be undone.'
         )}
       </p>
       <button

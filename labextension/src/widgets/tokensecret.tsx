@@ -57,10 +57,10 @@ function Secret({ minted, trans }: IProps): JSX.Element {
     <>
       <p>
         <strong>
-          {trans.__('Copy what you need now: the token is not shown again.')}
+          {trans.__('Copy what you need now. The token is not shown again.')}
         </strong>{' '}
         {trans.__(
-          'Whoever has it can do what you allowed. Give it to this agent only; if it is lost, revoke it and make another.'
+          'Anyone who has the token can do what you allowed. Give it only to this agent. If you lose it, revoke it and create another one.'
         )}
       </p>
       <Copyable
@@ -126,7 +126,7 @@ function Tabs(props: {
     <>
       <div
         role="tablist"
-        aria-label={trans.__('What to paste')}
+        aria-label={trans.__('Client configuration')}
         className="jp-AgentExecSecret-tabs"
         onKeyDown={onKeyDown}
       >

@@ -21,7 +21,7 @@ export function allowedText(
 ): string {
   switch (allowed) {
     case 'exec:scratch':
-      return trans.__('Run code in scratch kernels of its own');
+      return trans.__('Run code in its own scratch kernels');
     case 'exec:notebook':
       return trans.__('Run code in the kernels of these notebooks');
     case 'edit:notebook':
@@ -31,7 +31,7 @@ export function allowedText(
     case 'files':
       return trans.__('Read and write files in the folders where it works');
     case 'history:read:all':
-      return trans.__('Read all that any agent has run here');
+      return trans.__('Read the history of all agents');
   }
 }
 
@@ -68,9 +68,12 @@ export function scopeLines(
     ...said('read:notebook', trans.__('Read all notebooks'), list =>
       trans.__('Read %1', list)
     ),
-    ...plain('files', trans.__('Files in the folders where it works')),
-    ...plain('history:read', trans.__('Read what it has run itself')),
-    ...plain('history:read:all', trans.__('Read all that any agent has run'))
+    ...plain(
+      'files',
+      trans.__('Read and write files in the folders where it works')
+    ),
+    ...plain('history:read', trans.__('Read its own history')),
+    ...plain('history:read:all', trans.__('Read the history of all agents'))
   ];
 }
 
@@ -81,7 +84,7 @@ export function approvalChoice(
 ): string {
   switch (mode) {
     case null:
-      return trans.__('As the policy says');
+      return trans.__('Use the approval policy');
     case 'first':
       return trans.__('The first execution');
     case 'always':
@@ -99,17 +102,17 @@ export function approvalMeaning(
   switch (mode) {
     case null:
       return trans.__(
-        'The settings "Agents: approval" decide, now and when they are changed.'
+        'The settings “Agents: approval” apply, including later changes to them.'
       );
     case 'first':
       return trans.__(
-        'You are asked once in each life of a kernel; after that it runs what it likes there.'
+        'You approve one execution each time a kernel starts or restarts. After that, the agent can run any code there.'
       );
     case 'always':
-      return trans.__('Nothing runs before you have looked at it.');
+      return trans.__('Nothing runs before you approve it.');
     case 'none':
       return trans.__(
-        'It runs without asking you, unless the server’s configuration wants you to be asked.'
+        'Code runs without your approval, unless the server’s configuration requires it.'
       );
   }
 }
@@ -123,11 +126,11 @@ export function approvalLine(
     case null:
       return '';
     case 'first':
-      return trans.__('Asks before its first execution');
+      return trans.__('Needs approval for its first execution');
     case 'always':
-      return trans.__('Asks before every execution');
+      return trans.__('Needs approval for every execution');
     case 'none':
-      return trans.__('Asks for no approval');
+      return trans.__('Needs no approval');
   }
 }
 
@@ -137,13 +140,13 @@ export function capText(cap: TokenBound, trans: TranslationBundle): string {
     case 'executions_per_minute':
       return trans.__('Executions per minute');
     case 'concurrent_executions':
-      return trans.__('Executions at once, waiting and running');
+      return trans.__('Executions at once, queued or running');
     case 'kernels':
       return trans.__('Sessions open at once');
     case 'wall_seconds':
-      return trans.__('Longest time of an execution, in seconds');
+      return trans.__('Time for an execution, in seconds');
     case 'output_bytes':
-      return trans.__('Output kept with a cell, in bytes');
+      return trans.__('Output kept for a cell, in bytes');
   }
 }
 
@@ -161,7 +164,7 @@ export function capLines(caps: ITokenCaps, trans: TranslationBundle): string[] {
         ]
   );
   return caps.completion === false
-    ? [...bounds, trans.__('No completion and no documentation from kernels')]
+    ? [...bounds, trans.__('No completions or documentation from kernels')]
     : bounds;
 }
 
@@ -197,7 +200,7 @@ function boundText(
   const bound =
     field === 'lifetime' ? roughly(value, trans) : value.toLocaleString();
   if (found[1]) {
-    return trans.__('It is too long: %1 characters at most.', bound);
+    return trans.__('At most %1 characters.', bound);
   }
   return found[2] === '<'
     ? trans.__('At most %1.', bound)
@@ -216,20 +219,22 @@ export function complaintText(
   if (complaint.kind === 'number') {
     switch (field) {
       case 'lifetime':
-        return trans.__('Write a number greater than 0.');
+        return trans.__('Enter a number greater than 0.');
       case 'caps.wall_seconds':
-        return trans.__('Write a number greater than 0, or nothing.');
+        return trans.__('Enter a number greater than 0, or leave this empty.');
       default:
-        return trans.__('Write a whole number greater than 0, or nothing.');
+        return trans.__(
+          'Enter a whole number greater than 0, or leave this empty.'
+        );
     }
   }
   switch (field) {
     case 'allowed':
-      return trans.__('Choose at least one thing that it may do.');
+      return trans.__('Select at least one thing that the agent may do.');
     case 'patterns':
-      return trans.__('Name at least one notebook.');
+      return trans.__('Enter at least one notebook.');
     default:
-      return trans.__('Give it a name.');
+      return trans.__('Enter a name.');
   }
 }
 
@@ -299,7 +304,7 @@ export function accessText(
 ): string {
   return access === 'full'
     ? trans.__(
-        'Full access: it came with a credential of %1, and may do all that they may',
+        'Full access: the agent uses a credential of %1 and may do everything that they may do',
         plainName(username)
       )
     : trans.__('With the agent token “%1”', plainName(token?.label ?? ''));
@@ -333,18 +338,18 @@ export function configurationHint(
   switch (name) {
     case 'mcp':
       return trans.__(
-        'For clients of MCP that talk HTTP: add this to their configuration.'
+        'For MCP clients that use HTTP: add this to the client’s configuration.'
       );
     case 'mcp-stdio':
       return trans.__(
-        'For clients of MCP that start a process on this computer: add this to their configuration.'
+        'For MCP clients that start a process on this computer: add this to the client’s configuration.'
       );
     case 'python':
       return trans.__(
-        'For a program: it runs something in a session of its own.'
+        'For a program: this opens a session and runs code in it.'
       );
     case 'curl':
-      return trans.__('To try it in a terminal: it asks how the server is.');
+      return trans.__('For a terminal: this requests the server’s status.');
     default:
       return '';
   }

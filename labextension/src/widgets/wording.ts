@@ -49,7 +49,7 @@ export function statusWord(status: Status, trans: TranslationBundle): string {
     case 'running':
       return trans.__('Running');
     case 'awaiting_input':
-      return trans.__('Asks for input');
+      return trans.__('Awaiting input');
     case 'ok':
       return trans.__('Done');
     case 'error':
@@ -104,11 +104,9 @@ export function closeReason(
     case 'closed':
       return trans.__('Closed: the agent or a person ended this session.');
     case 'idle':
-      return trans.__('Closed: nobody used this session for a long time.');
+      return trans.__('Closed: this session was idle for too long.');
     case 'init_failed':
-      return trans.__(
-        'Closed: the code that sets up this session did not succeed.'
-      );
+      return trans.__('Closed: the setup code of this session failed.');
     case 'server_stopped':
       return trans.__('Closed: the server was stopped.');
     case 'server_died':
@@ -116,7 +114,7 @@ export function closeReason(
         'Closed: the server ended unexpectedly. What ran at that time is marked as lost.'
       );
     case 'token_revoked':
-      return trans.__('Closed: a person revoked the agent token.');
+      return trans.__('Closed: the agent token was revoked.');
     case 'token_expired':
       return trans.__('Closed: the agent token has expired.');
     default:
@@ -131,7 +129,7 @@ export function executionNotes(
 ): string[] {
   const notes: string[] = [];
   if (execution.init) {
-    notes.push(trans.__('Sets up the session.'));
+    notes.push(trans.__('Setup code of the session.'));
   }
   if (execution.kernel?.restarted) {
     notes.push(freshKernel(execution.kernel.reason, trans));
@@ -140,7 +138,7 @@ export function executionNotes(
     notes.push(plainName(execution.reason.replace(/\s+/g, ' ')));
   }
   if (execution.interrupt_ignored) {
-    notes.push(trans.__('The code went on after it was interrupted.'));
+    notes.push(trans.__('The code ignored the interrupt and kept running.'));
   }
   return notes;
 }
@@ -148,23 +146,25 @@ export function executionNotes(
 function freshKernel(reason: string | null, trans: TranslationBundle): string {
   switch (reason) {
     case 'died':
-      return trans.__('In a fresh kernel: the one before died.');
+      return trans.__('In a new kernel: the previous one died.');
     case 'restarted':
-      return trans.__('In a fresh kernel: it was restarted.');
+      return trans.__('In a new kernel: the previous one was restarted.');
     case 'interrupt_ignored':
       return trans.__(
-        'In a fresh kernel: the one before ignored an interrupt.'
+        'In a new kernel: the previous one ignored an interrupt.'
       );
     case 'culled':
-      return trans.__('In a fresh kernel: the one before was idle for long.');
+      return trans.__(
+        'In a new kernel: the previous one was idle for too long.'
+      );
     case 'shut_down':
-      return trans.__('In a fresh kernel: somebody shut the one before down.');
+      return trans.__('In a new kernel: somebody shut down the previous one.');
     case 'changed':
       return trans.__(
-        'In another kernel: somebody gave the notebook a different one.'
+        'In a new kernel: somebody changed the notebook’s kernel.'
       );
     default:
-      return trans.__('In a fresh kernel: the variables are gone.');
+      return trans.__('In a new kernel: earlier variables are lost.');
   }
 }
 
@@ -298,25 +298,28 @@ export function describeError(
       return {
         title: trans.__('The server cannot be reached'),
         hint: trans.__(
-          'Is it running, and is the network up? This panel tries again by itself.'
+          'Check that it is running and that you are online. This panel reconnects on its own.'
         )
       };
     case 'extension_missing':
       return {
-        title: trans.__('The server does not know agent sessions'),
+        title: trans.__('The server extension is not enabled'),
         hint: trans.__(
-          'Enable its extension with "jupyter server extension enable jupyter_agent_exec" and start the server again.'
+          'Run "jupyter server extension enable jupyter_agent_exec" and restart the server.'
         )
       };
     case 'not_allowed':
       return {
-        title: trans.__('You may not see what agents do here'),
+        title: trans.__('You cannot see agent activity on this server'),
         hint: trans.__(
-          'Sign in again, or ask who runs this server: %1',
+          'Sign in again, or contact the server’s administrator: %1',
           message
         )
       };
     case 'refused':
-      return { title: trans.__('The server refused'), hint: message };
+      return {
+        title: trans.__('The server refused the request'),
+        hint: message
+      };
   }
 }

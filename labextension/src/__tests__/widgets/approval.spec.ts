@@ -134,7 +134,7 @@ describe('ApprovalSlot', () => {
     });
     const group = page.find('[role=group]');
     expect(group.getAttribute('aria-label')).toBe(
-      'Agent “an\ufffdalyst 1” (Full access), on behalf of Ada, asks for approval'
+      'Agent “an\ufffdalyst 1” (Full access), on behalf of Ada, requests approval'
     );
     expect(page.text).toContain('expires in 10 minutes');
     expect(page.find('dl').textContent).toBe('Kernelpython3Notebooka.ipynb');
@@ -176,7 +176,9 @@ describe('ApprovalSlot', () => {
     await settle(0);
     page.button('Approve').click();
     expect(page.decisions).toEqual([]);
-    expect(page.find('[role=alert]').textContent).toMatch(/Look again/);
+    expect(page.find('[role=alert]').textContent).toMatch(
+      /has changed since you looked/
+    );
     expect(page.find('code').textContent).toBe('x = 2');
     await settle(GUARD);
     page.button('Approve').click();
@@ -195,8 +197,8 @@ describe('ApprovalSlot', () => {
     };
     page.button('Approve').click();
     await settle();
-    expect(page.find('[role=alert]').textContent).toMatch(/another one now/);
-    expect(page.find('dl').textContent).toContain('started anew 1 time');
+    expect(page.find('[role=alert]').textContent).toMatch(/kernel has changed/);
+    expect(page.find('dl').textContent).toContain('restarted 1 time');
   });
 
   it('approves what a person has edited', async () => {
@@ -204,10 +206,10 @@ describe('ApprovalSlot', () => {
     page.button('Edit and approve…').click();
     const editor = page.find<HTMLTextAreaElement>('textarea');
     expect(document.activeElement).toBe(editor);
-    expect(page.text).toMatch(/are recorded/);
+    expect(page.text).toMatch(/history records both/);
     editor.value = 'a\nc\u200b';
     editor.dispatchEvent(new Event('input'));
-    expect(page.text).toMatch(/1 character that cannot be seen or looks/);
+    expect(page.text).toMatch(/1 invisible or look-alike character/);
     await settle(GUARD);
     page.press(editor, 'Enter');
     expect(page.decisions).toEqual([]);
@@ -236,7 +238,7 @@ describe('ApprovalSlot', () => {
     const page = await open({ source: 'a\r\nb\rc' });
     page.button('Edit and approve…').click();
     await settle(GUARD);
-    page.button('Approve this').click();
+    page.button('Approve edited source').click();
     expect(page.decisions).toEqual(['approve x_1 sha-1']);
   });
 
@@ -298,7 +300,9 @@ describe('ApprovalSlot', () => {
     const page = await open();
     page.ask();
     await settle();
-    expect(page.find('[role=status]').textContent).toBe('Asks no more');
+    expect(page.find('[role=status]').textContent).toBe(
+      'No longer awaiting approval'
+    );
   });
 
   it('says in its place what went wrong, and can be tried again', async () => {

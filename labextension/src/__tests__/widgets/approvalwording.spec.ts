@@ -53,7 +53,7 @@ describe('kernelText', () => {
 
   it('tells in which life of the kernel it would run', () => {
     expect(text({})).toBe('python3');
-    expect(text({ incarnation: 3 })).toBe('python3, started anew 2 times');
+    expect(text({ incarnation: 3 })).toBe('python3, restarted 2 times');
     expect(text({}, false)).toBe('k');
   });
 
@@ -106,7 +106,7 @@ describe('outcomeText', () => {
   });
 
   it('is said also if it is not known how', () => {
-    expect(outcomeText(execution(), trans)).toBe('Asks no more');
+    expect(outcomeText(execution(), trans)).toBe('No longer awaiting approval');
     const status = 'awaiting_approval';
     const asking = execution({ status, approval: approval() });
     expect(outcomeText(asking, trans)).toBe('');

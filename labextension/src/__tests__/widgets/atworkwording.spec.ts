@@ -35,9 +35,9 @@ describe('atWorkText', () => {
     );
     const asks = agent('awaiting_approval');
     expect(atWorkText([asks, agent('running')], trans)).toBe(
-      '1 asks for approval'
+      '1 agent awaiting approval'
     );
-    expect(atWorkText([asks, asks], trans)).toBe('2 ask for approval');
+    expect(atWorkText([asks, asks], trans)).toBe('2 agents awaiting approval');
   });
 });
 
@@ -49,9 +49,9 @@ describe('atWorkTitle', () => {
       agent('queued', null, EVIL.name)
     ];
     expect(atWorkTitle(agents, trans).split('\n')).toEqual([
-      '“analyst”: asks for approval of cell 3',
-      '“coder”: runs cell 12',
-      `“${PLAIN}”: waits with a cell`
+      '“analyst”: awaiting approval for cell 3',
+      '“coder”: running cell 12',
+      `“${PLAIN}”: a cell is queued`
     ]);
   });
 });
@@ -96,11 +96,11 @@ describe('stoppedText', () => {
     const ignored = { ...goesOn, interrupt_ignored: true };
     expect(stoppedText({ execution: ignored, session: idle }, trans)).toEqual({
       isFree: false,
-      text: '“analyst”: cell 4 ignores the interrupt and goes on. Restart or shut down its kernel to end it.'
+      text: '“analyst”: cell 4 ignored the interrupt and is still running. Restart or shut down its kernel to end it.'
     });
     expect(stoppedText({ execution: goesOn, session: idle }, trans)).toEqual({
       isFree: false,
-      text: '“analyst”: cell 4 has not ended yet.'
+      text: '“analyst”: cell 4 is still running.'
     });
   });
 
@@ -108,7 +108,7 @@ describe('stoppedText', () => {
     const ignored = { ...ended, interrupt_ignored: true };
     expect(stoppedText({ execution: ignored, session: idle }, trans)).toEqual({
       isFree: true,
-      text: 'Stopped “analyst”. The code ignored the interrupt, so its kernel was ended.'
+      text: 'Stopped “analyst”. The code ignored the interrupt, so its kernel was shut down.'
     });
   });
 });
@@ -121,11 +121,11 @@ describe('what is notified', () => {
       agent: EVIL
     });
     expect(askedText(asks, trans)).toBe(
-      `Agent “${PLAIN}” (Full access) asks for approval of cell 2: <b>x</b> = 1`
+      `Agent “${PLAIN}” (Full access) requests approval for cell 2: <b>x</b> = 1`
     );
     const document = { path: 'a\u202e.ipynb' } as IDocument;
     expect(askedText({ ...asks, document }, trans)).toBe(
-      `Agent “${PLAIN}” (Full access) asks for approval of cell 2 in a\ufffd.ipynb`
+      `Agent “${PLAIN}” (Full access) requests approval for cell 2 in a\ufffd.ipynb`
     );
   });
 

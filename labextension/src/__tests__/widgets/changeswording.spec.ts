@@ -55,7 +55,7 @@ describe('changeWord', () => {
   it('has a word for each, and passes on what is new to it', () => {
     expect(changeWord('added', trans)).toBe('new');
     expect(changeWord('changed', trans)).toBe('changed');
-    expect(changeWord('removed', trans)).toBe('gone');
+    expect(changeWord('removed', trans)).toBe('deleted');
     expect(changeWord('renamed' as 'added', trans)).toBe('renamed');
   });
 });

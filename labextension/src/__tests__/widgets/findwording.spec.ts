@@ -85,7 +85,7 @@ describe('describeSearchError', () => {
     ].map(error => describeSearchError(error, trans).title);
     expect(titles).toEqual([
       'The history cannot be searched yet',
-      'This cannot be searched for',
+      'This search is not valid',
       'The server cannot be reached'
     ]);
   });

@@ -74,7 +74,7 @@ describe('InputView', () => {
     expect(view.node.textContent).toContain('not recorded');
     ask(input({ asked_at: 'b' }));
     expect(field(view).type).toBe('text');
-    expect(view.node.textContent).toContain('It is recorded');
+    expect(view.node.textContent).toContain('Your answer is recorded');
   });
 
   it('keeps what is typed until something else is asked', () => {
@@ -113,7 +113,7 @@ describe('InputView', () => {
     api.failure = new ApiError('refused', 'late', 409, 'input_not_asked');
     await send(view, 'Ada');
     const notice = view.node.querySelector('[role=alert]');
-    expect(notice?.textContent).toContain('answered already');
+    expect(notice?.textContent).toContain('already answered');
     expect(field(view).readOnly).toBe(false);
     api.failure = null;
     await send(view, 'Bo');

@@ -93,23 +93,23 @@ describe('firstLine', () => {
 
 describe('waitingText', () => {
   it.each([
-    [waiting(), /behind a cell that somebody runs$/],
-    [waiting({ since: '2026-01-02T03:04:05Z' }), /somebody runs since .*04/],
-    [waiting({ who: 'agent', agent: 'b\u202e' }), /behind agent “b\ufffd”$/],
+    [waiting(), /^Waiting for a user’s cell$/],
+    [waiting({ since: '2026-01-02T03:04:05Z' }), /user’s cell since .*04/],
+    [waiting({ who: 'agent', agent: 'b\u202e' }), /for agent “b\ufffd”$/],
     [
       waiting({ who: 'agent', agent: 'b', since: '2026-01-02T03:04:05Z' }),
-      /behind agent “b”, since .*04/
+      /for agent “b” since .*04/
     ],
     [waiting({ who: 'kernel' }), /for the kernel/],
-    [waiting({ who: 'approval' }), /for a person’s approval$/],
+    [waiting({ who: 'approval' }), /^Waiting for approval$/],
     [
       waiting({ who: 'approval', since: '2026-01-02T03:04:05Z' }),
-      /approval, since .*04/
+      /approval since .*04/
     ],
     [waiting({ who: 'pause' }), /all agents are paused$/],
     [
       waiting({ who: 'pause', since: '2026-01-02T03:04:05Z' }),
-      /paused, since .*04/
+      /paused since .*04/
     ]
   ])('says it of %j', (given, sentence) => {
     expect(waitingText(given, NOW, trans)).toMatch(sentence);
@@ -172,13 +172,13 @@ describe('doingText and attachedText', () => {
     [null, 'Idle', 'Idle'],
     [
       { status: 'running', source: 'x = 1\ny' },
-      'Runs x = 1',
-      'Runs x = 1, for 10 s'
+      'Running x = 1',
+      'Running x = 1, for 10 s'
     ],
     [
       { status: 'queued', started_at: null, waiting_for: waiting() },
-      'Waits behind a cell',
-      'Waits behind a cell that somebody runs'
+      'Waiting for a user’s cell',
+      'Waiting for a user’s cell'
     ],
     [
       {
@@ -186,8 +186,8 @@ describe('doingText and attachedText', () => {
         started_at: null,
         waiting_for: waiting({ who: 'agent', agent: 'b' })
       },
-      'Waits behind “b”',
-      'Waits behind agent “b”'
+      'Waiting for “b”',
+      'Waiting for agent “b”'
     ],
     [
       {
@@ -195,8 +195,8 @@ describe('doingText and attachedText', () => {
         started_at: null,
         waiting_for: waiting({ who: 'kernel' })
       },
-      'Waits for the kernel',
-      'Waits for the kernel'
+      'Waiting for the kernel',
+      'Waiting for the kernel'
     ],
     [
       {
@@ -205,7 +205,7 @@ describe('doingText and attachedText', () => {
         waiting_for: waiting({ who: 'pause' })
       },
       'Paused',
-      'Waits: all agents are paused'
+      'Waiting: all agents are paused'
     ],
     [
       {
@@ -213,8 +213,8 @@ describe('doingText and attachedText', () => {
         started_at: null,
         waiting_for: waiting({ who: 'approval' })
       },
-      'Asks for approval',
-      'Waits for a person’s approval'
+      'Awaiting approval',
+      'Waiting for approval'
     ],
     [{ status: 'queued', started_at: null }, 'Queued', 'Queued']
   ] as [Partial<IExecution> | null, string, string][])(
@@ -229,7 +229,7 @@ describe('doingText and attachedText', () => {
 describe('recordPeopleText', () => {
   it('tells people what is recorded of them', () => {
     expect(recordPeopleText('off', trans)).toBe('');
-    expect(recordPeopleText('source', trans)).toMatch(/recorded: sources\./);
+    expect(recordPeopleText('source', trans)).toMatch(/the source of the code/);
     expect(recordPeopleText('outputs', trans)).toMatch(/and outputs/);
   });
 });
@@ -237,7 +237,7 @@ describe('recordPeopleText', () => {
 describe('documentText', () => {
   it.each([
     [{ status: 'not_written', reason: 'It is read-only.' }, /read-only/],
-    [{ status: 'not_written' }, /^No cell in a\.ipynb$/],
+    [{ status: 'not_written' }, /^No cell written to a\.ipynb$/],
     [{ via: 'collaboration' }, /live document/],
     [{ via: 'tab' }, /open tab/],
     [{ via: 'contents' }, /to the file/],

@@ -122,7 +122,7 @@ describe('the form', () => {
     const name = await until(() => dialog()?.querySelector('input'));
     await until(() => document.activeElement === name);
     press('Enter');
-    await until(() => dialog()!.textContent!.includes('Give it a name.'));
+    await until(() => dialog()!.textContent!.includes('Enter a name.'));
     expect(name.getAttribute('aria-invalid')).toBe('true');
     expect(server.calls).toEqual([]);
     asked.set({ label: 'Claude' }, 'label');
@@ -164,13 +164,15 @@ describe('the list', () => {
     (await until(() => button('Revoke…'))).click();
     expect(dialog()!.textContent).toContain('<img src=x>\ufffd');
     expect(dialog()!.querySelector('img')).toBeNull();
-    expect(dialog()!.textContent).toContain('1 that has ended');
+    expect(dialog()!.textContent).toContain('1 expired or revoked token');
     expect(dialog()!.textContent).not.toContain('Gone');
     (await until(() => button('Keep'))).click();
     (await until(() => button('Revoke…'))).click();
     expect(server.calls).toEqual(['tokens']);
     (await until(() => button('Revoke'))).click();
-    await until(() => dialog()!.textContent!.includes('2 that have ended'));
+    await until(() =>
+      dialog()!.textContent!.includes('2 expired or revoked tokens')
+    );
     expect(server.calls.slice(0, 2)).toEqual(['tokens', 'revoke t_1']);
     press('Escape');
     expect(await closed).toBe(false);
@@ -198,9 +200,9 @@ describe('words', () => {
       'Run code in a.ipynb, b/**',
       'Change and run cells of all notebooks',
       'Read all notebooks',
-      'Files in the folders where it works',
-      'Read what it has run itself',
-      'Read all that any agent has run'
+      'Read and write files in the folders where it works',
+      'Read its own history',
+      'Read the history of all agents'
     ]);
     expect(scopeLines(['read:notebook:a\u202eb'], trans)).toEqual([
       'Read a\ufffdb'
@@ -242,7 +244,7 @@ describe('words', () => {
       'At most 1,000.'
     );
     expect(said('label', 'Expected `str` of length <= 200')).toBe(
-      'It is too long: 200 characters at most.'
+      'At most 200 characters.'
     );
     expect(said('label', 'Anything\u202e else')).toBe('Anything\ufffd else');
   });
@@ -251,7 +253,7 @@ describe('words', () => {
     const full = session({ username: 'ada\u202e' });
     expect(accessWord(full, trans)).toBe('Full access');
     expect(accessText(full, trans)).toBe(
-      'Full access: it came with a credential of ada\ufffd, and may do all that they may'
+      'Full access: the agent uses a credential of ada\ufffd and may do everything that they may do'
     );
     const limited = session({
       access: 'token',

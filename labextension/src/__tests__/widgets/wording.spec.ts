@@ -69,11 +69,11 @@ describe('closeReason', () => {
   it.each([
     [null, /agent or a person/],
     ['closed', /agent or a person/],
-    ['idle', /nobody used/],
-    ['init_failed', /sets up/],
+    ['idle', /idle for too long/],
+    ['init_failed', /setup code/],
     ['server_stopped', /stopped/],
     ['server_died', /unexpectedly/],
-    ['token_revoked', /revoked the agent token/],
+    ['token_revoked', /token was revoked/],
     ['token_expired', /token has expired/],
     ['expired', /expired/]
   ])('explains %s', (reason, sentence) => {
@@ -112,8 +112,8 @@ describe('executionNotes', () => {
     ['restarted', /restarted/],
     ['interrupt_ignored', /ignored/],
     ['culled', /idle/],
-    ['shut_down', /shut the one before down/],
-    ['changed', /gave the notebook a different one/],
+    ['shut_down', /shut down the previous one/],
+    ['changed', /changed the notebook’s kernel/],
     ['unheard_of' as never, /variables/],
     [null, /variables/]
   ])('explains a kernel that is fresh: %s', (reason, sentence) => {
@@ -209,8 +209,8 @@ describe('quantities', () => {
 describe('describeError', () => {
   it.each([
     ['unreachable', /reached/],
-    ['extension_missing', /does not know/],
-    ['not_allowed', /may not/],
+    ['extension_missing', /not enabled/],
+    ['not_allowed', /cannot see/],
     ['refused', /refused/]
   ])('says what helps: %s', (failure, title) => {
     const advice = describeError(
@@ -239,7 +239,7 @@ describe('announcement', () => {
       '2 cells done'
     );
     expect(announcement([execution(), failed], trans)).toBe(
-      '2 cells finished, 1 of them not well'
+      '2 cells finished, 1 did not succeed'
     );
   });
 });
