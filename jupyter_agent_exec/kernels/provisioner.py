@@ -21,10 +21,10 @@ _OPEN_FILES: Final = "/proc/self/fd"
 
 
 class FolderProvisioner(LocalProvisioner):
-    """Starts a kernel's process, at first and at each restart, whoever restarts it."""
+    """Starts a kernel's process, at first and at each restart, in a folder that is held open."""
 
     folder: Folder | None = Instance(Folder, allow_none=True)  # type: ignore[assignment]
-    """Where it starts; it is looked at each time. None for where Jupyter says."""
+    """The folder to start in, checked at each start; None: Jupyter's choice."""
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start the process.
@@ -39,7 +39,7 @@ class FolderProvisioner(LocalProvisioner):
             return await super().launch_kernel(cmd, **kwargs)
         descriptor = self.folder.open()
         try:
-            # The process goes there by the descriptor, which it does not keep.
+            # The process enters the folder by its descriptor, and does not keep it.
             cwd = f"{_OPEN_FILES}/{descriptor}" if os.path.isdir(_OPEN_FILES) else None  # noqa: ASYNC240
             path = str(self.folder.path)
             launched = await super().launch_kernel(cmd, **{**kwargs, "cwd": cwd or path})
@@ -59,12 +59,12 @@ def folder_provisioner(
 
 
 def with_folder_last(command: Sequence[str], launcher: str) -> list[str]:
-    """Return a command that runs a Python module such that no module in its folder takes its place.
+    """Return a command that runs a Python module without importing from its working folder.
 
     Parameters
     ----------
     launcher
-        Where the command finds our `launcher.py`.
+        Path of our `launcher.py` for the command.
     """
     for index, argument in enumerate(command):
         if _PYTHON.fullmatch(os.path.basename(argument)):

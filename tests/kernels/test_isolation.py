@@ -518,7 +518,7 @@ def test_always_isolates_every_scratch_kernel_and_off_none(tmp_path: Path) -> No
         assert session.info.target.isolated
         assert value(session, "import os", "os.path.exists('/etc/shadow')") is False
     with house(tmp_path / "off", "unshare", "--AgentExecApp.isolation=off") as here:
-        with pytest.raises(AgentExecError, match="switched") as refused:
+        with pytest.raises(AgentExecError, match="disabled") as refused:
             here.client.open_session("tester", isolated=True)
         assert refused.value.code == IsolationUnavailable.code
 

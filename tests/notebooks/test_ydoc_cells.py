@@ -313,7 +313,7 @@ def test_outputs_that_others_changed_are_set_as_a_whole(both: Both) -> None:
     both.live.apply([steps("c", append(0, "two"))], NOTHING)
     both.shared.ycells[2]["outputs"][0]["text"].clear()
     for refused in (append(0, "three"), output(1, RESULT), truncate(1)):
-        with pytest.raises(Moved, match="not as they were left"):
+        with pytest.raises(Moved, match="have changed since the last update"):
             both.live.apply([steps("c", refused)], NOTHING)
     both.live.apply([steps("c", truncate(0), output(0, STDERR), append(0, "!"))], NOTHING)
     assert text_of(both) == "oh\n!"

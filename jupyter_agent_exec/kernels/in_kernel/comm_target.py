@@ -1,10 +1,10 @@
-"""What is left with an IPython kernel so that it can be looked into while it runs code.
+"""A comm target for an IPython kernel, which answers requests while the kernel runs code.
 
-Like `variable_listing`, with which it is sent, it is never imported there and runs none of the
-user's code. It answers whoever opens a comm with a question. A comm, since that is all that a
-subshell does without side effects: an `execute_request` there would show and close the figures that
-the running cell has begun, take away its `input()`, and swallow what it has to tell at its end.
-And any other request would take what the cell's threads print for its own.
+It is sent together with `variable_listing`. Like that, the kernel never imports it, and it runs
+none of the user's code. A client opens a comm with a request, and gets the answer. It uses a comm
+because a subshell handles nothing else without side effects. An `execute_request` in a subshell
+would show and close the figures of the running cell, take away its `input()`, and swallow its last
+messages. Any other request would get the output that the cell's threads print.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FUNCTIONS = (FunctionType, type(len), type(str.join), type(object.__str__))
 
 
 def is_shown(value: Any) -> bool:
-    """Tell whether a variable holds something of the user's, and not merely what was imported."""
+    """Return whether a variable holds something of the user's, rather than an import."""
     kind = type(value)
     if kind is FunctionType:
         return bool(value.__module__ == "__main__")
@@ -38,7 +38,7 @@ def is_shown(value: Any) -> bool:
 
 
 def variables(match: str, limit: int) -> Any:
-    """Return the variables whose names have `match` in them, and how many more there are."""
+    """Return the variables whose names contain `match`, and how many were left out."""
     found = [
         item for item in user_variables() or () if match in item[0].casefold() and is_shown(item[1])
     ]
@@ -63,9 +63,9 @@ def module_names(distribution: Any) -> set[str]:
 
 
 def packages(match: str, limit: int) -> Any:
-    """Return the distributions with `match` in a name of theirs, and how many more there are.
+    """Return the distributions whose names contain `match`, and how many were left out.
 
-    The name and the version are read from the head of the metadata: to have all of it parsed takes
+    The name and the version are read from the head of the metadata. To parse all of it would take
     ten times as long.
     """
     from importlib.metadata import distributions
@@ -88,14 +88,14 @@ def packages(match: str, limit: int) -> Any:
 
 
 def named_in(namespace: Any) -> dict[str, Any]:
-    """Return what a namespace holds under names that are plain texts, which compare themselves."""
+    """Return the items of a namespace whose names are of type `str` exactly."""
     return {item[0]: item[1] for item in list(namespace.items()) if type(item[0]) is str}
 
 
 def members(value: Any) -> dict[str, Any]:
-    """Return the attributes of a value that are known without asking it, with what they hold.
+    """Return the attributes of a value that can be read without running its code.
 
-    Those of a class are what its instances have too; a property stays a property.
+    They include the attributes of its class. A property is returned as a property.
     """
     if type(value) is ModuleType:
         return named_in(vars(value))
@@ -112,7 +112,7 @@ def members(value: Any) -> dict[str, Any]:
 
 
 def kind_of(value: Any) -> str:
-    """Return what a completion holds, in the words of IPython."""
+    """Return the type of a completion's value, in IPython's words."""
     if flags_of(type(value)) & IS_A_CLASS:
         return "class"
     if type(value) is ModuleType:
@@ -122,10 +122,10 @@ def kind_of(value: Any) -> str:
 
 
 def names(code: str, cursor_pos: int, limit: int) -> Any:
-    """Return which names may stand at a place in code, as far as that is known without running any.
+    """Return the completions at a position in code, without running any code.
 
-    They are what variables, modules, classes and instances hold; nothing is imported or evaluated,
-    no property is read and no `__getattr__` or `__dir__` called.
+    They are the names in variables, modules, classes and instances. Nothing is imported or
+    evaluated, no property is read, and no `__getattr__` or `__dir__` is called.
     """
     import builtins
     from keyword import kwlist
@@ -150,19 +150,19 @@ def names(code: str, cursor_pos: int, limit: int) -> Any:
 
 
 def completions(code: str, cursor_pos: int) -> Any:
-    """Return what the kernel answers to a `complete_request`."""
+    """Return the kernel's reply to a `complete_request`."""
     try:
         return sys.modules["IPython"].get_ipython().kernel.do_complete(code, cursor_pos)
-    except Exception:  # IPython's completer does not take all text: a form feed alone, for one
+    except Exception:  # IPython's completer fails for some texts, such as a single form feed
         return {"matches": [], "cursor_start": cursor_pos, "cursor_end": cursor_pos}
 
 
 def documentation(code: str, cursor_pos: int, detail_level: int) -> Any:
-    """Return what the kernel answers to an `inspect_request`."""
+    """Return the kernel's reply to an `inspect_request`."""
     kernel = sys.modules["IPython"].get_ipython().kernel
     try:
         return kernel.do_inspect(code, cursor_pos, detail_level)
-    except Exception:  # as of an object that fails when it is looked at
+    except Exception:  # such as an object that fails when it is inspected
         return {"found": False}
 
 
@@ -176,9 +176,9 @@ QUESTIONS: dict[str, Any] = {
 
 
 def opened(comm: Any, message: Any) -> None:
-    """Answer the question that a comm was opened with; nothing of the comm stays.
+    """Answer the request that a comm was opened with, and forget the comm.
 
-    What threads print that are not asked belongs to the cell that it would have belonged to.
+    Meanwhile, the output of other threads still belongs to the same cell as before.
     """
     shell = sys.modules["IPython"].get_ipython()
     asked = message["content"]["data"]
@@ -195,6 +195,6 @@ def opened(comm: Any, message: Any) -> None:
 
 
 def stay() -> None:
-    """Have comms of our own name answered from now on."""
+    """Register the target, so that comms of our name are answered."""
     kernel = sys.modules["IPython"].get_ipython().kernel
     kernel.comm_manager.register_target(TARGET, opened)

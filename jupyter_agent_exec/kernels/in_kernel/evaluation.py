@@ -1,9 +1,9 @@
-"""What is sent to an IPython kernel to evaluate expressions; it is never imported there.
+"""Code that is sent to an IPython kernel to evaluate expressions. The kernel never imports it.
 
-It is sent together with `variable_listing`, and gone when it has told. Whoever asks for a value
-asks for code of the user's to run: the expression itself, and then the `repr` of what is neither
-JSON nor of a well-known library. Whatever that does, it is told as this one expression's error. An
-interrupt ends the evaluation of all that are left.
+It is sent together with `variable_listing`, and is gone after its answer. To evaluate an expression
+is to run the user's code: the expression itself, and then the `repr` of a value that is neither
+JSON nor of a well-known library. If that code fails, the error belongs to this one expression. An
+interrupt ends the evaluation of all remaining expressions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_ALL = 1_000_000
 MOST_REPR = 10_000
 MOST_DEPTH = 40
 MOST_NODES = 500_000
-"""Of values within one that are looked at."""
+"""The most values to read within one value."""
 MOST_BITS = 10_000
 ROWS = 10
 COLUMNS = 100
@@ -52,7 +52,7 @@ class NoJSON(Exception):
 
 
 class TooLarge(Exception):
-    """A value has too much in it to be told whole."""
+    """A value is too large to be returned whole."""
 
 
 def number(value: Any, kind: Any) -> Any:
@@ -82,7 +82,7 @@ def check(value: Any, depth: int, room: list[int]) -> None:
             raise NoJSON
     elif kind is int:
         if not -(1 << 63) <= value < 1 << 64:
-            raise NoJSON  # readers would make a float of it
+            raise NoJSON  # readers of the JSON would make it a float
     elif kind is list:
         for item in value:
             check(item, depth + 1, room)
@@ -105,7 +105,7 @@ def as_json(value: Any) -> Any:
 
 
 def cell(value: Any) -> Any:
-    """Return what is in a table's cell."""
+    """Return the value of a table's cell."""
     kind = type(value)
     with suppress(NoJSON):
         value = number(value, kind)
@@ -121,7 +121,7 @@ def cell(value: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """Return text without what has no UTF-8 form."""
+    """Return text without characters that cannot be encoded as UTF-8."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -196,7 +196,7 @@ def text_of(value: Any, kind: Any) -> tuple[str, bool]:
 
 
 def described(value: Any, kind: Any) -> dict[str, Any]:
-    """Return what can be told of a value that is not JSON, or too much of it."""
+    """Return a description of a value that is not JSON, or is too large."""
     module, name = named(kind)
     shown = name if module in ("builtins", "__main__") else f"{module}.{name}"
     told: dict[str, Any] = {"status": "ok", "type": cut(shown, MOST_CELL)[0]}
@@ -215,7 +215,7 @@ def described(value: Any, kind: Any) -> dict[str, Any]:
 
 
 def looked_at(value: Any) -> dict[str, Any]:
-    """Return a value as JSON, or else what can be told of it."""
+    """Return a value as JSON, or else its description."""
     kind = type(value)
     try:
         try:
@@ -229,7 +229,7 @@ def looked_at(value: Any) -> dict[str, Any]:
 
 
 def failed(error: BaseException) -> dict[str, Any]:
-    """Return what is told of an error, whose text may fail too."""
+    """Return the description of an error. Its own `str` may fail too."""
     try:
         evalue = cut(str(error), 2_000)[0]
     except BaseException:
@@ -238,7 +238,7 @@ def failed(error: BaseException) -> dict[str, Any]:
 
 
 def evaluate(given: str) -> None:
-    """Evaluate expressions in the user's namespace, and add what they came to to the reply."""
+    """Evaluate expressions in the user's namespace, and add the results to the reply."""
     shell = sys.modules["IPython"].get_ipython()
     told: dict[str, Any] = {}
     room = MOST_ALL

@@ -1,7 +1,7 @@
-"""Code of ours that an IPython kernel is given to run, as an expression. Pure.
+"""Turns our code into an expression that an IPython kernel can evaluate. Pure.
 
-It runs there in a namespace of its own. It is compiled here where the kernel has the same Python,
-since compiling it there takes longer than running it.
+The code runs in its own namespace in the kernel. It is compiled here if the kernel has the same
+version of Python, because compiling it in the kernel would take longer than running it.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pathlib import Path
 from typing import Any
 
 _SAME_LINE = 0x80 | 13 << 3
-"""Entry of a table of lines: instructions that are on the line of those before, no column."""
+"""Entry of a line table: the instructions are on the same line as the previous ones, no column."""
 
 _MOST_UNITS = 8
-"""Of an instruction's two bytes, that one entry is for."""
+"""The most instructions, of two bytes each, that one entry covers."""
 
 Modules = tuple[str, ...]
 """Names of files beside this one that are run one after the other in one namespace."""
 
 
 def is_ipython(kernel_info: dict[str, Any]) -> bool:
-    """Tell whether a kernel can be given code of ours.
+    """Return whether a kernel can run our code.
 
     Parameters
     ----------
     kernel_info
-        Content of its `kernel_info_reply`; empty if that is not known.
+        Content of its `kernel_info_reply`; empty if unknown.
     """
     return kernel_info.get("implementation") == "ipython"
 
@@ -39,14 +39,14 @@ def is_ipython(kernel_info: dict[str, Any]) -> bool:
 def expression(
     kernel_info: dict[str, Any], modules: Modules, call: str, given: str | None = None
 ) -> str:
-    """Return an expression that does `call` in what `modules` define.
+    """Return an expression that evaluates `call` in a namespace with the contents of `modules`.
 
     Parameters
     ----------
     kernel_info
-        Of an IPython kernel.
+        Content of the `kernel_info_reply` of an IPython kernel.
     given
-        A text that `call` knows by this name.
+        A text that `call` can use under this name.
     """
     language = kernel_info.get("language_info") or {}
     version = str(language.get("version", "")).split(".")[:2]
@@ -60,7 +60,7 @@ def expression(
         )
     else:
         body = f'b["exec"]({_source(modules, call)!r}, {namespace})'
-    # It finds Python's own functions though others have their names.
+    # It finds Python's own functions even if the user has redefined their names.
     return f'(lambda b: (lambda i: {body})(b["__import__"]))((lambda: 0).__builtins__)'
 
 
@@ -79,10 +79,10 @@ def _packed(modules: Modules, call: str) -> str:
 
 
 def _bare(code: Any) -> Any:
-    """Return code that is all on its first line: most of its size is where its lines begin.
+    """Return code whose instructions are all on its first line, which makes it much smaller.
 
-    Each instruction has a line, since Python cannot format a traceback through code without: in the
-    kernel, an error below such code would end the thread that logs it.
+    Each instruction needs a line, because Python cannot format a traceback through code without
+    lines. In the kernel, an error below such code would end the thread that logs it.
     Source: CPython, *Objects/locations.md*.
     """
     constants = tuple(_bare(each) if hasattr(each, "co_code") else each for each in code.co_consts)

@@ -1,13 +1,13 @@
-"""A program of its own: it runs a module as a kernel, whose own folder holds no part of it.
+"""A program that runs a module as a kernel, and does not import modules from the kernel's folder.
 
-The kernel's Python runs it as a file, whichever version that is, with the standard library only::
+The kernel's Python, of any version, runs it as a file. It needs only the standard library::
 
     python launcher.py MODULE ARGUMENT...
 
-It stands for ``python -m MODULE ARGUMENT...``, which looks for modules in the current folder first:
-there, a file ``ipykernel_launcher.py`` or ``random.py`` would be run instead of the real one. Here
-the current folder comes last, behind the standard library and the environment. `PYTHONSAFEPATH`
-would do that from Python 3.11 on, but programs that the kernel starts would inherit it.
+It replaces ``python -m MODULE ARGUMENT...``, which searches the current folder first: a file
+``ipykernel_launcher.py`` or ``random.py`` there would run instead of the real one. Here the current
+folder comes last, after the standard library and the environment. From Python 3.11 on,
+`PYTHONSAFEPATH` would do that too, but programs that the kernel starts would inherit it.
 """
 
 import os
@@ -19,16 +19,16 @@ def main() -> None:
     not_first = {os.path.realpath(path) for path in (os.path.dirname(__file__), os.getcwd())}
     sys.path[:] = [path for path in sys.path if os.path.realpath(path) not in not_first]
     del sys.argv[0]
-    # From here on, what is imported is what is installed.
+    # From here on, imports find only installed modules.
     if sys.argv[0] in ("ipykernel_launcher", "ipykernel"):
         from importlib.util import find_spec
 
         from ipykernel import kernelapp
 
         module = find_spec(sys.argv[0])
-        sys.argv[0] = (module and module.origin) or sys.argv[0]  # as `python -m` has it
+        sys.argv[0] = (module and module.origin) or sys.argv[0]  # like `python -m`
         application = kernelapp.IPKernelApp.instance()
-        sys.path.append("")  # where IPython leaves it; else it would go before the environment
+        sys.path.append("")  # IPython leaves it here, else it would insert it first
         application.initialize()  # type: ignore[no-untyped-call]
         if getattr(application, "ignore_cwd", False):
             sys.path.remove("")

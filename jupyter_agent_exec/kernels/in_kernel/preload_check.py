@@ -1,4 +1,4 @@
-"""What a session's preload looks for in its kernel first. Runs there, so it knows no more of us."""
+"""The check that a session's preload runs in its kernel first. It imports nothing of ours."""
 
 
 def _check_preload(modules: list[str], requirements: list[tuple[str, str]]) -> None:

@@ -1,13 +1,13 @@
-"""What is sent to an IPython kernel to look at its variables; it is never imported there.
+"""Code that is sent to an IPython kernel to list its variables. The kernel never imports it.
 
-It runs there in a namespace of its own, which is gone with it, and has to take the kernel's side:
-nothing that a person or an agent wrote may run because of it. So no value is asked for its length,
-its `repr`, its `__class__`, or any other attribute that its class could have made up: only exact
-types of Python's own are read, by their own methods, and a few of well-known libraries. Values and
-types are compared by identity, since a metaclass may define even `==` and `hash`.
+It runs in its own namespace, which ends with it. It must not run any code that a user or an agent
+wrote. So it does not call `len` or `repr` of a value, and reads no `__class__` or other attribute
+that a class could override. It reads only exact built-in types, by their own methods, and a few
+types of well-known libraries. It compares values and types by identity, because a metaclass may
+even define `==` and `hash`.
 
-It is quick rather than thorough: a large value is known by its identity, its size and a sample, so
-a change in the midst of it may not be seen.
+It is quick rather than thorough. It identifies a large value by identity, size and a sample, so it
+may miss a change in the middle of the value.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any
 MOST_NAMES = 1_000
 MOST_CHARACTERS = 60_000
 MOST_SECONDS = 0.001
-"""Of the processor, so that a busy machine does not make it see less."""
+"""Seconds of processor time, so that a busy machine does not change the result."""
 PREVIEW = 80
 ITEMS = 40
-"""Of a collection, that are looked at."""
+"""The most items of a collection to read."""
 PARTS = 120
-"""Of a variable's value, that are looked at: items of its collections, however they are nested."""
+"""The most parts of a variable's value to read: the items of all its nested collections."""
 DEPTH = 3
 SAMPLES = 128
 WHOLE_BYTES = 8_192
@@ -64,7 +64,8 @@ ARRAYS = {
     "ArrowStringArray": None,
     "ArrowExtensionArray": None,
 }
-"""Of pandas, and where each keeps its NumPy array; others may be anybody's, with any `__len__`."""
+"""Types of pandas, and the attribute that holds the NumPy array. The `__len__` of others may run
+code of users."""
 TABLES = {
     "numpy": ("ndarray",),
     "pandas": ("DataFrame", "Series", *INDEXES),
@@ -73,7 +74,7 @@ TABLES = {
     "xarray": ("DataArray",),
 }
 NUMBERS = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
-"""NumPy's, which say what they are as Python's own do."""
+"""Scalar types of NumPy, with a safe `repr`."""
 
 flags_of = vars(type)["__flags__"].__get__
 module_of = vars(type)["__module__"].__get__
@@ -81,13 +82,13 @@ qualname_of = vars(type)["__qualname__"].__get__
 
 
 def named(kind: Any) -> tuple[str, str]:
-    """Return the module and the qualified name of a class, whatever its metaclass is."""
+    """Return the module and the qualified name of a class, with any metaclass."""
     module, name = module_of(kind), qualname_of(kind)
     return (module if type(module) is str else "?"), (name if type(name) is str else "?")
 
 
 def plain(value: Any, kind: Any) -> tuple[str | None, str]:
-    """Return the preview of a plain value, and what it is known by."""
+    """Return the preview and the fingerprint of a plain value."""
     if kind is str or kind is bytes:
         shown = repr(value[: PREVIEW + 1])
         return shown, shown if len(value) <= PREVIEW else f"{len(value)} {hashed(value)}"
@@ -98,7 +99,7 @@ def plain(value: Any, kind: Any) -> tuple[str | None, str]:
 
 
 def hashed(text: Any) -> int:
-    """Return what a text is known by; reading a very long one would take long."""
+    """Return the fingerprint of a text: its hash, or its identity if it is very long."""
     return hash(text) if len(text) <= 50_000 else id(text)
 
 
@@ -113,9 +114,9 @@ def items_of(value: Any, kind: Any) -> Any:
 
 
 def collected(value: Any, kind: Any, depth: int, parts: list[int]) -> tuple[str, str]:
-    """Return the preview of a collection of Python's own, and what it is known by.
+    """Return the preview and the fingerprint of a built-in collection.
 
-    `parts` is how many may still be looked at.
+    `parts` is how many items may still be read.
     """
     _, opening, closing = BRACKETS[id(kind)]
     texts: list[str] = []
@@ -147,7 +148,7 @@ def collected(value: Any, kind: Any, depth: int, parts: list[int]) -> tuple[str,
 
 
 def sampled(array: Any, kind: Any) -> str:
-    """Return what a NumPy array is known by: its memory if that is small, else some of it."""
+    """Return the fingerprint of a NumPy array, from its memory, or from a part if it is large."""
     if array.base is not None and (type(array.base) is not kind or array.base.base is not None):
         return f"{id(array)}"  # it may lie on a disk
     if array.nbytes <= WHOLE_BYTES:
@@ -156,13 +157,13 @@ def sampled(array: Any, kind: Any) -> str:
 
 
 def is_of(library: str, name: str, kind: Any) -> bool:
-    """Tell whether a class is what a library calls so, rather than one that says it is."""
+    """Return whether a class is the one in its library, rather than one that claims its name."""
     module = sys.modules.get(library)
     return type(module) is ModuleType and vars(module).get(name) is kind
 
 
 def frame(value: Any) -> tuple[Any, str]:
-    """Return the shape of a table or a series of pandas, and what it is known by."""
+    """Return the shape and the fingerprint of a table or a series of pandas."""
     ndarray: Any = vars(sys.modules["numpy"])["ndarray"]
     manager = value._mgr
     parts: list[Any] = [id(axis) for axis in manager.axes]
@@ -191,7 +192,7 @@ def index_size(index: Any, ndarray: Any) -> int | None:
 
 
 def table(value: Any, kind: Any, module: str, name: str) -> tuple[Any, str]:
-    """Return the shape of an array or a table of a well-known library, and what it is known by."""
+    """Return the shape and the fingerprint of an array or a table of a well-known library."""
     root = module.partition(".")[0]
     if name not in TABLES.get(root, ()) or not is_of(root, name, kind):
         return None, ""
@@ -215,7 +216,7 @@ def table(value: Any, kind: Any, module: str, name: str) -> tuple[Any, str]:
 
 
 def described(name: str, value: Any) -> list[Any]:
-    """Return a variable's name, type, shape, length, preview, and what its value is known by."""
+    """Return a variable's name, type, shape, length and preview, and its value's fingerprint."""
     kind = type(value)
     module, qualname = named(kind)
     type_name = qualname if module in ("builtins", "__main__") else f"{module}.{qualname}"
@@ -238,7 +239,7 @@ def described(name: str, value: Any) -> list[Any]:
             for flag, base in SIZED:
                 if flags & flag:
                     length = base.__len__(value)
-    except Exception:  # another thread changes what is looked at, or a library is unlike others
+    except Exception:  # another thread changes the value, or a library has another version
         shape, length, preview = None, None, None
     if preview is not None and len(preview) > PREVIEW:
         preview = preview[: PREVIEW - 1] + "…"
@@ -248,9 +249,9 @@ def described(name: str, value: Any) -> list[Any]:
 
 
 def user_variables() -> list[tuple[str, Any]] | None:
-    """Return what ``%who`` would list, the oldest first; None if that cannot be told.
+    """Return the names that ``%who`` would list, oldest first; None if that is unknown.
 
-    So it is without what is IPython's own, and without what begins with an underscore.
+    So IPython's own names, and names that begin with an underscore, are left out.
     """
     shell = sys.modules["IPython"].get_ipython()
     hidden = shell.user_ns_hidden
@@ -267,7 +268,7 @@ def user_variables() -> list[tuple[str, Any]] | None:
 
 
 def look() -> None:
-    """Add to the reply what variables there are, the newest first."""
+    """Add the variables to the reply, newest first."""
     shell = sys.modules["IPython"].get_ipython()
     names = user_variables()
     if names is None:

@@ -1,14 +1,14 @@
-"""A program of its own: it goes where a kernel is to run, and becomes that kernel.
+"""A program that enters an isolated environment and starts a kernel there.
 
-It is run as a file, with Python's standard library only, in three ways::
+It is run as a file, needs only Python's standard library, and has three modes::
 
-    enter.py bubblewrap PLAN   keep out of the way of signals, and become bubblewrap
-    enter.py confined PLAN     within bubblewrap: take on the limits, and start the kernel
-    enter.py unshare PLAN      do without bubblewrap: make the namespaces and mounts too
+    enter.py bubblewrap PLAN   ignore interrupts, and become bubblewrap
+    enter.py confined PLAN     within bubblewrap: set the limits, and start the kernel
+    enter.py unshare PLAN      without bubblewrap: make the namespaces and mounts too
 
-A process stays between the server and the namespace, and one is the namespace's first: an
-interrupt, which goes to the whole process group, leaves both alone. Their exit code is that of the
-kernel, or 128 and the number of the signal that ended it.
+One process stays between the server and the namespaces, and another is the first process in the
+namespaces. Both ignore interrupts, which go to the whole process group. They exit with the kernel's
+exit code, or with 128 plus the number of the signal that ended it.
 """
 
 from __future__ import annotations
@@ -50,33 +50,33 @@ RETURN_ALLOW, RETURN_KILL, RETURN_ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
 
 FAMILIES = (1, 2, 10, 16)
-"""Kinds of sockets that end at the network namespace: UNIX, IPv4, IPv6, netlink. Others do not: a
-VSOCK leads to the machine that hosts this one."""
+"""Socket families that the network namespace confines: UNIX, IPv4, IPv6, netlink. It does not
+confine others: a VSOCK reaches the host of this virtual machine."""
 
 CALLS: Final[dict[str, tuple[int, int, tuple[int, ...]]]] = {
-    # Name of the machine: its number, that of `socket`, and what nobody may call: add_key,
-    # request_key, keyctl (the keyring is the server's), perf_event_open, open_by_handle_at, bpf,
-    # userfaultfd, and io_uring_setup (its sockets pass by any filter).
+    # Architecture: its number, the number of `socket`, and the numbers of the forbidden calls:
+    # add_key, request_key, keyctl (the keyring is the server's), perf_event_open,
+    # open_by_handle_at, bpf, userfaultfd, and io_uring_setup (its sockets bypass the filter).
     "x86_64": (0xC000003E, 41, (248, 249, 250, 298, 304, 321, 323, 425)),
     "aarch64": (0xC00000B7, 198, (217, 218, 219, 241, 265, 280, 282, 425)),
 }
 
 
 def main(way: str, plan: dict[str, Any]) -> None:
-    """Go one of the ways."""
+    """Run one of the modes."""
     if way == "confined":
         outlive_kernel(plan)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     if os.getppid() != plan["parent"]:
-        sys.exit("the server has gone")
+        sys.exit("the server has ended")
     if way == "bubblewrap":
         os.execv(plan["bubblewrap"][0], plan["bubblewrap"])  # noqa: S606
     unshare(plan)
 
 
 def unshare(plan: dict[str, Any]) -> None:
-    """Make the namespaces, run the kernel in them, and exit as it does."""
+    """Make the namespaces, run the kernel in them, and exit with its code."""
     uid, gid = os.geteuid(), os.getegid()
     check(
         libc.unshare(
@@ -93,9 +93,9 @@ def unshare(plan: dict[str, Any]) -> None:
     write("/proc/self/setgroups", "deny")
     write("/proc/self/uid_map", f"{uid} {uid} 1")
     write("/proc/self/gid_map", f"{gid} {gid} 1")
-    die_with_parent()  # once more: new credentials forget it
+    die_with_parent()  # again, because new credentials reset it
     if os.getppid() != plan["parent"]:
-        sys.exit("the server has gone")
+        sys.exit("the server has ended")
     first = os.fork()
     if first == 0:
         die_with_parent()
@@ -104,20 +104,20 @@ def unshare(plan: dict[str, Any]) -> None:
 
 
 def be_first(plan: dict[str, Any]) -> None:
-    """Be the first process of the namespaces: furnish them, and start the kernel."""
+    """Run as the first process of the namespaces: set up the mounts, and start the kernel."""
     socket.sethostname(plan["hostname"])
     bring_up_loopback()
-    furnish(plan["mounts"], plan["root"], plan["processes"])
+    mount_all(plan["mounts"], plan["root"], plan["processes"])
     give_up_capabilities()
     outlive_kernel(plan)
 
 
 def outlive_kernel(plan: dict[str, Any]) -> None:
-    """Start the kernel, which cannot look into this process, and exit as it does."""
-    check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "be closed to the kernel")
+    """Start the kernel, which cannot trace this process, and exit with its code."""
+    check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "forbid the kernel to trace this process")
     kernel = os.fork()
     if kernel == 0:
-        check(libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), "be the kernel's own")
+        check(libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), "allow the kernel to trace itself")
         confine(plan["limits"])
         become(plan["command"], plan["cwd"], plan["identity"])
     null = os.open(os.devnull, os.O_RDWR)
@@ -130,21 +130,21 @@ def outlive_kernel(plan: dict[str, Any]) -> None:
 
 
 def die_with_parent() -> None:
-    """End when the process that started this one does."""
+    """End when the parent process ends."""
     check(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "die with the server")
 
 
 def exit_code(status: int) -> int:
-    """Return what a shell would say of a wait status."""
+    """Return the exit code that a shell would report for a wait status."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 
 
-# -- what is there ---------------------------------------------------------------------------------
+# -- mounts ----------------------------------------------------------------------------------------
 
 
-def furnish(mounts: Sequence[Sequence[str]], root: str, processes: int) -> None:
-    """Put together what is seen, and let go of all else."""
+def mount_all(mounts: Sequence[Sequence[str]], root: str, processes: int) -> None:
+    """Mount the paths that the kernel sees, and unmount everything else."""
     check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "keep mounts to itself")
     mount("tmpfs", root, MS_NOSUID | MS_NODEV, "mode=755,size=1m")
     for kind, source, target in mounts:
@@ -154,12 +154,12 @@ def furnish(mounts: Sequence[Sequence[str]], root: str, processes: int) -> None:
     set_attributes(root, MOUNT_ATTR_RDONLY)
     os.chdir(root)
     check(libc.pivot_root(b".", b"."), "change the root")
-    check(libc.umount2(b".", MNT_DETACH), "let go of the old root")
+    check(libc.umount2(b".", MNT_DETACH), "unmount the old root")
     os.chdir("/")
 
 
 def place(kind: str, source: str, target: str) -> None:
-    """Put one thing in its place."""
+    """Mount one path."""
     if kind == "link":
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.symlink(source, target)
@@ -176,13 +176,13 @@ def place(kind: str, source: str, target: str) -> None:
 
 
 def make_proc(target: str, processes: int) -> None:
-    """Show the namespace's own processes, and let nothing of the machine be set there."""
+    """Mount `/proc` with the namespace's own processes and read-only settings of the machine."""
     os.makedirs(target)
     mount("proc", target, MS_NOSUID | MS_NODEV | MS_NOEXEC)
     write(f"{target}/sys/user/max_user_namespaces", "0")
     if os.geteuid() == 0 and processes:
-        # No limit on processes holds for root, but the highest process id does. It is each
-        # namespace's own from Linux 6.14 on; before, it is the machine's and not to be touched.
+        # Root ignores the limit on processes, but not the highest process id. Since Linux 6.14,
+        # each namespace has its own; before, it belongs to the whole machine.
         if tuple(map(int, platform.release().split("-")[0].split(".")[:2])) < (6, 14):
             sys.exit("limit the processes of root: that needs Linux 6.14, or isolated_processes=0")
         write(f"{target}/sys/kernel/pid_max", str(max(processes, 301)))
@@ -193,7 +193,7 @@ def make_proc(target: str, processes: int) -> None:
 
 
 def make_devices(target: str) -> None:
-    """Make the devices that programs expect, and no other."""
+    """Make the devices that programs expect, and no others."""
     os.makedirs(target)
     mount("tmpfs", target, MS_NOSUID, "mode=755,size=1m")
     for name in ("null", "zero", "full", "random", "urandom"):
@@ -216,7 +216,7 @@ def mount(kind: str, target: str, flags: int, options: str = "") -> None:
 
 
 def bind(source: str, target: str) -> None:
-    """Show at one place what is at another, with all that is mounted below."""
+    """Bind one path to another, with all mounts below it."""
     if not os.path.lexists(target):
         if os.path.isdir(source):
             os.makedirs(target)
@@ -228,39 +228,40 @@ def bind(source: str, target: str) -> None:
 
 
 def set_attributes(target: str, attributes: int, flags: int = 0) -> None:
-    """Set what holds for a mount; what holds already stays."""
-    asked = struct.pack("=QQQQ", attributes, 0, 0, 0)
-    done = libc.syscall(MOUNT_SETATTR, AT_FDCWD, os.fsencode(target), flags, asked, len(asked))
+    """Add attributes to a mount."""
+    request = struct.pack("=QQQQ", attributes, 0, 0, 0)
+    path = os.fsencode(target)
+    done = libc.syscall(MOUNT_SETATTR, AT_FDCWD, path, flags, request, len(request))
     check(done, f"set mount attributes of {target}")
 
 
 def bring_up_loopback() -> None:
-    """Let programs in the namespace talk to each other by 127.0.0.1."""
+    """Let programs in the namespace connect to each other over 127.0.0.1."""
     with socket.socket() as any_socket:
-        asked = struct.pack("16sh14x", b"lo", 0)
-        flags = struct.unpack("16sh14x", fcntl.ioctl(any_socket, SIOCGIFFLAGS, asked))[1]
+        request = struct.pack("16sh14x", b"lo", 0)
+        flags = struct.unpack("16sh14x", fcntl.ioctl(any_socket, SIOCGIFFLAGS, request))[1]
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | IFF_UP))
 
 
-# -- what may be done ------------------------------------------------------------------------------
+# -- limits ----------------------------------------------------------------------------------------
 
 
 def confine(limits: dict[str, int]) -> None:
-    """Take on limits that no program can take off again."""
-    with contextlib.suppress(OSError):  # best effort: if memory runs out, this goes first
+    """Set limits that no program can lift again."""
+    with contextlib.suppress(OSError):  # best effort: if memory runs out, this ends first
         write("/proc/self/oom_score_adj", "800")
     for name, most in limits.items():
         number = getattr(resource, name)
         hard = resource.getrlimit(number)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        last = most + 1 if name == "RLIMIT_CPU" and most != hard else most  # so SIGXCPU tells why
+        last = most + 1 if name == "RLIMIT_CPU" and most != hard else most  # SIGXCPU first
         resource.setrlimit(number, (most, last))
     check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "give up new privileges")
     filter_calls()
 
 
 def give_up_capabilities() -> None:
-    """Give up all that the namespace's maker may do, for good."""
+    """Give up all capabilities permanently."""
     check(libc.prctl(PR_SET_SECUREBITS, SECUREBITS_NO_ROOT, 0, 0, 0), "give up being root")
     capability = 0
     while libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
@@ -270,44 +271,44 @@ def give_up_capabilities() -> None:
 
 
 def filter_calls() -> None:
-    """Refuse system calls that namespaces do not hold."""
+    """Refuse system calls that namespaces do not confine."""
     machine = os.uname().machine
     if machine not in CALLS:
-        sys.exit(f"filter system calls: not known for {machine}")
+        sys.exit(f"filter system calls: no list of calls for {machine}")
     architecture, socket_call, refused = CALLS[machine]
-    load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
+    load, equal, at_least, answer = 0x20, 0x15, 0x35, 0x06
     program = [
         (load, 0, 0, 4),  # the architecture
         (equal, 1, 0, architecture),
-        (give, 0, 0, RETURN_KILL),
+        (answer, 0, 0, RETURN_KILL),
         (load, 0, 0, 0),  # the number of the call
-        (at_least, 0, 1, 0x40000000),  # x32, which numbers them otherwise
-        (give, 0, 0, RETURN_ERRNO | ENOSYS),
+        (at_least, 0, 1, 0x40000000),  # x32, which has other numbers
+        (answer, 0, 0, RETURN_ERRNO | ENOSYS),
     ]
     for call in refused:
-        program += [(equal, 0, 1, call), (give, 0, 0, RETURN_ERRNO | EPERM)]
+        program += [(equal, 0, 1, call), (answer, 0, 0, RETURN_ERRNO | EPERM)]
     program += [
         (equal, 1, 0, socket_call),
-        (give, 0, 0, RETURN_ALLOW),
+        (answer, 0, 0, RETURN_ALLOW),
         (load, 0, 0, 16),  # its first argument, the family
     ]
     for family in FAMILIES:
-        program += [(equal, 0, 1, family), (give, 0, 0, RETURN_ALLOW)]
-    program.append((give, 0, 0, RETURN_ERRNO | EAFNOSUPPORT))
+        program += [(equal, 0, 1, family), (answer, 0, 0, RETURN_ALLOW)]
+    program.append((answer, 0, 0, RETURN_ERRNO | EAFNOSUPPORT))
     code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
     buffer = ctypes.create_string_buffer(code, len(code))
-    asked = struct.pack("@HP", len(program), ctypes.addressof(buffer))
-    done = libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, asked, 0, 0)
+    request = struct.pack("@HP", len(program), ctypes.addressof(buffer))
+    done = libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, request, 0, 0)
     check(done, "filter system calls")
 
 
 def become(command: list[str], cwd: str, identity: list[int] | None) -> None:
-    """Run the kernel in place of this program, with nothing of what it holds."""
+    """Replace this program by the kernel."""
     for ignored in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     os.chdir(cwd)
     here = os.stat(".")
-    if identity not in (None, [here.st_dev, here.st_ino]):  # bubblewrap goes there by a path
+    if identity not in (None, [here.st_dev, here.st_ino]):  # bubblewrap changes to it by its path
         sys.exit(f"work in {cwd}: another folder has taken its place")
     os.environ["PWD"] = cwd
     try:
@@ -317,7 +318,7 @@ def become(command: list[str], cwd: str, identity: list[int] | None) -> None:
 
 
 def write(path: str, text: str) -> None:
-    """Write to a file of the system's."""
+    """Write to a system file."""
     with open(path, "w") as file:
         file.write(text)
 

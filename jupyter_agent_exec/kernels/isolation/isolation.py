@@ -1,4 +1,4 @@
-"""Which scratch kernels are isolated: what an operator decides, and what a session asks for."""
+"""Decides which scratch kernels are isolated, by configuration and request, and starts them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Isolation:
     Parameters
     ----------
     sandbox
-        What they see and may use.
+        What the kernels see and may use.
     mode
         Whether scratch kernels may be isolated, must be, or must not.
     """
@@ -39,7 +39,7 @@ class Isolation:
         self._sandbox = sandbox
 
     def check_allowed(self, kernel_spec: Any) -> None:
-        """Raise IsolationUnavailable if no kernel may be isolated, or none of this kernelspec."""
+        """Raise IsolationUnavailable if no kernel of this kernelspec may be isolated."""
         own = self._starter.own_provisioner(kernel_spec)
         if own is not None:
             raise IsolationUnavailable(
@@ -51,29 +51,29 @@ class Isolation:
             )
         if self.mode == "off":
             raise IsolationUnavailable(
-                "target.isolated: this server does not isolate kernels; its operator switched "
-                "that off (isolation='off')."
+                "target.isolated: this server does not isolate kernels; its operator disabled "
+                "isolation (isolation='off')."
             )
 
     def check_folder(self, folder: Path, kernel_spec: Any) -> None:
-        """Check that a kernel may work in a folder, and write whatever is in it.
+        """Check that a kernel may work in a folder and write to everything in it.
 
         Parameters
         ----------
         folder
-            Its path without links, which is not looked up here: what stands there may change.
+            Its path without links. It is not resolved here, because it may change meanwhile.
 
         Raises
         ------
         InvalidRequest
-            There is what is private, or what others run or are shown, which it could replace.
+            The folder has private files, or files that others run or read.
         IsolationUnavailable
             The kernel's program cannot be shown.
         """
         found = self._sandbox.found_in(folder, kernel_spec.argv[0])
         if found is not None:
             raise InvalidRequest(
-                f"target.cwd: an isolated kernel may not work there, for it would find {found}. "
+                f"target.cwd: an isolated kernel may not work there, as it would reach {found}. "
                 "Name another folder, or leave target.cwd out.",
                 field="target.cwd",
             )
@@ -86,11 +86,11 @@ class Isolation:
         Parameters
         ----------
         start
-            Has the server's kernel manager start it.
+            Makes the server's kernel manager start the kernel.
         folder
-            Where it works; it is held.
+            Its working folder, held open.
         env
-            What the session sets for it.
+            The environment variables that the session sets.
 
         Raises
         ------
@@ -102,8 +102,7 @@ class Isolation:
         if not isinstance(self._kernels.get_kernel(kernel_id).provisioner, IsolatedProvisioner):
             await self._kernels.shutdown_kernel(kernel_id, now=True)
             raise IsolationUnavailable(
-                "This server's kernel manager starts kernels by means of its own, which are not "
-                "isolated."
+                "This server's kernel manager starts kernels in its own way, without isolation."
             )
         return kernel_id
 
@@ -115,7 +114,7 @@ class Isolation:
         kernel_spec: Any,
         parent: Any,
     ) -> IsolatedProvisioner:
-        self.check_allowed(kernel_spec)  # as it is now, and before anything starts
+        self.check_allowed(kernel_spec)  # the current settings, before anything starts
         return IsolatedProvisioner(
             kernel_id=kernel_id,
             kernel_spec=kernel_spec,

@@ -1,4 +1,4 @@
-"""A kernel provisioner that keeps a kernel apart; signals, death and restarts stay Jupyter's."""
+"""A kernel provisioner that isolates kernels. Jupyter handles signals, death and restarts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _DEFAULT = IsolationLimits()
 
 
 class IsolatedProvisioner(FolderProvisioner):
-    """Starts a kernel's process apart from this one, which it reaches by UNIX sockets alone.
+    """Starts an isolated kernel. This process and the kernel are connected by UNIX sockets only.
 
-    Any Jupyter application starts kernels so whose kernelspec names it, with the traits below::
+    Any Jupyter application uses it for kernelspecs that name it, with the traits below::
 
         "metadata": {"kernel_provisioner": {"provisioner_name": "isolated-provisioner",
                                             "config": {"memory_bytes": 4294967296}}}
@@ -45,31 +45,32 @@ class IsolatedProvisioner(FolderProvisioner):
         ("auto", *WAYS),
         "auto",
         config=True,
-        help="How: by `bubblewrap`, by `unshare`, or by the first of them that works (`auto`).",
+        help="With `bubblewrap`, with `unshare`, or with the first of them that works (`auto`).",
     )
     memory_bytes = Int(
         _DEFAULT.memory_bytes,
         min=0,
         config=True,
-        help="Bytes of address space for each process; 0: any.",
+        help="Bytes of address space for each process; 0: no limit.",
     )
     cpu_seconds = Int(
         _DEFAULT.cpu_seconds,
         min=0,
         config=True,
-        help="Seconds of processor time for each process in all its life; 0: any.",
+        help="Seconds of processor time for each process, over its whole life; 0: no limit.",
     )
     processes = Int(
         _DEFAULT.processes,
         min=0,
         config=True,
-        help="Processes and threads, all together; 0: any.",
+        help="Processes and threads, all together; 0: no limit.",
     )
     disk_bytes = Int(
         _DEFAULT.disk_bytes,
         min=0,
         config=True,
-        help="Bytes of each file, and of each folder in memory; 0: any, and 1 GiB in memory.",
+        help="""Bytes of each file, and of each in-memory folder; 0: no limit for a file, 1 GiB for
+        each in-memory folder.""",
     )
     readable = List(
         Unicode(),
@@ -77,15 +78,15 @@ class IsolatedProvisioner(FolderProvisioner):
         help="Absolute paths of folders and files, such as data, that the kernel may read.",
     )
     sandbox: Sandbox | None = Instance(Sandbox, allow_none=True)  # type: ignore[assignment]
-    """What the kernel sees and may use; None for what the traits above say."""
+    """What the kernel sees and may use; None: the traits above decide."""
     env_names: Collection[str] = Tuple()  # type: ignore[assignment]
-    """Environment variables that the kernel is told beside those that any is told."""
+    """Names of environment variables that this kernel gets in addition to the usual ones."""
     _files: SandboxFiles | None = None
     _ended_by_us = False
 
     @staticmethod
     def exit_code(code: int) -> int:
-        """Return the kernel's exit code, negative for a signal, from that of its outer process."""
+        """Return a kernel's exit code, given that of its outer process; negative for a signal."""
         return 128 - code if 128 < code <= 128 + 64 else code
 
     async def poll(self) -> int | None:
@@ -94,7 +95,7 @@ class IsolatedProvisioner(FolderProvisioner):
         return None if code is None else self.exit_code(code)
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """Have this process and the kernel meet at sockets in a folder of their own."""
+        """Connect this process and the kernel by sockets in a folder of their own."""
         if self.sandbox is None:
             self._take_traits(Path(kwargs.get("cwd") or Path.cwd()))
         if self._files is None:
@@ -106,7 +107,7 @@ class IsolatedProvisioner(FolderProvisioner):
         return await super().pre_launch(**kwargs)
 
     def _take_traits(self, cwd: Path) -> None:
-        """Isolate a kernel that no agent session starts as its kernelspec says."""
+        """Configure a kernel that no agent session starts from its kernelspec."""
         self.sandbox = Sandbox(
             IsolationLimits(
                 memory_bytes=self.memory_bytes,
@@ -126,7 +127,7 @@ class IsolatedProvisioner(FolderProvisioner):
         found = self.sandbox.found_in(self.folder.path, self.kernel_spec.argv[0])
         if found is not None:
             raise IsolationUnavailable(
-                f"An isolated kernel may not work in {str(cwd)!r}: it would find {found}."
+                f"An isolated kernel may not work in {str(cwd)!r}: it would reach {found}."
             )
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
@@ -154,7 +155,7 @@ class IsolatedProvisioner(FolderProvisioner):
                     "stdin": subprocess.DEVNULL,
                     "stdout": log,
                     "stderr": log,
-                    # Its parent is another there: it would end when it is told to look for ours.
+                    # Else the kernel would look for this process as its parent, and end.
                     "independent": True,
                 },
             )
@@ -162,17 +163,17 @@ class IsolatedProvisioner(FolderProvisioner):
         return launched
 
     async def shutdown_requested(self, restart: bool = False) -> None:
-        """Take note that the kernel's end is wanted."""
+        """Note that the kernel's end was requested."""
         self._ended_by_us = True
         await super().shutdown_requested(restart=restart)
 
     async def kill(self, restart: bool = False) -> None:
-        """End the kernel's process and all that it started."""
+        """End the kernel's process and all processes that it started."""
         self._ended_by_us = self._ended_by_us or await self.poll() is None
         await super().kill(restart=restart)
 
     async def cleanup(self, restart: bool = False) -> None:
-        """Remove what was made for the kernel's process."""
+        """Remove the files that were made for the kernel's process."""
         await super().cleanup(restart=restart)
         if self._files is not None and not restart:
             if not self._ended_by_us and (written := self._files.end_of_log()):

@@ -1,6 +1,6 @@
-"""What isolated kernels see and may use, and the command that keeps one apart.
+"""What isolated kernels see and may use, and the command that isolates one.
 
-bubblewrap does that, or the system's own namespaces without it.
+The command uses bubblewrap, or the system's namespaces without it.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ Way = Literal["bubblewrap", "unshare"]
 
 ENTER = Path(__file__).with_name("enter.py")
 ENTER_INSIDE = "/run/jupyter/enter.py"
-"""Where a program finds it that does not see where we are installed."""
+"""Its path for a program in the sandbox, which does not see our installation."""
 HOSTNAME = "isolated"
 CWD = "."
-"""As the source of a mount: the folder that the command is run in, to which no path leads that
-somebody could change meanwhile."""
+"""As the source of a mount: the folder that the command runs in. A path could be replaced by
+another folder meanwhile."""
 TRY_TIMEOUT = 30.0
-"""Seconds within which a way has shown whether it works."""
+"""Seconds within which a trial must end."""
 
 WAYS: Final[Sequence[Way]] = ("bubblewrap", "unshare")
 
 PACKAGE: Final = Path(__file__).resolve().parents[2]
-"""Where our own programs are."""
+"""The folder of our own programs."""
 
 CONNECTION_FILE: Final = "/run/jupyter/kernel.json"
-"""Where an isolated kernel finds its own; there is no other."""
+"""Path of the kernel's connection file in the sandbox. It sees no other connection file."""
 
 LAUNCHER_INSIDE: Final = "/run/jupyter/launcher.py"
-"""Where an isolated kernel's Python finds it."""
+"""Path of the launcher in the sandbox."""
 
 MOST_BYTES: Final = 70
-"""Of the path of a folder for sockets: the address of one may have 107."""
+"""The longest path of a folder for sockets. The address of a socket may have 107 bytes."""
 
 LOG_BYTES: Final = 4000
-"""Of what a kernel's process wrote outside of its messages, for the server's log."""
+"""The most bytes of a kernel process's own stdout and stderr to show in the server's log."""
 
 _ETC: Final = {
     "passwd": f"agent:x:{os.geteuid()}:{os.getegid()}::{HOME}:/bin/sh\n",
@@ -62,20 +62,20 @@ _ETC: Final = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IsolationLimits:
-    """What an isolated kernel may use. 0: any."""
+    """What an isolated kernel may use. 0: no limit."""
 
     memory_bytes: int = 8 << 30
-    """Of address space, for each process."""
+    """Bytes of address space for each process."""
     cpu_seconds: int = 3600
-    """Of processor time, for each process in all its life."""
+    """Seconds of processor time for each process, over its whole life."""
     processes: int = 512
     """Processes and threads, all together."""
     disk_bytes: int = 1 << 30
-    """Of each file, and of all in the private folders in memory."""
+    """Bytes of each file, and of all files in each in-memory folder."""
 
     @property
     def resources(self) -> dict[str, int]:
-        """By the names of Python's `resource`."""
+        """The limits, by their names in Python's `resource`."""
         limits = {
             "RLIMIT_AS": self.memory_bytes,
             "RLIMIT_CPU": self.cpu_seconds,
@@ -91,19 +91,19 @@ class Plan:
 
     command: Sequence[str]
     cwd: str
-    """Where it works; whoever runs the command goes to that folder first."""
+    """Its working folder. Change to this folder before you run the command."""
     identity: Identity | None
-    """Which folder that is; None for any."""
+    """The device and inode of that folder; None for any folder."""
     mounts: Sequence[Mount]
     root: str
-    """An empty folder that the program's root may be put together in."""
+    """An empty folder in which the program's root file system is mounted."""
     limits: IsolationLimits
 
 
 class SandboxFiles:
-    """Files of the server's for one isolated kernel.
+    """The server's files for one isolated kernel.
 
-    The folder of its sockets is the only one that the two share beside the kernel's own.
+    Server and kernel share only the folder of its sockets and the kernel's working folder.
     """
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class SandboxFiles:
             (self.path / name).write_text(text)
 
     def end_of_log(self) -> str:
-        """Return the end of what the kernel's process wrote outside of its messages."""
+        """Return the end of the kernel process's own stdout and stderr."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as log:
@@ -128,7 +128,7 @@ class SandboxFiles:
             return log.read().decode(errors="replace").strip()
 
     def remove(self) -> None:
-        """Remove it all."""
+        """Remove all files."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
@@ -140,14 +140,13 @@ class Sandbox:
     limits
         For each kernel.
     private
-        Folders of the server's own: they are not shown, and no isolated kernel works in them.
+        The server's own folders. They are not shown, and no isolated kernel works in them.
     root_dir
-        The folder that the server serves, if it serves one; of it only the folder that a kernel
-        works in is shown.
+        The folder that the server serves, if any. A kernel sees only its working folder of it.
     readable
-        What kernels may read beside the system's programs, Python and their own program.
+        Paths that kernels may read, besides the system's programs, Python and their own program.
     ways
-        What to try, in this order.
+        The ways to try, in this order.
     """
 
     def __init__(
@@ -168,7 +167,7 @@ class Sandbox:
         self._lock = asyncio.Lock()
 
     async def way(self) -> Way:
-        """Return the way that works here, tried once; IsolationUnavailable if none does."""
+        """Return the first way that works here; IsolationUnavailable if none does. Tried once."""
         async with self._lock:
             if self._way is not None:
                 return self._way
@@ -176,16 +175,17 @@ class Sandbox:
             return way
 
     def found_in(self, folder: Path, program: str) -> str | None:
-        """Return what a kernel must not find that would find it in a folder; None for nothing.
+        """Return what a kernel in a folder would reach that it must not reach; None if nothing.
 
-        That is what is private, and what others run or are shown, which it could replace.
+        A kernel must not reach private files, nor files that others run or read, because it could
+        replace them.
 
         Parameters
         ----------
         folder
-            Its path without links, which is not looked up here: what stands there may change.
+            Its path without links. It is not resolved here, because it may change meanwhile.
         program
-            The kernel's; it is shown.
+            The kernel's program, which the kernel sees.
 
         Raises
         ------
@@ -195,15 +195,15 @@ class Sandbox:
         view = self._view()
         view.program(program)
         readable = [path.resolve() for path in self._readable]
-        # Whether a folder may not be within these, and what they are. None may hold them.
+        # Paths that the folder must not contain; whether it must not be within them; their name.
         barred = [
             ([Path.home().resolve()], False, "the account's home folder"),
-            (self._private, True, "folders of the server's own"),
+            (self._private, True, "the server's own folders"),
             ([*view.installations, PACKAGE], True, "programs that the server or kernels run"),
             (
                 [path for path in readable if path != folder],
                 False,
-                "what all such kernels may read",
+                "files that all isolated kernels may read",
             ),
         ]
         for paths, also_within, what in barred:
@@ -223,12 +223,12 @@ class Sandbox:
         connection_file: str | None = None,
         resource_dir: str | None = None,
     ) -> Plan:
-        """Return how a command is run, a kernel with its connection file and kernelspec.
+        """Return a plan to run a command; for a kernel, with its connection file and kernelspec.
 
         Parameters
         ----------
         folder
-            Where it works, and all of this machine that it may write.
+            Its working folder, the only folder of this machine that it may write to.
         """
         view = self._view()
         for in_memory in ("/tmp", HOME):  # noqa: S108
@@ -287,7 +287,7 @@ class Sandbox:
 
 
 def argv(way: Way, plan: Plan) -> list[str]:
-    """Return the command that runs a program so."""
+    """Return the command that runs a plan."""
     within = {
         "command": plan.command,
         "cwd": plan.cwd,
@@ -334,11 +334,11 @@ def _options(plan: Plan) -> list[str]:
 
 
 def fault(way: Way, plan: Plan) -> str | None:
-    """Try a way; return why it does not work here, None if it does. Blocks."""
+    """Try a way. Return why it does not work here, or None if it works. Blocks."""
     if way == "bubblewrap" and shutil.which("bwrap") is None:
         return "it is not installed"
     if way == "bubblewrap" and os.geteuid() == 0:
-        return "it leaves root settings of the machine to write, and no limit on processes"
+        return "as root, it leaves settings of the machine writable and processes without limit"
     try:
         tried = subprocess.run(  # noqa: S603 - our own program
             argv(way, plan),

@@ -1,4 +1,4 @@
-"""What an isolated kernel sees of the machine: a list of what is named, and nothing else."""
+"""The part of the machine that an isolated kernel sees: only what is listed here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from ...errors import IsolationUnavailable
 
 HOME = "/home/agent"
-"""The kernel's home folder: in memory, and gone with it."""
+"""The kernel's home folder. It is in memory and ends with the kernel."""
 
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"),
@@ -22,35 +22,35 @@ SYSTEM = (
     *("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust"),
     *("/etc/ca-certificates", "/etc/crypto-policies", "/etc/terminfo", "/etc/magic"),
 )
-"""Programs, and what they need that holds no secret. The rest of /etc does."""
+"""Programs, and the files that they need. The rest of /etc is not shown: it may hold secrets."""
 
 
 class Mount(NamedTuple):
-    """One thing that is seen."""
+    """One path that the kernel sees."""
 
     kind: Literal["read", "write", "link", "tmpfs", "nothing"]
     source: str
-    """A path of the server's; of a link what it says, of a `tmpfs` its bytes."""
+    """The server's path; the target of a `link`, the size in bytes of a `tmpfs`."""
     target: str
 
 
 class View:
-    """Collects what a kernel sees.
+    """Collects the paths that a kernel sees.
 
     Parameters
     ----------
     hidden
-        Folders of which nothing is seen, even if what is shown has them in it.
+        Folders that the kernel must not see, even within folders that it sees.
     """
 
     def __init__(self, hidden: Iterable[Path]) -> None:
         self._hidden = [path.resolve() for path in hidden]
         self._mounts: dict[str, Mount] = {}
         self.installations: list[Path] = []
-        """Folders outside of the system's own in which programs that are shown are installed."""
+        """Folders outside of the system's own where visible programs are installed."""
 
     def mounts(self) -> list[Mount]:
-        """Return all of it, what is above before what is below."""
+        """Return all mounts, parent folders first."""
         shown = dict(self._mounts)
         for path in self._hidden:
             if self._is_shown(path) and path.is_dir():
@@ -71,18 +71,18 @@ class View:
         Raises
         ------
         IsolationUnavailable
-            It is not there, or cannot be shown without what is private.
+            It does not exist, or cannot be shown without private files.
         """
         found = shutil.which(name)
         if found is None:
-            raise IsolationUnavailable(f"The kernel's program {name!r} is not there.")
+            raise IsolationUnavailable(f"The kernel's program {name!r} does not exist.")
         for path, prefix in _installed(Path(found).absolute()):
             if not self._is_shown(path):
                 self._installation(prefix)
         return found
 
     def server_python(self) -> None:
-        """Show the server's own Python, and what its user has installed for it."""
+        """Show the server's own Python, and the packages that its user installed."""
         for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix):
             self._installation(Path(prefix))
         self.program(sys.executable)
@@ -90,12 +90,12 @@ class View:
             self._installation(Path(site.getusersitepackages()))
 
     def readable(self, path: Path) -> None:
-        """Show a folder or a file as it is, to be read."""
+        """Show a folder or a file under its own path, read-only."""
         real = path.resolve()
         if Path.home().resolve().is_relative_to(real):
             raise IsolationUnavailable(
-                f"An isolated kernel would need to read all of {str(path)!r}, where the account's "
-                "own files are: install what it needs in a folder of its own."
+                f"An isolated kernel would need to read all of {str(path)!r}, which holds the "
+                "account's own files. Install what the kernel needs in another folder."
             )
         self._add(Mount("read", str(real), str(path)))
         if real != path:
@@ -107,15 +107,15 @@ class View:
         self.readable(prefix)
 
     def writable(self, source: str, target: str) -> None:
-        """Show a folder, to be written."""
+        """Show a folder, writable."""
         self._add(Mount("write", source, target))
 
     def memory(self, target: str, size: int) -> None:
-        """Make an empty folder in memory, of so many bytes at the most."""
+        """Make an empty folder in memory, of at most `size` bytes."""
         self._add(Mount("tmpfs", str(size), target))
 
     def file(self, source: str, target: str) -> None:
-        """Show one file elsewhere."""
+        """Show one file under another path, read-only."""
         self._add(Mount("read", source, target))
 
     def _add(self, mount: Mount) -> None:
@@ -123,7 +123,7 @@ class View:
             self._mounts.setdefault(mount.target, mount)
 
     def _is_shown(self, path: Path) -> bool:
-        """Tell whether something is in a folder that is shown to be read."""
+        """Return whether a path is within a folder that is shown read-only."""
         return any(
             mount.kind in ("read", "link") and path.is_relative_to(mount.target)
             for mount in self._mounts.values()
@@ -131,7 +131,7 @@ class View:
 
 
 def _installed(program: Path) -> Iterator[tuple[Path, Path]]:
-    """Return a program, each that it links to, and a venv's Python, with where it is installed."""
+    """Yield a program, the programs it links to, and a venv's Python, each with its prefix."""
     while True:
         in_bin = program.parent.name in ("bin", "sbin")
         prefix = program.parent.parent if in_bin else program.parent
@@ -144,7 +144,7 @@ def _installed(program: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _home_of_venv(config: Path) -> Path | None:
-    """Return the folder of the Python that a venv was made with, if it is one."""
+    """Return the folder of the Python that made a venv; None if it is no venv."""
     if config.is_file():
         for line in config.read_text().splitlines():
             name, _, value = line.partition("=")
@@ -154,17 +154,17 @@ def _home_of_venv(config: Path) -> Path | None:
 
 
 def environment(environ: Mapping[str, str], given: Collection[str]) -> dict[str, str]:
-    """Return what an isolated kernel is told of an environment.
+    """Return the environment variables that an isolated kernel gets.
 
     Parameters
     ----------
     given
-        Names that the session or the kernelspec set for it.
+        Names of the variables that the session or the kernelspec set for it.
     """
     kept = {
         name: value
         for name, value in environ.items()
-        if name in given or name in _TOLD or name.startswith("LC_")
+        if name in given or name in _PASSED_ON or name.startswith("LC_")
     }
     home = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/sh"}
     if site.ENABLE_USER_SITE:
@@ -172,11 +172,11 @@ def environment(environ: Mapping[str, str], given: Collection[str]) -> dict[str,
     return {**kept, **home}
 
 
-_TOLD = frozenset(
+_PASSED_ON = frozenset(
     (
         *("PATH", "LANG", "LANGUAGE", "TZ", "TERM", "VIRTUAL_ENV", "CONDA_PREFIX"),
         *("LD_LIBRARY_PATH", "JAVA_HOME", "R_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"),
         *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED"),
     )
 )
-"""Names that say where programs are and how they should behave; no other is told."""
+"""Variables that say where programs are and how they behave. No others are passed on."""

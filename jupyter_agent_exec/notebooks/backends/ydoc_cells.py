@@ -1,7 +1,7 @@
-"""Makes changes to a notebook that people share through collaboration.
+"""Makes changes to a notebook that users share through collaboration.
 
-They mean what `changes` says, with one difference: what a stream prints over a line is carried
-out, as JupyterLab does, because its pages show as it is what others add to a text.
+The changes are those of `changes`, with one difference: carriage returns and backspaces in a stream
+take effect here, as in JupyterLab, because its pages show text that others add without change.
 
 Needs pycrdt and jupyter_ydoc, which come with jupyter-collaboration.
 """
@@ -33,19 +33,19 @@ from ..changes import (
 from .ydoc_outputs import End, LiveOutputs, Shape, alike, shareable, with_integers
 
 ORIGIN = "jupyter_agent_exec"
-"""Of our transactions: what has an origin is not taken into the document's undo history, and those
-of the pages take only what a person does in them."""
+"""The origin of our transactions. It keeps them out of the document's and the pages' undo
+histories."""
 
 
 class LiveCells:
-    """The cells of a document that people share."""
+    """The cells of a shared document."""
 
     def __init__(self, document: YNotebook) -> None:
         self._document = document
         self._cells: Array[Map[Any]] = document.ycells
         self._meta: Map[Any] = document.ydoc.get("meta", type=Map)
-        self._ids: list[CellId] | None = None  # None: to be read again
-        self._hints: dict[CellId, int] = {}  # where cells were found last
+        self._ids: list[CellId] | None = None  # None: read them again
+        self._hints: dict[CellId, int] = {}  # the last known indexes of cells
         self._looked: dict[CellId, tuple[int, Map[Any]]] = {}  # within a transaction
         self._with_ids = True
         self._ends: dict[CellId, End] = {}
@@ -53,7 +53,7 @@ class LiveCells:
         self._subscription = self._cells.observe(self._on_change)
 
     def close(self) -> None:
-        """Look at the document no more."""
+        """Stop observing the document."""
         self._cells.unobserve(self._subscription)
 
     def apply(self, changes: Sequence[Change], expected: Expected) -> None:
@@ -62,15 +62,15 @@ class LiveCells:
         Raises
         ------
         Moved
-            What is expected does not hold, a cell that is to be changed is gone, or its outputs
-            are not as they were left.
+            An expectation does not hold, a cell to change is gone, or somebody else has changed its
+            outputs.
         """
         self._ours = True
         try:
             with self._document.ydoc.transaction(origin=ORIGIN):
                 self._with_ids = int(self._meta.get("nbformat_minor", 0)) >= CELL_IDS_SINCE
                 self._check(changes, expected)
-                # Known beforehand, it spares building a new cell twice.
+                # Insert a new cell with its trust at once, so that it is not built twice.
                 trusted = {
                     change.cell_id: change.trusted
                     for change in changes
@@ -82,7 +82,7 @@ class LiveCells:
             self._ours = False
             self._looked.clear()
 
-    # -- look --------------------------------------------------------------------------------------
+    # -- find --------------------------------------------------------------------------------------
 
     def _on_change(self, event: Any) -> None:
         """Forget the order when others have added, moved or removed cells."""
@@ -90,14 +90,14 @@ class LiveCells:
             self._ids = None
 
     def _order(self) -> list[CellId]:
-        """Return the ids of all cells, without reading more of them than that."""
+        """Return the ids of all cells, without reading anything else of them."""
         if self._ids is None:
             self._looked.clear()
             self._ids = [_id_of(cell, self._with_ids) or CellId("") for cell in self._cells]
         return self._ids
 
     def _find(self, id: CellId) -> tuple[int, Map[Any]] | None:
-        """Return where a cell is, and the cell."""
+        """Return the index of a cell, and the cell; None if it is gone."""
         for _ in range(2):
             order = self._order()
             if id in self._looked:
@@ -113,7 +113,7 @@ class LiveCells:
                 self._hints[id] = index
                 self._looked[id] = index, cell
                 return index, cell
-            self._ids = None  # an id was changed in its place
+            self._ids = None  # somebody changed the id of a cell
         return None
 
     def _get(self, id: CellId) -> tuple[int, Map[Any]]:
@@ -123,7 +123,7 @@ class LiveCells:
         return found
 
     def _place(self, at: Position) -> int:
-        """Return the index at which a cell goes in: by the first cell that is named."""
+        """Return the index at which to insert a cell."""
         places = []
         if at.after is not None and (found := self._find(at.after)) is not None:
             places.append((found[0], found[0] + 1))
@@ -134,11 +134,11 @@ class LiveCells:
     # -- check -------------------------------------------------------------------------------------
 
     def _check(self, changes: Sequence[Change], expected: Expected) -> None:
-        """Raise Moved if changes cannot be made: a transaction has no way back."""
+        """Raise Moved if changes cannot be made. A transaction cannot be rolled back."""
         try:
             self._check_once(changes, expected)
         except Moved:
-            self._ids = None  # an id may have been changed in its place
+            self._ids = None  # somebody may have changed the id of a cell
             self._check_once(changes, expected)
 
     def _check_once(self, changes: Sequence[Change], expected: Expected) -> None:
@@ -199,10 +199,10 @@ class LiveCells:
             case DeleteCell():
                 found = self._find(change.cell_id)
                 if found is not None:
-                    self._take_out(*found)
+                    self._remove(*found)
             case MoveCell():
                 if change.cell_id not in (change.at.after, change.at.before):
-                    cell = self._take_out(*self._get(change.cell_id))
+                    cell = self._remove(*self._get(change.cell_id))
                     self._insert(self._place(change.at), change.cell_id, cell)
             case SetSource():
                 _set_text(self._get(change.cell_id)[1]["source"], change.source)
@@ -215,7 +215,7 @@ class LiveCells:
                 self._ends[id] = outputs.end
 
     def _put(self, id: CellId, change: PutCell, trusted: bool) -> None:
-        """Insert a cell; whether it is trusted is what is said of it together with it."""
+        """Insert a cell, trusted if a change in the same transaction says so."""
         metadata = {**change.cell.get("metadata", {})}
         metadata.pop("trusted", None)
         if trusted:
@@ -236,7 +236,7 @@ class LiveCells:
             if "execution_state" in inserted:
                 _set(inserted, "execution_state", state)
 
-    def _take_out(self, index: int, shared: Map[Any]) -> dict[str, Any]:
+    def _remove(self, index: int, shared: Map[Any]) -> dict[str, Any]:
         cell: dict[str, Any] | None = shared.to_py()
         assert cell is not None
         order = self._order()
@@ -250,7 +250,7 @@ class LiveCells:
         metadata: Map[Any] = cell["metadata"]
         was_trusted = bool(metadata.get("trusted", False))
         ours = change.agent_exec
-        if not self._with_ids:  # by this it is found again
+        if not self._with_ids:  # the only way to find it again
             ours = {**(ours or {}), "cell_id": change.cell_id}
         _set(metadata, "agent_exec", ours)
         _set(metadata, "trusted", True if change.trusted else None)
@@ -260,12 +260,12 @@ class LiveCells:
             if "execution_state" in cell:
                 _set(cell, "execution_state", change.execution_state)
         if was_trusted != change.trusted:
-            # A page looks at this only when it builds the cell.
-            self._insert(index, change.cell_id, self._take_out(index, cell))
+            # A page reads this only when it builds the cell.
+            self._insert(index, change.cell_id, self._remove(index, cell))
 
 
 def read(document: YNotebook) -> Callable[[], Notebook]:
-    """Take a copy of a document as it is now; return what makes a notebook of it, in any thread."""
+    """Copy the current document. Return a function that makes a notebook of it, in any thread."""
     update = document.ydoc.get_update()
 
     def notebook() -> Notebook:
@@ -275,7 +275,7 @@ def read(document: YNotebook) -> Callable[[], Notebook]:
         cells = copied.get("cells", type=Array)
         minor = int(meta.get("nbformat_minor", 0))
         return Notebook(
-            # One by one, so that other threads have their turn in between.
+            # One by one, so that other threads can run in between.
             cells=[_as_stored(cell.to_py(), with_ids=minor >= CELL_IDS_SINCE) for cell in cells],
             metadata=with_integers(meta.get("metadata", {})),
             nbformat_minor=minor,
@@ -285,7 +285,7 @@ def read(document: YNotebook) -> Callable[[], Notebook]:
 
 
 def _as_stored(cell: dict[str, Any], *, with_ids: bool) -> dict[str, Any]:
-    """Return a cell as its file would have it, but for its trust, which is not in files."""
+    """Return a cell as a file stores it, without its trust, which files do not store."""
     cell = with_integers(cell)
     cell.pop("execution_state", None)
     cell["metadata"].pop("trusted", None)
@@ -303,7 +303,7 @@ def _id_of(cell: Map[Any], with_ids: bool) -> CellId | None:
 
 
 def _set(shared: Map[Any], key: str, value: Any) -> None:
-    """Set a value if it is another one; None takes it away."""
+    """Set a value if it differs; None removes it."""
     if value is None:
         if key in shared:
             del shared[key]
@@ -312,7 +312,7 @@ def _set(shared: Map[Any], key: str, value: Any) -> None:
 
 
 def _set_text(shared: Text, text: str) -> None:
-    """Change a text where it differs, so that a cursor elsewhere in it stays where it is."""
+    """Change only the part of a text that differs, so that a cursor elsewhere stays in place."""
     before = str(shared)
     start = alike(before, text)
     rest, rest_before = text[start:], before[start:]

@@ -1,10 +1,10 @@
-"""Makes changes to the outputs of a cell that people share through collaboration.
+"""Makes changes to the outputs of a cell that users share through collaboration.
 
-JupyterLab's pages follow such changes only in part: what is inserted comes last, whatever its
-index; text is added to the last output, whichever grows; a stream that comes after another of its
-name, even one that has just been removed, is added to it. So outputs are only ever added at the
-end, text only ever to the last one, and what cannot be said like that is said by taking outputs
-away from somewhere to the end, and adding them again.
+JupyterLab's pages follow such changes only in part. They put an inserted output last, whatever its
+index. They add new text to the last output, whichever output grows. They merge a stream into the
+previous stream of the same name, even if that has just been removed. So this module only adds
+outputs at the end, and adds text only to the last output. For any other change, it removes all
+outputs from some index on and adds them again.
 
 Needs pycrdt, which comes with jupyter-collaboration.
 """
@@ -27,26 +27,26 @@ _EDIT = re.compile("[\r\b]")
 
 
 class Line(NamedTuple):
-    """The last line of a text, which is not finished."""
+    """The last, unfinished line of a text."""
 
     text: str = ""
     column: int = 0
-    """Where what comes next is written."""
+    """The column where the next character is written."""
 
 
 def carried_out(text: str) -> str:
-    """Return a whole text with what edits its lines carried out."""
+    """Return a text after its carriage returns and backspaces have taken effect."""
     return write(Line(), text)[0]
 
 
 def last_line(text: str) -> Line:
-    """Return the last line of a text that is all carried out; it goes on at the end."""
+    """Return the last line of a text without control characters, with the column at its end."""
     line = text[text.rfind("\n") + 1 :]
     return Line(line, len(line))
 
 
 def write(line: Line, text: str) -> tuple[str, Line]:
-    """Return what stands in a line's place after `text` was written to it, and the new line."""
+    """Write `text` at a line. Return the text that replaces the line, and the new last line."""
     if line.column == len(line.text) and _EDIT.search(text) is None:
         whole = line.text + text
         return whole, last_line(whole)
@@ -60,7 +60,7 @@ def write(line: Line, text: str) -> tuple[str, Line]:
 
 
 def alike(one: str, other: str) -> int:
-    """Return how many characters two texts begin with alike."""
+    """Return the length of the common prefix of two texts."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -72,7 +72,7 @@ def alike(one: str, other: str) -> int:
 
 
 def _edited(line: Line, text: str) -> Line:
-    """Return a line after text without line ends was written to it."""
+    """Return a line after a text without newlines was written to it."""
     shown, column = line
     start = 0
     for match in _EDIT.finditer(text):
@@ -92,34 +92,34 @@ def _over(line: str, column: int, text: str) -> tuple[str, int]:
 
 
 SAFE_INTEGER = 2**53 - 1
-"""Above this, JavaScript has no exact numbers, and is sent none of its big integers: they have no
-JSON."""
+"""The largest exact integer in JavaScript. Larger integers are sent as floats, because JSON cannot
+hold a BigInt."""
 
 
 class End(NamedTuple):
-    """Where the outputs of a cell end, as they were left."""
+    """The end of a cell's outputs after our last change."""
 
     outputs: int
-    """How many there are."""
+    """The number of outputs."""
     bytes: int
-    """Of the last output's text; 0 if it is no stream."""
+    """The length of the last output's text in bytes; 0 if it is no stream."""
     line: Line
     """The last line of that text."""
 
 
 class Shape:
-    """What decides whether changes to outputs can be made, while they are rehearsed.
+    """Checks whether changes to a cell's outputs can be made, without making them.
 
     Parameters
     ----------
     code
-        Whether the cell has outputs at all.
+        Whether the cell is a code cell.
     count
-        How many.
+        The number of its outputs.
     is_stream
-        Whether the output at an index is one.
+        Return whether the output at an index is a stream.
     as_left
-        Whether nobody else has changed them since we did.
+        Whether nobody has changed the outputs since our last change.
     """
 
     def __init__(
@@ -137,12 +137,12 @@ class Shape:
         self._put: dict[int, bool] = {}
 
     def apply(self, change: SetOutputs) -> None:
-        """Go through changes.
+        """Check changes, one after the other.
 
         Raises
         ------
         Moved
-            They cannot be made.
+            The changes cannot be made.
         """
         if not self._code:
             raise Moved(f"Cell {change.cell_id} is not a code cell.")
@@ -155,7 +155,7 @@ class Shape:
             self._count = min(self._count, index)
             self._as_left = self._as_left or index == 0
         if not self._as_left:
-            raise Moved("The outputs are not as they were left.")
+            raise Moved("The outputs have changed since the last update.")
         if step.output is not UNSET:
             if index > self._count:
                 raise Moved(f"There is no output {index - 1}.")
@@ -178,24 +178,24 @@ class LiveOutputs:
     Parameters
     ----------
     end
-        Where they ended when they were last changed here; None if they never were.
+        Their end after our last change; None if we never changed them.
     """
 
     def __init__(self, outputs: Array[Map[Any]], end: End | None) -> None:
         self._outputs = outputs
         self._end = end
         self._text: Text | None = None
-        self._text_of = -1  # how many outputs there were when the text was looked up
+        self._text_of = -1  # the number of outputs when the text was looked up
 
     @property
     def end(self) -> End:
-        """Where they end now."""
+        """The current end of the outputs."""
         if self._end is None:
             self._end = self._found_end()
         return self._end
 
     def shape(self) -> Shape:
-        """Return what decides whether they can be changed."""
+        """Return an object that checks changes to these outputs."""
         return Shape(
             code=True,
             count=len(self._outputs),
@@ -204,7 +204,7 @@ class LiveOutputs:
         )
 
     def apply(self, steps: Sequence[OutputChange]) -> None:
-        """Make changes that can be made."""
+        """Make changes that were checked before."""
         for done, step in enumerate(steps):
             last = len(self._outputs) - 1
             if step.append is not UNSET and step.index == last:
@@ -248,7 +248,7 @@ class LiveOutputs:
         self._end = self._ends_with(line)
 
     def _replace_end(self, before: str, after: str) -> None:
-        """Put `after` in the place of `before`, with which the last output's text ends."""
+        """Replace `before`, the end of the last output's text, by `after`."""
         text = self._last_text()
         assert text is not None
         same = alike(before, after)
@@ -263,7 +263,7 @@ class LiveOutputs:
         self._end = self._ends_with(_line_of(outputs[-1]) if outputs else Line())
 
     def _rewrite(self, steps: Sequence[OutputChange]) -> None:
-        """Make any changes."""
+        """Make changes that are not only additions at the end."""
         start = min(len(self._outputs), *(step.index for step in steps))
         before: list[Output] = [with_integers(output.to_py()) for output in self._outputs[start:]]
         shifted = [replace(step, index=step.index - start) for step in steps]
@@ -274,7 +274,7 @@ class LiveOutputs:
         self._end = self._found_end() if last is None else self._ends_with(_line_of(last))
 
     def _with_cursor(self, outputs: list[Output]) -> list[Output]:
-        """Return the last outputs so that what is written next comes where the last line says."""
+        """Return outputs whose last text moves the cursor to the column of the last line."""
         text, column = self.end.line
         if column == len(text):
             return outputs
@@ -282,7 +282,7 @@ class LiveOutputs:
         return [*others, {**last, "text": f"{last['text']}\r{text[:column]}"}]
 
     def _rewrite_from(self, start: int, before: list[Output], after: list[Output]) -> None:
-        """Have `after` in the place of `before`, which are the outputs from `start` on."""
+        """Replace `before`, the outputs from `start` on, by `after`."""
         if not before:
             self._add(after)
             return
@@ -292,7 +292,7 @@ class LiveOutputs:
             self._add(after[1:])
             return
         if start and stream is not None and (not after or stream == _stream_name(after[0])):
-            # A page would go on adding to the stream that is removed.
+            # A page would add to the stream that is being removed.
             after = [*(with_integers(output.to_py()) for output in self._outputs[:start]), *after]
             start = 0
         del self._outputs[start : len(self._outputs)]
@@ -301,7 +301,7 @@ class LiveOutputs:
 
 
 def shareable(value: Any) -> Any:
-    """Return a copy of JSON with what JavaScript can take of its numbers."""
+    """Return a copy of JSON whose numbers JavaScript can represent."""
     if isinstance(value, dict):
         return {key: shareable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -327,7 +327,7 @@ def _stream_name(output: Output) -> str | None:
 
 
 def _line_of(output: Output) -> Line:
-    """Return the last line of a stream's text; what is written over it depends on all before."""
+    """Return the last line of a stream's text, with its cursor."""
     if _stream_name(output) is None:
         return Line()
     text = joined(output["text"])
@@ -348,7 +348,7 @@ def _shared(output: Output) -> Map[Any]:
 
 
 def _same(before: Sequence[Output], after: Sequence[Output]) -> int:
-    """Return how many outputs at the start are the same."""
+    """Return how many outputs at the beginning are equal."""
     same = 0
     for old, new in zip(before, after, strict=False):
         if old != with_integers(shareable(_carried_out(new))):
