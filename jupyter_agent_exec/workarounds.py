@@ -1,9 +1,9 @@
-"""Private members of other packages, and changes to them, for which there is no public way.
+"""Uses and changes of private members of other packages, where they have no public API.
 
-Each function says why it is needed, and which upstream issue would remove it. It takes the foreign
-object and imports nothing of its package. `tests/test_workarounds.py` and, with collaboration,
-`tests/notebooks/test_collaboration.py` fail when a name that is used here is gone, or when a
-workaround is needed no longer.
+Each function says why it is needed, and which upstream issue would remove it. It gets the other
+package's object, and does not import the package. `tests/test_workarounds.py` and, with
+collaboration, `tests/notebooks/test_collaboration.py` fail when a private name is removed, or when
+a workaround is no longer needed.
 
 Three others stand alone: `kernels/in_kernel/ipykernel_workarounds.py` is sent to kernels,
 `notebooks/backends/atomic_contents.py` is a contents manager, and the page has
@@ -20,10 +20,10 @@ from typing import Any, Final
 
 
 def note_current_user(handler: Any, user: Any) -> None:
-    """Have Jupyter's `check_xsrf_cookie` check a request whose user we have authenticated.
+    """Make Jupyter's `check_xsrf_cookie` check a request whose user we have authenticated.
 
-    It lets every request pass before `JupyterHandler.prepare` has set `_jupyter_current_user`. Our
-    handlers do not call that `prepare`: it refuses with words and redirects of its own. No upstream
+    It accepts every request until `JupyterHandler.prepare` has set `_jupyter_current_user`. Our
+    handlers do not call that `prepare`, because it has its own error messages and redirects. No upstream
     issue is known.
     """
     handler._jupyter_current_user = user
@@ -42,20 +42,20 @@ def skip_iri_grammar() -> None:
 # -- jupyter_client and ipykernel ------------------------------------------------------------------
 
 IPYKERNEL_ARGUMENTS: Final = (
-    # What agents run stays out of the person's own IPython history, as with nbclient.
+    # Agents' code stays out of the user's own IPython history, as with nbclient.
     "--HistoryManager.hist_file=:memory:",
     # ipykernel waits half a millisecond before each reply, for frontends that take the reply for
     # the end of the output. Here a run ends with reply and idle, and idle follows all output. The
     # trait is configurable, though its name is private. No upstream issue is known.
     "--Kernel._execute_sleep=0",
 )
-"""For the ipykernels of scratch sessions."""
+"""Arguments for the ipykernels of scratch sessions."""
 
 
 def interrupt_in_subshell(subshell: str) -> str:
-    """Return an expression that interrupts what a subshell runs.
+    """Return an expression that interrupts the code that a subshell runs.
 
-    ipykernel 7 interrupts the whole kernel by a signal, which reaches the main thread alone, though
+    ipykernel 7 interrupts with a signal, which reaches only the main thread, though
     an interrupt should reach all subshells (https://github.com/jupyter/enhancement-proposals/pull/91).
     The thread of a subshell is known by its name. No issue of ipykernel's is known.
     """

@@ -1,8 +1,8 @@
-"""What ipykernel has no public way for, in the kernel itself; each says why it is needed.
+"""Workarounds inside the kernel, where ipykernel has no public API. Each says why it is needed.
 
-It is sent with `comm_target`, and seen to work with ipykernel 6.29 to 7.4. It uses names that are
-not public: `tests/test_workarounds.py` fails when one of them goes. `workarounds` is the server's
-side.
+They are sent with `comm_target`, and tested with ipykernel 6.29 to 7.4. They use private names:
+`tests/test_workarounds.py` fails when ipykernel removes one of them. The module `workarounds` has
+those on the server's side.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 
 
 def keep_all(patience: float | None) -> None:
-    """Have the kernel wait when 1,000 messages wait for somebody who listens, and drop none.
+    """Make the kernel wait when 1,000 messages are queued for a listener, instead of dropping some.
 
     Parameters
     ----------
     patience
-        Seconds, after which it drops again what they do not take: they have stopped, such as a
-        suspended console. None if only we listen.
+        Seconds after which it drops messages again, because a listener has stopped reading, such as
+        a suspended console. None: wait without limit, if only we listen.
 
-    ipykernel makes the socket, and has no option for how it behaves when it is full. No upstream
+    ipykernel creates the socket, and has no option for its behaviour when it is full. No upstream
     issue is known.
     """
     from zmq import XPUB_NODROP, Again
@@ -46,23 +46,23 @@ def keep_all(patience: float | None) -> None:
 
         socket.send_multipart = send_patiently
 
-    # Nobody else may touch the socket.
+    # Only the IOPub thread may use the socket.
     thread.schedule(begin)
 
 
 def flush_what_is_there() -> None:
-    """Have the kernel wait for its thread that sends only where there is text to send.
+    """Make the kernel wait for its IOPub thread only if there is text to send.
 
-    It flushes six times in each execution, and waits for that thread each time, also if nothing was
-    printed: a quarter of the time of a short one. Text that the thread has taken, but not queued
-    for sending yet, has to be waited for too: else what the kernel tells next would overtake it.
-    ipykernel has no option for that; `_flush` and `_buffers` are its own. No upstream issue is
+    ipykernel flushes six times in each execution, and waits for that thread each time, even if
+    nothing was printed. That is a quarter of the time of a short execution. It must also wait for
+    text that the thread has taken but not yet queued, or the next message would overtake it.
+    ipykernel has no option for that; `_flush` and `_buffers` are private. No upstream issue is
     known.
     """
     known = sys.modules["ipykernel.iostream"].OutStream
     streams: Any = (sys.stdout, sys.stderr)
     for stream in streams:
-        # Older ones have another buffer; one that echoes has more to flush.
+        # Older versions have another buffer; a stream that echoes has more to flush.
         if type(stream) is known and stream.echo is None and hasattr(stream, "_buffers"):
             taking: list[bool] = []
             vars(stream)["_flush"] = partial(take_text, stream._flush, taking)
@@ -93,7 +93,7 @@ def escaped(message: Any) -> Any:
 
 
 def take_text(flush: Callable[[], None], taking: list[bool]) -> None:
-    """Take a stream's text and queue it; for as long as that takes, `taking` is not empty."""
+    """Move a stream's text to the queue. Meanwhile `taking` is not empty."""
     taking.append(True)
     try:
         flush()
@@ -102,7 +102,7 @@ def take_text(flush: Callable[[], None], taking: list[bool]) -> None:
 
 
 def flush_if_there(stream: Any, flush: Callable[[], None], taking: list[bool]) -> None:
-    """Flush a stream that holds text, or held some that is just being taken."""
-    # In this order: it is being taken before the stream is without it.
+    """Flush a stream that holds text, or whose text is just being queued."""
+    # In this order, because `taking` is set before the stream loses its text.
     if stream._buffers or taking:
         flush()
