@@ -23,8 +23,8 @@ def note_current_user(handler: Any, user: Any) -> None:
     """Make Jupyter's `check_xsrf_cookie` check a request whose user we have authenticated.
 
     It accepts every request until `JupyterHandler.prepare` has set `_jupyter_current_user`. Our
-    handlers do not call that `prepare`, because it has its own error messages and redirects. No upstream
-    issue is known.
+    handlers do not call that `prepare`, because it has its own error messages and redirects. No
+    upstream issue is known.
     """
     handler._jupyter_current_user = user
 
@@ -68,12 +68,13 @@ def interrupt_in_subshell(subshell: str) -> str:
 
 
 def forget_failed_starts(kernels: Any) -> None:
-    """Forget kernels that did not start, whoever wanted them, so that the server can stop.
+    """Forget kernels that did not start, so that the server can stop.
 
-    jupyter_client 8.10 keeps such a kernel among those that are starting, and has no public way to
-    remove it; when jupyter_server 2.21 shuts all kernels down, it answers that there is no such
-    kernel, and stays. No issue of just this is known; what `shutdown_all` should do with starting
-    kernels is asked in https://github.com/jupyter/jupyter_client/issues/616.
+    jupyter_client 8.10 keeps such a kernel in its list of starting kernels, and has no public API
+    to remove it. When jupyter_server 2.21 shuts down all kernels, it gets the error that there is
+    no such kernel, and does not stop. No issue about exactly this is known; the question what
+    `shutdown_all` should do with starting kernels is in
+    https://github.com/jupyter/jupyter_client/issues/616.
 
     Parameters
     ----------
@@ -92,7 +93,8 @@ def forget_failed_starts(kernels: Any) -> None:
 async def room_settled(room: Any) -> None:
     """Wait while a `DocumentRoom` reads its document again from the file.
 
-    It does that in one transaction over many turns of the loop, which nobody may join. No upstream
+    It does that in one transaction over many turns of the loop. Nothing else may change the
+    document meanwhile. No upstream
     issue is known.
     """
     async with room._update_lock:
@@ -100,9 +102,9 @@ async def room_settled(room: Any) -> None:
 
 
 async def save_room(room: Any) -> None:
-    """Have a `DocumentRoom` save at once, so that it knows what it saved.
+    """Make a `DocumentRoom` save at once, so that it knows the state of the file.
 
-    Only a page can ask for that, by a message on its WebSocket. No upstream issue is known.
+    The public API for that is only a message on a page's WebSocket. No upstream issue is known.
     """
     saving = room._save_to_disc()
     if saving is not None:
