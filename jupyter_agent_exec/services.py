@@ -14,9 +14,7 @@ from jupyter_core.paths import jupyter_config_path
 from ._version import __version__
 from .aca.handlers import FailedCalls
 from .aca.manager import DynamicSessions
-from .approvals.manager import Approvals
-from .approvals.policy import Modes, Policy
-from .approvals.reviews import Reviews
+from .approvals.manager import Approvals, Modes, Policy, Reviews
 from .auth.access import AccessControl, TargetAccess
 from .auth.denials import Denials
 from .auth.token_store import TokenStore

@@ -21,8 +21,7 @@ from traitlets import (
     validate,
 )
 
-from .approvals.manager import Approvals
-from .approvals.policy import checked_modes
+from .approvals.manager import Approvals, checked_modes
 from .auth.unlocks import is_slow_hash
 from .executions.limits import SessionLimits, Settings
 from .files.manager import SessionFiles

@@ -15,8 +15,7 @@ from ..auth.access import AccessControl
 from ..auth.scopes import Caller
 from ..errors import AgentExecError, AlreadyFinished, FileMissing, InvalidRequest
 from ..executions.limits import Settings
-from ..files.file import Conditions, OpenFile, missing
-from ..files.listing import FilesQuery
+from ..files.file import Conditions, FilesQuery, OpenFile, missing
 from ..files.manager import SessionFiles
 from ..journal.outputs import is_image
 from ..kernels.folder_paths import check_new, parts_of

@@ -18,7 +18,7 @@ from ..models import (
 )
 from ..sessions.handlers import SessionsBase
 from .manager import Approvals as ApprovalDecisions
-from .reviews import Reviews
+from .manager import Reviews
 
 
 class ApprovalsBase(SessionsBase):

@@ -1,21 +1,155 @@
-"""Approvals: users approve, reject or pause what agents want to run, and set the policy."""
+"""Approvals: what needs a user's approval, and what users decide. Reviews: their verdicts later."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import msgspec
+from traitlets import TraitError
 
 from ..auth.scopes import Caller
+from ..errors import HistoryUnavailable, InvalidRequest, NotFinished
 from ..executions.approval_gate import Rules, already_decided
 from ..executions.execution import LiveExecution
 from ..journal.history import History
-from ..models import ApprovalPolicy, Approve, Pause, Session, SetPolicy
-from ..records import AgentsPaused, AgentsResumed, Entry, ExecutionRecord, PolicySet, timestamp
+from ..models import ApprovalPolicy, Approve, Pause, Session, SetPolicy, SetReview
+from ..records import (
+    AgentsPaused,
+    AgentsResumed,
+    Entry,
+    ExecutionRecord,
+    PolicySet,
+    Reviewed,
+    timestamp,
+)
 from ..sessions.activity import Activity
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
-from ..types import TokenId
-from .policy import Policy
+from ..sessions.session_history import SessionHistory
+from ..types import FINAL_STATUSES, ApprovalMode, ExecutionId, TargetKind, TokenId
+
+Modes = dict[TargetKind, ApprovalMode]
+
+TARGET_KINDS: Final[tuple[TargetKind, ...]] = get_args(TargetKind)
+APPROVAL_MODES: Final[tuple[ApprovalMode, ...]] = get_args(ApprovalMode)
+DEFAULT_MODES: Final[Modes] = {"scratch": "none", "notebook": "first", "kernel": "first"}
+
+POLICY_FILE: Final = "approval-policy.json"
+
+
+def checked_modes(name: str, modes: Mapping[str, Any]) -> Modes:
+    """Return a trait's modes by kind of target; TraitError if it is invalid."""
+    for kind, mode in modes.items():
+        if kind not in TARGET_KINDS:
+            raise TraitError(f"{name}: {kind!r} is no kind of target; {_or(TARGET_KINDS)}.")
+        if mode not in APPROVAL_MODES:
+            raise TraitError(f"{name}: {kind} cannot be {mode!r}; {_or(APPROVAL_MODES)}.")
+    return {kind: modes[kind] for kind in TARGET_KINDS if kind in modes}
+
+
+class Policy:
+    """The approval policy in force, by the kind of a session's target.
+
+    Parameters
+    ----------
+    folder
+        The history's folder.
+    configured
+        The operator's defaults, which users may change.
+    forced
+        The operator's modes that nobody can change.
+    """
+
+    def __init__(
+        self, folder: Path, configured: Modes, forced: Modes, *, log: logging.Logger
+    ) -> None:
+        self._path = folder / POLICY_FILE
+        self._configured = {**DEFAULT_MODES, **configured}
+        self._forced = forced
+        self._set = _read(self._path, log)
+
+    @property
+    def modes(self) -> Modes:
+        """The modes in force."""
+        return {**self._configured, **self._set, **self._forced}
+
+    def mode(self, kind: TargetKind) -> ApprovalMode:
+        """Return the mode of sessions with this kind of target."""
+        return self._forced.get(kind) or self._set.get(kind) or self._configured[kind]
+
+    def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
+        """Return the mode that the operator forces for a kind of target; None for none."""
+        return self._forced.get(kind)
+
+    def model(self) -> ApprovalPolicy:
+        """Return the policy as a model."""
+        return ApprovalPolicy(
+            **self.modes, forced=[kind for kind in TARGET_KINDS if kind in self._forced]
+        )
+
+    def with_set(self, request: SetPolicy) -> Modes:
+        """Return what users have set, with the changes of a request.
+
+        Raises
+        ------
+        InvalidRequest
+            The configuration forces another mode; names the field.
+        """
+        wanted: Modes = {
+            kind: mode for kind in TARGET_KINDS if (mode := getattr(request, kind)) is not None
+        }
+        for kind, mode in wanted.items():
+            forced = self._forced.get(kind, mode)
+            if mode != forced:
+                raise InvalidRequest(
+                    f"{kind}: the server's configuration forces {forced!r}.",
+                    field=kind,
+                    allowed=[forced],
+                )
+        return {**self._set, **wanted}
+
+    def keep(self, modes: Modes) -> None:
+        """Put what users have set in force, on disk first; this blocks.
+
+        Raises
+        ------
+        HistoryUnavailable
+            It cannot be written, so nothing has changed.
+        """
+        temporary = self._path.with_suffix(".new")
+        try:
+            with temporary.open("wb") as file:
+                file.write(msgspec.json.encode(modes, order="sorted"))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._path)
+        except OSError as error:
+            raise HistoryUnavailable(
+                f"The policy cannot be kept ({error.strerror or error}); it is as it was."
+            ) from error
+        self._set = modes
+
+
+def _read(path: Path, log: logging.Logger) -> Modes:
+    """Return what users have set; nothing if it cannot be read."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Modes)
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.DecodeError) as error:
+        log.warning("What people set of the approval policy cannot be read (%s): %s", path, error)
+        return {}
+
+
+def _or(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
 
 END_WAIT = 5.0
 """Seconds for which the answer to a rejection waits until that is recorded, and again as long
@@ -147,3 +281,69 @@ class Approvals:
 
 def _asked_at(record: ExecutionRecord) -> tuple[str, str]:
     return ("" if record.approval is None else record.approval.asked_at, record.id)
+
+
+class Reviews:
+    """Records reviews, of open sessions and of closed ones."""
+
+    def __init__(self, history: SessionHistory, activity: Activity) -> None:
+        self._history = history
+        self._activity = activity
+
+    async def of_execution(self, id: str, request: SetReview, caller: Caller) -> ExecutionRecord:
+        """Record a review of an execution.
+
+        Raises
+        ------
+        ExecutionNotFound, NotFinished, HistoryUnavailable
+        """
+        record = await self._history.execution(id)
+        if record.status not in FINAL_STATUSES:
+            raise NotFinished(
+                f"The execution is {record.status}; review it when it has finished.",
+                execution_id=record.id,
+                status=record.status,
+            )
+        session = await self._history.session(record.session_id)
+        await self._record(session, request, caller, execution_id=record.id)
+        record = await self._history.execution(id)
+        session = await self._history.session(record.session_id)
+        self._activity.publish(
+            "execution", session, record.id, status=record.status, seq=record.seq
+        )
+        return record
+
+    async def of_session(self, id: str, request: SetReview, caller: Caller) -> Session:
+        """Record a review of all that a session has run so far.
+
+        It covers the executions before the first that still waits or runs.
+
+        Raises
+        ------
+        SessionNotFound, HistoryUnavailable
+        """
+        session = await self._history.session(id)
+        up_to = await self._history.finished_up_to(id)
+        await self._record(session, request, caller, up_to=up_to)
+        session = await self._history.session(id)
+        self._activity.publish("session", session, status=session.status)
+        return session
+
+    async def _record(
+        self,
+        session: Session,
+        request: SetReview,
+        caller: Caller,
+        *,
+        execution_id: ExecutionId | None = None,
+        up_to: int = 0,
+    ) -> None:
+        entry = Reviewed(
+            at=timestamp(),
+            by=caller.by(),
+            execution_id=execution_id,
+            verdict=request.verdict,
+            comment=request.comment or None,
+            up_to=up_to,
+        )
+        await self._history.decide(session.id, [entry])

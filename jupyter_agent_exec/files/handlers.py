@@ -15,8 +15,7 @@ from ..kernels.folder_paths import decoded
 from ..models import SessionFile, SessionFileList
 from ..sessions.answers import NAMESPACE
 from ..sessions.handlers import SessionsBase
-from .file import Conditions, OpenFile, matches, missing, span_of
-from .listing import FilesQuery
+from .file import Conditions, FilesQuery, OpenFile, matches, missing, span_of
 from .manager import SessionFiles
 from .upload import Upload
 

@@ -33,8 +33,11 @@ from ..tasks import Tasks
 from ..types import ExecutionId
 from .file import (
     Conditions,
+    FilesQuery,
+    FoundFile,
     OpenFile,
     digest_of_file,
+    found_in,
     look_at,
     matches,
     missing,
@@ -44,7 +47,6 @@ from .file import (
     session_file,
     writing,
 )
-from .listing import FilesQuery, FoundFile, found_in
 from .upload import Upload
 
 T = TypeVar("T")

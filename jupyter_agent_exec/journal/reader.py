@@ -21,8 +21,13 @@ from .ids import check_digest, check_execution_id, check_session_id
 from .index import Index
 from .ledger import sessions_below
 from .lines import Range, lines_at
-from .notebook import journal_notebook
-from .notebook_cells import DiscardedCells, UnwrittenCells, discarded_cells, unwritten_cells
+from .notebook import (
+    DiscardedCells,
+    UnwrittenCells,
+    discarded_cells,
+    journal_notebook,
+    unwritten_cells,
+)
 from .query import Criteria, Pictured
 from .tables import parse_ranges
 

@@ -18,15 +18,17 @@ from ..text import images
 from ..types import ExecutionId, SessionId
 from . import budget
 from .call import Call
-from .results import cut, fitting, read_on
-from .uris import (
+from .results import (
     EXECUTION_TEMPLATE,
     IMAGE_TEMPLATE,
     NOTEBOOK_TEMPLATE,
+    cut,
     execution_uri,
+    fitting,
     image_uri,
     named,
     notebook_uri,
+    read_on,
 )
 
 NOTEBOOK_TYPE: Final = "application/x-ipynb+json"

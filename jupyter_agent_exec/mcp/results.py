@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -18,6 +19,7 @@ import msgspec
 from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
 from msgspec.structs import replace
 
+from ..errors import NotFound
 from ..models import Answer, Document, ExecutionKernel, Input, Omitted, Value, WaitingFor, derive
 from ..records import ExecutionRecord
 from ..sessions import answers
@@ -26,7 +28,6 @@ from ..types import FINAL_STATUSES, ExecutionId, Output, SessionId, Status
 from . import budget
 from .pictures import NotShown, Picture, pictures
 from .tool import Answered
-from .uris import execution_uri, image_uri
 
 T = TypeVar("T")
 
@@ -386,3 +387,58 @@ def _said(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _NAME else f"{text[:_NAME]}…"
+
+
+SCHEME: Final = "jupyter-agent-exec"
+
+EXECUTION_TEMPLATE: Final = f"{SCHEME}://executions/{{execution_id}}"
+IMAGE_TEMPLATE: Final = f"{SCHEME}://executions/{{execution_id}}/images/{{output}}"
+NOTEBOOK_TEMPLATE: Final = f"{SCHEME}://sessions/{{session_id}}/notebook"
+
+_URI: Final = re.compile(
+    rf"{SCHEME}://(?:executions/(?P<execution_id>\w{{1,100}})(?:/images/(?P<output>[0-9]{{1,9}}))?"
+    r"|sessions/(?P<session_id>\w{1,100})/notebook)",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Named:
+    """What a resource is; one of the ids is None."""
+
+    execution_id: ExecutionId | None
+    output: int | None
+    """Index of the output whose image it is; None for the execution itself."""
+    session_id: SessionId | None
+
+
+def execution_uri(id: ExecutionId) -> str:
+    """Return the name of an execution's outputs."""
+    return f"{SCHEME}://executions/{id}"
+
+
+def image_uri(id: ExecutionId, output: int) -> str:
+    """Return the name of the image that an output holds."""
+    return f"{SCHEME}://executions/{id}/images/{output}"
+
+
+def notebook_uri(id: SessionId) -> str:
+    """Return the name of a session as a notebook."""
+    return f"{SCHEME}://sessions/{id}/notebook"
+
+
+def named(uri: str) -> Named:
+    """Return what a name is of; NotFound if it is none of ours."""
+    match = _URI.fullmatch(uri)
+    if match is None:
+        raise NotFound(
+            "There is no such resource; resources are named "
+            f"{EXECUTION_TEMPLATE}, {IMAGE_TEMPLATE} and {NOTEBOOK_TEMPLATE}.",
+            uri=uri[:200],
+        )
+    execution_id, output, session_id = match["execution_id"], match["output"], match["session_id"]
+    return Named(
+        execution_id=None if execution_id is None else ExecutionId(execution_id),
+        output=None if output is None else int(output),
+        session_id=None if session_id is None else SessionId(session_id),
+    )

@@ -34,9 +34,8 @@ from . import (
     tools_notebooks,
     tools_sessions,
 )
-from .bridge import Application, Exchange
 from .call import Asker, Call, Elicited, Gone, LogLevel, Managers
-from .endpoint import Options
+from .endpoint import Application, Exchange, Options
 from .tool import CANCELLED, INTERNAL, Failure, Tool, object_schema, refusal, result_of
 
 Context = ServerRequestContext[Any, Any]

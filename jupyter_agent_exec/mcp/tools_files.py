@@ -12,8 +12,7 @@ from mcp_types import ContentBlock, ImageContent, TextContent
 from msgspec import Meta
 
 from ..errors import InvalidRequest
-from ..files.file import Conditions, OpenFile, Span
-from ..files.listing import FilesQuery
+from ..files.file import Conditions, FilesQuery, OpenFile, Span
 from ..models import Answer, Request, SessionFile, SessionFileList
 from ..text import FoundImage
 from ..types import IMAGE_TYPES, SessionId

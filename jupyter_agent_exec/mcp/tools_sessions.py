@@ -29,9 +29,8 @@ from ..models import (
 from ..sessions.queries import SessionsQuery
 from ..types import ApprovalMode, SessionId, SessionStatus, TargetKind
 from .call import Call
-from .results import cut, fitting
+from .results import cut, fitting, notebook_uri
 from .tool import Answered, Hints, Tool
-from .uris import notebook_uri
 
 NAME_CHARACTERS: Final = 200
 """Of a name, at most."""

@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ..errors import AgentExecError, DocumentUnwritable, NotebookNotFound
 from ..journal.history import History
-from ..journal.notebook_cells import UnwrittenCells
+from ..journal.notebook import UnwrittenCells
 from ..models import Document, Placement
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..tasks import Tasks

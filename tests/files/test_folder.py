@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_agent_exec.files.listing import found_in
+from jupyter_agent_exec.files.file import found_in
 from jupyter_agent_exec.files.upload import FileChanged, Upload
 from jupyter_agent_exec.kernels.folder import (
     Barred,
