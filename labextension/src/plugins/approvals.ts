@@ -81,7 +81,10 @@ function addCommands(
     caption: trans.__('Reject an execution that is awaiting approval'),
     icon: closeIcon,
     describedBy: describedBy(
-      { execution_id, reason: trans.__('The reason, for the agent') },
+      {
+        execution_id,
+        reason: trans.__('The reason, which the agent can read')
+      },
       ['execution_id']
     ),
     execute: async ({ execution_id, reason }) => {
@@ -126,7 +129,7 @@ function addCommands(
   });
   commands.addCommand(CommandIDs.resume, {
     label: trans.__('Resume All Agents'),
-    caption: trans.__('Send agent code to kernels again after a pause'),
+    caption: trans.__('Send agent code to kernels again'),
     icon: runIcon,
     describedBy: describedBy(),
     isEnabled: () => approvals.paused !== null,
@@ -181,7 +184,7 @@ export const approvalsPlugin: JupyterFrontEndPlugin<IApprovalsModel> = {
           onForced: kinds => {
             Notification.warning(
               trans.__(
-                'The server’s configuration sets this approval policy, so you cannot change it: %1',
+                'The server’s configuration fixes the approval policy for %1. You cannot change it here.',
                 kinds.join(', ')
               ),
               { autoClose: 8000 }

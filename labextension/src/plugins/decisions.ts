@@ -107,7 +107,7 @@ class Decisions {
       if (original !== null) {
         Notification.warning(
           trans.__(
-            'This cell is a copy. Go to the cell that the agent ran: %1',
+            'This cell is a copy. Accept or discard the original cell: %1',
             plainName(original)
           ),
           { autoClose: UNDO_SHOWN }
@@ -191,7 +191,7 @@ export function addDecisions(
   decisions.add(CommandIDs.restoreOutputs, {
     label: trans.__('Undo Decision About Outputs'),
     caption: trans.__(
-      'Restore the outputs in the notebook as they were before the last decision'
+      'Restore the outputs that the notebook showed before the last decision'
     ),
     icon: undoIcon,
     execute: restoreOutputs,

@@ -198,7 +198,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
       label: labelled(trans.__('Insert Into My Notebook')),
       describedBy: copyArgs(trans),
       caption: trans.__(
-        'Insert the agent’s cells, with their outputs, below the active cell of your most recent notebook'
+        'Insert the agent’s cells, with their outputs, below the active cell of the notebook that you used last'
       ),
       icon: pasteIcon,
       execute: args => insert(args, true).then(() => undefined, report)
@@ -207,7 +207,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
       label: labelled(trans.__('Run Again in My Kernel')),
       describedBy: copyArgs(trans),
       caption: trans.__(
-        'Insert the agent’s source below the active cell of your most recent notebook, and run it there'
+        'Insert the agent’s source below the active cell of the notebook that you used last, and run it there'
       ),
       icon: runIcon,
       execute: async args => {

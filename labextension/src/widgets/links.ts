@@ -28,7 +28,7 @@ async function follow(
   }
   const isLong = href.length > LONGEST;
   const { button } = await showDialog({
-    title: trans.__('Open a link that an agent wrote?'),
+    title: trans.__('Open this link from an agent?'),
     body: isLong ? `${href.slice(0, LONGEST)}…` : href,
     buttons: [
       Dialog.cancelButton(),

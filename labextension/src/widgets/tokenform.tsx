@@ -201,7 +201,7 @@ function AllowedFields(props: IProps): JSX.Element {
       {RUNS_CODE.some(each => draft.allowed.has(each)) && (
         <p className="jp-AgentExecForm-hint">
           {trans.__(
-            'These limits apply to the agent’s requests, not to the code it runs. That code can do everything that you can do on the server.'
+            'This restricts what the agent may request, not what its code does. The code can do everything that you can do on the server.'
           )}
         </p>
       )}
