@@ -66,7 +66,7 @@ def run(folder: Path, *, quick: bool) -> Result:
 
 
 def _complete(answer: Answer) -> bool:
-    """Tell whether all lines are there, in order, and the answer says so; if not, say why not."""
+    """Return whether all lines are there, in order, and the answer says so; if not, say why not."""
     text = "".join(output.get("text", "") for output in answer.cell["outputs"])
     if answer.status == "ok" and answer.execution.outputs_complete and text == EXPECTED:
         return True

@@ -255,7 +255,7 @@ def _without_pandas_style(html: str) -> str:
 
 
 def _survey(html: str) -> tuple[bool, int]:
-    """Tell whether sanitising takes nothing away, and what it may cost, in steps of a parser.
+    """Return whether sanitising takes nothing away, and what it may cost, in steps of a parser.
 
     For each tag a parser may walk up all open elements, and open all formatting again that was
     closed too early. A tag counts as open until its end tag follows at its own level.

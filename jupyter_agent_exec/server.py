@@ -42,7 +42,7 @@ class ServerContents:
         self._kernels = kernels
 
     async def is_folder(self, path: str) -> bool:
-        """Tell whether a contents path is a folder in which a kernel may start."""
+        """Return whether a contents path is a folder in which a kernel may start."""
         try:
             hidden = await ensure_async(self._contents.is_hidden(path)) if path else False
             found: bool = await ensure_async(self._contents.dir_exists(path))

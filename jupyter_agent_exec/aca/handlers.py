@@ -219,7 +219,7 @@ class FailedCalls:
         return mark
 
     def follows(self, request: HTTPServerRequest, client: Client) -> bool:
-        """Tell whether a request follows one whose code has failed, in the same call."""
+        """Return whether a request follows one whose code has failed, in the same call."""
         if not _is_autogen(request):
             return False
         mark = _mark(client)
@@ -243,7 +243,7 @@ def _connection(request: HTTPServerRequest) -> Any:
 
 
 def _is_autogen(request: HTTPServerRequest) -> bool:
-    """Tell whether a request comes from AutoGen's client, as far as that can be seen."""
+    """Return whether a request comes from AutoGen's client, as far as that can be seen."""
     return "aiohttp/" in request.headers.get("User-Agent", "")
 
 

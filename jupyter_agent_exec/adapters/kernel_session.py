@@ -239,7 +239,7 @@ class KernelSession:
         return self._opened().begin(_life).result()
 
     async def is_dead(self) -> bool:
-        """Tell whether the kernel has ended since it was last used; one that never was is not."""
+        """Return whether the kernel has ended since it was last used; one that never was is not."""
         with self._lock:
             place = self._open
         if place is None or self._ran_in is None:

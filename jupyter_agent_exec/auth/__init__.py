@@ -1,1 +1,1 @@
-"""Who asks, what they may do, and the base of all handlers."""
+"""Authentication, authorization, and the base of all handlers."""

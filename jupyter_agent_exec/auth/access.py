@@ -1,8 +1,8 @@
 """What a caller may do: where code may run, and which notebooks, sessions and files are visible.
 
 A person's own credential may do all that Jupyter's Authorizer allows, so nothing is checked here
-for it. An agent token may do what its scopes grant. Each error raised here is a denial. What a
-token may not know of is "not found", in the same words as if it did not exist.
+for it. An agent token may do what its scopes grant. Each error raised here is a denial. If a token
+may not see something, the error is "not found", in the same words as if it did not exist.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EXEC: Final[frozenset[Scope]] = frozenset({"exec", "exec:scratch", "exec:notebo
 
 
 class KernelNotebooks(Protocol):
-    """Tells which notebooks have a kernel; the server's Jupyter sessions do."""
+    """Finds the notebooks of a kernel, among the server's Jupyter sessions."""
 
     async def notebooks_of(self, kernel_id: str) -> Collection[str]:
         """Return the contents paths of the notebooks that have a kernel."""
@@ -41,13 +41,13 @@ class SessionLookup(Protocol):
     """Finds agent sessions, open or closed."""
 
     async def outline(self, id: str) -> Session:
-        """Return a session, if need be without what people said; SessionNotFound if none."""
+        """Return a session, possibly without its reviews; SessionNotFound if there is none."""
 
     async def session_of(self, execution_id: str) -> SessionId:
         """Return the session of an execution; ExecutionNotFound if there is none."""
 
     async def has_blob(self, digest: str, token_id: TokenId) -> bool:
-        """Tell whether a token's sessions have a payload; BlobNotFound if no session has."""
+        """Return whether a token's sessions have a payload; BlobNotFound if no session has."""
 
 
 class TargetAccess:
@@ -56,7 +56,7 @@ class TargetAccess:
     Parameters
     ----------
     kernels
-        Tells which notebook has which kernel.
+        Finds the notebooks of a kernel.
     """
 
     def __init__(self, kernels: KernelNotebooks) -> None:
@@ -79,7 +79,7 @@ class TargetAccess:
             raise _lacks(scope)
 
     def reads(self, caller: Caller, path: str) -> bool:
-        """Tell whether a caller may read the notebook at a path."""
+        """Return whether a caller may read the notebook at a path."""
         there = plain_path(path)
         return caller.grants is None or (
             there is not None and caller.grants.reaches("read:notebook", there)
@@ -118,7 +118,7 @@ class TargetAccess:
         Parameters
         ----------
         path
-            Contents path of the target's notebook now, if it has one; None is what it says.
+            Current contents path of the target's notebook, if any; None: the target's own path.
 
         Raises
         ------
@@ -168,13 +168,13 @@ class AccessControl(TargetAccess):
         self._sessions = sessions
 
     def only(self, caller: Caller) -> TokenId | None:
-        """Return the token of which lists show the sessions; None for all sessions."""
+        """Return the token whose sessions lists show; None: all sessions."""
         if caller.token is None or caller.grants is None or caller.grants.all_history:
             return None
         return caller.token.id
 
     def sees(self, caller: Caller, session: Session) -> bool:
-        """Tell whether a caller may know of a session."""
+        """Return whether a caller may see a session."""
         return caller.grants is None or caller.grants.all_history or _is_own(caller, session)
 
     async def session(self, caller: Caller, scope: Scope, session_id: str) -> None:
@@ -183,9 +183,9 @@ class AccessControl(TargetAccess):
         Raises
         ------
         SessionNotFound
-            There is none that the caller may know of.
+            There is none, or the caller may not see it.
         Forbidden
-            It may be read, or it is the caller's own, but this may not be done to it.
+            The caller may read it, or it is the caller's own, but the caller may not do this.
         """
         if caller.grants is not None:
             session = await self._sessions.outline(session_id)
@@ -199,7 +199,7 @@ class AccessControl(TargetAccess):
         Raises
         ------
         ExecutionNotFound
-            There is none that the caller may know of.
+            There is none, or the caller may not see it.
         Forbidden
             As for its session.
         """
@@ -218,7 +218,7 @@ class AccessControl(TargetAccess):
         Raises
         ------
         BlobNotFound
-            No session that the caller may know of has such a one.
+            No session that the caller may see has it.
         """
         self.check(caller, scope)
         only = self.only(caller)
@@ -228,7 +228,7 @@ class AccessControl(TargetAccess):
     # -- helpers -----------------------------------------------------------------------------------
 
     async def _to(self, caller: Caller, scope: Scope, session: Session) -> None:
-        """Look whether this may be done to a session that may be read."""
+        """Check that a caller may do something to a session that it may read."""
         if scope in FOR_PEOPLE:
             self.check(caller, scope)
         if scope == "history:read":
@@ -236,14 +236,14 @@ class AccessControl(TargetAccess):
         if not _is_own(caller, session):
             raise denied(
                 Forbidden(
-                    "This session was not opened with this token, which may read it and no more: "
-                    "open a session of your own.",
+                    "This session was not opened with this token, so the token may only read it. "
+                    "Open a session of your own.",
                     session_id=session.id,
                 )
             )
         if scope == "files":
             self.check(caller, scope)
-        if scope in _EXEC or scope == "files":  # its folder is where its notebook is now
+        if scope in _EXEC or scope == "files":  # its folder is the notebook's current folder
             await self.target(caller, session.target, session.path)
         elif scope in NOTEBOOK and session.path is not None:
             self.notebook(caller, scope, session.path)
@@ -252,13 +252,13 @@ class AccessControl(TargetAccess):
 
 
 def denied(error: E) -> E:
-    """Mark an error as one that tells of what is there, and that a token does not reach."""
+    """Mark an error as a denial: the object exists, but the token does not reach it."""
     error.is_denial = True
     return error
 
 
 def _holds(grants: Grants, scope: Scope) -> bool:
-    """Tell whether there is anything to which this may be done."""
+    """Return whether a scope is granted for anything at all."""
     if scope in NOTEBOOK:
         return grants.holds(cast(NotebookScope, scope))
     if scope == "exec":
@@ -269,7 +269,7 @@ def _holds(grants: Grants, scope: Scope) -> bool:
 
 
 def _lacks(scope: Scope, needed: str | None = None, where: str = "") -> Forbidden:
-    """Return the refusal of what needs a scope that the token has not, or not there."""
+    """Return the error for a scope that the token does not have, or not for this object."""
     needed = needed or ("exec:scratch or exec:notebook" if scope == "exec" else scope)
     return denied(
         Forbidden(
@@ -281,7 +281,7 @@ def _lacks(scope: Scope, needed: str | None = None, where: str = "") -> Forbidde
 
 
 def _is_own(caller: Caller, session: Session) -> bool:
-    """Tell whether a session was opened with the token that was shown."""
+    """Return whether a session was opened with the caller's token."""
     return (
         caller.token is not None
         and session.token is not None

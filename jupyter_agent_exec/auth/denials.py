@@ -1,7 +1,7 @@
-"""Denials: what agent tokens were refused, recorded in the ledger.
+"""Records in the ledger what agent tokens were refused (denials).
 
-The first denial of a kind is recorded at once; those like it that follow within a minute are
-counted, and recorded as one.
+The first denial of a kind is recorded at once. Similar denials within the next minute are counted,
+and recorded as one.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Denials:
         Parameters
         ----------
         code
-            Of the error that was answered.
+            The code of the error.
         method, route
-            A verb and a path template, or what stands for them: nothing that an agent wrote.
+            A verb and a path template, or the name of a tool. They hold no text of the agent.
         """
         denied = _Denied(token_id, code, method, route)
         if denied in self._more:
@@ -75,7 +75,7 @@ class Denials:
             self._later(None, self._log_unknown)
 
     async def stop(self) -> None:
-        """Record what was only counted so far."""
+        """Record the denials that were only counted so far."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

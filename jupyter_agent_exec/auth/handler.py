@@ -1,10 +1,10 @@
 """The base of all handlers: it authenticates, authorizes, and answers.
 
-Authentication happens in `prepare()`, before any verb. A person has a credential of Jupyter's own.
-An agent may have an agent token, which Jupyter's identity provider does not know: before the verb
-runs, the handler checks that the token gives access to what the route's path names. A route whose
-path names nothing is for people, unless its verb says what agents get there. A verb that does not
-name its scope with `requires` stops the extension when it is loaded (see `check_verbs`).
+Authentication happens in `prepare()`, before any verb. A person has one of Jupyter's own
+credentials. An agent may have an agent token, which is not for Jupyter's identity provider. Before
+the verb runs, the handler checks that the token gives access to the object in the route's path. A
+route whose path names no object is for people, unless its verb says what agents get there. If a
+verb does not name its scope with `requires`, the extension does not load (see `check_verbs`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Route: TypeAlias = "tuple[str, type[AgentExecHandler]]"
 """A path template under the namespace, and the handler of its verbs."""
 
 PING_INTERVAL: Final = 20.0
-"""Seconds between two pings of a WebSocket; a peer that has not answered by the next is gone."""
+"""Seconds between two pings of a WebSocket. A peer that has not answered by the next is gone."""
 
 READ_HEADERS: Final = (
     "accept, authorization, content-type, idempotency-key, last-event-id, x-agent-exec-unlock, "
@@ -121,13 +121,13 @@ def check_services(handler: type[AgentExecHandler], services: Iterable[str]) -> 
     }
     missing = declared - {"caller", "route", *services}
     if missing:
-        raise TypeError(f"{handler.__name__} needs {', '.join(sorted(missing))}: nothing wires it")
+        raise TypeError(f"{handler.__name__} needs {', '.join(sorted(missing))}: no such service")
 
 
 def url_specs(
     routes: Iterable[Route], services: Mapping[str, object], namespace: str
 ) -> Iterator[tuple[str, type[AgentExecHandler], dict[str, object]]]:
-    """Yield what tornado needs to know of each route, and a handler for all other paths.
+    """Yield tornado's arguments for each route, and a handler for all other paths.
 
     Parameters
     ----------
@@ -135,14 +135,14 @@ def url_specs(
         Path templates under the namespace, and their handlers. A parameter `{path}` is a contents
         path and may have slashes.
     services
-        What the handlers need, by the names of the attributes that they declare.
+        The objects that the handlers need, by the names of the attributes that they declare.
     namespace
         Path of the routes under the server's base URL.
 
     Raises
     ------
     TypeError
-        A verb does not name its scope, or a handler needs a service that there is not.
+        A verb does not name its scope, or a handler needs a service that does not exist.
     """
     for path, handler in routes:
         check_verbs(handler)
@@ -172,7 +172,7 @@ class AgentExecHandler(JupyterHandler):
     """Whether the head of the answer has been sent."""
 
     def initialize(self, services: Mapping[str, object], route: str) -> None:
-        """Take each service as an attribute."""
+        """Set each service as an attribute."""
         super().initialize()
         self.__dict__.update(services)
         self.route = route
@@ -186,7 +186,7 @@ class AgentExecHandler(JupyterHandler):
         if not self.check_host():
             raise errors.Forbidden("The request names a host that this server does not answer to.")
         if self.request.method == "OPTIONS":
-            return  # a browser asks without a credential what it may send
+            return  # a preflight request of a browser has no credential
         if (shown := self.shown_token) is not None:
             await self._authenticate_agent(shown)
         else:
@@ -230,11 +230,11 @@ class AgentExecHandler(JupyterHandler):
     async def _authenticate_agent(self, shown: str) -> None:
         """Set the caller to the agent whose token the request has.
 
-        Jupyter's identity provider is not asked.
+        Jupyter's identity provider does not see this request.
         """
         self.caller = await self.tokens.caller(shown)
-        # What logs requests, such as JupyterHub's server, reads a user's name here. Jupyter's
-        # authorizer is not asked about an agent: it may need more of a user than there is to give.
+        # Request logs, such as JupyterHub's, read a user's name here. Jupyter's authorizer does not
+        # decide about agents, because it may need attributes of a user that an agent does not have.
         self.current_user = User(
             username=self.caller.username, display_name=self.caller.display_name
         )
@@ -257,7 +257,7 @@ class AgentExecHandler(JupyterHandler):
         for id in found:
             self.record_denial(errors.InvalidRequest.code, TokenId(id))
         raise errors.InvalidRequest(
-            "An agent token goes into the header 'Authorization: Bearer <token>' and nowhere else: "
+            "Send an agent token only in the header 'Authorization: Bearer <token>', because "
             "addresses end up in logs and histories. Ask the person to revoke this token and to "
             "give you another.",
             field="token",
@@ -276,7 +276,7 @@ class AgentExecHandler(JupyterHandler):
             self.tokens.check(self.caller.token.id)
 
     async def _authorize_agent(self) -> None:
-        """Check that the agent token gives access to what the route's path names."""
+        """Check that the agent token gives access to the object in the route's path."""
         operation = getattr(getattr(self, (self.request.method or "").lower()), "operation", None)
         if operation is None:
             return  # the route has no such verb
@@ -332,7 +332,7 @@ class AgentExecHandler(JupyterHandler):
         Forbidden
             The caller may not, or programs need an agent token on this server.
         PassphraseRequired
-            This is a decision of a person who has not shown the server's passphrase.
+            This is a decision, and the request does not have a valid unlock.
         """
         if self.caller.grants is not None:
             self.access.check(self.caller, scope)
@@ -358,7 +358,7 @@ class AgentExecHandler(JupyterHandler):
         self.unlocks.check(self.request.headers.get(UNLOCK_HEADER))
 
     async def _is_in_page(self) -> bool:
-        """Tell whether the request has a cookie too, as the requests of JupyterLab's page do."""
+        """Return whether the request has a cookie too, as the requests of JupyterLab's page do."""
         user = await ensure_async(self.identity_provider.get_user_cookie(self))
         if user is None or self.request.method in ("GET", "HEAD"):
             return user is not None
@@ -390,12 +390,12 @@ class AgentExecHandler(JupyterHandler):
         self.finish(msgspec.json.encode(model))
 
     async def send(self, piece: bytes) -> None:
-        """Send a piece of an answer, and return when the connection has taken all of it.
+        """Send a piece of an answer, and return when the client has received it.
 
         Raises
         ------
         tornado.iostream.StreamClosedError
-            The client went away, or has taken too long; its connection is then closed.
+            The client disconnected, or was too slow; then its connection is closed.
         """
         await deliver(self, piece, self.send_timeout)
 
@@ -497,7 +497,7 @@ class NotFoundHandler(AgentExecHandler):
     """Any path under ours that is no route."""
 
     async def prepare(self) -> None:  # type: ignore[override]
-        """Refuse in the same words whatever the verb."""
+        """Refuse every verb in the same words."""
         await super().prepare()
         if self.request.method != "OPTIONS":
             raise errors.NotFound(f"There is no {self.request.path} here; see openapi.json.")
@@ -509,7 +509,7 @@ class AgentExecWebSocket(AgentExecHandler, WebSocketHandler):
     max_message_bytes: int
 
     async def accept(self) -> None:
-        """Make the handshake; the caller is authorized by now."""
+        """Make the handshake. The caller has been authorized before."""
         headers = self.request.headers
         if headers.get("Upgrade", "").lower() != "websocket":
             raise errors.InvalidRequest(
@@ -533,7 +533,7 @@ class AgentExecWebSocket(AgentExecHandler, WebSocketHandler):
 
     @property
     def max_message_size(self) -> int:
-        """Bytes of the largest message that is taken."""
+        """The largest message that is accepted, in bytes."""
         return self.max_message_bytes
 
     def send_error(self, status_code: int = 500, **kwargs: object) -> None:
@@ -551,13 +551,13 @@ def error_in(kwargs: Mapping[str, object]) -> object:
 
 
 async def deliver(handler: web.RequestHandler, piece: bytes, timeout: float) -> None:
-    """Send a piece of an answer, and return when the connection has taken all of it.
+    """Send a piece of an answer, and return when the client has received it.
 
     Raises
     ------
     tornado.iostream.StreamClosedError
-        The client went away, or has not taken it within `timeout` seconds; its connection is then
-        closed.
+        The client disconnected, or did not receive it within `timeout` seconds. Then its connection
+        is closed.
     """
     handler.write(piece)
     taken = handler.flush()

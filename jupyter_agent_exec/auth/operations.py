@@ -22,18 +22,18 @@ M = TypeVar("M", bound=Callable[..., Awaitable[None]])
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verb needs, reads and answers; the OpenAPI document is made from these."""
+    """The scope, input and answer of a verb. The OpenAPI document is generated from these."""
 
     scopes: tuple[Scope, ...]
     body: type[Request] | str | None
-    """A model, or the media type of what is taken as it comes."""
+    """A model, or the media type of a body that is read as a stream."""
     query: type[Request] | None
     answers: Mapping[int, Any]
     """Status to a model, to several of which one is answered, or to a media type."""
     headers: tuple[str, ...]
     """Names of request headers that it reads."""
     agents: str | None
-    """What an agent token gets of it if the route's path names nothing; None is a refusal."""
+    """What an agent token gets if the route's path names no object; None: it is refused."""
     without_passphrase: bool
     """Whether a person may do it without the server's passphrase, although it is for people."""
     summary: str
@@ -49,26 +49,26 @@ def requires(
     agents: str | None = None,
     without_passphrase: bool = False,
 ) -> Callable[[M], M]:
-    """Name what a verb needs; check it, and hand the verb what the request says.
+    """Declare and check what a verb needs, and pass the request's fields to the verb.
 
-    The verb is called with the parts of the path, then with `body` and `query`, all by name. What
-    the path names, and a session that the body names, is looked at before: whether an agent token
-    reaches it. A path that names nothing is for people, unless `agents` says otherwise.
+    The verb gets the parts of the path, `body` and `query`, all by name. Before that, the object in
+    the path, and a session in the body, are checked: an agent token must reach them. A route whose
+    path names no object is for people, unless `agents` says otherwise.
 
     Parameters
     ----------
     agents
-        Of a route whose path names nothing: what of it an agent token gets, in words. The verb has
-        to see to that, with `self.access`.
+        For a route whose path names no object: what an agent token gets, in words. The verb must
+        enforce that with `self.access`.
     without_passphrase
-        Of a change that is for people, and that only stops agents: it must not have to wait for
-        the server's passphrase. Where it depends on the body, the verb calls `check_unlocked`.
+        For a change by people that only stops agents: it does not need the server's passphrase. If
+        that depends on the body, the verb calls `check_unlocked`.
     """
 
     def decorate(method: M) -> M:
         @functools.wraps(method)
         async def verb(self: AgentExecHandler, **path: str) -> None:
-            if self.caller.grants is None:  # else it was looked at before
+            if self.caller.grants is None:  # else it was checked before
                 for each in (scope, *more):
                     await self.authorize(each)
             arguments: dict[str, object] = {}

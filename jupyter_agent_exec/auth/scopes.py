@@ -1,8 +1,8 @@
 """Scopes: what each route needs, and what an agent token grants. Pure.
 
-A token's scopes may name patterns of contents paths. A pattern is compared with a path part by part
-and case by case: `*` stands for any text within a part, a part `**` for any number of parts. Only a
-path in its plain form matches at all, so no other way of writing a path leads round a pattern.
+A token's scopes may name patterns of contents paths. A pattern is compared with a path part by
+part, and case matters: `*` matches any text within a part, a part `**` matches any number of parts.
+Only a path in plain form matches, so that another spelling of a path cannot bypass a pattern.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ Scope: TypeAlias = Literal[
     "decide",
     "tokens",
 ]
-"""What a route needs.
+"""The scope that a route needs.
 
-`exec` runs code wherever the session's target is; `exec:scratch` and `exec:notebook` run it in a
-scratch kernel or in a kernel that others use. `stop` ends what the caller began. `files` is for the
-session's folder. `decide` (about what agents want to do or did) and `tokens` (to mint them) are for
-people only.
+`exec` runs code in any target of a session; `exec:scratch` and `exec:notebook` run it in a scratch
+kernel or in a kernel that others use. `stop` ends what the caller began. `files` is for the
+session's folder. `decide` (about agents' code) and `tokens` (to create them) are for people only.
 """
 
 FOR_PEOPLE: Final[frozenset[Scope]] = frozenset({"decide", "tokens"})
@@ -83,16 +82,16 @@ _ANY_PARTS: Final = "**"
 
 
 class Grants(Struct, frozen=True, kw_only=True):
-    """What a token lets its agent do."""
+    """What an agent may do with a token."""
 
     scratch: bool = False
     """To run code in scratch kernels."""
     files: bool = False
-    """To reach the files in the folders of its own sessions."""
+    """Read and write the files in the folders of its own sessions."""
     all_history: bool = False
-    """To read what was done without this token too; its own is always readable."""
+    """Read also what was done without this token. Its own history is always readable."""
     notebooks: tuple[tuple[NotebookScope, str], ...] = ()
-    """Patterns of contents paths, and what may be done to the notebooks there."""
+    """Patterns of contents paths, and what the agent may do to the notebooks there."""
 
     @classmethod
     def parse(cls, scopes: Iterable[str], *, field: str = "scopes") -> Grants:
@@ -126,29 +125,29 @@ class Grants(Struct, frozen=True, kw_only=True):
         )
 
     def holds(self, scope: NotebookScope) -> bool:
-        """Tell whether there is any notebook to which this may be done."""
+        """Return whether a notebook scope is granted for any path."""
         return bool(self.patterns(scope))
 
     def patterns(self, scope: NotebookScope) -> list[str]:
-        """Return the patterns of the notebooks to which this may be done.
+        """Return the patterns of the notebooks for which a scope is granted.
 
-        Who may run code in a notebook's kernel, or change its cells, may read it.
+        A token that may run code in a notebook's kernel, or change its cells, may also read it.
         """
         return [
             pattern for name, pattern in self.notebooks if name == scope or scope == "read:notebook"
         ]
 
     def reaches(self, scope: NotebookScope, path: str) -> bool:
-        """Tell whether this may be done to the notebook at a path in the plain way."""
+        """Return whether a scope is granted for the notebook at a path in plain form."""
         return any(matches(pattern, path) for pattern in self.patterns(scope))
 
     def is_everywhere(self, scope: NotebookScope) -> bool:
-        """Tell whether this may be done to any notebook."""
+        """Return whether a scope is granted for every notebook."""
         return EVERYWHERE in self.patterns(scope)
 
 
 def _notebook_scope(scope: str) -> tuple[NotebookScope, str] | None:
-    """Return what a scope lets an agent do to notebooks, and where; None if it is none of these."""
+    """Return the notebook scope and the pattern of a scope; None if it is not for notebooks."""
     for name in NOTEBOOK_SCOPES:
         if scope == name:
             return name, EVERYWHERE
@@ -158,9 +157,9 @@ def _notebook_scope(scope: str) -> tuple[NotebookScope, str] | None:
 
 
 def given_away(grants: Grants) -> list[Scope]:
-    """Return what a person must be allowed who gives an agent a token with these grants.
+    """Return the permissions that a person needs to create a token with these grants.
 
-    What runs in a notebook's kernel gets a cell in that notebook.
+    An execution in a notebook's kernel gets a cell in that notebook, so it needs both.
     """
     needed: dict[Scope, None] = {"history:read": None}
     if grants.scratch:
@@ -175,7 +174,7 @@ def given_away(grants: Grants) -> list[Scope]:
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """Who sent a request."""
+    """The sender of a request."""
 
     username: str
     """The person, or the person on whose behalf the agent works."""
@@ -184,7 +183,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     token: TokenRef | None = None
     """The agent token in the request."""
     grants: Grants | None = None
-    """What the token allows; None without a token: all that the person may do."""
+    """What the token allows; None: no token, so everything that the person may do."""
     approval: ApprovalMode | None = None
     """Which of the token's code needs approval; None follows the policy."""
     caps: Caps = Caps()
@@ -204,9 +203,9 @@ class Caller(Struct, frozen=True, kw_only=True):
 
 
 def plain_path(path: str) -> str | None:
-    """Return a contents path as it is compared; None if it is not written in the plain way.
+    """Return a contents path in plain form; None if it has none.
 
-    Slashes at its ends do not count. Empty parts, `.` and `..`, backslashes, control characters
+    Slashes at its ends are removed. Empty parts, `.` and `..`, backslashes, control characters
     and the drive under which pages open live documents do not belong in one.
     """
     path = path.strip("/")
@@ -217,31 +216,31 @@ def plain_path(path: str) -> str | None:
 
 
 def checked_pattern(pattern: str, field: str) -> str:
-    """Return a pattern in the plain way.
+    """Return a pattern in plain form.
 
     Raises
     ------
     InvalidRequest
-        Nothing could match it, or it does not mean what it seems to.
+        No path in plain form can match it, or `**` is not a whole part.
     """
     found = plain_path(pattern)
     if found is None or any("**" in part and part != "**" for part in found.split("/")):
         raise InvalidRequest(
-            f"{field}: {pattern!r} is no pattern of contents paths. Write parts divided by '/', "
-            "without '.', '..' and backslashes; '*' stands for any text within a part, a part "
-            "'**' for any number of parts.",
+            f"{field}: {pattern!r} is no pattern of contents paths. Separate parts by '/', "
+            "without '.', '..' and backslashes. '*' matches any text within a part, and a part "
+            "'**' matches any number of parts.",
             field=field,
         )
     return found
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Tell whether a path in the plain way matches a pattern in the plain way."""
+    """Return whether a path matches a pattern, both in plain form."""
     return _match(tuple(pattern.split("/")), tuple(path.split("/")))
 
 
 def _match(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    """Compare part by part; whatever the pattern, in no more steps than both have parts."""
+    """Compare part by part, in time proportional to the number of parts for any pattern."""
     reached = {0}
     for part in pattern:
         if part == _ANY_PARTS:
@@ -252,7 +251,7 @@ def _match(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
 
 
 def _is_part(pattern: str, part: str) -> bool:
-    """Compare one part; each text between stars is looked for once, from left to right."""
+    """Compare one part; each text between stars is searched once, from left to right."""
     first, *middle = pattern.split("*")
     if not middle:
         return part == first

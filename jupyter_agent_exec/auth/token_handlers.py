@@ -1,4 +1,4 @@
-"""The routes by which people give agents tokens, take them back, and show the passphrase."""
+"""The routes to create and revoke agent tokens, and to unlock decisions with the passphrase."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TokensHandler(TokensBase):
     @web.authenticated
     @requires("tokens", body=MintToken, answers={201: MintedToken})
     async def post(self, body: MintToken) -> None:
-        """Mint an agent token; its secret is told this once."""
+        """Mint an agent token. Only this answer contains its secret."""
         for scope in given_away(Grants.parse(body.scopes)):
             await self.ask_authorizer(scope)
         token, secret = await self.tokens.mint(body, self.caller)
@@ -69,7 +69,7 @@ class UnlockHandler(AgentExecHandler):
     @web.authenticated
     @requires("decide", body=Unlock, answers={200: Unlocked}, without_passphrase=True)
     async def post(self, body: Unlock) -> None:
-        """Exchange the server's passphrase for what decisions have to show for some minutes."""
+        """Exchange the server's passphrase for an unlock, which decisions need."""
         unlocked = await self.unlocks.unlock(body.passphrase, self.caller)
         self.set_header("Cache-Control", "no-store")
         self.answer(unlocked)

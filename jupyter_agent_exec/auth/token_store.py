@@ -1,7 +1,8 @@
-"""The file in which agent tokens are kept: what they may do, and a hash of each one's secret.
+"""The file of agent tokens: what they may do, and a hash of each secret.
 
-It may be shared by several servers. Each reads it again when it has changed, and changes it under
-a lock. A token in it counts only as a ledger of the history minted it. All of this blocks.
+Several servers may share it. Each reads it again when it has changed, and changes it under a lock.
+A token in it is valid only if a ledger of the history minted it, with the same grants. All of this
+blocks.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _State = tuple[int, int, int]
 
 
 class StoredToken(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept of an agent token."""
+    """An agent token, as it is stored."""
 
     id: TokenId
     secret_sha256: Digest
@@ -65,7 +66,7 @@ class TokenStore:
     Parameters
     ----------
     read_ledgers
-        Reads what the ledgers of the history say of tokens; raises OSError if it cannot.
+        Reads the entries about tokens from the ledgers of the history. May raise OSError.
     """
 
     def __init__(self, folder: Path, read_ledgers: Callable[[], LedgerTokens]) -> None:
@@ -82,12 +83,12 @@ class TokenStore:
         """Tokens in the file that no ledger minted as they are; they are refused, but kept."""
 
     def read(self) -> Stored:
-        """Return the tokens that ledgers of this history minted, as they are now.
+        """Return the current state of the tokens that ledgers of this history minted.
 
         Raises
         ------
         HistoryUnavailable
-            The file cannot be read: then no token is known.
+            The file cannot be read, so that no token is valid.
         """
         try:
             self._read()
@@ -103,7 +104,7 @@ class TokenStore:
         Parameters
         ----------
         change
-            Is given all of them as they are on disk, and changes that.
+            Gets all tokens from the disk, and changes them in place.
 
         Raises
         ------
@@ -151,7 +152,7 @@ class TokenStore:
             self._tokens = MappingProxyType(tokens)
 
     def _look(self) -> _State | None:
-        """Return what tells one state of the file from another; None if there is none."""
+        """Return a fingerprint of the file's state; None if there is no file."""
         try:
             found = self._path.stat()
         except FileNotFoundError:
@@ -159,7 +160,7 @@ class TokenStore:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def _write(self, tokens: Stored) -> None:
-        """Put a new file in the place of the old; whoever is killed here leaves the old one."""
+        """Replace the file. A crash meanwhile leaves the old file."""
         temporary = self._path.with_name(f"{FILE}.new")
         data = msgspec.json.format(msgspec.json.encode(_File(tokens=list(tokens.values()))))
         temporary.unlink(missing_ok=True)
@@ -177,7 +178,7 @@ def _decode(path: Path) -> Stored:
 
 
 def _is_minted(token: StoredToken, minted: TokenMinted) -> bool:
-    """Tell whether a token is what was minted; it may have been made to expire earlier."""
+    """Return whether a token is as it was minted. It may expire earlier."""
     return token.expires_at <= minted.expires_at and minted == replace(
         minted,
         at=token.created_at,

@@ -41,7 +41,7 @@ KEPT_DAYS: Final = 90
 """How long an ended token is still listed."""
 
 AGENT_PREFIX: Final = "jaex_"
-"""How agent tokens begin, so that none is ever taken for a credential of Jupyter's own."""
+"""The beginning of all agent tokens, which distinguishes them from Jupyter's own credentials."""
 
 _IN_HEADER: Final = re.compile(rf"\s*(?:\S+\s+)?(?P<token>{AGENT_PREFIX}.*?)\s*", re.DOTALL)
 _ANYWHERE: Final = re.compile(rf"{AGENT_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_\w*")
@@ -65,7 +65,7 @@ class Ledger(Protocol):
         """Record what concerns all sessions, durable on return; HistoryUnavailable if not."""
 
     def note_owed(self, entry: LedgerEntry) -> None:
-        """Record it now or with what is recorded next."""
+        """Record an entry now, or together with the next one."""
 
 
 class Tokens:
@@ -74,11 +74,11 @@ class Tokens:
     Parameters
     ----------
     changed
-        Called when a token was minted or has ended.
+        Called after a token was minted or has ended.
     max_lifetime
-        The longest time for which a token may be minted, in seconds.
+        The longest lifetime of a token, in seconds.
     thread
-        Of one thread, for what blocks.
+        An executor with one thread, for blocking work.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Tokens:
         self._queued: _Read | None = None
 
     async def stop(self) -> None:
-        """Save what is not saved yet."""
+        """Save unsaved changes."""
         if self._timer is not None:
             self._timer.cancel()
         await self._tasks.end()
@@ -121,7 +121,7 @@ class Tokens:
         Raises
         ------
         InvalidRequest, HistoryUnavailable
-            There is no such token.
+            The token was not minted.
         """
         Grants.parse(asked.scopes)
         if asked.expires_in > self._max_lifetime:
@@ -164,7 +164,7 @@ class Tokens:
         NotFound
             There is no such token.
         HistoryUnavailable
-            It is revoked for this server; to write that is tried again.
+            It is revoked on this server, but not yet on disk. Writing it is tried again.
         """
         await self.refresh()
         token = self._known.get(TokenId(id))
@@ -216,7 +216,7 @@ class Tokens:
         return self._caller(token)
 
     async def refresh(self) -> None:
-        """Take note of what other servers changed.
+        """Read changes of other servers.
 
         Raises
         ------
@@ -230,7 +230,7 @@ class Tokens:
         self._take(await asyncio.shield(queued.found))
 
     def standing(self, id: TokenId) -> Standing:
-        """Tell whether a token is valid; an unknown one counts as revoked."""
+        """Return whether a token is valid; an unknown one counts as revoked."""
         token = self._known.get(id)
         if token is None or token.revoked_at is not None or id in self._revoked:
             return "revoked"
@@ -251,7 +251,7 @@ class Tokens:
         return f"This agent token {what}; ask the person for another."
 
     def knows(self, id: str) -> bool:
-        """Tell whether there is, or was, a token with an id."""
+        """Return whether there is, or was, a token with an id."""
         return TokenId(id) in self._known
 
     # -- helpers -----------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ class Tokens:
         )
 
     async def _change(self, *added: StoredToken) -> None:
-        """Write new tokens, and what is not written yet."""
+        """Write new tokens and unsaved changes."""
         used, revoked = dict(self._used), dict(self._revoked)
 
         def change(tokens: dict[TokenId, StoredToken]) -> None:
@@ -371,24 +371,24 @@ def _forget_old(tokens: dict[TokenId, StoredToken]) -> None:
 
 
 def shown_token(headers: Mapping[str, str]) -> str | None:
-    """Return the agent token in a request's `Authorization` header, whatever its scheme.
+    """Return the agent token in a request's `Authorization` header, with any scheme.
 
-    Such a request is not for Jupyter's identity provider, which gives out cookies that can do
-    anything.
+    Jupyter's identity provider must not handle such a request, because it sets cookies that give
+    full access.
     """
     found = _IN_HEADER.fullmatch(headers.get("Authorization", ""))
     return None if found is None else found["token"]
 
 
 def is_misplaced(uri: str, arguments: Mapping[str, Sequence[bytes]]) -> bool:
-    """Tell whether an agent token stands in a request's address, or in a form.
+    """Return whether a request's address or form contains an agent token.
 
     Parameters
     ----------
     uri
-        The request's, with its query.
+        The request's URI, with its query.
     arguments
-        Of its query and of a body that is a form.
+        The arguments of its query, and of its body if that is a form.
     """
     prefix = AGENT_PREFIX.encode()
     as_credential = any(token.strip().startswith(prefix) for token in arguments.get("token", ()))
@@ -396,12 +396,12 @@ def is_misplaced(uri: str, arguments: Mapping[str, Sequence[bytes]]) -> bool:
 
 
 def tokens_in(uri: str) -> list[str]:
-    """Return the ids of the agent tokens that stand somewhere in an address."""
+    """Return the ids of the agent tokens in an address."""
     return [found["id"] for found in _ANYWHERE.finditer(unquote_plus(uri))]
 
 
 def without_tokens(uri: str) -> str:
-    """Return an address as it may stand in a log."""
+    """Return an address for a log, without secrets."""
     if not tokens_in(uri):
         return uri
     return _ANYWHERE.sub(f"{AGENT_PREFIX}[secret]", unquote_plus(uri))

@@ -31,7 +31,7 @@ UNLOCK_SECONDS: Final = 600.0
 """How long an unlock is valid."""
 MAX_TRIES: Final = 5
 TRIES_SECONDS: Final = 60.0
-"""The server checks at most `MAX_TRIES` wrong passphrases within this time, whoever sends them."""
+"""The server checks at most `MAX_TRIES` wrong passphrases, of all clients, within this time."""
 
 _ARGON2: Final = re.compile(
     r"argon2:\$argon2(?:d|i|id)\$(?:v=\d+\$)?m=\d+,t=\d+,p=\d+\$[\w+/]+\$[\w+/]+"
@@ -39,7 +39,7 @@ _ARGON2: Final = re.compile(
 
 
 def is_slow_hash(text: str) -> bool:
-    """Tell whether a text is a hash as `jupyter agent-exec passphrase` makes it."""
+    """Return whether a text is a hash from `jupyter agent-exec passphrase`."""
     return _ARGON2.fullmatch(text) is not None
 
 
@@ -49,11 +49,11 @@ class Unlocks:
     Parameters
     ----------
     passphrase_hash
-        As Jupyter writes hashes of passwords; empty if no passphrase is needed.
+        A hash in the format of Jupyter's passwords; empty: no passphrase is needed.
     note
         Writes an entry into the ledger; blocks.
     thread
-        For what blocks: to check a passphrase takes a tenth of a second.
+        Executor for blocking work: checking a passphrase takes a tenth of a second.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Unlocks:
         return bool(self._hash)
 
     def check(self, shown: str | None) -> None:
-        """Raise PassphraseRequired unless a valid unlock is shown or none is needed."""
+        """Raise PassphraseRequired if an unlock is needed and not valid."""
         if not self._hash:
             return
         now = time.monotonic()

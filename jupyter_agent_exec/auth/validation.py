@@ -1,4 +1,4 @@
-"""From what a request says to a model, or to an error that names the field. Pure."""
+"""Converts requests to models, or to errors that name the field. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_DEPTH = 100
 _TOKEN = re.compile(
     rb'"[^"\\]*(?:\\.[^"\\]*)*"?(?P<names>\s*:)?|(?P<open>[\[{])|(?P<close>[\]}])', re.DOTALL
 )
-"""It always takes a text that has no end, so that the search is never begun again within it."""
+"""Matches an unterminated text too, so that the search does not start again within it."""
 
 _MEMBER = re.compile(r"(?:unknown|required) field `(?P<member>[^`]*)`")
 
@@ -33,7 +33,7 @@ class Nothing(Request, frozen=True, kw_only=True):
 
 
 def read_body(body: bytes, model: type[R], *, limit_bytes: int) -> R:
-    """Decode a JSON body; an empty one stands for an object without members."""
+    """Decode a JSON body. An empty body is an object without members."""
     if len(body) > limit_bytes:
         raise PayloadTooLarge(
             f"The body has {len(body):,} bytes; {limit_bytes:,} are allowed.",
@@ -54,7 +54,7 @@ def read_body(body: bytes, model: type[R], *, limit_bytes: int) -> R:
 
 
 def read_query(arguments: Mapping[str, Sequence[bytes]], model: type[R]) -> R:
-    """Convert a query; of an argument given twice the last counts."""
+    """Convert a query. If an argument is given twice, the last one is used."""
     try:
         said = {name: values[-1].decode() for name, values in arguments.items() if name != "token"}
         return msgspec.convert(said, type=model, strict=False)
@@ -65,8 +65,8 @@ def read_query(arguments: Mapping[str, Sequence[bytes]], model: type[R]) -> R:
 
 
 def read_arguments(arguments: Mapping[str, Any], model: type[R]) -> R:
-    """Convert the arguments of a tool, which came as JSON."""
-    found = _not_taken(dict(arguments), "")
+    """Convert the JSON arguments of a tool."""
+    found = _not_accepted(dict(arguments), "")
     if found is not None:
         field, what = found
         raise InvalidRequest(f"{field}: {what}" if field else what, field=field or None)
@@ -102,56 +102,53 @@ def _too_deep(names: list[str]) -> InvalidRequest:
 
 
 def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    said: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for name, value in members:
-        if name in said:
-            raise InvalidRequest(f"{name}: is there twice.", field=name)
-        said[name] = value
-    return said
+        if name in found:
+            raise InvalidRequest(f"{name}: is given twice.", field=name)
+        found[name] = value
+    return found
 
 
 def _invalid(error: msgspec.ValidationError) -> InvalidRequest:
-    """Name the field; msgspec tells it only as the end of its sentence."""
-    told = str(error)
-    path = _PATH.search(told)
-    member = _MEMBER.search(told)
+    """Return a sentence that starts with the field; msgspec names the field at the end."""
+    message = str(error)
+    path = _PATH.search(message)
+    member = _MEMBER.search(message)
     parts = [path["path"] if path else "", member["member"] if member else ""]
     field = ".".join(part for part in parts if part) or None
-    what = told[: path.start()] if path else told
+    what = message[: path.start()] if path else message
     return InvalidRequest(f"{field}: {what}" if field else what, field=field)
 
 
 def _malformed(body: bytes, error: Exception) -> InvalidRequest:
-    """Tell what JSON can write and we do not take from what is no JSON at all."""
+    """Return the error for a body: JSON that we do not accept, or no JSON at all."""
     try:
-        said = json.loads(body)
+        value = json.loads(body)
     except (ValueError, RecursionError):
         return InvalidRequest(f"The body is not JSON: {error}.", field=None)
-    found = _not_taken(said, "")
+    found = _not_accepted(value, "")
     if found is None:
         return InvalidRequest(f"The body is not strict JSON: {error}.", field=None)
     field, what = found
     return InvalidRequest(f"{field}: {what}" if field else what, field=field or None)
 
 
-def _not_taken(value: Any, at: str, depth: int = 0) -> tuple[str, str] | None:
-    """Find the first text that holds a lone surrogate, or number that is none; say what it is.
-
-    Or what is nested too deeply.
-    """
+def _not_accepted(value: Any, at: str, depth: int = 0) -> tuple[str, str] | None:
+    """Describe the first lone surrogate, infinite number or too deep nesting; None if none."""
     if depth > MAX_DEPTH:
         return at.partition("[")[0], f"is nested more than {MAX_DEPTH} deep."
     if isinstance(value, str) and _SURROGATE.search(value):
-        return at, "holds a lone surrogate, which is not text."
+        return at, "contains a lone surrogate, which is not text."
     if isinstance(value, float) and not math.isfinite(value):
         return at, "is not a finite number."
     members: Iterable[tuple[str, Any]] = ()
     if isinstance(value, dict):
         if any(_SURROGATE.search(name) for name in value):
-            return at, "has a member whose name holds a lone surrogate, which is not text."
+            return at, "has a member whose name contains a lone surrogate, which is not text."
         members = ((f"{at}.{name}".lstrip("."), item) for name, item in value.items())
     elif isinstance(value, list):
         members = ((f"{at}[{index}]", item) for index, item in enumerate(value))
     return next(
-        (found for name, item in members if (found := _not_taken(item, name, depth + 1))), None
+        (found for name, item in members if (found := _not_accepted(item, name, depth + 1))), None
     )

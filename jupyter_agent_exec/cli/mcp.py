@@ -339,7 +339,7 @@ def _header_value(value: str) -> str:
 
 
 def _ends(told: bytes, id: str | int) -> bool:
-    """Tell whether a message answers a request."""
+    """Return whether a message answers a request."""
     message = json.loads(told)
     return "method" not in message and message.get("id") == id
 

@@ -460,7 +460,7 @@ class ExecutionQueue:
         return self._permit.refusal(None if self._notebook is None else self._notebook.path)
 
     def _goes(self, execution: LiveExecution) -> bool:
-        """Tell whether an execution may be sent to the kernel now."""
+        """Return whether an execution may be sent to the kernel now."""
         return self.gate.is_allowed(execution) and self._refusal() is None
 
     def _turn_at_once(self, execution: LiveExecution, kernel: Kernel | None) -> Turn | None:

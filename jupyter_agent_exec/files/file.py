@@ -222,7 +222,7 @@ def span_of(header: str | None, size: int) -> Span | None:
 
 
 def matches(header: str, etag: str) -> bool:
-    """Tell whether an `If-Match` or `If-Range` names a strong ETag; `*` names any."""
+    """Return whether an `If-Match` or `If-Range` names a strong ETag; `*` names any."""
     if header.strip() == "*":
         return True
     return any(found["tag"] == etag and not found["weak"] for found in _TAG.finditer(header))

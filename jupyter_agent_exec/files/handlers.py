@@ -220,7 +220,7 @@ class FileHandler(OneFileBase):
         self.current_user = None
 
     def _is_body_to_come(self) -> bool:
-        """Tell whether the client sends a body that is worth waiting for."""
+        """Return whether the client sends a body that is worth waiting for."""
         headers = self.request.headers
         waits_for_us = headers.get("Expect", "").lower() == "100-continue"
         if waits_for_us or self.request.method in ("GET", "HEAD"):

@@ -41,7 +41,7 @@ def check_execution_id(text: str) -> ExecutionId:
 
 
 def is_execution_id(text: str) -> bool:
-    """Tell whether `text` may be the id of an execution, or of the cell that it made."""
+    """Return whether `text` may be the id of an execution, or of the cell that it made."""
     return _EXECUTION.fullmatch(text) is not None
 
 

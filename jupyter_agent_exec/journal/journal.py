@@ -195,7 +195,7 @@ class Journal:
             return  # `_put` cuts before it writes again
 
     def _ends_after(self, data: bytes) -> bool:
-        """Tell whether the path leads to this file, and it ends with what was just written.
+        """Return whether the path leads to this file, and it ends with what was just written.
 
         One look, after the write: each system call lets other threads run, and under load it is
         milliseconds until this one runs again.

@@ -214,7 +214,7 @@ class KernelConnection:
             await self.inspector.interrupt(run.subshell)
 
     def is_host(self, proof: str | None) -> bool:
-        """Tell whether a program has shown that it knows the kernel's key."""
+        """Return whether a program has shown that it knows the kernel's key."""
         key = self._channels.key
         return (proof is not None and key is not None) and hmac.compare_digest(
             proof.encode(), host_kernel.proof(self.kernel_id, key).encode()

@@ -91,27 +91,27 @@ def check_new(parts: Sequence[str]) -> None:
 
 
 def is_reached(name: str) -> bool:
-    """Tell whether a file or a folder with this name is there for an agent."""
+    """Return whether a file or a folder with this name is there for an agent."""
     return _wrong_with(name) is None and not is_hidden([name])
 
 
 def is_path(path: str) -> bool:
-    """Tell whether a path leads to something that is there for an agent, by its names."""
+    """Return whether a path leads to something that is there for an agent, by its names."""
     return all(map(is_reached, path.split("/")))
 
 
 def is_hidden(parts: Sequence[str]) -> bool:
-    """Tell whether any of a path's names begins with a dot, or may be taken to."""
+    """Return whether any of a path's names begins with a dot, or may be taken to."""
     return any(reading.startswith(".") for name in parts for reading in _readings(name))
 
 
 def is_notebook(name: str) -> bool:
-    """Tell whether a name is that of a notebook, or may be taken for it."""
+    """Return whether a name is that of a notebook, or may be taken for it."""
     return any(reading.lower().endswith(".ipynb") for reading in _readings(name))
 
 
 def is_data(parts: Sequence[str]) -> bool:
-    """Tell whether a file can hold nothing but data, by its path; any other can become code.
+    """Return whether a file can hold nothing but data, by its path; any other can become code.
 
     So code is all that nobody is known not to run: modules, scripts, libraries, build files, files
     without a suffix, pickles, archives, pages, and text that is taken for a notebook (Markdown).

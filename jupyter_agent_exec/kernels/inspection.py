@@ -402,7 +402,7 @@ async def ask(
 
 
 def _is_free(kernel: Kernel) -> bool:
-    """Tell whether a kernel has nothing to do, or will have in a moment."""
+    """Return whether a kernel has nothing to do, or will have in a moment."""
     behind = kernel.turns.at_work
     if behind is not None and behind.who == "agent" and behind.execution_id is None:
         return True  # somebody looks into it just now
@@ -430,7 +430,7 @@ NO_SUBSHELLS: Final = (
 
 
 async def is_nested(kernel: Kernel, host_kernels: Mapping[str, str]) -> bool:
-    """Tell whether what a program asks to run would wait for the program itself.
+    """Return whether what a program asks to run would wait for the program itself.
 
     Parameters
     ----------

@@ -301,7 +301,7 @@ class ScratchKernels:
         return descriptor
 
     def has(self, kernel_id: str) -> bool:
-        """Tell whether a kernel is one of these, in a session or warm."""
+        """Return whether a kernel is one of these, in a session or warm."""
         return kernel_id in self._kernels and self._kernels.get_kernel(kernel_id) in self._managers
 
     async def take(self, spec: Spec, *, isolated: bool, may_be_warm: bool) -> ScratchKernel:

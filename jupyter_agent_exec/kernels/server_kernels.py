@@ -40,7 +40,7 @@ class ServerKernels(Protocol):
     """Requests that do not make a kernel busy or idle in the server's eyes."""
 
     def __contains__(self, kernel_id: str) -> bool:
-        """Tell whether a kernel is in its list."""
+        """Return whether a kernel is in its list."""
 
     def start_kernel(
         self,

@@ -186,7 +186,7 @@ class VariableTracker:
             self._known = None
 
     def begins(self, *, is_idle: bool) -> bool:
-        """Tell whether to look before the run that begins.
+        """Return whether to look before the run that begins.
 
         In a kernel that others use, if it has time; in one of an agent's own, which is interrupted
         as soon as somebody asks for that, a run must not be kept from being the next.
@@ -210,7 +210,7 @@ class VariableTracker:
 
 
 def may_change(source: str) -> bool:
-    """Tell whether code may change variables: all does that is more than a sum of numbers.
+    """Return whether code may change variables: all does that is more than a sum of numbers.
 
     Names and calls may run anything. What is longer is not read: it is hardly ever so plain.
     """

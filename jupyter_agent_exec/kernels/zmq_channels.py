@@ -118,7 +118,7 @@ class ZMQChannels:
         self._thread.start()
 
     def is_alive(self) -> bool:
-        """Tell whether the thread goes on."""
+        """Return whether the thread goes on."""
         return self._thread.is_alive()
 
     def call(self, command: Callable[[], None]) -> None:

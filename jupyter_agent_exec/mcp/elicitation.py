@@ -110,7 +110,7 @@ def _message(record: ExecutionRecord) -> str:
 
 
 def _is_plain(source: str) -> bool:
-    """Tell whether a person sees what a source is: nothing hides, turns text or pretends."""
+    """Return whether a person sees what a source is: nothing hides, turns text or pretends."""
     return (
         not lookalikes(source)
         and all(

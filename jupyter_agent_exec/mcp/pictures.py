@@ -204,7 +204,7 @@ def _base64_size(size: int) -> int:
 
 
 def can_draw() -> bool:
-    """Tell whether there is a library that draws SVG."""
+    """Return whether there is a library that draws SVG."""
     return find_spec("resvg_py") is not None
 
 

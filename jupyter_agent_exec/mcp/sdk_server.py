@@ -385,7 +385,7 @@ class LogLevels:
         self._levels[session_id] = level
 
     def takes(self, session_id: str | None, level: LogLevel) -> bool:
-        """Tell whether a client wants what is written with a level."""
+        """Return whether a client wants what is written with a level."""
         least = self._levels.get(session_id or "", "info")
         return _LEVELS.index(level) >= _LEVELS.index(least)
 

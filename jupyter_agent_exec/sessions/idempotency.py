@@ -151,7 +151,7 @@ class Clients:
 
 
 def _is_same_target(session: Session, request: OpenSession, source: KernelSource) -> bool:
-    """Tell whether an open session has the requested target, also after a rename."""
+    """Return whether an open session has the requested target, also after a rename."""
     if isinstance(request.target, NotebookTarget) and isinstance(source, AttachedNotebook):
         return session.path == source.path
     return session.target == request.target

@@ -69,7 +69,7 @@ class Contents(Protocol):
         """Whether contents are files on this machine."""
 
     async def is_folder(self, path: str) -> bool:
-        """Tell whether a contents path is a folder in which a kernel may start."""
+        """Return whether a contents path is a folder in which a kernel may start."""
 
     async def kind(self, path: str) -> str | None:
         """Return `notebook`, `file` or `directory`; None if it does not exist or is hidden."""

@@ -337,7 +337,7 @@ class LiveSession(ExecutionObserver):
         self.active()
 
     async def is_nested(self, host_kernels: Mapping[str, str]) -> bool:
-        """Tell whether a cell of the kernel waits for the code that a program submits here.
+        """Return whether a cell of the kernel waits for the code that a program submits here.
 
         Raises
         ------

@@ -179,7 +179,7 @@ class SessionHistory:
         return await self.read(partial(self._history.last_seq, id))
 
     def is_elsewhere(self, record: Session) -> bool:
-        """Tell whether a session is open, but not on this server."""
+        """Return whether a session is open, but not on this server."""
         return record.status == "open" and record.id not in self._open
 
     async def elsewhere(self, id: SessionId) -> SessionElsewhere:
@@ -340,7 +340,7 @@ class SessionHistory:
         return await self.read(partial(self._history.blob, digest))
 
     async def has_blob(self, digest: str, token_id: TokenId) -> bool:
-        """Tell whether a token's sessions have a payload; BlobNotFound if no session has it."""
+        """Return whether a token's sessions have a payload; BlobNotFound if no session has it."""
         return await self.read(partial(self._history.has_blob, digest, token_id))
 
     async def journal(self, id: str) -> Path:

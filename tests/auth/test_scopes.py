@@ -84,5 +84,5 @@ class NeedsMoreHandler(ScopedHandler):
 def test_a_handler_that_needs_what_nothing_wires_is_refused() -> None:
     wired = [*AgentExecHandler.__annotations__]
     check_services(NeedsMoreHandler, [*wired, "more"])
-    with pytest.raises(TypeError, match="NeedsMoreHandler needs more: nothing wires it"):
+    with pytest.raises(TypeError, match="NeedsMoreHandler needs more: no such service"):
         check_services(NeedsMoreHandler, wired)

@@ -70,12 +70,12 @@ def flush_what_is_there() -> None:
 
 
 def send_all_text() -> None:
-    """Have a stream send half a character (a lone surrogate) as its escape.
+    """Make a stream send a lone surrogate as its escape sequence.
 
-    It cannot be encoded: the whole text that it is in would be lost, and the error, in the thread
-    that sends, keeps whoever flushes the stream waiting for ten seconds
+    A lone surrogate cannot be encoded. The whole text around it would be lost, and the error in the
+    IOPub thread would make each flush of the stream wait for ten seconds
     (https://github.com/jupyter/notebook/issues/2680). The hook is public, but only hooks of the
-    thread that sends are called (https://github.com/ipython/ipykernel/pull/1367).
+    IOPub thread are called (https://github.com/ipython/ipykernel/pull/1367).
     """
     kernel = sys.modules["IPython"].get_ipython().kernel
     streams: Any = (sys.stdout, sys.stderr)

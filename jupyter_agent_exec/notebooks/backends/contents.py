@@ -275,7 +275,7 @@ class _Files:
             raise _not_found(path) from error
 
     async def is_as_it_was(self, path: str, model: Model) -> bool:
-        """Tell whether a notebook is still the one that was read."""
+        """Return whether a notebook is still the one that was read."""
         try:
             got = self._contents.get(path, type="notebook", content=False, **self._asked)
             now: Model = await ensure_async(got)
