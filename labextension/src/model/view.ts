@@ -1,6 +1,7 @@
 /** What a person sees of a notebook, and that it stays while it changes. */
 import type { Cell } from '@jupyterlab/cells';
 import type { Notebook, NotebookViewModel } from '@jupyterlab/notebook';
+import { cellPlaces } from './workarounds';
 
 /** Milliseconds for which a view settles after a change. */
 const SETTLE = 500;
@@ -142,16 +143,9 @@ export class SteadyView {
     return cell.node.getBoundingClientRect().top - from;
   }
 
-  /**
-   * JupyterLab's own model of where cells are.
-   *
-   * In windowing mode `full` it decides, and what is drawn follows some frames
-   * later, with cells that are there only to be measured: what stands where
-   * cannot be seen, and would not stay where it was put. It is protected, for
-   * those who extend a notebook; nothing public tells the same.
-   */
+  /** JupyterLab's own model of where cells are. */
   private get _places(): NotebookViewModel {
-    return this._notebook['viewModel'];
+    return cellPlaces(this._notebook);
   }
 
   private _release = ({ type }: Event): void => {

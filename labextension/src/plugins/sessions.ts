@@ -36,6 +36,7 @@ import {
   sessionAt,
   SessionDrive
 } from '../model/sessiondrive';
+import { allowOtherTitle } from '../model/workarounds';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import type { IAgentExecApi } from '../tokens';
 import { download } from '../widgets/download';
@@ -139,10 +140,7 @@ async function follow(
     sessionId,
     hold: change => view.hold(change)
   });
-  // JupyterLab takes a new title for a new name of the file, which there is not.
-  const rename = context.rename.bind(context);
-  context.rename = name =>
-    name === title.label ? new Promise(() => undefined) : rename(name);
+  allowOtherTitle(panel);
   live.changed.connect(({ session }) => {
     if (session) {
       title.label = sessionTitle(session, trans);
