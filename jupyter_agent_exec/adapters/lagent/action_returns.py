@@ -184,7 +184,10 @@ def _is_python(text: str) -> bool:
 
 
 def arguments(action: BaseAction, inputs: Any, name: str) -> dict[str, Any] | ActionReturn:
-    """Return the arguments that a model wrote for an action, or what is wrong with them."""
+    """Return the arguments that a model wrote for an action, or what is wrong with them.
+
+    lagent's own `BaseAction.__call__` reads them with `_parser` too, and runs the action at once.
+    """
     given = {"inputs": inputs, "name": name}
     if name != "run":
         return ActionReturn(

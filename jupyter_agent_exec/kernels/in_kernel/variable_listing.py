@@ -6,6 +6,9 @@ that a class could override. It reads only exact built-in types, by their own me
 types of well-known libraries. It compares values and types by identity, because a metaclass may
 even define `==` and `hash`.
 
+It reads private members of pandas, xarray and torch, because their public ones may call code of
+others. `tests/kernels/test_variable_listing.py` fails when one of them is gone.
+
 It is quick rather than thorough. It identifies a large value by identity, size and a sample, so it
 may miss a change in the middle of the value.
 """
