@@ -17,7 +17,7 @@ from ..records import BlobRef, Payload
 from ..types import IMAGE_TYPES, JSON, Digest, Output
 
 INLINE_BYTES: Final = 8192
-"""A larger payload is a file of its own; a larger value is taken out of its output."""
+"""A larger payload gets its own file. A larger value is moved out of its output."""
 
 _BINARY: Final = ("image/", "audio/", "video/")
 _STAND_INS: Final[dict[str, Any]] = {"text": "", "traceback": [], "metadata": {}}
@@ -27,17 +27,17 @@ class Packed(NamedTuple):
     """Outputs as the journal keeps them."""
 
     digest: Digest | None
-    """Of the JSON array of outputs; None if there are none."""
+    """Digest of the JSON array of outputs; None if there are none."""
     blobs: tuple[BlobRef, ...]
     payloads: tuple[Payload, ...]
     """All that `digest` and `blobs` name."""
 
 
 def pack_outputs(outputs: Sequence[Output]) -> Packed:
-    """Take large values and images out of `outputs`, leaving null and a reference for each.
+    """Move large values and images out of `outputs`, leaving null and a reference for each.
 
     A value is an entry of the mimebundle, or of the output itself (a stream's text, a traceback).
-    `unpack_outputs` gives back equal outputs, whatever JSON they hold.
+    `unpack_outputs` returns equal outputs, for any JSON.
     """
     if not outputs:
         return Packed(None, (), ())
@@ -62,17 +62,17 @@ def pack_outputs(outputs: Sequence[Output]) -> Packed:
 def unpack_outputs(
     data: bytes, refs: Iterable[BlobRef], read: Callable[[Digest], bytes | None]
 ) -> list[Output]:
-    """Put the values named by `refs` back into the outputs that `pack_outputs` made `data` of.
+    """Undo `pack_outputs`: put the values that `refs` names back into the outputs.
 
     Parameters
     ----------
     data
-        The payload that is the JSON array of outputs.
+        The payload, which is the JSON array of outputs.
     refs
-        Where values belong.
+        The places and the blobs of the values.
     read
-        Gives a blob's bytes, or None if it is gone: then an empty value, or for an entry of a
-        mimebundle no entry, keeps the output a valid one.
+        Returns a blob's bytes, or None if it is gone. Then the value is empty, and the entry of a
+        mimebundle is left out, so that the output stays valid.
     """
     outputs: list[Output] = json.loads(data)
     for ref in refs:
@@ -97,7 +97,7 @@ def _take_out(
     refs: list[BlobRef],
     payloads: dict[Digest, Payload],
 ) -> bool:
-    """Make a blob of `value` if it is to be one, and say whether."""
+    """Make a blob of `value` if it is large or an image. Return whether it did."""
     image = mimetype in IMAGE_TYPES
     if value is None or isinstance(value, (bool, int, float)):
         return False
@@ -119,7 +119,7 @@ def _take_out(
 
 
 def _blob(value: JSON, mimetype: str | None) -> tuple[bytes, Any]:
-    """Return the bytes that keep `value`, and the name of the encoding that made them."""
+    """Return `value` as bytes, and the name of the encoding."""
     if isinstance(value, str):
         if mimetype is not None and _is_binary(mimetype):
             decoded = _decoded(value)
@@ -148,7 +148,7 @@ def _is_binary(mimetype: str) -> bool:
 
 
 def _decoded(text: str) -> bytes | None:
-    """Return what `text` is the base64 of, if encoding it again gives the very same text."""
+    """Decode `text` from base64, if encoding the result again gives the same text."""
     try:
         data = binascii.a2b_base64(text)
     except ValueError:
@@ -188,12 +188,12 @@ class BlobStore:
             return None
 
     def keep(self, payloads: Iterable[Payload]) -> list[Payload]:
-        """Write those that are to be files, durable before this returns; return the others.
+        """Write large payloads to files, durable before this returns. Return the others.
 
         Raises
         ------
         OSError
-            If one could not be written; those that were do no harm.
+            If one could not be written. Those that were written do no harm.
         """
         inline: list[Payload] = []
         written = False
@@ -212,7 +212,7 @@ class BlobStore:
         return TextSpill(self.folder, max_bytes)
 
     def remove_temporary(self) -> None:
-        """Remove what a server that died had not finished writing."""
+        """Remove unfinished files of a server that died."""
         for path in self.folder.glob(".*"):
             path.unlink(missing_ok=True)
 
@@ -252,7 +252,7 @@ class SpilledText(NamedTuple):
     bytes: int
     """Length of the blob."""
     omitted_bytes: int
-    """UTF-8 bytes that came after the cap, or could not be written."""
+    """UTF-8 bytes over the cap, or that could not be written."""
 
 
 class TextSpill:
@@ -279,7 +279,7 @@ class TextSpill:
         self._full = False
 
     def write(self, text: str) -> None:
-        """Add to the text, without waiting for the disk; what is over the cap is only counted."""
+        """Add to the text, without waiting for the disk. Text over the cap is only counted."""
         data = text.encode("utf-8", "replace")
         with self._lock:
             room = 0 if self._full else self._max_bytes - self._written - len(self._buffer)
@@ -291,13 +291,13 @@ class TextSpill:
             self._buffer += data
 
     def flush(self) -> None:
-        """Put what was added into the file if it is much; what the disk refuses is counted."""
+        """Write the added text if it is long. Text that cannot be written is counted."""
         with self._lock:
             if len(self._buffer) >= _BUFFER_BYTES:
                 self._flush()
 
     def finish(self) -> SpilledText | None:
-        """Make the text a blob, durable before this returns; None if none of it could be kept."""
+        """Make the text a blob, durable before this returns; None if nothing could be written."""
         with self._lock:
             self._flush()
             self._full = True

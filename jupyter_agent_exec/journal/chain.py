@@ -1,7 +1,7 @@
-"""What a line of a journal is, to the byte: canonical bytes, hashes, formatting and parsing.
+"""Defines a line of a journal, to the byte: canonical bytes, hashes, formatting and parsing.
 
-This is the one definition that the writer and `verify` share. It knows the standard library only,
-nothing of files, and nothing of what entries mean.
+This is the only definition that the writer and `verify` share. It uses only the standard library,
+reads no files, and does not interpret entries.
 
 A line is ``{"hash":"<64 hex>","entry":<canonical bytes>,"payloads":{"<digest>":"<text>"}}`` and a
 line feed; `payloads` is left out when there are none. The hash is the SHA-256 of the previous
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 GENESIS: Final = "0" * 64
-"""What stands for the previous hash in a journal's first line."""
+"""The previous hash of a journal's first line."""
 
 _encode = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -60,12 +60,12 @@ def format_line(line_hash: str, entry: bytes, payloads: Mapping[Any, str]) -> by
 
 
 def parse_line(line: bytes) -> ParsedLine:
-    """Take a line apart, with or without its line feed.
+    """Parse a line, with or without its line feed.
 
     Raises
     ------
     ValueError
-        If it is not a line as `format_line` writes it; the message says where it is not.
+        If `format_line` would not write such a line; the message says where it differs.
     """
     try:
         return _parse(line)

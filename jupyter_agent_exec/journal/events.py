@@ -57,7 +57,7 @@ _IN_CELLS: Final = (
     DisplayUpdated,
     CellWritten,
 )
-"""What an execution's cell, or the session itself, shows."""
+"""Types of entries that an execution's cell or the session itself shows."""
 
 _WITH_PATHS: Final = (
     NotebookCreated,
@@ -69,20 +69,20 @@ _WITH_PATHS: Final = (
     FileDeleted,
     FileUnchanged,
 )
-"""What is said of these is the path that they are about."""
+"""Types of entries whose text is the path of the notebook or file."""
 
 
 def event_of(line: Line, last_seq: int, read_blob: ReadBlob) -> JournalEvent | None:
-    """Return a line as an event; None if it is none.
+    """Return a line as an event; None if it is not an event.
 
     Parameters
     ----------
     line
         The line.
     last_seq
-        Of the last execution that was accepted before it; 0 if none was.
+        Number of the last execution that was accepted before it; 0 if there is none.
     read_blob
-        Reads a payload that does not stand on the line.
+        Reads a payload that is not on the line.
     """
     entry = line.entry
     if isinstance(entry, _IN_CELLS):
@@ -104,7 +104,7 @@ def event_of(line: Line, last_seq: int, read_blob: ReadBlob) -> JournalEvent | N
 
 
 def _said_in(entry: JournalEntry) -> Digest | None:
-    """Return which payload is said of an entry."""
+    """Return the digest of the payload that is an entry's text."""
     if isinstance(entry, PersonRan):
         return entry.source
     if isinstance(entry, KernelInspected):
@@ -138,7 +138,7 @@ def _type_of(entry: JournalEntry) -> str:
 def _name_of(by: By) -> str | None:
     name = by.display_name or by.username
     if by.kind == "agent" and name is not None:
-        return f"an agent on behalf of {name}"  # who did nothing themselves
+        return f"an agent on behalf of {name}"  # the user did not act
     return name
 
 

@@ -83,7 +83,7 @@ class SessionState(Struct, frozen=True, kw_only=True):
     """The state of a session after its entries so far."""
 
     session: Session
-    """Without the counts over its executions: `asking` and `unreviewed`."""
+    """The session without the counts of its executions, `asking` and `unreviewed`."""
     last_seq: int = 0
     """Of the last execution that was accepted."""
     reviewed_up_to: int = 0
@@ -178,20 +178,20 @@ def status_after(status: Status, entry: JournalEntry) -> Status:
 def execution_record(
     state: SessionState, lines: Sequence[Line], read_blob: ReadBlob, *, brief: bool = False
 ) -> ExecutionRecord | None:
-    """Return the record that an execution's lines make, in order; None without its `accepted`.
+    """Return the record of an execution, made from its lines; None without its `accepted`.
 
-    A payload that was erased or lost is left empty, and `outputs_complete` is then false.
+    A payload that was erased or lost is empty, and `outputs_complete` is false.
 
     Parameters
     ----------
     state
-        Of its session.
+        The state of its session.
     lines
-        All of the execution's.
+        All lines of the execution, in order.
     read_blob
-        Reads what does not stand on them.
+        Reads payloads that are not on the lines.
     brief
-        Leave out what is large in its outputs, without reading it, and do not list its images.
+        Leave out large values of its outputs, without reading them, and do not list its images.
     """
     accepted = _last(Accepted, lines)
     if accepted is None:
@@ -300,7 +300,7 @@ def _changes(
 
 
 ReadText = Callable[[Digest], str]
-"""Gives a payload's text; empty if it is gone."""
+"""Returns a payload's text; empty if it is gone."""
 
 
 def review_of(entry: Reviewed) -> Review | None:
@@ -325,7 +325,7 @@ class ApprovalHistory:
         self._decided: Approved | Rejected | None = None
         self._ended: Status | None = None
         self.source: Digest | None = None
-        """Of what is to run, or ran."""
+        """The source that runs, or that ran."""
 
     def add(self, entry: Entry) -> None:
         """Add the next entry of the execution."""
@@ -341,7 +341,7 @@ class ApprovalHistory:
             self._ended = entry.status
 
     def state(self, read: ReadText) -> Approval | None:
-        """Return where the approval stands; None if none was needed."""
+        """Return the state of the approval; None if none was needed."""
         asked, decided = self._asked, self._decided
         if asked is None or self._accepted is None:
             return None
@@ -407,7 +407,7 @@ class CellHistory:
             self._decisions.append(what)
 
     def _take_back(self) -> None:
-        """Return to what was written before the first decision."""
+        """Return to the state before the first decision."""
         written, undecided = self._written, self._undecided
         if written is None or undecided is None:
             return

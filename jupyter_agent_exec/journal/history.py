@@ -30,18 +30,18 @@ from .recovery import Recovery
 class History(HistoryReader):
     """The record of all agent sessions in one folder. Thread-safe.
 
-    Everything here blocks and belongs in a thread, but for `available`, `ready`, `ledger_head` and
+    All methods block and belong in a thread, except `available`, `ready`, `ledger_head` and
     `SessionJournal.head`, which never wait. If the folder cannot be written, reading still works,
     and each `check` and `open_session` tries again.
 
     Parameters
     ----------
     folder
-        Where it is; made with its parents, for the owner alone.
+        Its path. It is made if needed, with its parents, readable only for the owner.
     version
-        Of this package, for the ledger.
+        Version of this package, for the ledger.
     log
-        Told what people should know.
+        Gets messages for the operator.
     """
 
     def __init__(self, folder: Path, *, version: str, log: logging.Logger) -> None:
@@ -61,9 +61,9 @@ class History(HistoryReader):
         self._stopped = False
 
     def start(self) -> None:
-        """Take a ledger, end the sessions of servers that died, and start the index.
+        """Get a ledger, end the sessions of servers that died, and start the index.
 
-        Never raises because of the disk: `available` says whether it worked.
+        Does not raise if the disk fails: `available` says whether it worked.
         """
         try:
             self._begin()
@@ -72,9 +72,9 @@ class History(HistoryReader):
         self._index.start()
 
     def stop(self) -> None:
-        """Let go of all files. Idempotent.
+        """Close all files. Idempotent.
 
-        Sessions should be closed by then; one that is not is ended by the next server.
+        Close all sessions before. The next server ends any session that is still open.
         """
         with self._lock:
             if self._stopped:
@@ -96,7 +96,7 @@ class History(HistoryReader):
 
     @property
     def ledger_head(self) -> Chain:
-        """Where the ledger's chain ends; an empty chain as long as there is none."""
+        """The end of the ledger's chain; an empty chain if there is no ledger yet."""
         ledger = self._ledger
         return Chain(head=Digest(GENESIS), length=0) if ledger is None else ledger.head
 
@@ -117,7 +117,7 @@ class History(HistoryReader):
             self._available = True
 
     def look(self) -> bool:
-        """Look whether something can be recorded now; a ledger that is missing is not made."""
+        """Return whether something can be recorded now. Does not make a missing ledger."""
         with self._lock:
             if self._stopped or self._ledger is None:
                 return False
@@ -134,9 +134,9 @@ class History(HistoryReader):
             return self._available
 
     def settle(self) -> None:
-        """End what servers that died since have left open, and what could not be ended before.
+        """End the open sessions of dead servers, and those that could not be ended before.
 
-        Nothing happens if the folder cannot be written, or was moved away or deleted.
+        Does nothing if the folder cannot be written, or was moved or deleted.
         """
         with self._lock:
             if self._stopped or (self._ledger is not None and not self._ledger.path.exists()):
@@ -156,7 +156,7 @@ class History(HistoryReader):
         Raises
         ------
         HistoryUnavailable
-            If it cannot be written; there is no such session then.
+            If it cannot be written. Then the session does not exist.
         """
         session_id = check_session_id(opened.session_id)
         with self._lock:
@@ -186,7 +186,7 @@ class History(HistoryReader):
     def decide(
         self, session_id: SessionId, entries: Sequence[Entry], payloads: Sequence[Payload] = ()
     ) -> None:
-        """Record what a person decides about a session, open or closed; durable on return.
+        """Record a person's decision about a session, open or closed; durable on return.
 
         Raises
         ------
@@ -224,7 +224,7 @@ class History(HistoryReader):
                 raise self._unavailable(error) from error
 
     def note_owed(self, entry: LedgerEntry) -> None:
-        """Record in the ledger what has happened; if that cannot be written now, later."""
+        """Record an event in the ledger, later if it cannot be written now."""
         with self._lock:
             try:
                 self._begin().note_owed(entry)
@@ -232,7 +232,7 @@ class History(HistoryReader):
                 self._log.warning("Not yet in the ledger: %s (%s)", type(entry).__name__, error)
 
     def _begin(self) -> Ledger:
-        """Return the ledger, taken or made now if there is none or its file was deleted."""
+        """Return the ledger. Get one if there is none or its file was deleted."""
         with self._lock:
             if self._stopped:
                 raise HistoryUnavailable("The server is stopping; nothing more can be recorded.")
@@ -293,7 +293,7 @@ class History(HistoryReader):
             self._index.grown(session_id)
 
     def _ended(self, session_id: SessionId, closed: Closed, chain: Chain) -> None:
-        """Say in the ledger how a session ended; if that cannot be written now, later."""
+        """Record the end of a session in the ledger, later if it cannot be written now."""
         self._live.pop(session_id, None)
         if self._ledger is None:
             return
@@ -306,7 +306,7 @@ class History(HistoryReader):
 def _new_journal(
     folder: Path, opened: Opened, payloads: tuple[Payload, ...]
 ) -> tuple[Journal, BlobStore]:
-    """Make a session's folder and its journal with the first entry; all of it or nothing."""
+    """Make a session's folder and its journal with the first entry, or nothing on failure."""
     make_folder(folder)
     try:
         journal = Journal.create(folder / "journal.jsonl")

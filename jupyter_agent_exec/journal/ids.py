@@ -1,4 +1,4 @@
-"""Ids as they may stand in a path: checked before they do."""
+"""Checks ids before they become part of a path."""
 
 from __future__ import annotations
 

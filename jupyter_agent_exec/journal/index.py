@@ -1,13 +1,13 @@
 """The index over all journals: a cache in SQLite that is rebuilt whenever it is missing.
 
 One named thread owns the only connection. Writers report that a journal has grown, which takes a
-few microseconds; the thread indexes the new lines soon after, and always before it answers the next
-question, so that readers see everything that was written before, also by other servers on the
-same history: their ledgers tell which sessions they have open. A cache is never synced to disk.
+few microseconds. The thread indexes the new lines soon after, and always before it answers the next
+query. So readers see everything that was written before, also by other servers on the same history,
+whose open sessions are in their ledgers. The cache is never synced to disk.
 
 When the index starts, and when its file is missing, damaged or of another version, the thread reads
-the journals whose size has changed, the most recently written first. Meanwhile lists and searches
-are answered from what is indexed so far; all other questions wait, within bounds.
+the journals whose size has changed, the most recently written first. Meanwhile it answers lists and
+searches from the journals that are indexed so far. All other queries wait, up to a limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .ledger import OtherServers
 T = TypeVar("T")
 
 BATCH_DELAY: Final = 0.25
-"""Seconds for which new lines are collected while there is no question."""
+"""Seconds for which new lines are collected while there is no query."""
 ANSWER_TIMEOUT: Final = 10.0
 """Seconds that a question waits, mostly for a rebuild."""
 PARTIAL_DELAY: Final = 1.0
@@ -73,7 +73,7 @@ class Index:
         self._questions: deque[_Question] = deque()
         self._others = OtherServers(folder)
         self.own_ledger: Path | None = None
-        """This server's ledger: what is written under it is reported by `grown`."""
+        """This server's ledger. This server reports its own lines with `grown`."""
         self._stopping = False
         self._ready = threading.Event()
         self._in_memory = False
@@ -119,7 +119,7 @@ class Index:
             self._grown[session_id] = None
 
     def ask(self, question: Callable[[sqlite3.Connection], T], *, partial: bool = False) -> T:
-        """Run `question` in the index's thread and return its result. Blocks.
+        """Run `question`, a query, in the index's thread and return its result. Blocks.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class Index:
                 if self._ready.is_set():
                     self._condition.wait_for(lambda: self._questions or self._stopping, BATCH_DELAY)
             connection = self._usable(connection)
-            with self._condition:  # a question must see what was written before it
+            with self._condition:  # a query must see everything that was written before it
                 grown, self._grown = self._grown, {}
                 questions, self._questions = list(self._questions), deque()
                 stopping = self._stopping
@@ -202,12 +202,12 @@ class Index:
         grown: Mapping[SessionId, None],
         questions: list[_Question],
     ) -> bool:
-        """Index what has grown, in transactions small enough for others to get a turn.
+        """Index new lines, in small transactions, so that other servers get a turn.
 
         Return False if the index is stopped during a rebuild, which the next start finishes.
 
-        During a rebuild, `questions` that may be answered from a part are answered between two
-        transactions, and so are those that arrive meanwhile.
+        During a rebuild, partial queries among `questions`, and those that arrive meanwhile, are
+        answered between two transactions.
         """
         left: dict[SessionId, int | None] = dict(grown)
         while left:
@@ -230,7 +230,7 @@ class Index:
             waiting = [question for question in self._questions if question.partial]
             if not waiting:
                 return
-            questions += waiting  # whoever handles an error finds them there
+            questions += waiting  # an error handler answers them
             self._questions = deque(q for q in self._questions if not q.partial)
             grown, self._grown = self._grown, {}
         rest = self._index_chunks(connection, dict.fromkeys(grown))
@@ -274,7 +274,7 @@ class Index:
                 future.set_exception(error)
 
     def _open(self) -> sqlite3.Connection:
-        """Open the index, made anew if need be, and note which journals are to be read."""
+        """Open the index, make it again if needed, and list the journals to read."""
         try:
             connection = self._open_file()
         except (OSError, sqlite3.Error) as error:
@@ -310,7 +310,7 @@ class Index:
 
     def _note_changed(self, connection: sqlite3.Connection) -> None:
         """Note the sessions whose journals are not of the size that was indexed."""
-        self._grown_elsewhere()  # from now on; what was written before is found below
+        self._grown_elsewhere()  # from now on; the scan below finds earlier lines
         known = tables.indexed_sizes(connection)
         changed: list[tuple[int, SessionId]] = []
         total = 0
@@ -323,7 +323,7 @@ class Index:
                     if known.pop(session_id, 0) != size:
                         changed.append((written_at, session_id))
         except OSError:
-            known.clear()  # nothing can be read now; what is indexed stays
+            known.clear()  # nothing can be read now; the indexed lines stay
         with connection:
             for gone in known:
                 tables.forget(connection, gone)
@@ -364,8 +364,8 @@ class Index:
     def _recover(self, connection: sqlite3.Connection, error: sqlite3.Error) -> sqlite3.Connection:
         """Return a new connection after one that failed.
 
-        A damaged file is made again; one that cannot be written or locked is left alone, and the
-        index is kept in memory meanwhile.
+        A damaged file is made again. A file that cannot be written or locked is not changed, and
+        the index is in memory meanwhile.
         """
         self._log.warning("The index of the history failed: %s", error)
         self._begin_rebuild()

@@ -1,8 +1,8 @@
 """The append-only, hash-chained file of a session, and how its manager writes to it.
 
-`Journal` knows lines and bytes on disk, and the way back after a write that failed, but not what
-the entries mean; a ledger is such a file too. `SessionJournal` keeps what has happened until it can
-be written. `amend_session` goes on with the journal of a closed session.
+`Journal` writes lines to the disk, and undoes a write that failed. It does not interpret entries. A
+ledger is such a file too. `SessionJournal` keeps entries about past events until they can be
+written. `amend_session` adds to the journal of a closed session.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class Journal:
 
     @classmethod
     def resume(cls, path: Path) -> tuple[Journal, int]:
-        """Open an existing file to go on with it.
+        """Open an existing file to append to it.
 
-        Returns the journal and how many bytes of a torn last line, which nobody had been told of,
-        were cut off.
+        Cuts off an incomplete last line, which was never reported to anyone. Returns the journal
+        and the number of bytes that were cut off.
         """
         fd = os.open(path, _FLAGS)
         try:
@@ -98,14 +98,14 @@ class Journal:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether its file was deleted, and not moved away, from where it could come back."""
+        """Whether its file was deleted. A file that was moved could come back."""
         try:
             return not self._closed and not os.fstat(self._fd).st_nlink and not self.path.exists()
         except OSError:  # it is being closed
             return False
 
     def refusal(self, error: OSError) -> HistoryUnavailable:
-        """Return what is said of an error of the disk."""
+        """Return the sentence about an error of the disk."""
         what = f"The history cannot be written ({error.strerror or error}); nothing was run."
         if self.is_deleted:
             what = "The session's record was deleted; nothing was run. Open another session."
@@ -119,7 +119,7 @@ class Journal:
         entries
             In order. Either all of them are written or none is.
         payloads
-            UTF-8 texts; each stands on the line of every entry that names it.
+            UTF-8 texts. Each is on the line of every entry that names it.
 
         Returns
         -------
@@ -129,8 +129,8 @@ class Journal:
         Raises
         ------
         HistoryUnavailable
-            If it could not be written, or the path no longer leads to this file. The file is as it
-            was before, and a later call succeeds when the cause is gone.
+            If it could not be written, or another file is at the path. The file is unchanged, and a
+            later call succeeds when the cause is gone.
         """
         texts = {payload.digest: payload.data.decode("utf-8") for payload in payloads}
         with self._lock:
@@ -172,7 +172,7 @@ class Journal:
             self._write(data)
             if self._ends_after(data):
                 return
-            os.ftruncate(self._fd, self._size)  # and what an earlier failure could not cut back
+            os.ftruncate(self._fd, self._size)  # also the rest of an earlier failed write
             if not self._is_at_path():
                 self._adopt()
             self._write(data)
@@ -195,10 +195,10 @@ class Journal:
             return  # `_put` cuts before it writes again
 
     def _ends_after(self, data: bytes) -> bool:
-        """Return whether the path leads to this file, and it ends with what was just written.
+        """Return whether this file is at the path, and ends with the bytes that were just written.
 
-        One look, after the write: each system call lets other threads run, and under load it is
-        milliseconds until this one runs again.
+        Only one check, after the write: each system call lets other threads run, and under load it
+        takes milliseconds until this thread runs again.
         """
         try:
             found = os.stat(self.path)
@@ -213,7 +213,7 @@ class Journal:
             return False
 
     def _adopt(self) -> None:
-        """Go over to the file that is now at the path, if it ends just as this one does.
+        """Switch to the file that is now at the path, if it has the same end.
 
         A folder that was restored from a copy has other files with the same bytes.
 
@@ -273,9 +273,9 @@ class SessionJournal:
     blobs
         Its large payloads.
     reserve
-        Freed when what has already happened cannot be written otherwise.
+        Disk space to free when an entry about a past event cannot be written otherwise.
     written
-        Called after each attempt to write, with whether it succeeded.
+        Called after each attempt to write, with True if it succeeded.
     ended
         Called once, when `closed` has been written.
     """
@@ -323,7 +323,7 @@ class SessionJournal:
     def append(self, entries: Sequence[Entry], payloads: Iterable[Payload] = ()) -> list[Digest]:
         """Record what is about to happen; durable before this returns.
 
-        What was kept in memory goes ahead of it.
+        Entries that are kept in memory are written first.
 
         Returns
         -------
@@ -333,7 +333,7 @@ class SessionJournal:
         Raises
         ------
         HistoryUnavailable
-            If it is not recorded, so must not be done.
+            If it is not recorded. Then the caller must not do it.
         """
         with self._lock:
             try:
@@ -349,8 +349,8 @@ class SessionJournal:
     ) -> list[Digest]:
         """Record what has already happened.
 
-        If there is no room, the reserve is freed for it. If it still cannot be written, it is kept
-        in memory, and `retry` or the next call of any kind writes it in its order.
+        If the disk is full, the reserve is freed. If it still cannot be written, it is kept in
+        memory, and `retry` or the next call of any kind writes it in order.
 
         Returns
         -------
@@ -377,7 +377,7 @@ class SessionJournal:
                 raise
 
     def retry(self) -> bool:
-        """Write what is kept in memory, and return whether nothing is left there."""
+        """Write the entries that are kept in memory. Return whether none is left."""
         with self._lock:
             try:
                 self._write_kept()
@@ -391,7 +391,7 @@ class SessionJournal:
         return self._blobs.new_text_spill(max_bytes)
 
     def close(self, closed: Closed) -> None:
-        """Record the session's end, as `append_final` does, and let go of its files.
+        """Record the session's end, as `append_final` does, and close its files.
 
         Raises
         ------
@@ -404,7 +404,7 @@ class SessionJournal:
             self._end()
 
     def release(self) -> None:
-        """Let go of the files without an end; the next server writes one."""
+        """Close the files without an end. The next server writes the end."""
         self._journal.close()
 
     def _end(self) -> None:
@@ -432,7 +432,7 @@ class SessionJournal:
 
 
 _CLOSED: Final = b'"type":"closed"'
-"""Stands in the last entry only: within a text, quotes are escaped."""
+"""Occurs only in the last entry, because quotes within a text are escaped."""
 _LOCK_TIMEOUT: Final = 5.0
 """Seconds to wait for another server on the same history that does the same."""
 
@@ -440,9 +440,9 @@ _LOCK_TIMEOUT: Final = 5.0
 def amend_session(
     session: Path, entries: Sequence[Entry], payloads: Sequence[Payload] = ()
 ) -> Chain:
-    """Append to the journal of a closed session; return where its chain ends then.
+    """Append to the journal of a closed session; return the new end of its chain.
 
-    A closed session belongs to no server, so a lock keeps several of them apart.
+    A closed session belongs to no server, so a lock prevents that two servers write to it.
 
     Raises
     ------
@@ -466,7 +466,7 @@ def amend_session(
 
 
 def _has_ended(path: Path) -> bool:
-    """Look for a journal's end from behind, since much may stand before it."""
+    """Search for a journal's last entry from the end of the file, which may be large."""
     with (
         path.open("rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,

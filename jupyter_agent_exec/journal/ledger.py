@@ -1,8 +1,8 @@
-"""The server's own chain: which sessions there are, and how their journals ended.
+"""The server's own chain: lists the sessions, and the ends of their journals.
 
-Each live server holds one ledger by a lock beside it. A server takes one whose server is dead, if
-there is one, before it makes another. Another file beside it holds its head, so that `verify` sees
-if its end was cut off.
+Each running server holds one ledger, with a lock file beside it. A new server reuses the ledger of
+a dead server, if there is one, or makes a new one. Another file beside the ledger holds its head,
+so that `verify` detects a ledger whose end was cut off.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Ledger:
 
     @classmethod
     def take(cls, path: Path) -> Ledger | None:
-        """Take a ledger that a server before left; None if its server lives.
+        """Take over the ledger of an earlier server; None if that server still runs.
 
         Raises
         ------
@@ -110,16 +110,16 @@ class Ledger:
 
     @property
     def sessions(self) -> Collection[SessionId]:
-        """Sessions that it knew when this server took it."""
+        """Sessions that the ledger listed when this server took it over."""
         return self._sessions
 
     @property
     def unclosed(self) -> list[SessionId]:
-        """Sessions that were opened here and not closed, when this server took it."""
+        """Sessions that the ledger listed as open when this server took it over."""
         return [session_id for session_id, closed in self._sessions.items() if not closed]
 
     def opened(self, version: str, address: str | None, root_dir: str | None) -> None:
-        """Say that this server, of this version and at this address, writes here from now on.
+        """Record that this server, with its version and address, writes here from now on.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class Ledger:
         self._append([entry])
 
     def session_opened(self, session_id: SessionId, at: str, by: By) -> None:
-        """Say that a session's journal is there.
+        """Record that a session's journal exists.
 
         Raises
         ------
@@ -149,9 +149,9 @@ class Ledger:
         self._append([SessionOpened(at=at, by=by, session_id=session_id)])
 
     def session_closed(self, session_id: SessionId, at: str, by: By, chain: Chain) -> None:
-        """Say how a session's journal ended.
+        """Record the end of a session's journal.
 
-        What cannot be written is kept, and goes ahead of what is written next.
+        If it cannot be written, it is kept, and written before the next entry.
 
         Raises
         ------
@@ -161,7 +161,7 @@ class Ledger:
         self._append_owed(SessionClosed(at=at, by=by, session_id=session_id, chain=chain))
 
     def session_amended(self, session_id: SessionId, at: str, by: By, chain: Chain) -> None:
-        """Say where the journal of a closed session ends now; kept as `session_closed` is.
+        """Record the new end of a closed session's journal; kept like `session_closed`.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class Ledger:
         self._append_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
 
     def note(self, entry: LedgerEntry) -> None:
-        """Say what concerns all sessions.
+        """Record an entry about all sessions.
 
         Raises
         ------
@@ -181,7 +181,7 @@ class Ledger:
         self._append([entry])
 
     def note_owed(self, entry: LedgerEntry) -> None:
-        """Say what concerns all sessions; kept as `session_closed` is.
+        """Record an entry about all sessions; kept like `session_closed`.
 
         Raises
         ------
@@ -191,7 +191,7 @@ class Ledger:
         self._append_owed(entry)
 
     def close(self) -> None:
-        """Let go of it. Idempotent."""
+        """Close the file and release the lock. Idempotent."""
         self._journal.close()
         self._file_lock.release()
 
@@ -207,10 +207,10 @@ class Ledger:
             self._keep_head()
 
     def _keep_head(self) -> None:
-        """Write where the chain ends beside it, after it and without a sync.
+        """Write the head to the file beside the ledger, after the ledger and without a sync.
 
-        A head that the ledger went beyond does no harm. One that it does not reach stays, and
-        `verify` tells of it.
+        A head that is older than the ledger does no harm. If the ledger does not reach the head,
+        the head stays, and `verify` reports it.
         """
         if self._was_cut:
             return
@@ -237,14 +237,14 @@ class _NewLine(NamedTuple):
 
 
 class _NewLines:
-    """Reads what the ledgers of a history have grown by. Not thread-safe.
+    """Reads new lines of the ledgers of a history. Not thread-safe.
 
     Parameters
     ----------
     folder
-        The history's.
+        The history's folder.
     kind
-        How the types of the wanted entries begin.
+        The prefix of the types of the wanted entries.
     """
 
     def __init__(self, folder: Path, kind: str) -> None:
@@ -255,12 +255,12 @@ class _NewLines:
     def read(self, own: Path | None = None) -> tuple[list[_NewLine], bool]:
         """Return the new lines, and whether these are all lines.
 
-        All ledgers are read anew if one of them is not what it was.
+        All ledgers are read again if one of them was replaced or shortened.
 
         Parameters
         ----------
         own
-            A ledger that is left out.
+            A ledger to leave out.
 
         Raises
         ------
@@ -279,7 +279,7 @@ class _NewLines:
         return lines, all_lines
 
     def _read(self, path: Path, lines: list[_NewLine]) -> bool:
-        """Add the lines after those that are known; False if those are not there any more."""
+        """Add the new lines of a ledger; False if the lines that were read before are gone."""
         start, last = self._places.get(path, _Place(0, b""))
         with path.open("rb") as file:
             file.seek(start)
@@ -297,9 +297,9 @@ class _NewLines:
 
 
 class TokenEntries:
-    """What all ledgers of a history say of agent tokens. Not thread-safe.
+    """Collects the entries about agent tokens from all ledgers. Not thread-safe.
 
-    An entry counts only if its line follows the line before it; `verify` tells of the others.
+    An entry is used only if its line continues the chain; `verify` reports the others.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -385,7 +385,7 @@ class OtherServers:
 
 
 def sessions_in(path: Path) -> dict[SessionId, bool]:
-    """Return the sessions that a ledger knows, and whether each was closed."""
+    """Return the sessions in a ledger, and whether each was closed."""
     sessions: dict[SessionId, bool] = {}
     for entry in ledger_entries(path):
         if isinstance(entry, SessionOpened):
@@ -413,7 +413,7 @@ def _head_path(path: Path) -> Path:
 
 
 def _is_cut(path: Path) -> bool:
-    """Look whether a ledger lacks the head that is kept beside it."""
+    """Return whether a ledger does not reach the head in the file beside it."""
     try:
         kept = _head_path(path).read_bytes().strip()
     except FileNotFoundError:
@@ -425,7 +425,7 @@ class Owner(NamedTuple):
     """The server that a session belongs to."""
 
     address: str | None
-    """Where it answers; None if that is not known."""
+    """Its address; None if unknown."""
     host: str | None
     pid: int | None
     is_alive: bool

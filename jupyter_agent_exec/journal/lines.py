@@ -32,7 +32,7 @@ class Line(NamedTuple):
     entry: JournalEntry
     hash: Digest
     payloads: dict[Digest, str]
-    """Texts that stand on the line."""
+    """The texts on the line."""
     canonical: bytes
     at: Range
 
@@ -44,10 +44,10 @@ _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
-    """Yield a journal's whole lines from byte `start` up to `end`; None is what it has now.
+    """Yield a journal's complete lines from byte `start` to `end`; None: its current size.
 
-    Lines that this version does not understand, or that were damaged, are left out: it is for
-    `verify` to tell of them.
+    Lines that are damaged, or that this version does not know, are left out. `verify` reports
+    them.
 
     Raises
     ------

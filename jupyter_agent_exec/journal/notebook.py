@@ -1,7 +1,7 @@
-"""The record of a session as a notebook, and what it says of the cells in the user's notebook.
+"""Exports the record of a session as a notebook, and reads the record about the user's cells.
 
-Pure, but for reading the journal. The cells of an export are the executions, no others: so it runs
-again as it is.
+Pure, except for reading the journal. An export has one cell for each execution and no others, so
+that it can be run again.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _node(**fields: JSON) -> NotebookNode:
 
 
 def execution_metadata(record: ExecutionRecord) -> dict[str, Any]:
-    """Return what `metadata.agent_exec` of an execution's cell says."""
+    """Return the `metadata.agent_exec` of an execution's cell."""
     kernel = record.kernel
     metadata: dict[str, Any] = {
         "session_id": record.session_id,
@@ -124,7 +124,7 @@ def _clean_cell(record: ExecutionRecord) -> NotebookNode:
 
 
 def _approval(approval: Approval) -> dict[str, Any]:
-    """Return what became of an asking; of the source that was asked for, the digest."""
+    """Return the approval of an execution, with the digest of the source that it was asked for."""
     told: dict[str, Any] = msgspec.to_builtins(approval)
     asked = approval.asked_source
     del told["asked_source"], told["before"]
@@ -145,15 +145,15 @@ def notebook_chunks(
     Parameters
     ----------
     session
-        Whose executions these are.
+        The session of the executions.
     executions
-        In the order of their cells; taken one at a time.
+        In the order of their cells; read one at a time.
     events
-        The journal's entries that are no part of an execution, with their `hash`.
+        The journal's entries outside of executions, with their `hash`.
     started
-        What is known of the kernel; None if there was none.
+        The recorded start of the kernel; None if there was none.
     clean
-        As nbformat writes one, with no more metadata than leads to the record.
+        In nbformat's format, and only with the metadata that identifies the record.
     """
     pieces = (
         _clean_pieces(session, executions, started)
@@ -209,15 +209,15 @@ def _clean_pieces(
 
 
 def _indented(value: JSON, level: int) -> str:
-    """Return JSON as it stands within indented JSON."""
+    """Return JSON, indented for its place in a larger document."""
     text = json.dumps(strict(value), ensure_ascii=False, indent=1, sort_keys=True)
     return text.replace("\n", "\n" + " " * level)
 
 
 def journal_notebook(path: Path, blobs: BlobStore, *, clean: bool = False) -> Iterator[str]:
-    """Yield the text of the notebook of a session's journal, as far as it has been written now.
+    """Yield the text of the notebook of a session's journal, as it is now.
 
-    Only where each execution's lines are is held, not what is on them. `clean` is as in
+    Only the positions of the lines are in memory, not the lines. `clean` is as in
     `notebook_chunks`.
 
     Raises
@@ -250,7 +250,7 @@ def journal_notebook(path: Path, blobs: BlobStore, *, clean: bool = False) -> It
 
 
 def _event(line: Line, blobs: BlobStore) -> dict[str, JSON]:
-    """Return an entry that is no part of an execution; what a person ran can be read in it."""
+    """Return an entry outside of executions, with the text of the code that a user ran."""
     event: dict[str, JSON] = {**json.loads(line.canonical), "hash": line.hash}
     if isinstance(line.entry, PersonRan):
         digest = line.entry.source
@@ -261,7 +261,7 @@ def _event(line: Line, blobs: BlobStore) -> dict[str, JSON]:
 
 
 def dump(value: JSON) -> str:
-    """Return compact JSON that any reader takes: no NaN, no lone surrogates."""
+    """Return compact, strict JSON: no NaN, no lone surrogates."""
     try:
         text = _encode(value)
         text.encode("utf-8")
@@ -330,12 +330,12 @@ def _kernel(started: KernelStarted | None) -> dict[str, Any]:
 
 
 class DiscardedCells(NamedTuple):
-    """What a journal says of cells that were discarded; some may have been restored since."""
+    """The discarded cells in a journal. Some may have been restored since."""
 
     last: dict[CellId, CellDiscarded]
     """By cell, how it was discarded last."""
     cells: dict[ExecutionId, dict[str, Any]]
-    """The cells that were asked for, as they were; without those whose payload is gone."""
+    """The requested cells, as they were. Those whose payload is gone are left out."""
 
 
 def discarded_cells(
@@ -365,7 +365,7 @@ def discarded_cells(
 
 
 class UnwrittenCells(NamedTuple):
-    """The cells that a session's journal says nothing of."""
+    """The cells whose outcome a session's journal does not record."""
 
     path: str
     """Contents path of the notebook."""
@@ -378,7 +378,7 @@ class UnwrittenCells(NamedTuple):
 
 
 def unwritten_cells(journal: Path) -> UnwrittenCells | None:
-    """Read a journal; None if its server did not die, or there are no such cells.
+    """Read a journal; None if its server was not killed, or there are no such cells.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""An execution's outputs, made from its entries: whole, or without what is large in them. Pure.
+"""Makes an execution's outputs from its entries, with or without their large values. Pure.
 
 Only the sizes of images are read from the disk.
 """
@@ -29,7 +29,7 @@ from .blobs import BlobStore, unpack_outputs
 from .lines import Line
 
 ReadBlob = Callable[[Digest], bytes | None]
-"""Gives a payload's bytes, or None if it is gone."""
+"""Returns a payload's bytes, or None if it is gone."""
 
 
 class Outputs:
@@ -42,9 +42,9 @@ class Outputs:
     lines
         All of its lines, in order.
     read_blob
-        Reads what does not stand on them.
+        Reads payloads that are not on the lines.
     brief
-        Read no blob of the outputs; `outputs` is then without what is large in them.
+        Read no blobs of the outputs, and leave large values out.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Outputs:
         )
 
     def read(self, digest: Digest) -> bytes | None:
-        """Return a payload's bytes, or None if it is gone, which is noted in `missing`."""
+        """Return a payload's bytes; None if it is gone, which sets `missing`."""
         text = self._inline.get(digest)
         data = self._read_blob(digest) if text is None else text.encode("utf-8")
         self.missing = self.missing or data is None
@@ -142,21 +142,21 @@ def _moved(ref: BlobRef, index: int) -> BlobRef:
 LARGE_BYTES: Final = 8192
 """An output with more text or data than this is left empty."""
 ALL_BYTES: Final = 65_536
-"""When an execution's outputs have this much, the others are left empty too."""
+"""After this many bytes of an execution's outputs, smaller values are left empty too."""
 
 _Place = tuple[int | str, ...]
 
 _CONTENT: Final[dict[str, Callable[[], Any]]] = {"text": str, "data": dict, "traceback": list}
-"""What an output holds, and what makes that empty."""
+"""The fields of an output that hold its content, and their empty values."""
 
 
 def is_image(ref: BlobRef) -> bool:
-    """Whether a blob is an image that can be shown as it is."""
+    """Whether a blob is an image that can be shown unchanged."""
     return ref.mimetype in IMAGE_TYPES and ref.mimetype == ref.at[-1]
 
 
 def brief(record: ExecutionRecord) -> ExecutionRecord:
-    """Return a record without values and what is large in its outputs, if it still has that."""
+    """Return a record without its values and the large values of its outputs."""
     if record.brief is not None:
         return record
     found = kept_images(record.outputs, record.blobs)
@@ -166,7 +166,7 @@ def brief(record: ExecutionRecord) -> ExecutionRecord:
 
 
 def kept_images(outputs: Sequence[Output], refs: Sequence[BlobRef]) -> tuple[KeptImage, ...]:
-    """Return the images of whole outputs, with the blobs that hold them."""
+    """Return the images of complete outputs, with their blobs."""
     digests = {ref.at: ref.sha256 for ref in refs if is_image(ref)}
     return tuple(
         KeptImage(
@@ -184,14 +184,14 @@ def kept_images(outputs: Sequence[Output], refs: Sequence[BlobRef]) -> tuple[Kep
 def leave_out(
     outputs: Sequence[Output], refs: Sequence[BlobRef]
 ) -> tuple[list[Output], tuple[LeftOut, ...]]:
-    """Return valid outputs without their images and without what is large, and what that was.
+    """Return valid outputs without images and large values, and a list of what was left out.
 
     Parameters
     ----------
     outputs
-        Whole, or with null where `refs` has the value, which need not be read then.
+        Complete outputs, or outputs with null for each value in `refs`.
     refs
-        What is kept beside the journal's lines.
+        The values that are in blobs.
     """
     blobs = {ref.at: ref for ref in refs}
     kept: list[Output] = []
@@ -231,7 +231,7 @@ def _size(value: JSON) -> int:
 
 
 def _emptied(index: int, output: Output, sizes: Mapping[_Place, int]) -> Output:
-    """Return an output without text and data; of the rest, what is not large itself."""
+    """Return an output without text, data and any other large value."""
     empty: Output = {}
     for key, value in output.items():
         if key in _CONTENT:

@@ -34,19 +34,20 @@ _LOST = "The server died while this ran; what it did in the kernel is not known.
 
 
 class Recovery:
-    """Ends what servers that died have left open in a history.
+    """Ends the sessions that dead servers left open in a history.
 
-    Their ledgers are known by their locks, which fall when a server dies. What cannot be written,
-    such as on a full disk, is tried again with the room of the reserve, and at the next `settle`.
+    A dead server's ledger has no lock, because the system releases a lock when its process dies. If
+    an end cannot be written, for example on a full disk, it is tried again after the reserve was
+    freed, and at the next `settle`.
 
     Parameters
     ----------
     folder
-        The history's.
+        The history's folder.
     reserve
-        Freed when what has happened cannot be written otherwise.
+        Disk space to free when an end cannot be written otherwise.
     log
-        Told what was ended, and what could not be.
+        Gets messages about what was ended, and what could not be ended.
     """
 
     def __init__(self, folder: Path, reserve: Reserve, log: logging.Logger) -> None:
@@ -83,12 +84,12 @@ class Recovery:
                 ledger.close()
         own = own or Ledger.make(self._folder)
         self._left = set(own.unclosed)
-        # Where another server lives, it may be a session that this one is about to list.
+        # If another server runs, this may be a session that it is about to list.
         self._unlisted = set() if others_live else self._sessions_beside(known)
         return own
 
     def settle(self, own: Ledger) -> list[SessionId]:
-        """End what dead servers have left open, as far as it can be written; return what was ended.
+        """End the sessions that dead servers left open, if possible. Return the sessions it ended.
 
         Parameters
         ----------
@@ -130,7 +131,7 @@ class Recovery:
         return {each for each in found if self._opened(each) is not None}
 
     def _opened(self, session_id: SessionId) -> Opened | None:
-        """Return how a journal begins; None if it does not, and nobody was told of the session."""
+        """Return a journal's first entry; None if it has none, so the session never existed."""
         if not self._has_journal(session_id):
             return None
         first = next(lines(self._journal_path(session_id)), None)
@@ -148,7 +149,7 @@ class Recovery:
             ledger.session_opened(session_id, opened.at, opened.by)
 
     def _end(self, ledger: Ledger, sessions: set[SessionId]) -> set[SessionId]:
-        """End sessions that a dead server left open; return those that are ended, or are gone."""
+        """End sessions that a dead server left open. Return those that are ended, or are gone."""
         ended = set()
         for session_id in sorted(sessions):
             if not self._has_journal(session_id):
@@ -181,9 +182,9 @@ class Recovery:
 
 
 def end_session(session: Path) -> Chain:
-    """Give each execution in a dead server's journal a final status, and the session an end.
+    """Write a final status for each execution in a dead server's journal, and the session's end.
 
-    Returns where the journal's chain ends then. A journal that has its end stays as it is.
+    Returns the end of the journal's chain. A journal that has its end is not changed.
 
     Raises
     ------
