@@ -158,7 +158,7 @@ class Ledger:
         HistoryUnavailable
             If it cannot be written now.
         """
-        self._append_owed(SessionClosed(at=at, by=by, session_id=session_id, chain=chain))
+        self.note_owed(SessionClosed(at=at, by=by, session_id=session_id, chain=chain))
 
     def session_amended(self, session_id: SessionId, at: str, by: By, chain: Chain) -> None:
         """Record the new end of a closed session's journal; kept like `session_closed`.
@@ -168,7 +168,7 @@ class Ledger:
         HistoryUnavailable
             If it cannot be written now.
         """
-        self._append_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
+        self.note_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
 
     def note(self, entry: LedgerEntry) -> None:
         """Record an entry about all sessions.
@@ -188,17 +188,14 @@ class Ledger:
         HistoryUnavailable
             If it cannot be written now.
         """
-        self._append_owed(entry)
+        with self._lock:
+            self._owed.append(entry)
+        self._append([])
 
     def close(self) -> None:
         """Close the file and release the lock. Idempotent."""
         self._journal.close()
         self._file_lock.release()
-
-    def _append_owed(self, entry: LedgerEntry) -> None:
-        with self._lock:
-            self._owed.append(entry)
-        self._append([])
 
     def _append(self, entries: Sequence[LedgerEntry]) -> None:
         with self._lock:

@@ -169,14 +169,8 @@ def _images(record: ExecutionRecord) -> Sequence[KeptImage]:
 
 
 def _image(image: KeptImage, base_url: str) -> Image:
-    return Image(
-        mimetype=image.mimetype,
-        width=image.width,
-        height=image.height,
-        bytes=image.bytes,
-        url=None if image.sha256 is None else blob_url(image.sha256, base_url),
-        output=image.output,
-    )
+    url = None if image.sha256 is None else blob_url(image.sha256, base_url)
+    return derive(Image, image, url=url)
 
 
 def recorded_image(pictured: Pictured, base_url: str) -> RecordedImage:
