@@ -15,7 +15,16 @@ from msgspec.structs import replace
 from ..durability import Reserve, make_folder, sync_folder
 from ..errors import HistoryUnavailable
 from ..models import Chain
-from ..records import Closed, Entry, LedgerEntry, Opened, Payload
+from ..records import (
+    Closed,
+    Entry,
+    LedgerEntry,
+    Opened,
+    Payload,
+    SessionAmended,
+    SessionClosed,
+    SessionOpened,
+)
 from ..types import Digest, SessionId
 from .blobs import BlobStore
 from .chain import GENESIS
@@ -166,7 +175,7 @@ class History(HistoryReader):
                 opened = replace(opened, ledger=ledger.head)
                 journal, blobs = _new_journal(folder, opened, tuple(payloads))
                 try:
-                    ledger.session_opened(session_id, opened.at, opened.by)
+                    ledger.note(SessionOpened(at=opened.at, by=opened.by, session_id=session_id))
                 except HistoryUnavailable:
                     journal.close()
                     _remove(folder)
@@ -204,8 +213,9 @@ class History(HistoryReader):
             except OSError as error:
                 raise self._unavailable(error) from error
             self._note(session_id, True)
+            at, by = entries[-1].at, entries[-1].by
             try:
-                ledger.session_amended(session_id, entries[-1].at, entries[-1].by, chain)
+                ledger.note_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
             except HistoryUnavailable as error:
                 self._log.warning("That %s goes on is not yet in the ledger: %s", session_id, error)
 
@@ -297,8 +307,9 @@ class History(HistoryReader):
         self._live.pop(session_id, None)
         if self._ledger is None:
             return
+        entry = SessionClosed(at=closed.at, by=closed.by, session_id=session_id, chain=chain)
         try:
-            self._ledger.session_closed(session_id, closed.at, closed.by, chain)
+            self._ledger.note_owed(entry)
         except HistoryUnavailable as error:
             self._log.warning("The end of %s is not yet in the ledger: %s", session_id, error)
 

@@ -22,7 +22,6 @@ from ..durability import sync_folder
 from ..models import Chain
 from ..records import (
     SERVER,
-    By,
     LedgerEntry,
     LedgerOpened,
     SessionAmended,
@@ -138,40 +137,8 @@ class Ledger:
         )
         self._append([entry])
 
-    def session_opened(self, session_id: SessionId, at: str, by: By) -> None:
-        """Record that a session's journal exists.
-
-        Raises
-        ------
-        HistoryUnavailable
-            If it cannot be written.
-        """
-        self._append([SessionOpened(at=at, by=by, session_id=session_id)])
-
-    def session_closed(self, session_id: SessionId, at: str, by: By, chain: Chain) -> None:
-        """Record the end of a session's journal.
-
-        If it cannot be written, it is kept, and written before the next entry.
-
-        Raises
-        ------
-        HistoryUnavailable
-            If it cannot be written now.
-        """
-        self.note_owed(SessionClosed(at=at, by=by, session_id=session_id, chain=chain))
-
-    def session_amended(self, session_id: SessionId, at: str, by: By, chain: Chain) -> None:
-        """Record the new end of a closed session's journal; kept like `session_closed`.
-
-        Raises
-        ------
-        HistoryUnavailable
-            If it cannot be written now.
-        """
-        self.note_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
-
     def note(self, entry: LedgerEntry) -> None:
-        """Record an entry about all sessions.
+        """Record an entry.
 
         Raises
         ------
@@ -181,7 +148,7 @@ class Ledger:
         self._append([entry])
 
     def note_owed(self, entry: LedgerEntry) -> None:
-        """Record an entry about all sessions; kept like `session_closed`.
+        """Record an entry. One that cannot be written is kept, and written before the next one.
 
         Raises
         ------

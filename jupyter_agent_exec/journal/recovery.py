@@ -21,6 +21,7 @@ from ..records import (
     Opened,
     Recovered,
     SessionClosed,
+    SessionOpened,
     timestamp,
 )
 from ..types import ExecutionId, SessionId
@@ -146,7 +147,7 @@ class Recovery:
     def _list(self, session_id: SessionId, ledger: Ledger) -> None:
         opened = self._opened(session_id)
         if opened is not None:
-            ledger.session_opened(session_id, opened.at, opened.by)
+            ledger.note(SessionOpened(at=opened.at, by=opened.by, session_id=session_id))
 
     def _end(self, ledger: Ledger, sessions: set[SessionId]) -> set[SessionId]:
         """End sessions that a dead server left open. Return those that are ended, or are gone."""

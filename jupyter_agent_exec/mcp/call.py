@@ -58,13 +58,6 @@ class Client(Protocol):
         """Ask the client's person."""
 
 
-class Authorize(Protocol):
-    """Raises Forbidden if whoever asks does not have a scope."""
-
-    def __call__(self, scope: Scope, /) -> Awaitable[None]:
-        """Ask for one scope."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asker:
     """Who sent a request, and whether they are still there."""
@@ -72,7 +65,8 @@ class Asker:
     caller: Caller
     owner: str
     """By which a client's session of the older revisions is known to be its own."""
-    authorize: Authorize
+    authorize: Callable[[Scope], Awaitable[None]]
+    """Raises Forbidden if they do not have a scope."""
     check_still: Callable[[], None]
     """Raises Unauthenticated if the agent token that was shown has ended since."""
     note_denial: Callable[[AgentExecError, str, str], None]
