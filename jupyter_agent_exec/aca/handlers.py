@@ -59,7 +59,7 @@ class DynamicSessionsBase(AgentExecHandler):
 
     @property
     def _is_anyone(self) -> bool:
-        """Whether it is not known which person asks.
+        """Whether the person is unknown.
 
         The server's own token does not tell, and Jupyter makes up a name for each request with it.
         """
@@ -74,7 +74,7 @@ class DynamicExecuteHandler(DynamicSessionsBase):
     failed_calls: FailedCalls
 
     def initialize(self, services: Mapping[str, object], route: str) -> None:
-        """Take the services, before the client can go away."""
+        """Get the services, before the client can disconnect."""
         super().initialize(services, route)
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -115,7 +115,7 @@ class DynamicExecuteHandler(DynamicSessionsBase):
 
 
 class DynamicUploadHandler(DynamicSessionsBase):
-    """A file on its way into a dynamic session."""
+    """An upload into a dynamic session."""
 
     @web.authenticated
     @requires(
@@ -172,7 +172,7 @@ class DynamicFileHandler(DynamicSessionsBase, OneFileBase):
         agents=_OWN,
     )
     async def get(self, filename: str, query: DynamicSessionQuery) -> None:
-        """Read a file; what it holds was made by code that nobody vouches for."""
+        """Read a file. Its content is untrusted."""
         file = await self.dynamic_sessions.open_file(self.client(query), filename, self.caller)
         try:
             if self.describe(file):
@@ -191,7 +191,7 @@ ROUTES: list[tuple[str, type[DynamicSessionsBase]]] = [
 
 
 class FailedCalls:
-    """Knows which requests of AutoGen's client follow a failure within one of its calls.
+    """Detects requests of AutoGen's client that follow a failure within one of its calls.
 
     The client sends the blocks of a call one by one and goes on after one that failed. Nothing in a
     request names the call, but each call has an HTTP session of its own, with its own cookies and
@@ -205,7 +205,7 @@ class FailedCalls:
         self._connections: WeakKeyDictionary[Any, tuple[str, float]] = WeakKeyDictionary()
 
     def failed(self, request: HTTPServerRequest, client: Client) -> str | None:
-        """Take note that the code which a request brought has failed.
+        """Note that the code of a request has failed.
 
         Returns
         -------
@@ -233,17 +233,17 @@ class FailedCalls:
 
 
 def _mark(client: Client) -> str:
-    """Return what tells a client from all others, also from those with another credential."""
+    """Return an identifier of a client, different for each credential."""
     return sha256(repr(tuple(client)).encode()).hexdigest()
 
 
 def _connection(request: HTTPServerRequest) -> Any:
-    """Return what is one for all requests of a connection."""
+    """Return an identifier of a request's connection."""
     return request.connection.stream  # type: ignore[union-attr]
 
 
 def _is_autogen(request: HTTPServerRequest) -> bool:
-    """Return whether a request comes from AutoGen's client, as far as that can be seen."""
+    """Return whether a request seems to come from AutoGen's client."""
     return "aiohttp/" in request.headers.get("User-Agent", "")
 
 

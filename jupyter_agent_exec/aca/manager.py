@@ -1,4 +1,4 @@
-"""Dynamic sessions: agent sessions that clients know by an identifier of their own."""
+"""Dynamic sessions: agent sessions that clients name by their own identifiers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _FRESH: Final = (
 
 
 class DynamicSessions:
-    """Keeps an agent session for each client, with a folder of its own.
+    """Keeps an agent session for each client, each with its own folder.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class DynamicSessions:
     async def execute(
         self, client: Client, asked: CodeToExecute, caller: Caller, gone: asyncio.Future[None]
     ) -> EncodedOutcome | None:
-        """Run code, and tell what came of it; None if the client has gone away meanwhile.
+        """Run code, and return its outcome; None if the client has disconnected meanwhile.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class DynamicSessions:
     async def upload(
         self, client: Client, name: str, data: bytes, caller: Caller
     ) -> DynamicFileList:
-        """Put a file into a session's folder, in place of one that has its name.
+        """Write a file to a session's folder, and replace one of the same name.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class DynamicSessions:
         return await self._sessions.in_thread(partial(_all_told, listed.files))
 
     async def open_file(self, client: Client, name: str, caller: Caller) -> OpenFile:
-        """Open a file in a session's folder for reading; whoever asked closes it.
+        """Open a file in a session's folder for reading. The caller closes it.
 
         Raises
         ------
@@ -196,14 +196,14 @@ class DynamicSessions:
         return session
 
     async def _open(self, client: Client, caller: Caller) -> LiveSession:
-        """Return the session of a client, opened if there is none."""
+        """Return the session of a client. Open it if there is none."""
         name = "Dynamic sessions" if caller.token is None else caller.token.label
         asked = OpenSession(
             agent=Agent(name=name),
             target=ScratchTarget(own_folder=True),
             title=f"Dynamic session {client.identifier}",
             client_id=client.id,
-            limits=Limits(restart_if_interrupt_ignored=True),  # its client has no other way out
+            limits=Limits(restart_if_interrupt_ignored=True),  # its client cannot close it
         )
         record, _ = await self._sessions.open(asked, caller)
         self._known.heard(client, record.id)
@@ -236,7 +236,7 @@ class DynamicSessions:
     async def _finished(
         self, record: ExecutionRecord, caller: Caller, gone: asyncio.Future[None]
     ) -> ExecutionRecord:
-        """Return an execution when it has finished; interrupted, when its client goes away."""
+        """Wait until an execution has finished. Interrupt it if its client disconnects."""
         found = self._sessions.watching(record.id)
         if found is None:
             return await self._sessions.execution(record.id)
@@ -250,7 +250,7 @@ class DynamicSessions:
     # -- files -------------------------------------------------------------------------------------
 
     async def _keep_images(self, record: ExecutionRecord, caller: Caller) -> dict[int, str]:
-        """Have the images among an execution's outputs as files; return where each is.
+        """Write the images of an execution's outputs to files; return their paths.
 
         One that cannot be among the files, for whatever reason, or whose caller may not read those,
         is where the history has it: a failure now would have the client run the code again.
@@ -276,7 +276,7 @@ class DynamicSessions:
         return places
 
     async def _as_it_is(self, session_id: SessionId, name: str) -> Conditions:
-        """Return by what a file is replaced as it is now, or made if there is none."""
+        """Return the precondition to replace the current file, or to create it if there is none."""
         try:
             file = await self._files.open(session_id, name)
         except FileMissing:
@@ -302,34 +302,34 @@ def _told(file: SessionFile) -> DynamicFile:
 
 
 MOST_KNOWN: Final = 10_000
-"""Clients that are known."""
+"""The most clients to remember."""
 
 
 class Client(NamedTuple):
-    """Who names a session, and how."""
+    """A client, and the identifier of its session."""
 
     identifier: str
-    """The client's own word for its session."""
+    """The client's own name for its session."""
     token_id: TokenId | None
-    """The agent token that it shows."""
+    """The id of its agent token."""
     username: str | None = None
-    """The person, if they come without an agent token; None if it is not known who that is."""
+    """The person, if there is no agent token; None if unknown."""
 
     @property
     def id(self) -> str:
-        """What names its session among those of its token, or of all who come without one."""
+        """Its session's identifier, unique for its token, or among all clients without a token."""
         if self.username is None:
             return f"aca:{self.identifier}"
         return f"aca@{quote(self.username, safe='')}:{self.identifier}"
 
 
 class KnownClients:
-    """The sessions that clients know to be theirs; of those clients that were heard last.
+    """Remembers which session each client has used, for the most recent clients.
 
     Parameters
     ----------
     most
-        How many clients are known; one that is forgotten is not told of a session that was closed.
+        The most clients to remember. A forgotten client gets no message about a closed session.
     """
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
@@ -337,11 +337,11 @@ class KnownClients:
         self._sessions: dict[Client, SessionId] = {}
 
     def heard(self, client: Client, session_id: SessionId) -> None:
-        """Take note that a client uses a session, of which it need not be told."""
+        """Note that a client uses a session, without a message to it."""
         self._know(client, self._sessions.get(client, session_id))
 
     def is_news(self, client: Client, session_id: SessionId) -> bool:
-        """Tell, once, whether a client knows of another session than the one it uses."""
+        """Return, once, whether a client gets a different session than before."""
         known = self._sessions.get(client, session_id)
         self._know(client, session_id)
         return known != session_id
@@ -361,7 +361,7 @@ _PACKAGES_HERE: Final = (
     "import importlib.metadata\n"
     "sorted({d.metadata['Name'] for d in importlib.metadata.distributions()} - {None})"
 )
-"""`pkg_resources` is not everywhere, and where it is, its warnings stand before the list."""
+"""Replaces `pkg_resources`, which may be missing, and prints warnings before the list."""
 
 
 def as_run_here(source: str, folder: Path | None) -> str:

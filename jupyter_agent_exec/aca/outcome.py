@@ -33,19 +33,19 @@ class ExecuteCode(Request, frozen=True, kw_only=True):
 
 
 class CodeOutcome(Answer, frozen=True, kw_only=True):
-    """What came of code."""
+    """The outcome of code."""
 
     status: Literal["Success", "Failure"]
     stdout: str
-    """What it wrote there and displayed; an image is a note of where it is."""
+    """Its stdout and displays. An image is a note with its path."""
     stderr: str
-    """What it wrote there, the traceback, and sentences about how it went, in brackets."""
+    """Its stderr, the traceback, and sentences about the execution, in brackets."""
     result: str
-    """Text of the value of the last expression; empty if there is none, or after a failure."""
+    """Text of the last expression's value; empty if there is none, or after a failure."""
 
 
 class CodeExecuted(Answer, frozen=True, kw_only=True):
-    """Code that has come to its end, whichever."""
+    """Code that has ended, with or without success."""
 
     properties: CodeOutcome
 
@@ -82,7 +82,7 @@ NOT_RUN = CodeOutcome(
 def outcome(
     record: ExecutionRecord, images: Mapping[int, str], remarks: Sequence[str] = ()
 ) -> CodeOutcome:
-    """Tell what came of an execution that has finished.
+    """Return the outcome of a finished execution.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def outcome(
 
 
 class EncodedOutcome(NamedTuple):
-    """What came of an execution, as it is answered."""
+    """The outcome of an execution, as the answer's JSON."""
 
     succeeded: bool
     executed: msgspec.Raw
@@ -120,7 +120,7 @@ class EncodedOutcome(NamedTuple):
 def encoded(
     record: ExecutionRecord, images: Mapping[int, str], remarks: Sequence[str]
 ) -> EncodedOutcome:
-    """Tell what came of an execution, as `outcome` does; takes long if that is much."""
+    """Return the outcome of an execution, like `outcome`. Slow for large outputs."""
     told = outcome(record, images, remarks)
     executed = msgspec.json.encode(CodeExecuted(properties=told))
     return EncodedOutcome(told.status == "Success", msgspec.Raw(executed))

@@ -1,1 +1,1 @@
-"""What people decide about what agents ask for, and about what they ran."""
+"""Users' decisions about agents' code, before and after it runs."""

@@ -27,7 +27,7 @@ class ApprovalsBase(SessionsBase):
     approvals: ApprovalDecisions
 
     async def answer_approvals(self) -> None:
-        """Answer with what asks of the sessions that the caller may read, the policy and pause."""
+        """Answer with the waiting executions that the caller may read, the policy and the pause."""
         only = self.access.only(self.caller)
         policy, paused = self.approvals.policy, self.approvals.paused
         await self.answer_large(
@@ -42,7 +42,7 @@ class ApprovalsBase(SessionsBase):
 
 
 class ApprovalsHandler(ApprovalsBase):
-    """What asks for approval."""
+    """The executions that wait for approval."""
 
     @web.authenticated
     @requires(
@@ -51,17 +51,17 @@ class ApprovalsHandler(ApprovalsBase):
         agents="what asks of the sessions that it may read",
     )
     async def get(self) -> None:
-        """List what asks for approval now, the longest waiting first."""
+        """List the executions that wait for approval, the longest waiting first."""
         await self.answer_approvals()
 
 
 class PolicyHandler(ApprovalsBase):
-    """What agents must ask for."""
+    """The approval policy."""
 
     @web.authenticated
     @requires("decide", body=SetPolicy, answers={200: Approvals})
     async def put(self, body: SetPolicy) -> None:
-        """Say what agents must ask for; it counts for what is accepted from now on."""
+        """Change the approval policy for executions that are accepted from now on."""
         await self.approvals.set_policy(body, self.caller)
         await self.answer_approvals()
 
@@ -85,7 +85,7 @@ class ApproveHandler(ApprovalsBase):
     @web.authenticated
     @requires("decide", body=Approve, answers={200: Execution})
     async def post(self, execution_id: str, body: Approve) -> None:
-        """Let an execution run that asks for approval, as it is or with another source."""
+        """Approve a waiting execution, unchanged or with another source."""
         if body.source is not None:
             await self.authorize("exec")
         await self.answer_execution(await self.approvals.approve(execution_id, body, self.caller))
@@ -97,18 +97,18 @@ class RejectHandler(ApprovalsBase):
     @web.authenticated
     @requires("decide", body=Reject, answers={200: Execution})
     async def post(self, execution_id: str, body: Reject) -> None:
-        """Do not let an execution run that asks for approval; the agent reads the reason."""
+        """Reject a waiting execution. The agent gets the reason."""
         record = await self.approvals.reject(execution_id, body.reason, self.caller)
         await self.answer_execution(record)
 
 
 class GrantHandler(ApprovalsBase):
-    """All that a session asks for, approved for some time."""
+    """The approval of all executions of a session for some time."""
 
     @web.authenticated
     @requires("decide", body=GrantApproval, answers={200: Session})
     async def put(self, session_id: str, body: GrantApproval) -> None:
-        """Let all that a session asks for run for so many minutes; 0 ends that."""
+        """Approve all executions of a session for some minutes; 0 ends that."""
         self.answer(await self.approvals.grant(session_id, body.minutes, self.caller))
 
 
@@ -124,7 +124,7 @@ class ExecutionReviewHandler(ReviewsBase):
     @web.authenticated
     @requires("decide", body=SetReview, answers={200: Execution})
     async def put(self, execution_id: str, body: SetReview) -> None:
-        """Approve or flag an execution that has finished, or comment on it, or take that back."""
+        """Approve or flag a finished execution, comment on it, or withdraw the review."""
         await self.answer_execution(
             await self.reviews.of_execution(execution_id, body, self.caller)
         )
@@ -136,7 +136,7 @@ class SessionReviewHandler(ReviewsBase):
     @web.authenticated
     @requires("decide", body=SetReview, answers={200: Session})
     async def put(self, session_id: str, body: SetReview) -> None:
-        """Approve or flag all that a session has run, or comment on it, or take that back."""
+        """Approve or flag all executions of a session, comment on them, or withdraw the review."""
         self.answer(await self.reviews.of_session(session_id, body, self.caller))
 
 

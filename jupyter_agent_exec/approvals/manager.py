@@ -94,7 +94,7 @@ class Policy:
         )
 
     def with_set(self, request: SetPolicy) -> Modes:
-        """Return what users have set, with the changes of a request.
+        """Return the users' policy with the changes of a request.
 
         Raises
         ------
@@ -115,7 +115,7 @@ class Policy:
         return {**self._set, **wanted}
 
     def keep(self, modes: Modes) -> None:
-        """Put what users have set in force, on disk first; this blocks.
+        """Write the users' policy to the disk, then apply it. Blocks.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class Policy:
 
 
 def _read(path: Path, log: logging.Logger) -> Modes:
-    """Return what users have set; nothing if it cannot be read."""
+    """Return the users' policy; empty if it cannot be read."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Modes)
     except FileNotFoundError:
@@ -174,7 +174,7 @@ class Approvals:
         self._activity = activity
         self._lock = asyncio.Lock()  # changes of the policy and the pause, one after the other
 
-    # -- look --------------------------------------------------------------------------------------
+    # -- read --------------------------------------------------------------------------------------
 
     @property
     def policy(self) -> ApprovalPolicy:
@@ -257,7 +257,7 @@ class Approvals:
         self._activity.publish("approvals", None)
 
     async def set_paused(self, paused: bool, caller: Caller) -> None:
-        """Pause or resume all agents; what runs goes on."""
+        """Pause or resume all agents. Running executions continue."""
         async with self._lock:
             if paused == (self._rules.paused is not None):
                 return

@@ -1,4 +1,4 @@
-"""Files of a session's folder: listed, read or deleted, and what request headers say of them."""
+"""Lists, reads and deletes files of a session's folder, and evaluates their request headers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def found_in(
     recursive: bool,
     after: tuple[str, ...],
 ) -> Iterator[FoundFile]:
-    """Yield what is in a folder, in the order of its names, a folder before what is in it.
+    """Yield the entries of a folder, sorted by name, each folder before its own entries.
 
     Hidden names, links, what is neither a file nor a folder and the server's own folders are left
     out.
@@ -90,7 +90,7 @@ def _below(
     try:
         child = open_child(folder, path[-1], kept)
     except (Barred, OSError):
-        return  # it went away, or nobody may read it
+        return  # it was removed, or may not be read
     try:
         yield from found_in(child, path, kept, recursive=True, after=after)
     finally:
@@ -111,9 +111,9 @@ class FilesQuery(Request, frozen=True, kw_only=True):
     path: Annotated[str, Meta(max_length=20_000)] = ""
     """Of a folder in it; empty is the session's folder itself."""
     recursive: bool = False
-    """Whether to list what is in the folders there too."""
+    """Whether to list the contents of folders too."""
     after: Annotated[str, Meta(max_length=20_000)] | None = None
-    """Those that follow this path; `next_after` of the page before."""
+    """List the entries after this path; `next_after` of the previous page."""
     limit: Annotated[int, Meta(ge=1, le=1000)] = 200
 
 
@@ -154,14 +154,14 @@ class OpenFile:
         return Digest(digest.hexdigest())
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._descriptor)
 
 
 def session_file(
     path: str, status: os.stat_result, *, is_folder: bool, execution_id: ExecutionId | None
 ) -> SessionFile:
-    """Return what is told of a file or a folder."""
+    """Return the model of a file or a folder."""
     return SessionFile(
         path=path,
         is_folder=is_folder,
@@ -173,7 +173,7 @@ def session_file(
 
 
 def modified_at(status: os.stat_result) -> str:
-    """Return when a file was written last, as the record tells times."""
+    """Return when a file was last written, in the format of the record."""
     return timestamp(datetime.fromtimestamp(status.st_mtime_ns / 1_000_000_000, UTC))
 
 
@@ -197,7 +197,7 @@ class Conditions(NamedTuple):
 
 
 def span_of(header: str | None, size: int) -> Span | None:
-    """Return the part of a file that a `Range` asks for; None is the whole.
+    """Return the part of a file that a `Range` header names; None: the whole file.
 
     Several ranges, and what is no range of bytes, stand for the whole too, as they may.
 
@@ -233,7 +233,7 @@ MOST_HASHED_BYTES: Final = 1_000_000_000
 
 
 def look_at(place: Place, parts: Sequence[str]) -> os.stat_result | None:
-    """Look at what is to be deleted; None if nothing is there.
+    """Return the state of a file to delete; None if there is none.
 
     Raises
     ------
@@ -251,7 +251,7 @@ def look_at(place: Place, parts: Sequence[str]) -> os.stat_result | None:
 
 
 def digest_of_file(place: Place, parts: Sequence[str]) -> Digest | None:
-    """Return the digest of what a file holds; None if it is too large to be read for that."""
+    """Return the digest of a file's content; None if the file is too large."""
     with opened(place, parts[:-1]) as folder:
         file = OpenFile(*open_file(folder, parts[-1]), name=parts[-1])
     try:
@@ -261,7 +261,7 @@ def digest_of_file(place: Place, parts: Sequence[str]) -> Digest | None:
 
 
 def remove(place: Place, parts: Sequence[str], etag: str) -> None:
-    """Delete a file or an empty folder, if it is as it was when it was looked at.
+    """Delete a file or an empty folder, if it has not changed meanwhile.
 
     Raises
     ------
@@ -302,12 +302,12 @@ _NOT_TAKEN: Final = _NOT_THERE | {
     errno.ENOTEMPTY,
     errno.EMLINK,
 }
-"""Errors of writing that an agent is told; any other is a fault of ours."""
+"""Errors of writing that the agent gets; any other is a bug."""
 
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Report what cannot be read as missing: an agent need not know the difference."""
+    """Report an unreadable file as missing."""
     try:
         yield
     except FolderGone as gone:
@@ -347,5 +347,5 @@ def _unknown(gone: FolderGone) -> FolderUnknown:
 
 
 def missing(path: str) -> FileMissing:
-    """Return the error for a path at which there is no file for an agent."""
+    """Return the error for a path without a file that agents may see."""
     return FileMissing(f"There is no file {path[:200]!r} in the session's folder.", path=path)

@@ -20,14 +20,14 @@ from .manager import SessionFiles
 from .upload import Upload
 
 DISCARDED_BYTES: Final = 64_000_000
-"""Of a body that is refused: so much is read and thrown away before the answer, since whoever still
-sends does not listen. After that, the connection is closed with the answer."""
+"""Bytes of a refused body that are read and discarded before the answer, because a client that
+still sends does not read. After that, the connection is closed with the answer."""
 
 PIECE_BYTES: Final = 1 << 20
-"""Gathered of a body before it goes to the disk."""
+"""Bytes of a body to collect before they are written to the disk."""
 
 NO_LIMIT: Final = 1 << 62
-"""Bytes: what is too much is told by us, not by tornado, which would break off."""
+"""For tornado, which would disconnect without an answer. This handler refuses larger bodies."""
 
 _RAW_PATH: Final = re.compile(rf"/{NAMESPACE}/sessions/[^/]+/files/(?P<path>.+)\Z", re.DOTALL)
 
@@ -42,7 +42,7 @@ class OneFileBase(FilesBase):
     """Base of handlers that answer with a file as it is."""
 
     def describe(self, file: OpenFile) -> bool:
-        """Set the headers of a file; return whether it is to be sent, or is known already."""
+        """Set the headers of a file; return whether to send it, since the client may have it."""
         plain = re.sub(r"[^\w.-]", "_", file.name, flags=re.ASCII)
         named = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file.name, safe='')}"
         self.set_header("Content-Type", file.mimetype)
@@ -60,7 +60,7 @@ class OneFileBase(FilesBase):
         return False
 
     def compute_etag(self) -> None:
-        """Leave the ETag as it is: it is that of the file, not of what is answered."""
+        """Keep the ETag, which is that of the file, not of this answer."""
 
 
 class FilesHandler(FilesBase):
@@ -69,7 +69,7 @@ class FilesHandler(FilesBase):
     @web.authenticated
     @requires("files", query=FilesQuery, answers={200: SessionFileList})
     async def get(self, session_id: str, query: FilesQuery) -> None:
-        """List what is in a session's folder, by path."""
+        """List the files in a session's folder, by path."""
         self.answer(await self.files.list(session_id, query))
 
 
@@ -83,12 +83,12 @@ class FileHandler(OneFileBase):
 
     upload: Upload | None = None
     _closes = False
-    """Whether tornado closes the connection, as it does if the answer comes before the body."""
+    """Whether tornado closes the connection, because the answer came before the whole body."""
     refusal: AgentExecError | None = None
-    """What is answered when the body has come, since whoever still sends does not listen."""
+    """The refusal to answer after the body, because a client that still sends does not read."""
 
     async def prepare(self) -> None:  # type: ignore[override]
-        """Find out who asks, and for an upload, whether the file may go there."""
+        """Authenticate the caller, and begin an upload if the file may be written."""
         self._gathered = bytearray()
         self._discarded = 0
         self._has_all_come = False
@@ -104,7 +104,7 @@ class FileHandler(OneFileBase):
             self._refuse(refusal)
 
     async def data_received(self, chunk: bytes) -> None:
-        """Take the next piece of a body."""
+        """Receive the next piece of a body."""
         if self.upload is None or self.refusal is not None:
             self._discard(chunk)
             return
@@ -117,7 +117,7 @@ class FileHandler(OneFileBase):
                 await self.files.drop(self.upload)
 
     def on_connection_close(self) -> None:
-        """Leave nothing of a file that did not come to its end."""
+        """Remove an incomplete upload."""
         super().on_connection_close()
         if self.upload is not None and not self._has_all_come:
             self.files.drop_soon(self.upload)
@@ -131,7 +131,7 @@ class FileHandler(OneFileBase):
     @web.authenticated
     @requires("files", answers={200: "*/*", 206: "*/*"}, headers=("Range", "If-Range"))
     async def get(self, session_id: str, path: str) -> None:
-        """Read a file, or a range of it; what it holds was made by code that nobody vouches for."""
+        """Read a file, or a range of it. Its content is untrusted."""
         file = await self.files.open(session_id, self.file_path)
         try:
             if not self.describe(file):
@@ -148,7 +148,7 @@ class FileHandler(OneFileBase):
     @web.authenticated
     @requires("files", answers={200: "*/*"})
     async def head(self, session_id: str, path: str) -> None:
-        """Look at a file without reading it."""
+        """Answer with the headers of a file."""
         file = await self.files.open(session_id, self.file_path)
         file.close()
         self.describe(file)
@@ -161,7 +161,7 @@ class FileHandler(OneFileBase):
         headers=("If-Match", "If-None-Match"),
     )
     async def put(self, session_id: str, path: str) -> None:
-        """Upload a file; what it replaces is as the session left it, or named by `If-Match`."""
+        """Upload a file. It replaces only the session's own file, or the one in `If-Match`."""
         assert self.upload is not None
         self._has_all_come = True
         try:
@@ -186,7 +186,7 @@ class FileHandler(OneFileBase):
 
     @property
     def file_path(self) -> str:
-        """The file's path, each name of which stands in the address as it is."""
+        """The file's path, made of the names in the address."""
         found = _RAW_PATH.search(self.request.path)
         assert found is not None
         try:
@@ -215,7 +215,7 @@ class FileHandler(OneFileBase):
         )
 
     def _refuse(self, refusal: AgentExecError) -> None:
-        """Have a refusal answered when the body has come: from now on, nobody is let in."""
+        """Keep a refusal until the body has arrived. The rest of the body is discarded."""
         self.refusal = refusal
         self.current_user = None
 
@@ -248,13 +248,13 @@ class FileHandler(OneFileBase):
         return self.request.headers.get("Range")
 
     def send_error(self, status_code: int = 500, **kwargs: object) -> None:
-        """Answer with the refusal that has waited, if there is one."""
+        """Answer with the kept refusal, if there is one."""
         if self.refusal is not None:
             kwargs["exc_info"] = (type(self.refusal), self.refusal, None)
         super().send_error(status_code, **kwargs)
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """Write the body of a refusal; one of a range says how long the file is."""
+        """Write the body of a refusal. For an invalid range, add the file's size."""
         error = error_in(kwargs)
         if isinstance(error, RangeNotSatisfiable):
             self.set_header("Content-Range", f"bytes */{error.detail['bytes']}")

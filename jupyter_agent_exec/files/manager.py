@@ -57,7 +57,7 @@ _DELETION: Final = "Deleting"
 
 
 class Folders(Protocol):
-    """Knows the folders of kernels; only the server knows those of its own notebooks."""
+    """Finds the folders of kernels."""
 
     async def of(self, session: LiveSession) -> Folder:
         """Return the folder in which a session's kernel works.
@@ -122,15 +122,15 @@ class SessionFiles:
         self._uploads: set[Upload] = set()
 
     async def stop(self) -> None:
-        """Drop what is being uploaded."""
+        """Remove all incomplete uploads."""
         for upload in list(self._uploads):
             await self.drop(upload)
         await self._tasks.end()
 
-    # -- look --------------------------------------------------------------------------------------
+    # -- read --------------------------------------------------------------------------------------
 
     async def list(self, session_id: str, query: FilesQuery) -> SessionFileList:
-        """List what is in a session's folder, or in one below it, by path.
+        """List the files in a session's folder, or in a folder below it, by path.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class SessionFiles:
         declared_bytes: int | None,
         caller: Caller,
     ) -> Upload:
-        """Begin an upload, if the file may go there.
+        """Begin an upload, if the file may be written there.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class SessionFiles:
         return upload
 
     async def take(self, upload: Upload, data: bytes) -> None:
-        """Take the next piece of a file.
+        """Add the next piece of a file.
 
         Raises
         ------
@@ -241,7 +241,7 @@ class SessionFiles:
     async def finish(
         self, session_id: str, upload: Upload, conditions: Conditions, caller: Caller
     ) -> Uploaded:
-        """Record the upload, then put the whole file in its place.
+        """Record the upload, then move the complete file to its place.
 
         Raises
         ------
@@ -282,7 +282,7 @@ class SessionFiles:
     async def put(
         self, session_id: str, path: str, data: bytes, conditions: Conditions, caller: Caller
     ) -> Uploaded:
-        """Upload a file that is at hand: `begin`, `take` and `finish` in one call.
+        """Upload a complete file: `begin`, `take` and `finish` in one call.
 
         Raises
         ------
@@ -298,7 +298,7 @@ class SessionFiles:
             await self.drop(upload)
 
     async def drop(self, upload: Upload) -> None:
-        """Remove what has come of an upload, unless the file is in place. Idempotent."""
+        """Remove an incomplete upload. Idempotent."""
         self._uploads.discard(upload)
         await self._sessions.in_thread(upload.drop)
 
@@ -326,7 +326,7 @@ class SessionFiles:
                 raise missing(path)
             is_folder = stat.S_ISDIR(status.st_mode)
             sha256 = None
-            if not is_folder:  # an empty folder is nobody's work
+            if not is_folder:  # an empty folder has no content to lose
                 change.own.check(path, status, conditions)
                 sha256 = await self._in_place(digest_of_file, folder, change)
             entry = FileDeleted(
@@ -392,7 +392,7 @@ class SessionFiles:
 
 
 def _to_read(path: str) -> tuple[str, ...]:
-    """Return the names of a path that may be read."""
+    """Return the parts of a path, if it may be read."""
     try:
         parts = parts_of(path)
     except InvalidRequest:
@@ -433,20 +433,20 @@ class OwnFiles:
 
     def __init__(self, session: LiveSession) -> None:
         self.lock = asyncio.Lock()
-        """Held while a file is put in place or deleted, so that one change sees the one before."""
+        """Held while a file is replaced or deleted, so that changes see each other."""
         self.uploaded: dict[str, str] = {}
         """ETags of files as they were uploaded, by path."""
         self._written = session.written_files.last
 
     def execution_of(self, path: str, status: os.stat_result) -> ExecutionId | None:
-        """Return the execution that left a file as it is; None if none is known to have."""
+        """Return the execution that last wrote a file; None if unknown."""
         execution_id, file = self._written.get(path, (None, None))
         if file is None or file.bytes != status.st_size or file.modified_at != modified_at(status):
             return None
         return execution_id
 
     def check(self, path: str, status: os.stat_result | None, conditions: Conditions) -> None:
-        """Refuse what the session may not replace or delete.
+        """Check that the session may replace or delete a file.
 
         Parameters
         ----------

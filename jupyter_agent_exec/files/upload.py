@@ -1,4 +1,4 @@
-"""A file on its way into a session's folder, beside its place until it is whole. Blocks."""
+"""An upload into a session's folder: a temporary file until it is complete. Blocks."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class FileChanged(Exception):
 
 
 ORPHAN_AGE: Final = 86_400.0
-"""Seconds since the last byte of an upload: some file systems' locks hold on one machine only."""
+"""Seconds since the last byte of an upload. Some file systems' locks work on one machine only."""
 
 
 def remove_orphans(folder: int) -> None:
-    """Remove old uploads from a folder whose server is gone: whoever uploads holds a lock."""
+    """Remove old uploads of dead servers from a folder. A running upload holds a lock."""
     with suppress(OSError):  # it may be one that cannot be listed
         for name in filter(_PART.fullmatch, os.listdir(folder)):
             _remove_orphan(folder, name)
@@ -54,11 +54,11 @@ def _begun(folder: int) -> tuple[str, int]:
     while True:
         name = f".agent-exec-{ULID()}.part"
         file = os.open(name, _NEW, 0o666, dir_fd=folder)
-        with suppress(OSError):  # where there are no locks, nothing is taken for an orphan either
+        with suppress(OSError):  # without locks, nothing counts as an orphan
             fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file).st_nlink:
             return name, file
-        os.close(file)  # it was taken for an orphan just before it had its lock
+        os.close(file)  # another server removed it before it had its lock
 
 
 class Upload:
@@ -82,7 +82,7 @@ class Upload:
     def __init__(self, place: Place, parts: Sequence[str]) -> None:
         self.parts = tuple(parts)
         self.bytes = 0
-        """How much of it has come."""
+        """Bytes received so far."""
         self._kept = place.kept
         self._sha256 = hashlib.sha256()
         self._lock = Lock()
@@ -99,11 +99,11 @@ class Upload:
 
     @property
     def sha256(self) -> Digest:
-        """Of what has come."""
+        """Digest of the bytes received so far."""
         return Digest(self._sha256.hexdigest())
 
     def write(self, data: bytes) -> None:
-        """Take the next piece; nothing happens after `drop`."""
+        """Add the next piece. Does nothing after `drop`."""
         with self._lock:
             if self._is_open:
                 self.bytes += len(data)
@@ -112,7 +112,7 @@ class Upload:
                     data = data[os.write(self._file, data) :]
 
     def standing(self) -> os.stat_result | None:
-        """Look at what is at its place; None if nothing is.
+        """Return the state of the file at its place; None if there is none.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class Upload:
             return status
 
     def put(self, replaced: str | None) -> os.stat_result:
-        """Give it its place, whole or not at all.
+        """Move the complete file to its place, atomically.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class Upload:
     def _take_name(self, replaced: str | None) -> None:
         folder, name = self._folders[-1], self.parts[-1]
         if replaced is None:
-            # A rename replaces whatever is there: so the name is taken first, which only one can.
+            # A rename replaces any file there, so first create the name, which only one server can.
             try:
                 os.close(os.open(name, _NEW, 0o666, dir_fd=folder))
             except FileExistsError:
@@ -187,7 +187,7 @@ class Upload:
             raise
 
     def _descend(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Go down as far as there are folders; return the names of those that are missing."""
+        """Descend through existing folders; return the names of the missing ones."""
         for index, name in enumerate(names):
             try:
                 self._folders.append(open_child(self._folders[-1], name, self._kept))
@@ -196,7 +196,7 @@ class Upload:
         return ()
 
     def _make_folders(self, made: list[tuple[int, str]]) -> None:
-        """Make the folders that are missing, and add those that were made here."""
+        """Make the missing folders, and note those that were made here."""
         for name in self._missing:
             folder = self._folders[-1]
             with suppress(FileExistsError):
@@ -207,7 +207,7 @@ class Upload:
 
     def _close(self) -> None:
         self._is_open = False
-        with suppress(OSError):  # what it holds is stored, or nobody wants it
+        with suppress(OSError):  # its content is stored, or not needed
             os.close(self._file)
         self._close_folders()
 

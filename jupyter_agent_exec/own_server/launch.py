@@ -112,8 +112,8 @@ def _started(process: subprocess.Popen[bytes], log: IO[bytes], options: dict[str
 def _stop(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
-    with suppress(BrokenPipeError):  # when it has gone already
-        # Closing alone does not tell it, while a forked process has the other end open too.
+    with suppress(BrokenPipeError):  # if it has ended already
+        # Closing is not enough if a forked process also has the other end open.
         process.stdin.write(b"\n")
         process.stdin.close()
     process.stdout.close()

@@ -1,4 +1,4 @@
-"""A Jupyter server that lives as long as the process that started it wants it to.
+"""A Jupyter server that runs until the process that started it ends, or asks it to stop.
 
 `python -m jupyter_agent_exec.own_server.server_process` reads one line of JSON from its standard
 input (`ServerOptions`), writes one to its standard output once it listens, and stops when another
@@ -37,7 +37,7 @@ _KILL_ROUNDS: Final = 10
 
 
 class ServerOptions(msgspec.Struct, kw_only=True):
-    """What the server is to be."""
+    """The options of the server."""
 
     token: str
     root_dir: str
@@ -46,20 +46,20 @@ class ServerOptions(msgspec.Struct, kw_only=True):
     history_dir: str | None = None
     """The extension's default when null."""
     traits: dict[str, str] = {}
-    """What else is configured, such as ``ServerApp.port``, as the command line takes it."""
+    """Further configuration, such as ``ServerApp.port``, in the format of the command line."""
 
 
 class OwnServer(ServerApp):
-    """A server that says when it listens, and stops when it is let go."""
+    """A server that reports when it listens, and stops when its parent says so or ends."""
 
     owner: int
 
     def start_app(self) -> None:
-        """Start, and say where as soon as it listens."""
+        """Start, and report the address as soon as it listens."""
         super().start_app()
         if "jupyter_agent_exec" not in self.extension_manager.extension_apps:
             self.exit("The extension was not loaded; what is above says why.")
-        # The loop first listens; this callback comes after that.
+        # The loop starts to listen before it runs this callback.
         self.io_loop.add_callback(self._say_where)
         threading.Thread(target=self._stop_when_let_go, name="let-go", daemon=True).start()
         threading.Thread(target=self._stop_when_orphaned, name="orphaned", daemon=True).start()
@@ -69,7 +69,7 @@ class OwnServer(ServerApp):
         _ready.close()
 
     def write_server_info_file(self) -> None:
-        """Write none: nobody else is to find a server that ends with somebody's command."""
+        """Write no file: other programs must not find a server that ends with its parent."""
 
     def _stop_when_let_go(self) -> None:
         sys.stdin.buffer.readline()
@@ -104,12 +104,12 @@ def _arguments(options: ServerOptions) -> list[str]:
 
 
 def main() -> None:
-    """Serve until it is let go."""
+    """Serve until the parent says so or ends."""
     options = msgspec.json.decode(sys.stdin.buffer.readline(), type=ServerOptions)
     adopt_orphans()
     app = OwnServer.instance()
     app.owner = options.owner
-    # Only this extension: others that the person has would make the start slow.
+    # Only this extension, because the user's other extensions would slow down the start.
     app.initialize(_arguments(options), find_extensions=False)
     try:
         app.start()
@@ -118,11 +118,11 @@ def main() -> None:
 
 
 def wait_for_end(owner: int) -> None:
-    """Return when the process that started this one has ended, whoever holds its pipes open."""
+    """Return when the parent process has ended, even if another process holds its pipes open."""
     if os.getppid() != owner:
         return
     if sys.platform == "linux":
-        with suppress(OSError):  # an older kernel, or it has ended: told below
+        with suppress(OSError):  # an older Linux, or it has ended: handled below
             descriptor = os.pidfd_open(owner)
             select.select([descriptor], [], [])
             return
@@ -131,7 +131,7 @@ def wait_for_end(owner: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parents end, such as daemons of a kernel's."""
+    """Become the parent of descendants whose own parents end, such as a kernel's daemons."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -139,7 +139,7 @@ def adopt_orphans() -> None:
 
 def end_descendants() -> None:
     """Kill all descendants that are left."""
-    for _ in range(_KILL_ROUNDS):  # one that is about to die may just have made another
+    for _ in range(_KILL_ROUNDS):  # a dying process may have started another one
         found = list(_descendants(os.getpid()))
         for pid in found:
             with suppress(OSError):
@@ -153,11 +153,11 @@ def end_descendants() -> None:
 
 
 def _descendants(of: int) -> Iterator[int]:
-    """Yield the processes below one, of those that have not ended."""
+    """Yield the running descendants of a process."""
     children: dict[int, list[int]] = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError, IndexError):
-            # The name before it may hold anything, also a parenthesis.
+            # The name before it may contain any text, even a parenthesis.
             state, parent = file.read_text(errors="replace").rpartition(")")[2].split()[:2]
             if state != "Z":
                 children.setdefault(int(parent), []).append(int(file.parent.name))
@@ -168,7 +168,7 @@ def _descendants(of: int) -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    # Kernels inherit standard output; what they write there must not end up in the answer.
+    # Kernels inherit standard output, and must not write to the answer.
     _ready = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     main()
