@@ -441,7 +441,7 @@ class LiveExecution:
         event = asyncio.Event()
         self.watchers.add(event)
         if self.run is not None:
-            self.run.changed = self.output_changed
+            self.run.is_watched = True
         try:
             yield event
         finally:

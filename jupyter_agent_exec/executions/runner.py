@@ -1,7 +1,6 @@
 """Runs a session's executions in its kernel: sends them, interrupts them, and follows them.
 
-All of this runs on the event loop, except `_record_dispatch`, `_ended` and the callbacks of
-`ExecuteRequest`, which the kernel's channels call in their own thread.
+All of this runs on the event loop, except what `RequestObserver` says of `SentExecution`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,12 @@ from functools import partial
 from typing import Any
 
 from ..errors import HistoryUnavailable
-from ..kernels.execute_request import ExecuteOutcome, ExecuteRequest
+from ..kernels.execute_request import (
+    ExecuteOutcome,
+    ExecuteRequest,
+    InputRequest,
+    RequestObserver,
+)
 from ..kernels.kernel import Death, Kernel
 from ..kernels.kernel_queue import Turn
 from ..kernels.person_executions import PersonExecution
@@ -46,6 +50,105 @@ from .state import (
 from .written_files import WrittenFiles
 
 
+class SentExecution(RequestObserver):
+    """An execution that is handed to a kernel: records its dispatch and its end.
+
+    Parameters
+    ----------
+    sent
+        Done when it was sent; HistoryUnavailable if that could not be recorded.
+    accept
+        Whether to record its acceptance as well, in the same write.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        execution: LiveExecution,
+        kernel: Kernel,
+        sent: asyncio.Future[None],
+        *,
+        accept: bool,
+    ) -> None:
+        self._runner = runner
+        self._execution = execution
+        self._kernel = kernel
+        self._sent = sent
+        self._accept = accept
+
+    def before_sending(self) -> bool:
+        """Have it on disk that the execution is about to be sent; False if that cannot be."""
+        execution = self._execution
+        assert execution.kernel is not None
+        assert execution.run is not None
+        at = timestamp(execution.run.started_at)
+        entries: list[Entry] = [
+            Dispatched(at=at, by=SERVER, execution_id=execution.id, kernel=execution.kernel)
+        ]
+        payloads: list[Payload] = []
+        if self._accept:
+            entry, payloads = execution.acceptance()
+            entries.insert(0, entry)
+        try:
+            execution.executions.journal.append(entries, payloads)
+        except HistoryUnavailable as error:
+            self._runner.on_loop(settle, self._sent, error)
+            return False
+        execution.started_at = at
+        return True
+
+    def sent(self) -> None:
+        """Tell the loop."""
+        self._runner.on_loop(self._was_sent)
+
+    def begun(self) -> None:
+        """Tell the loop; a kernel of the session's own has begun with it when it was sent."""
+        if not self._kernel.owned:
+            self._runner.on_loop(self._has_begun)
+
+    def input_requested(self, request: InputRequest) -> None:
+        """Record that code waits for input."""
+        self._runner.inputs.requested(self._execution, request)
+
+    def ended(self, outcome: ExecuteOutcome) -> None:
+        """Record the end."""
+        if self._execution.left_behind:
+            return
+        if outcome.exits:
+            self._runner.on_loop(self._runner.exits, self._execution, outcome)
+        else:
+            self._runner.recorder.ended(self._execution, outcome)
+
+    def failed(self, error: Exception) -> None:
+        """Have those that wait for its end fail."""
+        self._runner.on_loop(self._execution.fail, error)
+
+    def outputs_changed(self) -> None:
+        """Tell the observers of the execution."""
+        self._execution.output_changed()
+
+    def _was_sent(self) -> None:
+        execution = self._execution
+        execution.apply(Sent(starts=self._kernel.owned))
+        if self._kernel.owned:  # else somebody's cell may just have come before it
+            settle(execution.begun)
+        settle(self._sent)
+        if execution.accepted.done():
+            execution.executions.changed(execution)
+        else:
+            execution.executions.accepted(execution)
+
+    def _has_begun(self) -> None:
+        execution = self._execution
+        assert execution.run is not None
+        execution.started_at = timestamp(execution.run.started_at)
+        execution.apply(Started())
+        settle(execution.begun)
+        if not execution.finished.done():
+            self._runner.limit_time(execution)
+        execution.executions.changed(execution)
+
+
 class Runner:
     """Runs the executions of one session in its kernel, one at a time.
 
@@ -73,7 +176,7 @@ class Runner:
         self._executions = executions
         self._journal = executions.journal
         self._incarnations = incarnations
-        self._recorder = recorder
+        self.recorder = recorder
         self._limits = limits
         self._tasks = tasks
         self._leftovers = leftovers
@@ -104,7 +207,7 @@ class Runner:
         restarted = None if spec.init else self._incarnations.untold
         execution.apply(DispatchStarted())
         self.execution = execution
-        self._recorder.own.add(execution.id)
+        self.recorder.own.add(execution.id)
         execution.kernel = ExecutionKernel(
             id=kernel.id,
             name=kernel.name,
@@ -117,23 +220,18 @@ class Runner:
         if not kernel.owned:
             execution.ahead = lambda: kernel.turns.person if execution.is_behind else None
         execution.spill = self._journal.new_text_spill(self._limits.max_text_bytes)
-        allows_input = self._executions.session.allow_stdin and not spec.init
         execution.run = ExecuteRequest(
             id=execution.id,
             source=execution.source,
             store_history=not spec.init,
             max_output_bytes=spec.max_output_bytes,
             sink=execution.spill,
-            before=partial(self._record_dispatch, execution, accept, sent),
-            sent=partial(self._on_loop, self._was_sent, execution, sent),
-            after=partial(self._ended, execution),
-            failed=partial(self._on_loop, execution.fail),
-            begun=None if kernel.owned else partial(self._has_started, execution),
-            changed=execution.output_changed if execution.is_watched else None,
+            observer=SentExecution(self, execution, kernel, sent, accept=accept),
+            is_watched=execution.is_watched,
             looks=self._limits.records_changes(kernel),
             values=execution.evaluated,
             subshell=execution.subshell,
-            asks=partial(self.inputs.requested, execution) if allows_input else None,
+            allow_stdin=self._executions.session.allow_stdin and not spec.init,
         )
         kernel.connection.start(execution.run)
         return sent
@@ -143,7 +241,7 @@ class Runner:
     ) -> None:
         """Stay with an execution until it is recorded as finished and the kernel is free."""
         if kernel.owned:  # in others it begins to count when the kernel starts the execution
-            self._limit_time(execution)
+            self.limit_time(execution)
         try:
             await execution.unless_failed(sent)
             if not execution.spec.init:
@@ -166,50 +264,7 @@ class Runner:
             if not execution.left_behind:
                 kernel.turns.leave(turn)
 
-    def _record_dispatch(
-        self, execution: LiveExecution, accept: bool, sent: asyncio.Future[None]
-    ) -> bool:
-        """Have it on disk that an execution is about to be sent; False if that cannot be."""
-        assert execution.kernel is not None
-        assert execution.run is not None
-        at = timestamp(execution.run.started_at)
-        entries: list[Entry] = [
-            Dispatched(at=at, by=SERVER, execution_id=execution.id, kernel=execution.kernel)
-        ]
-        payloads: list[Payload] = []
-        if accept:
-            entry, payloads = execution.acceptance()
-            entries.insert(0, entry)
-        try:
-            self._journal.append(entries, payloads)
-        except HistoryUnavailable as error:
-            self._on_loop(settle, sent, error)
-            return False
-        execution.started_at = at
-        return True
-
-    def _was_sent(self, execution: LiveExecution, sent: asyncio.Future[None]) -> None:
-        assert execution.held_by is not None
-        execution.apply(Sent(starts=execution.held_by.owned))
-        if execution.held_by.owned:  # else somebody's cell may just have come before it
-            settle(execution.begun)
-        settle(sent)
-        if execution.accepted.done():
-            self._executions.changed(execution)
-        else:
-            self._executions.accepted(execution)
-
-    def _has_started(self, execution: LiveExecution) -> None:
-        """Note that a kernel that others use too has started an execution."""
-        assert execution.run is not None
-        execution.started_at = timestamp(execution.run.started_at)
-        execution.apply(Started())
-        settle(execution.begun)
-        if not execution.finished.done():
-            self._limit_time(execution)
-        self._executions.changed(execution)
-
-    def _limit_time(self, execution: LiveExecution) -> None:
+    def limit_time(self, execution: LiveExecution) -> None:
         """Interrupt an execution when it has run for as long as it may."""
         timeout = execution.spec.timeout
 
@@ -276,7 +331,7 @@ class Runner:
         await kernel.connection.heeds_interrupts(execution.run)
         if execution.cannot_be_interrupted():
             return
-        await self._recorder.record(
+        await self.recorder.record(
             Interrupted(at=timestamp(), by=by, execution_id=execution.id, reason=reason)
         )
         if execution.cannot_be_interrupted():
@@ -323,7 +378,7 @@ class Runner:
         if running is not None and running.is_behind and kernel is running.held_by:
             running.left_behind = True
             running.apply(KernelEnded(Ending("cancelled", ending.reason)))
-            await self._recorder.unrun(running)
+            await self.recorder.unrun(running)
             self._incarnations.leave()
             self._leftovers.start(self._clear_away(running), f"clear away {running.id}")
         elif kernel is not None and not kernel.owned:
@@ -337,11 +392,11 @@ class Runner:
     def listen(self, kernel: Kernel) -> None:
         """Record what the kernel sends beside the answers to this session."""
         connection = kernel.connection
-        connection.on_late.add(self._recorder.late)
+        connection.on_late.add(self.recorder.late)
         if not kernel.owned:
             kernel.turns.on_change.add(self._turns_changed)
         if self._executions.session.record_people != "off":
-            self._record_person = partial(self._recorder.person, kernel.id)
+            self._record_person = partial(self.recorder.person, kernel.id)
             connection.hear_people(self._record_person)
 
     def _part(self, running: LiveExecution, kernel: Kernel, ending: Ending, message: str) -> None:
@@ -353,7 +408,7 @@ class Runner:
 
     async def _let_go(self, kernel: Kernel) -> None:
         await kernel.let_go()
-        kernel.connection.on_late.remove(self._recorder.late)
+        kernel.connection.on_late.remove(self.recorder.late)
         if self._record_person is not None:
             kernel.connection.on_person.remove(self._record_person)
         kernel.turns.on_change.remove(self._turns_changed)
@@ -375,16 +430,7 @@ class Runner:
 
     # -- the end -----------------------------------------------------------------------------------
 
-    def _ended(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
-        """Record the end of a run; in the drain's thread."""
-        if execution.left_behind:
-            return
-        if ended.exits:
-            self._on_loop(self._exits, execution, ended)
-        else:
-            self._recorder.ended(execution, ended)
-
-    def _exits(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
+    def exits(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
         """Wait for the end of a kernel that its code asked to exit, and only then record it."""
         kernel = execution.held_by
         assert kernel is not None
@@ -400,7 +446,7 @@ class Runner:
                     execution.apply(Exited(None))
                 elif not gone.done():
                     await self.end_kernel(Death("died", reason), ending, SERVER)
-                await self._loop.run_in_executor(self._disk, self._recorder.ended, execution, ended)
+                await self._loop.run_in_executor(self._disk, self.recorder.ended, execution, ended)
             except Exception as error:
                 execution.fail(error)
                 raise
@@ -415,6 +461,7 @@ class Runner:
     def _turns_changed(self, _: None) -> None:
         self._executions.waits_changed()
 
-    def _on_loop(self, call: Callable[..., None], *args: Any) -> None:
+    def on_loop(self, call: Callable[..., None], *args: Any) -> None:
+        """Have the loop call, unless it is closed; from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *args)

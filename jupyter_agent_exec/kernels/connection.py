@@ -90,7 +90,8 @@ class KernelConnection:
         self._closed = False
         self._greeting = Greeting(is_shared=found is not None)
         self._channels = open_channels(self)
-        self._busy = KernelActivity(self._channels.session, found)
+        self._session = self._channels.session
+        self._busy = KernelActivity(self._session, found)
         self._people = PersonExecutions(self.on_person, people)
         self._runs = ExecuteRequests(
             self, self._channels, self._busy, self._displays, is_fresh=found is None
@@ -299,8 +300,9 @@ class KernelConnection:
         if message.unread and not msg_type:
             self._take_stray(message)  # it has no parent: most likely it belongs to what runs
             return
-        ours = parent.session == self._channels.session
-        if ours and self.inspector.take(message):
+        ours = parent.session == self._session
+        of_execution = parent.msg_id.startswith("x_")
+        if ours and not of_execution and self.inspector.take(message):
             return
         if msg_type == "status":
             changed = self._busy.take(message.content.get("execution_state"), parent)
@@ -310,7 +312,7 @@ class KernelConnection:
                 self.tell_state()
         elif self._runs.take_output(message):
             pass
-        elif parent.msg_id.startswith("x_"):
+        elif of_execution:
             self._runs.feed(self._late.outputs(execution_of(parent.msg_id)), message)
         elif ours:
             self._take_stray(message)
@@ -319,9 +321,9 @@ class KernelConnection:
             self._runs.overhear(parent)
             if msg_type == "update_display_data":
                 self._feed_foreign_update(message)
-        if not ours and not parent.msg_id.startswith("x_"):
+        if not ours and not of_execution:
             self._people.take(message)
-        if self._greeting.hear(message, ours=ours):
+        if not self._greeting.is_done and self._greeting.hear(message, ours=ours):
             self._greeted()
 
     def _take_stray(self, message: Message) -> None:

@@ -91,6 +91,32 @@ class ExecuteOutcome:
     """The values of the expressions in the request; None if it had none."""
 
 
+class RequestObserver:
+    """Takes part in one execute request. All calls come from the channels' thread."""
+
+    def before_sending(self) -> bool:
+        """Prepare for the request; nothing is sent if this returns False."""
+        return True
+
+    def sent(self) -> None:
+        """Handle that it was sent."""
+
+    def begun(self) -> None:
+        """Handle that the kernel begins with it."""
+
+    def input_requested(self, request: InputRequest) -> None:
+        """Handle that its code asks for input."""
+
+    def ended(self, outcome: ExecuteOutcome) -> None:
+        """Handle its end."""
+
+    def failed(self, error: Exception) -> None:
+        """Handle, instead of its end, that this server failed."""
+
+    def outputs_changed(self) -> None:
+        """Handle new output, if `is_watched` is set. This alone is called on the loop."""
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class ExecuteRequest:
     """One source to execute in a kernel, and its state."""
@@ -101,26 +127,17 @@ class ExecuteRequest:
     store_history: bool
     max_output_bytes: int
     sink: TextSink | None
-    before: Callable[[], bool]
-    """Called in the channels' thread before sending; nothing is sent if it returns False."""
-    sent: Callable[[], None]
-    """Called in the channels' thread after it was sent."""
-    after: Callable[[ExecuteOutcome], None]
-    """Called in the channels' thread when it has ended."""
-    failed: Callable[[Exception], None]
-    """Called in the channels' thread, instead of `after`, when this server failed."""
+    observer: RequestObserver
     looks: bool = False
     """Whether to look at what it changes; False once it begins if its code can change nothing."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Expressions to evaluate after it, by name."""
-    asks: Callable[[InputRequest], None] | None = None
-    """Called in the channels' thread when its code asks for input; None if it may not."""
+    allow_stdin: bool = False
+    """Whether its code may ask for input."""
     input: InputRequest | None = None
     """The input request that is not answered yet."""
-    begun: Callable[[], None] | None = None
-    """Called on the loop when the kernel begins with it, if set."""
-    changed: Callable[[], None] | None = None
-    """Called on the loop after outputs changed, if set."""
+    is_watched: bool = False
+    """Whether to tell the observer that outputs changed."""
     outputs: Outputs = field(init=False)
     started_at: datetime | None = None
     """When it was sent; or when the kernel began with it, if cells were ahead of it."""
@@ -181,14 +198,15 @@ class ExecuteRequest:
             self.ends()
         assert self.ended_at is not None
         assert self._duration is not None
+        omitted = self.outputs.omitted
         return ExecuteOutcome(
             status=status,
             reason=reason,
             execution_count=execution_count,
             error=error_in(self._reply),
             outputs=self.outputs.outputs,
-            outputs_complete=reason is None and self.outputs.complete,
-            omitted=self.outputs.omitted,
+            outputs_complete=reason is None and omitted == Omitted(),
+            omitted=omitted,
             display_updates=self.outputs.take_display_updates(),
             started_at=self.started_at,
             finished_at=self.ended_at,
@@ -252,6 +270,7 @@ class ExecuteRequests:
         """The last that was begun."""
         self._looking = VariableTracker(is_fresh=is_fresh)
         self._look_until: float | None = None
+        self._look_expressions: dict[str, str] | None = None
 
     # -- from any thread ---------------------------------------------------------------------------
 
@@ -290,7 +309,7 @@ class ExecuteRequests:
             run.outputs.leave_out("", early_bytes)
         run.starts()
         run.is_behind = self._busy.foreign is not None and run.subshell is None
-        if not run.before():
+        if not run.observer.before_sending():
             return
         self._connection.inspector.prepare()
         self._run, self.latest = run, run.id
@@ -306,7 +325,7 @@ class ExecuteRequests:
         self._look_until = None
         if (run := self._run) is not None:
             if not run.is_sent:
-                run.sent()
+                run.observer.sent()
             if run.subshell is not None:  # which goes on with it; the next gets another
                 self._connection.inspector.forget_nested_subshell()
                 if self._busy.done(run.id):
@@ -388,12 +407,14 @@ class ExecuteRequests:
     def take_input_request(self, message: Message) -> None:
         """Take an input request of the code that runs; nobody answers other code's."""
         run, request = self._run, input_request(message)
-        if request is None or run is None or run.asks is None or message.parent.msg_id != run.id:
+        if request is None or run is None or message.parent.msg_id != run.id:
+            return
+        if not run.allow_stdin:
             return
         if not run.has_begun:
             self._take_up(run)
         run.input = request
-        run.asks(request)
+        run.observer.input_requested(request)
 
     def give_input(
         self, run: ExecuteRequest, request: InputRequest, value: str, before: Callable[[], None]
@@ -421,7 +442,7 @@ class ExecuteRequests:
         run = self._run
         if run is None:
             return []
-        if run.changed is not None:
+        if run.is_watched:
             self._tell_of_changes(run)
         if self._look_until is not None:
             due = self._look_until
@@ -440,9 +461,10 @@ class ExecuteRequests:
 
     def _dispatch(self, run: ExecuteRequest) -> None:
         """Send the code to the kernel."""
-        info = self._connection.kernel_info
-        more = value_expressions(info, run.values) if run.values else {}
-        if run.asks is not None:
+        more = {}
+        if run.values:
+            more = value_expressions(self._connection.kernel_info, run.values)
+        if run.allow_stdin:
             self._channels.open_stdin()
         self._request(
             run.source,
@@ -451,13 +473,13 @@ class ExecuteRequests:
             more=more,
             # IPython's history has one number for both, and would complain of the second.
             store_history=run.store_history and run.subshell is None,
-            allow_stdin=run.asks is not None,
+            allow_stdin=run.allow_stdin,
             subshell=run.subshell,
         )
         if run.subshell is not None and self._busy.foreign is not None:
             self._connection.inspector.give_back(run.subshell, self._busy.foreign)
         run.is_sent = True
-        run.sent()
+        run.observer.sent()
 
     def _look(self, run: ExecuteRequest, timeout: float) -> None:
         """Look at the kernel's variables by a request of its own, which runs nothing."""
@@ -482,7 +504,13 @@ class ExecuteRequests:
                 self._dispatch(run)
 
     def _looks(self, run: ExecuteRequest) -> bool:
-        return run.looks and bool(variable_expressions(self._connection.kernel_info))
+        return run.looks and bool(self._looking_expressions())
+
+    def _looking_expressions(self) -> dict[str, str]:
+        """Return the expressions that look at the variables, made once the kernel is known."""
+        if self._look_expressions is None and (info := self._connection.kernel_info):
+            self._look_expressions = variable_expressions(info)
+        return self._look_expressions or {}
 
     def _request(
         self,
@@ -497,7 +525,7 @@ class ExecuteRequests:
         allow_stdin: bool = False,
     ) -> None:
         # In this order: a look sees also what the evaluation of values has changed.
-        looking = variable_expressions(self._connection.kernel_info) if looks else {}
+        looking = self._looking_expressions() if looks else {}
         content = {
             "code": code,
             "silent": silent,
@@ -515,8 +543,7 @@ class ExecuteRequests:
         run.has_begun = True
         if run.is_behind:
             run.starts()
-        if run.begun is not None:
-            self._connection.on_loop(run.begun)
+        run.observer.begun()
 
     def _tell_of_changes(self, run: ExecuteRequest) -> None:
         if not run._telling and run.outputs.version != run._told:
@@ -558,7 +585,7 @@ class ExecuteRequests:
         _is_at_code(run)
         with self._lock:
             ended = run.end(status, reason, execution_count)
-        run.after(ended)
+        run.observer.ended(ended)
 
     @contextmanager
     def _bringing_to_an_end(self, run: ExecuteRequest) -> Iterator[None]:
@@ -567,7 +594,7 @@ class ExecuteRequests:
             yield
         except Exception as error:
             self._run, self._look_until = None, None
-            run.failed(error)
+            run.observer.failed(error)
             raise  # the channels log it
 
 
@@ -579,5 +606,4 @@ def _is_at_code(run: ExecuteRequest) -> None:
 
 def _tell_changed(run: ExecuteRequest) -> None:
     run._telling = False
-    if run.changed is not None:
-        run.changed()
+    run.observer.outputs_changed()

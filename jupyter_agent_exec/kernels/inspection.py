@@ -267,7 +267,7 @@ class Inspector:
             Whether the kernel is ours alone: then it waits for us rather than drop what it tells,
             however long; else for `PATIENCE`.
         """
-        if self.is_python and (is_own or self.has_subshells):
+        if not self._stays and self.is_python and (is_own or self.has_subshells):
             kept = _KEPT_OF_OWN if is_own else f"keep_all({PATIENCE})"
             self._stay(f"stay()\n{kept}")
 

@@ -61,13 +61,11 @@ class Message(msgspec.Struct, frozen=True):
         """Return this message as one whose content could not be read."""
         return Message(self.header, self.parent, {}, size=self.size, unread=True)
 
-    def contents(self) -> Iterator[dict[str, Any]]:
-        """Yield the content, only once; a very long stream comes in pieces."""
+    def contents(self) -> Iterable[dict[str, Any]]:
+        """Return the content, only once; a very long stream comes in pieces."""
         if self.pieces is None:
-            yield self.content
-        else:
-            for piece in self.pieces:
-                yield {**self.content, "text": piece}
+            return (self.content,)
+        return ({**self.content, "text": piece} for piece in self.pieces)
 
 
 _encode = msgspec.json.Encoder().encode

@@ -13,7 +13,11 @@ from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelMana
 from traitlets.config import Config
 
 from jupyter_agent_exec.kernels.connection import KernelConnection
-from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome, ExecuteRequest
+from jupyter_agent_exec.kernels.execute_request import (
+    ExecuteOutcome,
+    ExecuteRequest,
+    RequestObserver,
+)
 from jupyter_agent_exec.kernels.kernel_queue import KernelQueue, Turn
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel, LiveKernels
 from jupyter_agent_exec.kernels.person_executions import NOTHING, PersonRecording
@@ -135,13 +139,7 @@ class AgentRun:
             store_history=store_history,
             max_output_bytes=1_000_000,
             sink=sink,
-            before=lambda: True,
-            sent=lambda: _from_thread(self.sent, None),
-            after=lambda ended: _from_thread(self.ended, ended),
-            begun=lambda: self.begun.set_result(None),
-            failed=lambda error: self.ended.get_loop().call_soon_threadsafe(
-                self.ended.set_exception, error
-            ),
+            observer=_Watch(self),
         )
 
     async def go(self, connection: KernelConnection) -> ExecuteOutcome:
@@ -164,6 +162,26 @@ class AgentRun:
                 turns.leave(turn)
 
         return asyncio.create_task(carry())
+
+
+class _Watch(RequestObserver):
+    """Settles the futures of a run."""
+
+    def __init__(self, run: AgentRun) -> None:
+        self._run = run
+
+    def sent(self) -> None:
+        _from_thread(self._run.sent, None)
+
+    def begun(self) -> None:
+        _from_thread(self._run.begun, None)
+
+    def ended(self, outcome: ExecuteOutcome) -> None:
+        _from_thread(self._run.ended, outcome)
+
+    def failed(self, error: Exception) -> None:
+        ended = self._run.ended
+        ended.get_loop().call_soon_threadsafe(ended.set_exception, error)
 
 
 def _from_thread(future: asyncio.Future[Any], result: Any) -> None:
