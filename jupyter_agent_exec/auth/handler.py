@@ -14,7 +14,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from http.client import responses
 from typing import Any, Final, NoReturn, TypeAlias
@@ -222,9 +222,9 @@ class AgentExecHandler(JupyterHandler):
             access="full",
         )
 
-    @property
+    @cached_property
     def shown_token(self) -> str | None:
-        """The agent token in the request's header."""
+        """Return the agent token in the request's header."""
         return shown_token(self.request.headers)
 
     async def _authenticate_agent(self, shown: str) -> None:

@@ -59,6 +59,22 @@ def format_line(line_hash: str, entry: bytes, payloads: Mapping[Any, str]) -> by
     return b"%b%b%b}\n" % (start, _PAYLOADS.encode("ascii"), _encode(payloads).encode("utf-8"))
 
 
+def next_line(
+    previous: str, entry: Mapping[str, Any], texts: Mapping[Any, str]
+) -> tuple[str, bytes]:
+    """Return an entry's hash and its line, after the line hashed `previous`.
+
+    Parameters
+    ----------
+    texts
+        Payloads by their digests; those that the entry names stand on its line.
+    """
+    data = canonical(entry)
+    line_hash = link(previous, data)
+    named = {digest: text for digest, text in texts.items() if digest.encode("ascii") in data}
+    return line_hash, format_line(line_hash, data, named)
+
+
 def parse_line(line: bytes) -> ParsedLine:
     """Parse a line, with or without its line feed.
 

@@ -159,10 +159,9 @@ class Journal:
         for n, entry in enumerate(entries, first):
             fields = msgspec.to_builtins(entry)
             fields["n"] = n
-            data = chain.canonical(fields)
-            previous = Digest(chain.link(previous, data))
-            named = {d: text for d, text in texts.items() if d.encode("ascii") in data}
-            lines.append(chain.format_line(previous, data, named))
+            line_hash, line = chain.next_line(previous, fields, texts)
+            previous = Digest(line_hash)
+            lines.append(line)
             hashes.append(previous)
         return b"".join(lines), hashes
 

@@ -214,10 +214,10 @@ class KernelConnection:
         with suppress(Unanswered, KernelUnavailable):  # whether it ends is looked at anyway
             await self.inspector.interrupt(run.subshell)
 
-    def is_host(self, proof: str | None) -> bool:
+    def is_host(self, proof: str) -> bool:
         """Return whether a program has shown that it knows the kernel's key."""
         key = self._channels.key
-        return (proof is not None and key is not None) and hmac.compare_digest(
+        return key is not None and hmac.compare_digest(
             proof.encode(), host_kernel.proof(self.kernel_id, key).encode()
         )
 
@@ -372,7 +372,7 @@ class KernelConnection:
             self._late.hand_on()
         elif hand_on_at is not None:
             due.append(hand_on_at)
-        again_at = self._greeting.again_at()
+        again_at = None if self._greeting.is_done else self._greeting.again_at()
         if again_at is not None and now >= again_at:
             self._say_hello()
         elif again_at is not None:

@@ -443,7 +443,8 @@ async def is_nested(kernel: Kernel, host_kernels: Mapping[str, str]) -> bool:
         It would, and cannot run beside it.
     """
     connection = kernel.connection
-    if not connection.is_host(host_kernels.get(kernel.id)):
+    proof = host_kernels.get(kernel.id)
+    if proof is None or not connection.is_host(proof):
         return False
     if connection.quiet is not None:
         with suppress(Unanswered, KernelUnavailable):  # the start of its cell may not be heard yet

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..models import WaitingFor
@@ -59,11 +60,16 @@ class Turn(asyncio.Future[None]):
         """Whether the kernel is at a cell that waits for this."""
         self.first_at: float | None = None
         """When it came to the head of the line, on the scheduler's clock."""
-        self.granted_at: str | None = None
+        self._granted_at: datetime | None = None
+
+    @property
+    def granted_at(self) -> str | None:
+        """When it was granted; None if it was not yet."""
+        return None if self._granted_at is None else timestamp(self._granted_at)
 
     def grant(self) -> None:
         """Say that it is one's turn."""
-        self.granted_at = timestamp()
+        self._granted_at = datetime.now(UTC)
         self.set_result(None)
 
 

@@ -105,7 +105,7 @@ async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
         if call.state is None:
             # It is waited for when it is known, with news for the client.
             request = derive(Execute, asked, wait=0)
-            record = await manager.execute(
+            record = await manager.submission.execute(
                 asked.session_id, request, call.caller, asked.idempotency_key
             )
         else:

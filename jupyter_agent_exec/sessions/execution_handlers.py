@@ -62,7 +62,9 @@ class ExecutionsHandler(SessionsBase):
         """Run a source once; 201 when it has finished, 202 when it goes on."""
         await self.authorize_cells(session_id, body.placement)
         with self.manager.holding(self.caller, body.wait):
-            record = await self.manager.execute(session_id, body, self.caller, self.idempotency_key)
+            record = await self.manager.submission.execute(
+                session_id, body, self.caller, self.idempotency_key
+            )
         await self.answer_execution(record, asked=True)
 
 

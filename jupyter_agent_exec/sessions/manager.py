@@ -24,7 +24,7 @@ from ..journal.history import History
 from ..kernels.kernel import KernelSource
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.scratch_kernels import ScratchKernels
-from ..models import Execute, GiveInput, OpenSession, ServerStatus, Session
+from ..models import GiveInput, OpenSession, ServerStatus, Session
 from ..records import SERVER, By, ExecutionRecord
 from ..tasks import Tasks
 from ..types import CloseReason, SessionId, TokenId
@@ -174,12 +174,6 @@ class AgentSessions:
         return live.record()
 
     # -- executions --------------------------------------------------------------------------------
-
-    async def execute(
-        self, id: str, request: Execute, caller: Caller, key: str | None
-    ) -> ExecutionRecord:
-        """Run a source once, as `Submission.execute` does."""
-        return await self.submission.execute(id, request, caller, key)
 
     async def execution(
         self, id: str, wait: float | None = 0, asked_at: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
@@ -40,7 +41,7 @@ from ..records import (
     timestamp,
 )
 from ..tasks import call_later_apart
-from ..types import CloseReason, Digest, ExecutionId, SessionId, TokenId
+from ..types import CloseReason, Digest, ExecutionId
 from .activity import Activity
 from .notebook_kernels import AttachedNotebook
 
@@ -94,6 +95,15 @@ class LiveSession(ExecutionObserver):
         activity: Activity,
         resources: ServerResources,
     ) -> None:
+        self.id: Final = record.id
+        """The session's id."""
+        self.token_id: Final = None if record.token is None else record.token.id
+        """The agent token with which it was opened."""
+        self.agent_name: Final = record.agent.name
+        """Name of its agent."""
+        self.first_sources: Final = len(first_sources)
+        """How many sources run first in each of its kernels."""
+        self._is_scratch = isinstance(record.target, ScratchTarget)
         self._record = record
         self._journal = journal
         self._bounds = bounds
@@ -104,11 +114,10 @@ class LiveSession(ExecutionObserver):
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._notebook = kernels if isinstance(kernels, AttachedNotebook) else None
-        self._last_activity_at = record.last_activity_at
+        self._active_at = datetime.now(UTC)
         self._last_used = self._loop.time()
         self.is_kept = False
         """Whether it stays open although it is unused."""
-        self._first_sources = first_sources
         cells: ExecutionCells | None = None
         if self._notebook is not None:
             self._notebook.on_moved = self._moved
@@ -130,19 +139,9 @@ class LiveSession(ExecutionObserver):
     # -- look --------------------------------------------------------------------------------------
 
     @property
-    def id(self) -> SessionId:
-        """The session's id."""
-        return self._record.id
-
-    @property
     def path(self) -> str | None:
         """Contents path of its notebook now; None if its target is none."""
         return None if self._notebook is None else self._notebook.path
-
-    @property
-    def token_id(self) -> TokenId | None:
-        """The agent token with which it was opened."""
-        return None if self._record.token is None else self._record.token.id
 
     @property
     def unfinished(self) -> Collection[LiveExecution]:
@@ -155,11 +154,6 @@ class LiveSession(ExecutionObserver):
         return not self._closing
 
     @property
-    def agent_name(self) -> str:
-        """Name of its agent."""
-        return self._record.agent.name
-
-    @property
     def kernel(self) -> Kernel | None:
         """The current kernel; None while there is none."""
         return self._queue.incarnations.current
@@ -168,11 +162,6 @@ class LiveSession(ExecutionObserver):
     def has_kernel(self) -> bool:
         """Whether it has a kernel now."""
         return self.kernel is not None
-
-    @property
-    def first_sources(self) -> int:
-        """How many sources run first in each of its kernels."""
-        return len(self._first_sources)
 
     @property
     def running(self) -> LiveExecution | None:
@@ -196,7 +185,7 @@ class LiveSession(ExecutionObserver):
             path=self.path,
             kernel=self._queue.incarnations.model(),
             executions=self._queue.executions.accepted_count,
-            last_activity_at=self._last_activity_at,
+            last_activity_at=timestamp(self._active_at),
             approval=self.gate.mode,
             approved_until=self.gate.approved_until,
             asking=sum(1 for _ in self.gate.awaiting_approval()),
@@ -522,10 +511,6 @@ class LiveSession(ExecutionObserver):
             execution.wake()
             self.changed(execution)
 
-    @property
-    def _is_scratch(self) -> bool:
-        return isinstance(self._record.target, ScratchTarget)
-
     # -- as the observer of its executions ---------------------------------------------------------
 
     def accepted(self, execution: LiveExecution) -> None:
@@ -560,7 +545,7 @@ class LiveSession(ExecutionObserver):
 
     def active(self) -> None:
         """Note activity, and cull the kernel after the idle timeout if there is no more."""
-        self._last_activity_at = timestamp()
+        self._active_at = datetime.now(UTC)
         self.touch()
         if self._idle_timer is not None:
             self._idle_timer.cancel()

@@ -131,13 +131,19 @@ class Submission:
         id: str,
         key: str | None,
         request: Execute | RunSteps,
-        take: Callable[[Digest], Awaitable[T]],
+        take: Callable[[Digest | None], Awaitable[T]],
     ) -> tuple[T | None, ExecutionId | None]:
-        """Accept a request, or return the execution that was accepted with this key before."""
+        """Accept a request, or return the execution that was accepted with this key before.
+
+        Parameters
+        ----------
+        take
+            Called with the digest of the request; None if that has no key.
+        """
+        if key is None:
+            return await take(None), None
         # The wait is no part of what the key stands for: a repeated request may have less time.
         body = digest_of(msgspec.json.encode(replace(request, wait=None), order="sorted"))
-        if key is None:
-            return await take(body), None
         session_id = SessionId(id)
         async with self._keys.lock(session_id, key):
             is_open = self._sessions.open_session(id) is not None
@@ -145,7 +151,7 @@ class Submission:
             return (await take(body) if known is None else None), known
 
     async def _take(
-        self, id: str, request: Execute, caller: Caller, key: str | None, body: Digest
+        self, id: str, request: Execute, caller: Caller, key: str | None, body: Digest | None
     ) -> tuple[LiveSession, LiveExecution]:
         """Submit an execution."""
         live = await self._sessions.live_session(id)
@@ -162,7 +168,7 @@ class Submission:
             nested=nested,
             named_source=named_source,
             idempotency_key=key,
-            body_sha256=None if key is None else body,
+            body_sha256=body,
         )
         execution = live.submit(spec)
         self._taken(live, [execution], caller, key, body)
@@ -175,7 +181,7 @@ class Submission:
         request: RunSteps,
         caller: Caller,
         key: str | None,
-        body: Digest,
+        body: Digest | None,
     ) -> tuple[LiveSession, list[LiveExecution]]:
         """Submit steps, all or none; the first has the key."""
         live = await self._sessions.live_session(id)
@@ -195,7 +201,7 @@ class Submission:
                 nested=nested,
                 named_source=None,
                 idempotency_key=key if index == 0 else None,
-                body_sha256=None if key is None or index else body,
+                body_sha256=body if index == 0 else None,
             )
             for index, (step, place) in enumerate(zip(steps, places, strict=True))
         ]
@@ -213,10 +219,10 @@ class Submission:
         executions: Sequence[LiveExecution],
         caller: Caller,
         key: str | None,
-        body: Digest,
+        body: Digest | None,
     ) -> None:
         self._quotas.executed(caller, len(executions))
-        if key is not None:
+        if key is not None and body is not None:
             self._keys.use(live.id, key, body, executions[0])
 
     async def _known_steps(self, first: ExecutionId, wait: float) -> list[ExecutionRecord]:
