@@ -26,7 +26,7 @@ from .displays import Displays
 from .execute_request import ExecuteRequest, ExecuteRequests, InputRequest
 from .execution_state import HELLO, ActiveRequest, Greeting, IdleState, KernelActivity, Listeners
 from .inspection import ASIDE, Inspector, Unanswered
-from .messages import Message
+from .messages import Header, Message
 from .outputs import Late, LateOutputs
 from .person_executions import NOTHING, PersonExecution, PersonExecutions, PersonRecording
 from .variables import execution_of
@@ -83,6 +83,8 @@ class KernelConnection:
         """Done when the kernel's end of the connection is gone."""
         self.greeted: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel has answered on both channels."""
+        self.latest_request = Header()
+        """The code that the kernel runs, or ran last, whoever sent it."""
         self._displays = Displays()
         self._waiting: list[asyncio.Future[None]] = []
         self._late = LateOutputs(self._displays, self.on_late)
@@ -306,7 +308,8 @@ class KernelConnection:
             return
         if msg_type == "status":
             changed = self._busy.take(message.content.get("execution_state"), parent)
-            self.inspector.overhear(parent)
+            if parent.msg_type == "execute_request":
+                self.latest_request = parent
             self._runs.take_status(message, ours=ours)
             if changed:  # last, so that the loop does not compete with the record
                 self.tell_state()
@@ -334,11 +337,12 @@ class KernelConnection:
 
     def shell_message(self, message: Message) -> None:
         """Take a reply."""
-        if self.inspector.take(message):
-            return
-        if message.header.msg_type != "kernel_info_reply":
+        if message.parent.msg_id.startswith("x_"):
             self._runs.take_reply(message)
-        elif self._greeting.answer(message.content, time.monotonic()):
+            return
+        if self.inspector.take(message) or message.header.msg_type != "kernel_info_reply":
+            return
+        if self._greeting.answer(message.content, time.monotonic()):
             self._greeted()
 
     def _greeted(self) -> None:

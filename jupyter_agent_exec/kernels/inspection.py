@@ -27,7 +27,7 @@ from .execution_state import ActiveRequest
 from .in_kernel.comm_target import ANSWER, TARGET
 from .in_kernel.expression import expression, is_ipython
 from .kernel_queue import Requester
-from .messages import Header, Message
+from .messages import Message
 
 if TYPE_CHECKING:
     from .connection import KernelConnection
@@ -92,7 +92,6 @@ class Inspector:
         self._stuck = 0
         self._stays = False
         self._at: str | None = None
-        self._behind = Header()
 
     @property
     def has_subshells(self) -> bool:
@@ -340,11 +339,6 @@ class Inspector:
     def _forget(self, msg_id: str) -> None:
         self._pending.pop(msg_id, None)
 
-    def overhear(self, parent: Header) -> None:
-        """Remember the request that runs: what its threads print meanwhile stays with it."""
-        if parent.msg_type == "execute_request":
-            self._behind = parent
-
     def _send(self, question: Question, subshell: str | None, msg_id: str) -> None:
         msg_type, content = question.msg_type, question.given
         if self.is_python:
@@ -353,7 +347,7 @@ class Inspector:
             data = {
                 "question": question.name,
                 "given": question.given,
-                "behind": msgspec.structs.asdict(self._behind),
+                "behind": msgspec.structs.asdict(self._connection.latest_request),
             }
             msg_type = "comm_open"
             content = {"comm_id": msg_id, "target_name": TARGET, "data": data}
