@@ -6,10 +6,11 @@ has to perform. It does no I/O, and knows no clock, event loop, journal, or kern
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from msgspec.structs import replace as with_fields
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..kernels.execute_request import ExecuteOutcome
 from ..models import Approval, Input
@@ -48,8 +49,7 @@ BROKEN_OFF: Final = Ending(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionState:
+class ExecutionState(Struct, frozen=True, kw_only=True):
     """What is known of an execution that can change until it is recorded as finished."""
 
     source: str
@@ -322,7 +322,7 @@ def _approval(
     if isinstance(event, ApprovalRequested):
         approval = event.approval
         if state.is_withdrawn:
-            approval = with_fields(approval, status="withdrawn")
+            approval = replace(approval, status="withdrawn")
         return replace(state, approval=approval, status="awaiting_approval"), ()
     approval_now = state.approval
     if approval_now is None or approval_now.status != "asked":
@@ -330,7 +330,7 @@ def _approval(
     match event:
         case ApprovalGiven(source, at, by):
             requested = state.requested_source or state.source
-            approval = with_fields(
+            approval = replace(
                 approval_now,
                 status="approved",
                 decided_at=at,
@@ -347,7 +347,7 @@ def _approval(
             )
             return approved, (Proceed(),)
         case ApprovalRefused(at, by, reason):
-            approval = with_fields(
+            approval = replace(
                 approval_now, status="rejected", decided_at=at, decided_by=by, reason=reason
             )
             words = f"says: {reason}" if reason else "gave no reason; ask before you try it again."
@@ -356,7 +356,7 @@ def _approval(
         case ApprovalExpired(expired, timeout):
             if expired is not approval_now:
                 return state, ()  # it is another question
-            approval = with_fields(approval_now, status="expired")
+            approval = replace(approval_now, status="expired")
             why = f"Nobody decided within {timeout:g} seconds. It was not run."
             return _withdraw(replace(state, approval=approval), Ending("rejected", why))
 
@@ -366,7 +366,7 @@ def _withdraw(state: ExecutionState, ending: Ending) -> tuple[ExecutionState, tu
         return state, ()
     approval = state.approval
     if approval is not None and approval.status == "asked":
-        approval = with_fields(approval, status="withdrawn")
+        approval = replace(approval, status="withdrawn")
     return replace(state, ending=ending, is_withdrawn=True, approval=approval), (LeaveQueue(),)
 
 
