@@ -1,8 +1,8 @@
 """One connection to one kernel: it sends requests, and sorts what arrives by whose it is.
 
 Half of this runs in the channels' thread (all that the channels call), half on the event loop.
-A run goes in with what is to be done before it is sent and after it has ended, both of which are
-done in the channels' thread, so that the record is on disk with no further hop between threads.
+The observer of a request records its dispatch and its end in the channels' thread, so that both are
+on disk with no further hop between threads.
 """
 
 from __future__ import annotations
