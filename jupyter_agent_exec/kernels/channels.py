@@ -1,4 +1,4 @@
-"""The seam to a kernel: channels that carry messages, whatever they are made of.
+"""The interface to a kernel: channels that carry messages over any transport.
 
 Above it, nothing knows ZMQ. ZMQ sockets are one implementation (`zmq_channels.py`); a WebSocket to
 a gateway can be another.
@@ -16,26 +16,26 @@ Channel = Literal["shell", "control", "stdin"]
 
 
 class NotSent(Exception):
-    """No kernel is there to take a message."""
+    """There is no kernel to receive a message."""
 
 
 class MessageReceiver(Protocol):
-    """Takes what a kernel sends. All calls come from the channels' thread."""
+    """Receives what a kernel sends. All calls come from the channels' thread."""
 
     def iopub_message(self, message: Message) -> None:
-        """Take a message from IOPub."""
+        """Handle a message from IOPub."""
 
     def shell_message(self, message: Message) -> None:
-        """Take a reply, also one from the control channel."""
+        """Handle a reply, also one from the control channel."""
 
     def stdin_message(self, message: Message) -> None:
-        """Take a request for input, as an answer to one of our own requests."""
+        """Handle an input request that belongs to one of our requests."""
 
     def channels_ended(self) -> None:
-        """Take note that the kernel's end is gone; all it had sent was delivered before."""
+        """Note that the kernel has disconnected. All its messages were delivered before."""
 
     def all_read(self) -> float | None:
-        """Take note that what could be read was read.
+        """Note that all available messages were read.
 
         Returns
         -------
@@ -55,7 +55,7 @@ class KernelChannels(Protocol):
 
     @property
     def key(self) -> bytes | None:
-        """The key that signs messages, which who can read the connection file knows too."""
+        """The key that signs messages. It is also in the connection file."""
 
     def start(self) -> None:
         """Start the thread."""
@@ -64,10 +64,10 @@ class KernelChannels(Protocol):
         """End the thread after the commands given so far, and close the channels. Blocks."""
 
     def call(self, command: Callable[[], None]) -> None:
-        """Have the thread run `command`; from any thread, in the order of the calls."""
+        """Run `command` in the thread, in the order of the calls. Call from any thread."""
 
     def open_stdin(self) -> None:
-        """Have the kernel reach us when code of ours asks for input; from the channels' thread.
+        """Make the kernel send input requests of our code to us. Call from the channels' thread.
 
         What it asks while we are not connected is lost, and it would wait for ever. So this waits,
         within bounds, until we are.
@@ -96,4 +96,4 @@ class KernelChannels(Protocol):
 
 
 OpenChannels = Callable[[MessageReceiver], KernelChannels]
-"""Opens the channels of one kernel for who receives what it sends."""
+"""Opens the channels of one kernel for a receiver."""

@@ -1,4 +1,4 @@
-"""One connection to one kernel: it sends requests, and sorts what arrives by whose it is.
+"""One connection to one kernel: sends requests, and passes each message to its request.
 
 Half of this runs in the channels' thread (all that the channels call), half on the event loop.
 The observer of a request records its dispatch and its end in the channels' thread, so that both are
@@ -42,7 +42,7 @@ WAKE_DELAYS = (0.0, 0.05, 0.2, 1.0)
 """Seconds after an interrupt at which a busy kernel is sent a request."""
 
 CODE_TIMEOUT = 5.0
-"""Seconds to wait for a kernel to say that it is at the code that is to be interrupted."""
+"""Seconds to wait until a kernel reports that it runs the code to interrupt."""
 
 
 class KernelConnection:
@@ -80,7 +80,7 @@ class KernelConnection:
         are recorded."""
         self._loop = asyncio.get_running_loop()
         self.disconnected: asyncio.Future[None] = self._loop.create_future()
-        """Done when the kernel's end of the connection is gone."""
+        """Done when the kernel has disconnected."""
         self.greeted: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel has answered on both channels."""
         self.latest_request = Header()
@@ -99,7 +99,7 @@ class KernelConnection:
             self, self._channels, self._busy, self._displays, is_fresh=found is None
         )
         self.inspector = Inspector(self, self._channels)
-        """Looks into the kernel."""
+        """Inspects the kernel."""
         self._channels.start()
         if found is not None:
             self._channels.call(self._say_hello)
@@ -121,12 +121,12 @@ class KernelConnection:
 
     @property
     def has_executed(self) -> bool:
-        """Whether anybody may have run anything in it."""
+        """Whether any code may have run in it."""
         return self._busy.has_executed
 
     @property
     def foreign(self) -> ActiveRequest | None:
-        """What has kept the kernel busy for longest that is not ours."""
+        """The request of others that has kept the kernel busy for longest."""
         return self._busy.foreign
 
     # -- on the loop -------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class KernelConnection:
     async def give_input(
         self, run: ExecuteRequest, request: InputRequest, value: str, before: Callable[[], None]
     ) -> bool:
-        """Answer an input request; False if the code does not wait for it any more.
+        """Answer an input request; False if the code no longer waits for it.
 
         Parameters
         ----------
@@ -181,18 +181,18 @@ class KernelConnection:
         self._channels.call(partial(self._runs.withdraw_input, run))
 
     def abandon(self, reason: str) -> None:
-        """End what runs though the kernel did not; what it still sends is late output."""
+        """End the running request on our side. Further messages of it are late output."""
         self._channels.call(partial(self._abandon, reason))
 
     def is_running(self, run: ExecuteRequest) -> bool:
-        """Return whether the kernel runs this request now, as far as its messages say.
+        """Return whether the kernel runs this request now, according to its messages.
 
         Only then may it be interrupted: before and after, it may run somebody else's cell.
         """
         return self._runs.is_running(run)
 
     async def heeds_interrupts(self, run: ExecuteRequest) -> None:
-        """Wait until an interrupt takes effect: until the kernel runs the code, or has run it.
+        """Wait until an interrupt can take effect: until the kernel runs the code, or has run it.
 
         The wait is bounded, since a kernel need not say what it runs.
         """
@@ -202,7 +202,7 @@ class KernelConnection:
         await first_of(there, self.disconnected, timeout=CODE_TIMEOUT)
 
     def interrupted(self) -> None:
-        """Have a kernel heed the interrupt that it was just sent, also in a top-level `await`.
+        """Make a kernel handle the interrupt that it was just sent, also in a top-level `await`.
 
         ipykernel (6.29 to 7.4) then cancels what it awaits only when its loop wakes up, as for the
         next message on the shell channel. A signal that another process passes on may come later
@@ -213,11 +213,11 @@ class KernelConnection:
     async def interrupt_nested(self, run: ExecuteRequest) -> None:
         """Interrupt a nested run, and not the cell that waits for it."""
         assert run.subshell is not None
-        with suppress(Unanswered, KernelUnavailable):  # whether it ends is looked at anyway
+        with suppress(Unanswered, KernelUnavailable):  # the caller checks anyway whether it ends
             await self.inspector.interrupt(run.subshell)
 
     def is_host(self, proof: str) -> bool:
-        """Return whether a program has shown that it knows the kernel's key."""
+        """Return whether a program has proved that it knows the kernel's key."""
         key = self._channels.key
         return key is not None and hmac.compare_digest(
             proof.encode(), host_kernel.proof(self.kernel_id, key).encode()
@@ -228,19 +228,19 @@ class KernelConnection:
         self._greeting.kernel_info = kernel_info
 
     def hear_people(self, listener: Callable[[PersonExecution], None]) -> None:
-        """Add a listener for what others run; the first also gets what has ended since adoption."""
+        """Add a listener for others' code. The first also gets what has ended since adoption."""
         self.on_person.add(listener)
         self._channels.call(partial(self._people.tell_held, listener))
 
     async def free(self) -> None:
-        """Wait until none of our requests keeps the kernel busy, or it is gone."""
+        """Wait until none of our requests keeps the kernel busy, or it has disconnected."""
         while self._busy.has_ours and not self.disconnected.done():
             changed = self._loop.create_future()
             self._waiting.append(changed)
             await asyncio.wait({changed, self.disconnected}, return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self) -> None:
-        """Let go of the kernel; late output that came so far is handed on first."""
+        """Close the connection. Deliver the late output received so far before."""
         if not self._closed:
             self._closed = True
             await self.inspector.end()
@@ -257,17 +257,17 @@ class KernelConnection:
             self.on_state(state)
 
     def lost(self) -> None:
-        """Mark the kernel as ended; a process that it forked may hold the connection open."""
+        """Mark the kernel as ended. A process that it forked may keep the connection open."""
         settle(self.disconnected)
 
     # -- in the channels' thread -------------------------------------------------------------------
 
     def tell_state(self) -> None:
-        """Tell the loop what the kernel does now."""
+        """Report the kernel's current state to the loop."""
         self.on_loop(self._tell_state, self.execution_state)
 
     def on_loop(self, call: Callable[..., None], *args: Any) -> None:
-        """Have the loop call, unless it is closed."""
+        """Schedule a call on the loop, unless it is closed."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *args)
 
@@ -282,7 +282,7 @@ class KernelConnection:
 
     def _say_hello(self) -> None:
         self._greeting.asked()
-        with suppress(NotSent):  # another program may have its port; then its end is seen soon
+        with suppress(NotSent):  # another program may use its port; then its end is detected soon
             self._channels.send("shell", "kernel_info_request", {}, msg_id=HELLO)
 
     def _wake_soon(self) -> None:
@@ -297,7 +297,7 @@ class KernelConnection:
             self._channels.send("shell", "kernel_info_request", {}, msg_id=WAKE)
 
     def iopub_message(self, message: Message) -> None:
-        """Take a message from IOPub."""
+        """Handle a message from IOPub."""
         msg_type, parent = message.header.msg_type, message.parent
         if message.unread and not msg_type:
             self._take_stray(message)  # it has no parent: most likely it belongs to what runs
@@ -330,13 +330,13 @@ class KernelConnection:
             self._greeted()
 
     def _take_stray(self, message: Message) -> None:
-        """Take what a thread printed during another request of ours as the last execution's."""
+        """Assign a thread's output during another request of ours to the last execution."""
         latest = self._runs.latest
         if latest is not None and self._busy.foreign is None:
             self._runs.feed(self._runs.running or self._late.outputs(latest), message)
 
     def shell_message(self, message: Message) -> None:
-        """Take a reply."""
+        """Handle a reply."""
         if message.parent.msg_id.startswith("x_"):
             self._runs.take_reply(message)
             return
@@ -346,29 +346,29 @@ class KernelConnection:
             self._greeted()
 
     def _greeted(self) -> None:
-        """Know a kernel that has answered on both channels."""
+        """Mark the kernel as connected after it has answered on both channels."""
         if self._busy.known():
             self.tell_state()
         self.on_loop(settle, self.greeted)
 
     def _feed_foreign_update(self, message: Message) -> None:
-        """Take a display update by others as late output of our first execution that it changes."""
+        """Add others' display update to the late output of our first execution that it changes."""
         display_id = nbformat_outputs.display_id(message.content)
         shown = () if display_id is None else self._displays.elsewhere(display_id)
         if shown:
             self._runs.feed(self._late.outputs(shown[0].execution_id), message)
 
     def stdin_message(self, message: Message) -> None:
-        """Take a request for input."""
+        """Handle an input request."""
         self._runs.take_input_request(message)
 
     def channels_ended(self) -> None:
-        """Take note that the kernel's end is gone."""
+        """Note that the kernel has disconnected."""
         self._people.stop()
         self.on_loop(self.lost)
 
     def all_read(self) -> float | None:
-        """Take note that what could be read was read; return when to be called again."""
+        """Note that all available messages were read; return when to be called again."""
         now = time.monotonic()
         due = self._runs.settled(now)
         hand_on_at = self._late.hand_on_at(now)

@@ -47,12 +47,12 @@ class InputRequest(NamedTuple):
     prompt: str
     """Written by the code; not all of it if it is very long."""
     password: bool
-    """Whether what is given is not to be shown."""
+    """Whether the input must not be shown."""
     asked_at: datetime
 
 
 def input_request(message: Message) -> InputRequest | None:
-    """Return what a message from the stdin channel asks for; None if it asks for nothing."""
+    """Return the input request of a stdin message; None if it is not one."""
     if message.header.msg_type != "input_request":
         return None
     prompt = message.content.get("prompt")
@@ -65,7 +65,7 @@ def input_request(message: Message) -> InputRequest | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecuteOutcome:
-    """How an execute request ended, as far as the kernel says."""
+    """How an execute request ended, according to the kernel."""
 
     status: Literal["ok", "error", "abandoned"]
     """The kernel's; `abandoned` if the request had not ended."""
@@ -80,13 +80,13 @@ class ExecuteOutcome:
     started_at: datetime
     finished_at: datetime
     duration: float
-    """Seconds between the two by a clock that nobody sets."""
+    """Seconds between the two, by a monotonic clock."""
     exits: bool
     """Whether the code asked the kernel to exit."""
     aborted: bool
     """Whether the kernel did not run it, because a cell ahead of it had failed."""
     variables: VariableChanges | None
-    """How it changed the kernel's variables; None if that is not known."""
+    """How it changed the kernel's variables; None if unknown."""
     values: dict[str, Value] | None
     """The values of the expressions in the request; None if it had none."""
 
@@ -129,7 +129,7 @@ class ExecuteRequest:
     sink: TextSink | None
     observer: RequestObserver
     looks: bool = False
-    """Whether to look at what it changes; False once it begins if its code can change nothing."""
+    """Whether to record its changes. Set to False at its start if its code can change nothing."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Expressions to evaluate after it, by name."""
     allow_stdin: bool = False
@@ -142,7 +142,7 @@ class ExecuteRequest:
     started_at: datetime | None = None
     """When it was sent; or when the kernel began with it, if cells were ahead of it."""
     has_begun: bool = False
-    """Whether the kernel began with it: until then, the kernel runs somebody else's cells."""
+    """Whether the kernel has begun with it. Until then, the kernel runs others' cells."""
     is_behind: bool = False
     """Whether cells of others were ahead of it in the kernel's own queue."""
     subshell: str | None = None
@@ -180,7 +180,7 @@ class ExecuteRequest:
             reason = "The kernel's answer could not be read."
         if reply.get("status") == "aborted":
             reason = "The kernel did not run it, since a cell that was queued before it failed."
-        # A subshell has no count of its own: its reply has that of the cell beside it.
+        # A subshell has no count of its own. Its reply has the count of the running cell.
         count = reply.get("execution_count") if self.subshell is None else None
         status: Literal["ok", "error"] = "ok" if reply.get("status") == "ok" else "error"
         return status, reason, count if isinstance(count, int) else None
@@ -191,7 +191,7 @@ class ExecuteRequest:
         reason: str | None,
         execution_count: int | None,
     ) -> ExecuteOutcome:
-        """Take no more outputs, and return how it ended."""
+        """Stop collecting outputs, and return how it ended."""
         assert self.started_at is not None
         self.outputs.finish()
         if self.ended_at is None or self._duration is None:
@@ -285,13 +285,13 @@ class ExecuteRequests:
             return run.outputs.outputs
 
     def is_running(self, run: ExecuteRequest) -> bool:
-        """Return whether the kernel runs this request now, as far as its messages say."""
+        """Return whether the kernel runs this request now, according to its messages."""
         return self._run is run and run.has_begun and not run._idle
 
     # -- in the channels' thread -------------------------------------------------------------------
 
     def begin(self, run: ExecuteRequest, early_bytes: int | None = None) -> None:
-        """Send a request, after a look at the kernel's variables if one is due.
+        """Send a request, after a listing of the kernel's variables if one is due.
 
         Parameters
         ----------
@@ -360,26 +360,26 @@ class ExecuteRequests:
             outputs.flush()  # the loop must not wait for the lock while this waits for the disk
 
     def overhear(self, parent: Header) -> None:
-        """Take the header of a request by others: it may change variables."""
+        """Note the request of others, which may change variables."""
         self._looking.overhear(parent)
 
     def take_output(self, message: Message) -> bool:
-        """Take a message from IOPub that is no status; return whether it is the run's."""
+        """Handle an IOPub message other than a status; return whether it belongs to the run."""
         run = self._run
         if run is None or message.parent.msg_id != run.id:
             return False
         if not run.has_begun and self._busy.foreign is not None:
-            # Somebody else's code speaks in its name: its turn has not come.
+            # Other code sends messages in its name, because the kernel has not begun with it.
             with self._lock:
                 run.outputs.leave_out(message.header.msg_type, message.size)
             return True
-        run._half_since = None  # there may be more of it
+        run._half_since = None  # more may follow
         _is_at_code(run)
         self.feed(run.outputs, message)
         return True
 
     def take_status(self, message: Message, *, ours: bool) -> None:
-        """Take a `status` message."""
+        """Handle a `status` message."""
         state, parent = message.content.get("execution_state"), message.parent
         run = self._run
         if run is not None and parent.msg_id == run.id:
@@ -394,7 +394,7 @@ class ExecuteRequests:
                 run.is_behind = run.subshell is None
 
     def take_reply(self, message: Message) -> None:
-        """Take a reply, if it is to the run or to a look of it."""
+        """Handle a reply to the run or to a listing of variables for it."""
         run, msg_id = self._run, message.parent.msg_id
         if run is None:
             return
@@ -405,7 +405,7 @@ class ExecuteRequests:
             self._looked(run, message.content)
 
     def take_input_request(self, message: Message) -> None:
-        """Take an input request of the code that runs; nobody answers other code's."""
+        """Handle an input request of the running code. Those of other code are not answered."""
         run, request = self._run, input_request(message)
         if request is None or run is None or message.parent.msg_id != run.id:
             return
@@ -419,7 +419,7 @@ class ExecuteRequests:
     def give_input(
         self, run: ExecuteRequest, request: InputRequest, value: str, before: Callable[[], None]
     ) -> bool:
-        """Answer an input request; False if the code does not wait for it any more.
+        """Answer an input request; False if the code no longer waits for it.
 
         Parameters
         ----------
@@ -438,7 +438,7 @@ class ExecuteRequests:
         run.input = None
 
     def settled(self, now: float) -> list[float]:
-        """See to what is due when all messages are read; return when to be called again."""
+        """Do what is due after all messages were read; return when to be called again."""
         run = self._run
         if run is None:
             return []
@@ -482,7 +482,7 @@ class ExecuteRequests:
         run.observer.sent()
 
     def _look(self, run: ExecuteRequest, timeout: float) -> None:
-        """Look at the kernel's variables by a request of its own, which runs nothing."""
+        """List the kernel's variables with a separate request, which runs no code."""
         self._look_until = time.monotonic() + timeout
         self._request(
             "",
@@ -493,7 +493,7 @@ class ExecuteRequests:
         )
 
     def _looked(self, run: ExecuteRequest, reply: dict[str, Any] | None) -> None:
-        """Go on after a look by a request of its own, or without if the kernel does not answer."""
+        """Continue after the separate request, or without its answer if that takes too long."""
         self._look_until = None
         with self._bringing_to_an_end(run):
             if run.is_sent:
@@ -564,12 +564,12 @@ class ExecuteRequests:
             self._connection.tell_state()
         with self._bringing_to_an_end(run):
             if self._looks(run) and (run._reply or {}).get("status") == "error":
-                self._look(run, AFTER_TIMEOUT)  # a kernel looks only when the code has not failed
+                self._look(run, AFTER_TIMEOUT)  # not evaluated after an error
             else:
                 self._finish_answered(run, run._reply)
 
     def _finish_answered(self, run: ExecuteRequest, look: dict[str, Any] | None) -> None:
-        """Finish a request that has ended; `look` is the reply with the variables."""
+        """Finish a request that has ended. `look` is the reply with the variables."""
         if run.looks:
             run.variables = self._looking.after(look)
         self._finish(run, *run.answer())
@@ -589,7 +589,7 @@ class ExecuteRequests:
 
     @contextmanager
     def _bringing_to_an_end(self, run: ExecuteRequest) -> Iterator[None]:
-        """Give a request up if anything fails here, since nobody else would end it."""
+        """Fail the request if anything fails here, because nothing else would end it."""
         try:
             yield
         except Exception as error:

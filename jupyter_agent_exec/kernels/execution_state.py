@@ -21,12 +21,12 @@ class ActiveRequest(NamedTuple):
     """A request that keeps a kernel busy."""
 
     msg_id: str
-    """Empty if it is not known, as for a request that began before we subscribed."""
+    """Empty if unknown, for example if the request began before we subscribed."""
     msg_type: str
     username: str
-    """Its sender's, from the message's header; empty if not known."""
+    """The sender's, from the message's header; empty if unknown."""
     session: str
-    """Its sender's, from the message's header; empty if not known."""
+    """The sender's, from the message's header; empty if unknown."""
     since: datetime | None
     """When the kernel began with it; None if that was before we subscribed."""
     ours: bool
@@ -42,7 +42,7 @@ class IdleState(NamedTuple):
 
 
 class KernelActivity:
-    """Keeps count of the requests that a kernel is at.
+    """Tracks the requests that a kernel handles.
 
     Fed in one thread; its attributes may be read in any.
 
@@ -70,19 +70,19 @@ class KernelActivity:
         self._is_known = found is None
         self.execution_state: ExecutionState = "starting"
         self.foreign: ActiveRequest | None = None
-        """What has kept it busy for longest that is not ours."""
+        """The request of others that has kept it busy for longest."""
         self.has_ours = False
         """Whether a request of ours keeps it busy."""
         self.quiet: IdleState | None = None
         """Set while it is idle."""
         self.has_executed = found == "busy"
-        """Whether anybody may have run anything in it."""
+        """Whether any code may have run in it."""
         if found == "busy":
             self._before = ActiveRequest("", "", "", "", None, ours=False)
             self._settle(after_ours=False)
 
     def take(self, state: object, parent: Header) -> bool:
-        """Take the state in a `status` message.
+        """Apply a `status` message.
 
         Returns
         -------
@@ -105,12 +105,12 @@ class KernelActivity:
         return self._settle(after_ours=ours)
 
     def done(self, msg_id: str) -> bool:
-        """Wait no more for the idle of a request of ours; return as `take` does."""
+        """Stop waiting for the idle of our request; return as `take` does."""
         self._work.pop(msg_id, None)
         return self._settle(after_ours=True)
 
     def overhear(self, parent: Header) -> None:
-        """Learn from the parent of output whose request runs, if that is not known yet."""
+        """Learn from an output's parent header which request runs, if that is unknown."""
         if self._before is not None and not self._before.msg_id and parent.session:
             known = parent.msg_id, parent.msg_type, parent.username, parent.session
             self._before = ActiveRequest(*known, None, ours=False)
@@ -169,7 +169,7 @@ class Greeting:
         self._delay = AGAIN_DELAY
 
     def hear(self, message: Message, *, ours: bool) -> bool:
-        """Take a message from IOPub; return whether the kernel is greeted with it."""
+        """Handle an IOPub message; return whether it completes the greeting."""
         if self._is_heard:
             return False
         self._is_heard = not self._is_shared or (
@@ -180,7 +180,7 @@ class Greeting:
         return self._is_greeted()
 
     def answer(self, content: dict[str, Any], now: float) -> bool:
-        """Take a `kernel_info_reply`; return whether the kernel is greeted with it."""
+        """Handle a `kernel_info_reply`; return whether it completes the greeting."""
         self.kernel_info = content
         if self._is_shared and not self._is_heard:
             self._again_at = now + self._delay
@@ -192,7 +192,7 @@ class Greeting:
         return None if self.is_done else self._again_at
 
     def asked(self) -> None:
-        """Take note that the request was sent."""
+        """Note that the request was sent."""
         self._again_at = None
 
     def _is_greeted(self) -> bool:

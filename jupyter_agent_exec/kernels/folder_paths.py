@@ -18,10 +18,10 @@ from ..errors import InvalidRequest
 
 MOST_NAME_BYTES: Final = 255
 MOST_READINGS: Final = 4
-"""How often a name is decoded to see what others may take it for."""
+"""How often a name is decoded, to find what other programs may read it as."""
 
 MOST_PARTS: Final = 64
-"""Folders, one in another, with what is in the last."""
+"""A chain of nested folders, with the entries of the last one."""
 
 _DATA: Final = re.compile(
     r"[^.]\.(?:txt|log|csv|tsv|json|jsonl|ndjson|geojson|parquet|feather|arrow|orc|avro|xlsx|ods|"
@@ -30,7 +30,7 @@ _DATA: Final = re.compile(
     r"(?:\.(?:gz|bz2|xz|zst))?\Z",
     re.IGNORECASE | re.ASCII,
 )
-"""How the names of files end that hold data, and of packed ones."""
+"""Suffixes of data files and of compressed files."""
 
 _CONFIGURATION: Final = re.compile(
     r"conf|requirements|constraints|packages?\b|package-|kernel|settings|overrides|options|tasks|"
@@ -46,7 +46,7 @@ _NO_TEXT: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
 def parts_of(path: str, field: str = "path") -> tuple[str, ...]:
-    """Return the names that a path is made of.
+    """Return the parts of a path.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def parts_of(path: str, field: str = "path") -> tuple[str, ...]:
 
 
 def decoded(raw: str) -> str:
-    """Return the path that stands in an address, where each name is encoded by itself.
+    """Return the path in an address, where each name is encoded separately.
 
     Raises
     ------
@@ -85,36 +85,36 @@ def decoded(raw: str) -> str:
 
 
 def check_new(parts: Sequence[str]) -> None:
-    """Raise InvalidRequest if a name is written otherwise than its look-alikes are."""
+    """Raise InvalidRequest if a new name is not in Unicode's composed form (NFC)."""
     if not all(unicodedata.is_normalized("NFC", name) for name in parts):
         raise InvalidRequest("path: its characters are not composed (NFC).", field="path")
 
 
 def is_reached(name: str) -> bool:
-    """Return whether a file or a folder with this name is there for an agent."""
+    """Return whether agents may see a file or a folder with this name."""
     return _wrong_with(name) is None and not is_hidden([name])
 
 
 def is_path(path: str) -> bool:
-    """Return whether a path leads to something that is there for an agent, by its names."""
+    """Return whether agents may see a path, judged by its names."""
     return all(map(is_reached, path.split("/")))
 
 
 def is_hidden(parts: Sequence[str]) -> bool:
-    """Return whether any of a path's names begins with a dot, or may be taken to."""
+    """Return whether any of a path's names begins with a dot, in any reading."""
     return any(reading.startswith(".") for name in parts for reading in _readings(name))
 
 
 def is_notebook(name: str) -> bool:
-    """Return whether a name is that of a notebook, or may be taken for it."""
+    """Return whether a name is that of a notebook, in any reading."""
     return any(reading.lower().endswith(".ipynb") for reading in _readings(name))
 
 
 def is_data(parts: Sequence[str]) -> bool:
-    """Return whether a file can hold nothing but data, by its path; any other can become code.
+    """Return whether a file can only hold data, by its path. Any other file may become code.
 
-    So code is all that nobody is known not to run: modules, scripts, libraries, build files, files
-    without a suffix, pickles, archives, pages, and text that is taken for a notebook (Markdown).
+    Code is any file that some program may run: modules, scripts, libraries, build files, files
+    without a suffix, pickles, archives, pages, and text that can be a notebook (Markdown).
     """
     suffixed = all(_DATA.search(reading) for reading in _readings(parts[-1]))
     return suffixed and not any(
@@ -123,13 +123,13 @@ def is_data(parts: Sequence[str]) -> bool:
 
 
 def mimetype_of(path: str) -> str | None:
-    """Return what a file is by its name; None if that does not tell, or if it is packed."""
+    """Return a file's media type by its name; None if unknown, or if it is compressed."""
     mimetype, encoding = mimetypes.guess_type(path)
     return None if encoding is not None else mimetype
 
 
 def _wrong_with(name: str) -> str | None:
-    """Say what is wrong with a name; None if nothing is."""
+    """Return what is wrong with a name; None if it is valid."""
     try:
         if len(name.encode()) > MOST_NAME_BYTES:
             return f"has a name of over {MOST_NAME_BYTES} bytes"
@@ -150,7 +150,7 @@ def _wrong_with(name: str) -> str | None:
 
 
 def _readings(name: str) -> Iterator[str]:
-    """Yield a name, and what others may take it for."""
+    """Yield a name, and what other programs may read it as."""
     while True:
         yield name
         told = unicodedata.normalize("NFKC", name)

@@ -1,4 +1,4 @@
-"""Looking into a kernel without running anything that counts: variables, completion, documentation.
+"""Inspects a kernel without an execution: variables, completion, documentation.
 
 Where a kernel has subshells, one of them answers, also while it runs code; else the kernel itself
 when nobody else needs it. These requests have ids of their own, belong to no execution, and do not
@@ -34,28 +34,28 @@ if TYPE_CHECKING:
     from .kernel import Kernel
 
 MAIN, ASIDE = "look-", "aside-"
-"""How the ids of requests begin: of those that keep the kernel itself busy, and of others."""
+"""Prefixes of request ids: of requests to the main shell, and of all others."""
 
 HEARD: Final = f"{ASIDE}heard-"
-"""Of those whose end on IOPub is waited for, and not their answer."""
+"""Prefix of the ids of requests for which we await the idle on IOPub, not the reply."""
 
 MOST_STUCK: Final = 3
-"""Of subshells that never answered; the kernel is left alone then while it is busy."""
+"""The most subshells that never answered. After that, a busy kernel gets no requests."""
 
 CONTROL_TIMEOUT: Final = 2.0
-"""Seconds in which a kernel makes a subshell, whatever it is at."""
+"""Seconds within which a kernel creates a subshell, even if it is busy."""
 
 TURN_TIMEOUT: Final = 2.0
 """Seconds to wait for a turn on a kernel that was idle a moment ago."""
 
 BUSY_TIMEOUT: Final = 0.2
-"""Seconds to wait for a kernel that is busy: it may be at what a page asks as somebody types."""
+"""Seconds to wait for a busy kernel. It may only be handling a page's request as the user types."""
 
 PATIENCE: Final = 5.0
-"""Seconds for which a person's kernel waits for somebody who takes nothing of what it tells."""
+"""Seconds for which a user's kernel waits for a listener that does not read."""
 
 REQUESTS: Final = ("comm_open", "create_subshell_request", "delete_subshell_request")
-"""What is sent to a kernel that runs code: its end is not the end of that code."""
+"""Requests to a kernel that runs code. Their idle is not the end of that code."""
 
 _KEPT_OF_OWN: Final = "keep_all(None)\nflush_what_is_there()\nsend_all_text()"
 
@@ -71,7 +71,7 @@ class Question(NamedTuple):
     timeout: float
     """Seconds for the answer."""
     msg_type: str | None = None
-    """Of the request to a kernel that is not IPython; None if there is no such request."""
+    """Type of the request to a kernel other than IPython; None if there is no such request."""
 
 
 class Unanswered(Exception):
@@ -79,7 +79,7 @@ class Unanswered(Exception):
 
 
 class Inspector:
-    """Asks one kernel, in one life of it. What is not said otherwise is called on the loop."""
+    """Sends inspection requests to one kernel, in one life. Call on the loop, unless noted."""
 
     def __init__(self, connection: KernelConnection, channels: KernelChannels) -> None:
         self._connection = connection
@@ -106,20 +106,20 @@ class Inspector:
 
     @property
     def is_at_ours(self) -> bool:
-        """Whether the kernel's main shell answers a question now, as far as its messages say."""
+        """Whether the kernel's main shell handles our request now, according to its messages."""
         return self._at is not None
 
     @property
     def asks_aside(self) -> bool:
-        """Whether a subshell can answer, so that it does not matter what the kernel is at.
+        """Whether a subshell can answer, even if the kernel is busy.
 
-        Only in IPython: other kernels may be built on ipykernel, and say that they have subshells,
-        but know nothing of them.
+        Only in IPython: other kernels that are built on ipykernel may claim to have subshells, but
+        do not use them.
         """
         return self._stays and self.has_subshells
 
     async def ask(self, question: Question, *, aside: bool) -> Any:
-        """Ask, and return the answer.
+        """Send a request, and return the answer.
 
         Parameters
         ----------
@@ -139,12 +139,12 @@ class Inspector:
                 send = partial(self._send, question, subshell)
                 answer = await self._answer(ASIDE, send, question.timeout)
             except Unanswered:
-                self._subshell = None  # whatever is wrong there goes on
+                self._subshell = None  # the fault there may persist
                 self._stuck += 1
                 raise
             if answer.get("ename") != "UnknownSubshellError":
                 return self._told(answer)
-            self._subshell = None  # somebody has deleted it
+            self._subshell = None  # another program has deleted it
         raise Unanswered
 
     async def nested_subshell(self) -> str:
@@ -155,7 +155,7 @@ class Inspector:
         Unanswered
             The kernel has no subshells.
         """
-        if not self._connection.kernel_info:  # it has been busy since we came
+        if not self._connection.kernel_info:  # it has been busy since we connected
             self._connection.learn(await self._on_control("kernel_info_request", {}))
         if not (self.is_python and self.has_subshells):
             raise Unanswered
@@ -165,7 +165,7 @@ class Inspector:
             return self._nested_subshell
 
     async def catch_up(self) -> None:
-        """Wait until all messages that the kernel has sent by now are read, such as a cell's start.
+        """Wait until all messages that the kernel has sent so far are read, such as a cell's start.
 
         Raises
         ------
@@ -178,14 +178,14 @@ class Inspector:
         await self._answer(HEARD, send, CONTROL_TIMEOUT)
 
     def forget_nested_subshell(self) -> None:
-        """Have the next nested execution use another subshell: this one is at code that goes on."""
+        """Use another subshell for the next nested execution: code still runs in this one."""
         self._nested_subshell = None
 
     async def interrupt(self, subshell: str) -> None:
-        """Interrupt what a subshell runs; a signal would reach the cell that waits for it.
+        """Interrupt the code of a subshell. A signal would interrupt the cell that waits for it.
 
-        Python code is interrupted at its next step. A call that waits, such as `time.sleep`, goes
-        on until it returns.
+        Python code is interrupted at its next step. A blocking call, such as `time.sleep`, is not
+        interrupted before it returns.
 
         Raises
         ------
@@ -258,33 +258,33 @@ class Inspector:
     # -- in the channels' thread -------------------------------------------------------------------
 
     def prepare(self, *, is_own: bool = False) -> None:
-        """Have a kernel that has subshells answer from its next idle on.
+        """Make a kernel with subshells answer requests from its next idle on.
 
         Parameters
         ----------
         is_own
-            Whether the kernel is ours alone: then it waits for us rather than drop what it tells,
-            however long; else for `PATIENCE`.
+            Whether only we use the kernel. Then it waits for us without limit instead of dropping
+            messages; else for `PATIENCE`.
         """
         if not self._stays and self.is_python and (is_own or self.has_subshells):
             kept = _KEPT_OF_OWN if is_own else f"keep_all({PATIENCE})"
             self._stay(f"stay()\n{kept}")
 
     def _stay(self, call: str = "stay()") -> None:
-        """Have a kernel of Python answer from its next idle on; nothing happens if it does."""
+        """Make a Python kernel answer requests from its next idle on. Idempotent."""
         if not self._stays:
             self._stays = True
             code = expression(self._connection.kernel_info, _MODULES, call)
-            # Aside, since what comes next follows at once: nobody should see it busy in between.
+            # Aside, because the next request follows at once. It must not find the kernel busy.
             self._evaluate(code, f"{ASIDE}stay")
 
     def give_back(self, subshell: str, work: ActiveRequest) -> None:
-        """Give a cell back, after nested code, what any request takes: its input and its threads.
+        """Restore a cell's input and its threads' output after nested code, which has taken them.
 
         Parameters
         ----------
         work
-            The cell. Its frontend is taken for one that can be asked for input.
+            The cell. Its frontend is assumed to answer input requests.
         """
         header = {"msg_id": work.msg_id, "msg_type": work.msg_type, "session": work.session}
         shell = "(lambda: 0).__builtins__['__import__']('IPython').get_ipython()"
@@ -299,7 +299,7 @@ class Inspector:
         *,
         allow_stdin: bool = False,
     ) -> None:
-        """Have the kernel evaluate an expression of ours, which runs no code of the user's."""
+        """Make the kernel evaluate an expression of ours, which runs none of the user's code."""
         content = {
             "code": "",
             "silent": True,
@@ -313,7 +313,7 @@ class Inspector:
         )
 
     def take(self, message: Message) -> bool:
-        """Take a message that answers us; return whether it is of no concern to others."""
+        """Handle a message that belongs to our requests; return whether no other code needs it."""
         msg_id, msg_type = message.parent.msg_id, message.header.msg_type
         if not msg_id.startswith((MAIN, ASIDE)):
             return False
@@ -362,7 +362,7 @@ class KernelOccupied(Exception):
 async def ask(
     kernel: Kernel, question: Question, asker: Requester, about_to: Callable[[], Awaitable[None]]
 ) -> Any:
-    """Ask a kernel, aside where that is possible, else when it has nothing to do.
+    """Send a request to a kernel, aside if possible, else when the kernel is idle.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ async def ask(
         await about_to()
         return await inspector.ask(question, aside=False)
     except Unanswered:
-        if inspector.is_at_ours:  # else the next request would wait for it
+        if inspector.is_at_ours:  # otherwise the next request would wait for it
             await kernel.interrupt()
         raise
     finally:
@@ -396,10 +396,10 @@ async def ask(
 
 
 def _is_free(kernel: Kernel) -> bool:
-    """Return whether a kernel has nothing to do, or will have in a moment."""
+    """Return whether a kernel is idle, or will be in a moment."""
     behind = kernel.turns.at_work
     if behind is not None and behind.who == "agent" and behind.execution_id is None:
-        return True  # somebody looks into it just now
+        return True  # another inspection is running
     return not kernel.turns.is_taken and kernel.connection.execution_state == "idle"
 
 
@@ -424,7 +424,7 @@ NO_SUBSHELLS: Final = (
 
 
 async def is_nested(kernel: Kernel, host_kernels: Mapping[str, str]) -> bool:
-    """Return whether what a program asks to run would wait for the program itself.
+    """Return whether code that a program submits would wait for the program itself.
 
     Parameters
     ----------

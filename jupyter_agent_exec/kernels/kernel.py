@@ -44,7 +44,7 @@ class WorkingFolder(NamedTuple):
 
 
 class Kernel(Protocol):
-    """One life of a running kernel: after its end there is another of these, or none."""
+    """One life of a running kernel. Its next life is another object."""
 
     id: str
     name: str
@@ -53,7 +53,7 @@ class Kernel(Protocol):
     """Whether it is the session's own: only then may it be replaced, culled, or shut down."""
     connection: KernelConnection
     turns: KernelQueue
-    """The queue before it, which all sessions that hold it share."""
+    """Its queue, which all sessions that hold it share."""
 
     @property
     def display_name(self) -> str:
@@ -61,11 +61,11 @@ class Kernel(Protocol):
 
     @property
     def language_info(self) -> dict[str, Any]:
-        """From its kernel info; empty until that is known."""
+        """From its kernel info; empty until known."""
 
     @property
     def is_ending(self) -> bool:
-        """Whether it has ended, or somebody is ending it: what is sent now may never run."""
+        """Whether it has ended, or is being ended, so that code sent now may never run."""
 
     async def interrupt(self) -> None:
         """Interrupt what runs in it."""
@@ -74,18 +74,18 @@ class Kernel(Protocol):
         """Wait until this life ends, and return how."""
 
     async def let_go(self) -> None:
-        """Hold it no more: one of the session's own is shut down, a person's is left as it is."""
+        """Release it: shut down a session's own kernel, leave a user's kernel running."""
 
 
 class KernelSource(Protocol):
-    """Where a session's kernels come from."""
+    """Provides a session's kernels."""
 
     @property
     def folder(self) -> WorkingFolder | None:
-        """Where they work; None if that is not known, or not on this machine."""
+        """Their working folder; None if unknown, or not on this machine."""
 
     async def take(self) -> Kernel:
-        """Return the kernel for what comes next.
+        """Return the kernel for the next execution.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class KernelSource(Protocol):
         """
 
     async def release(self) -> None:
-        """Give up what the kernels had beside themselves; the last of them has been let go."""
+        """Clean up after all kernels have been released."""
 
 
 EXIT_DELAYS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
@@ -102,7 +102,7 @@ EXIT_DELAYS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 moment before the process has ended, and nothing portable tells when it has without reaping it."""
 
 TRANSITION_TIMEOUT = 60.0
-"""Seconds within which a shutdown, or the start that follows one, must have come to its end."""
+"""Seconds within which a shutdown, or the start after it, must end."""
 
 
 class KernelLife:
@@ -121,13 +121,13 @@ class KernelLife:
         self._process = manager.provisioner
         self._pid = getattr(self._process, "pid", None)
         self._popen = getattr(self._process, "process", None)
-        """Of a local kernel; it keeps the exit code when the provisioner has gone on."""
+        """The process of a local kernel. It keeps the exit code after the provisioner's cleanup."""
         self._restarter: Literal["restart", "dead"] | None = None
         self._callbacks: list[tuple[Callable[[], None], str]] = []
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, as far as is known at once."""
+        """Whether it is known to have ended, without waiting."""
         return self._connection.disconnected.done() or self._is_another()
 
     @property
@@ -165,7 +165,7 @@ class KernelLife:
         return Death("died", f"The kernel died: {_told(code)}.")
 
     async def _by_somebody(self) -> Death | None:
-        """Return how somebody ended it; None if nobody did."""
+        """Return how it was ended deliberately; None if it was not."""
         if self._manager.shutting_down:
             await settled(self._manager)
             if self._restarter is not None:

@@ -1,4 +1,4 @@
-"""Whose turn it is on a kernel that agents share with each other and with people.
+"""Decides whose turn it is on a kernel that agents and users share.
 
 Fairness, in one place:
 
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from .connection import KernelConnection
 
 SETTLE: Final = 0.02
-"""Seconds that a kernel must be idle after somebody else's work."""
+"""Seconds that a kernel must be idle after others' code."""
 
 SETTLE_AFTER_OURS: Final = 0.005
-"""After an agent's own: what a person queued behind it follows at once."""
+"""The same after an agent's own code: a user's queued cell starts at once after it."""
 
 PATIENCE: Final = 10.0
-"""Seconds at the head of the line after which any idle is taken."""
+"""Seconds at the head of the queue after which the shortest idle is enough."""
 
 
 class Requester(NamedTuple):
-    """Who asks for a turn, for those that wait behind."""
+    """The owner of a turn, to show to those that wait behind it."""
 
     agent: str
     """Its name."""
@@ -100,7 +100,7 @@ def delay_before(
 
 
 class KernelQueue:
-    """The queue before one kernel, which runs one thing at a time.
+    """The queue of one kernel, which runs one execution at a time.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class KernelQueue:
         patience: float = PATIENCE,
     ) -> None:
         self.on_change: Listeners[None] = Listeners()
-        """Called on the loop when those that wait may wait for something else since."""
+        """Called on the loop when the reason for waiting may have changed."""
         self._kernel = kernel
         self._patience = patience
         self._scheduler = scheduler
@@ -131,18 +131,18 @@ class KernelQueue:
         self._closed = False
 
     def __len__(self) -> int:
-        """Count those that wait."""
+        """Return the number of waiting turns."""
         return len(self._waiting)
 
     @property
     def free(self) -> bool:
-        """Whether the next request for a turn is granted at once, as far as is known."""
+        """Whether the next turn would probably be granted at once."""
         if self._holder is not None or self._waiting or self._closed:
             return False
         return self._kernel is None or self._delay(None) == 0
 
     def ask(self, asker: Requester | None = None, *, nested: bool = False) -> Turn:
-        """Queue up; the turn that comes back is done at once if the kernel is free.
+        """Join the queue. The returned turn is done at once if the kernel is free.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class KernelQueue:
         return turn
 
     def leave(self, turn: Turn) -> None:
-        """Give the turn back, or stop waiting for it."""
+        """Release the turn, or stop waiting for it."""
         if turn is self._holder:
             self._holder = None
         elif turn in self._waiting:
@@ -171,7 +171,7 @@ class KernelQueue:
         self.on_change(None)
 
     def kernel_is(self, execution_state: ExecutionState) -> None:
-        """Take the kernel's new execution state.
+        """Apply the kernel's new execution state.
 
         Who has waited for `patience` takes an idle even if it is over by now.
         """
@@ -196,7 +196,7 @@ class KernelQueue:
 
     @property
     def admits_nested(self) -> bool:
-        """Whether nested code may run beside the cell that runs.
+        """Whether nested code may run beside the running cell.
 
         Not while an agent's code runs, or stands behind the cell in the kernel's own queue.
         """
@@ -204,7 +204,7 @@ class KernelQueue:
 
     @property
     def at_work(self) -> WaitingFor | None:
-        """Who has the turn, or else who keeps the kernel busy without one."""
+        """The owner of the turn, or else of the code that runs without one."""
         if self._holder is None:
             return self.person
         asker = self._holder.asker
@@ -217,10 +217,10 @@ class KernelQueue:
 
     @property
     def person(self) -> WaitingFor | None:
-        """Whose work, for which nobody had to have a turn, the kernel is at, if it is.
+        """The owner of code that runs without a turn; None if there is none.
 
         Who has the turn, but whose code has not begun, waits behind it in the kernel's own queue.
-        It may be an agent's that was let go of and goes on nevertheless.
+        It may be an agent's code that ignored an interrupt and still runs.
         """
         foreign = None if self._kernel is None else self._kernel.foreign
         if foreign is None:
@@ -232,7 +232,7 @@ class KernelQueue:
         return WaitingFor(who="person", agent=None, execution_id=None, since=since)
 
     def close(self) -> None:
-        """Cancel all that wait, and give no more turns: the kernel has ended."""
+        """Cancel all waiting turns, and grant no more, because the kernel has ended."""
         self._closed = True
         self._stop_timer()
         while self._waiting:
@@ -243,9 +243,9 @@ class KernelQueue:
         return self._scheduler or asyncio.get_running_loop()
 
     def _look(self) -> None:
-        """Give the turn to the first in line if it may have it, or look again when it may."""
+        """Grant the turn to the head of the queue, or check again when that may be possible."""
         self._stop_timer()
-        while self._waiting and self._waiting[0].cancelled():  # by who waited for it
+        while self._waiting and self._waiting[0].cancelled():  # by its owner
             self._waiting.popleft()
         if self._holder is not None or not self._waiting:
             return

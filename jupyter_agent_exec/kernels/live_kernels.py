@@ -1,4 +1,4 @@
-"""Kernels that run already and are a person's: adopted by id, shared, never shut down by us.
+"""Users' running kernels: adopted by id, shared, never shut down by us.
 
 All sessions that hold a kernel share one connection to it and one queue before it, for as long as
 this life of it lasts. The server's own watching, restarting and buffering of it goes on as it was.
@@ -26,7 +26,7 @@ then it is known soon enough."""
 
 
 class LiveKernels:
-    """Adopts kernels that the server runs.
+    """Adopts running kernels of the server.
 
     Parameters
     ----------
@@ -51,13 +51,13 @@ class LiveKernels:
         self._start_timeout = start_timeout
         self._people = people
         self._lives: dict[str, _SharedLife] = {}
-        # Or the server would take a kernel for idle, and cull it, that is at a person's cell.
+        # Else the server might count a kernel as idle, and cull it, while it runs a user's cell.
         kernels.untracked_message_types = list(
             dict.fromkeys([*kernels.untracked_message_types, *REQUESTS])
         )
 
     async def adopt(self, kernel_id: str) -> LiveKernel:
-        """Hold a kernel, which may be busy for long still; the caller has to let it go.
+        """Hold a kernel, which may be busy for a long time. The caller must release it.
 
         One that ends as it starts, such as when another process took its ports, is waited for until
         the server has started it once more.
@@ -99,12 +99,12 @@ class LiveKernels:
         await self._kernels.interrupt_kernel(kernel_id)
 
     async def stop(self) -> None:
-        """Let go of all kernels, for all sessions that hold them."""
+        """Release all kernels, for all sessions that hold them."""
         lives, self._lives = self._lives, {}
         await asyncio.gather(*(life.close() for life in lives.values()))
 
     async def leave(self, life: _SharedLife) -> None:
-        """Close the connection if nobody holds this life of a kernel any more."""
+        """Close the connection if no session holds this life of a kernel any more."""
         if life.holders:
             return
         if self._lives.get(life.connection.kernel_id) is life:
@@ -136,7 +136,7 @@ class LiveKernels:
         )
 
     async def _answers(self, kernel: LiveKernel, found: ExecutionState) -> bool:
-        """Wait until it is known what a kernel does that should be able to tell at once.
+        """Wait for the execution state of a kernel that should answer at once.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class LiveKernels:
 
 
 class LiveKernel:
-    """A person's kernel, in one life, as one session holds it."""
+    """A user's kernel, in one life, held by one session."""
 
     owned = False
 
@@ -188,7 +188,7 @@ class LiveKernel:
 
     @property
     def is_ending(self) -> bool:
-        """Whether it has ended, or somebody is ending it."""
+        """Whether it has ended, or is being ended."""
         return self._life.is_ending
 
     async def interrupt(self) -> None:
@@ -197,17 +197,17 @@ class LiveKernel:
         self.connection.interrupted()
 
     async def death(self) -> Death:
-        """Wait until this life ends, and tell how."""
+        """Wait until this life ends, and return how."""
         return await asyncio.shield(self._life.ending)
 
     async def let_go(self) -> None:
-        """Hold it no more; it goes on as it is."""
+        """Release it. The kernel continues unchanged."""
         self._life.holders.discard(self)
         await self._kernels.leave(self._life)
 
 
 class _SharedLife:
-    """What all who hold a kernel share."""
+    """The state of a kernel that all its sessions share."""
 
     def __init__(
         self,
@@ -236,16 +236,16 @@ class _SharedLife:
 
     @property
     def is_over(self) -> bool:
-        """Whether the kernel has ended, as far as is known at once."""
+        """Whether the kernel is known to have ended, without waiting."""
         return self._life.is_over
 
     @property
     def is_ending(self) -> bool:
-        """Whether the kernel has ended, or somebody is ending it."""
+        """Whether the kernel has ended, or is being ended."""
         return self._life.is_ending
 
     async def close(self) -> None:
-        """Let go of the kernel; who waits for its end is cancelled."""
+        """Close the connection to the kernel, and cancel those who wait for its end."""
         self._life.unwatch()
         self.ending.cancel()
         await asyncio.wait({self.ending})
@@ -260,7 +260,7 @@ def not_running(kernel_id: str) -> KernelNotFound:
 
 
 def _state_of(manager: Any) -> ExecutionState:
-    """Return what the server knows a kernel to do."""
+    """Return the execution state of a kernel that the server knows."""
     state = getattr(manager, "execution_state", None)
     return state if state in ("busy", "idle") else "starting"
 
@@ -271,7 +271,7 @@ def _check_local(manager: Any, kernel_id: str) -> None:
 
 
 async def _restarting(manager: Any, timeout: float) -> None:
-    """Wait until the server's restarter restarts a dead kernel, or gives it up."""
+    """Wait until the server's restarter restarts a dead kernel, or stops trying."""
     told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def tell() -> None:

@@ -1,4 +1,4 @@
-"""What people run in a kernel that agents use too, as far as IOPub shows it (best effort).
+"""Collects what users run in a kernel that agents use too, from IOPub (best effort).
 
 Code that ran before we listened is missing, and so is code that was run silently. Output that comes
 after its cell has ended is left out.

@@ -37,7 +37,7 @@ KILL_TIMEOUT = 5.0
 
 
 class Spec(NamedTuple):
-    """What a kernel is started with."""
+    """The options to start a kernel with."""
 
     kernel_name: str
     folder: Folder
@@ -84,7 +84,7 @@ class ScratchKernel:
 
     @property
     def is_ending(self) -> bool:
-        """Whether it has ended, or somebody is ending it."""
+        """Whether it has ended, or is being ended."""
         return self._life.is_ending
 
     async def interrupt(self) -> None:
@@ -93,11 +93,11 @@ class ScratchKernel:
         self.connection.interrupted()
 
     async def death(self) -> Death:
-        """Wait until it ends, and tell how."""
+        """Wait until it ends, and return how."""
         return await self._life.death()
 
     def shows(self, execution_state: ExecutionState) -> None:
-        """Set what Jupyter's list of running kernels says of this one."""
+        """Set the fields of this kernel in Jupyter's list of running kernels."""
         if self.id in self._kernels:
             self._manager.execution_state = execution_state
             now = datetime.now(UTC)
@@ -112,7 +112,7 @@ class ScratchKernel:
 
 
 async def _killed(provisioner: Any) -> None:
-    """Kill a kernel that is a process here, and wait for its end.
+    """Kill a local kernel's process, and wait for its end.
 
     Its manager would do so too, but look for the end only every tenth of a second.
     """
@@ -124,7 +124,7 @@ async def _killed(provisioner: Any) -> None:
 
 
 class ScratchSource:
-    """One session's scratch kernels: each is started with the same, in the same folder.
+    """One session's scratch kernels, all started with the same options in the same folder.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class ScratchSource:
         self._own: TemporaryDirectory[str] | None = None
         self._held: int | None = None
         self.folder: WorkingFolder | None = None
-        """Where they work, once there is one."""
+        """Their working folder; None before the first start."""
 
     async def take(self) -> ScratchKernel:
         """Return a kernel that has not run anything."""
@@ -160,7 +160,7 @@ class ScratchSource:
         return await self._kernels.take(self._spec, isolated=self._isolated, may_be_warm=is_warm)
 
     async def release(self) -> None:
-        """Let go of the folder, and remove it if it is their own."""
+        """Close the folder, and remove it if it was made for these kernels."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -173,7 +173,7 @@ class ScratchSource:
         return Folder(path.parent, (path.name,))
 
     def _look_again(self) -> None:
-        """Look whether the folder still is where it was, and fit for these kernels."""
+        """Check that the folder is still in its place, and allowed for these kernels."""
         try:
             os.close(self._kernels.open_folder(self._spec, isolated=self._isolated))
         except InvalidRequest as error:
@@ -184,7 +184,7 @@ class ScratchSource:
 
 
 class ScratchKernels:
-    """Starts scratch kernels, and keeps some warm once they have been used.
+    """Starts scratch kernels, and keeps some warm after the first use.
 
     A warm kernel is a started one that has not run anything, in the right folder with the right
     environment: it is taken only by a session that asks for just the same.
@@ -261,7 +261,7 @@ class ScratchKernels:
         return Spec(name, Folder(root, path.relative_to(root).parts), tuple(sorted(env.items())))
 
     def source(self, spec: Spec, *, own_folder: bool, isolated: bool) -> ScratchSource:
-        """Return where a session's kernels come from; nothing is made or started yet.
+        """Return a provider of a session's kernels. It starts nothing yet.
 
         Raises
         ------
@@ -305,7 +305,7 @@ class ScratchKernels:
         return kernel_id in self._kernels and self._kernels.get_kernel(kernel_id) in self._managers
 
     async def take(self, spec: Spec, *, isolated: bool, may_be_warm: bool) -> ScratchKernel:
-        """Return a kernel that has not run anything: a warm one if that may be, or else start one.
+        """Return a kernel that has run no code: a warm one if possible, else a new one.
 
         Parameters
         ----------
@@ -329,7 +329,7 @@ class ScratchKernels:
         return kernel
 
     async def stop(self) -> None:
-        """Shut down the warm kernels, and wait for those that are being shut down."""
+        """Shut down the warm kernels, and wait for all pending shutdowns."""
         self._stopping = True
         if self._idle_timer is not None:
             self._idle_timer.cancel()
@@ -387,7 +387,7 @@ class ScratchKernels:
         try:
             return await self._start_once(spec, isolated=isolated)
         except EndedAtStart:
-            # Ports are chosen before they are taken, and may be somebody else's by then.
+            # Ports are chosen before they are bound. Another program may bind one in between.
             self._log.warning("Kernel %r ended as it started; trying again", spec.kernel_name)
         try:
             return await self._start_once(spec, isolated=isolated)

@@ -95,7 +95,7 @@ def kernel_spec(kernels: ServerKernels, name: str) -> Any:
 
 
 class KernelStarter:
-    """Has the server's kernel manager start kernels with provisioners that we choose.
+    """Starts kernels through the server's kernel manager, with provisioners that we choose.
 
     Which provisioner a kernel has is said in its kernelspec, or by the default, for all kernels.
     So the default becomes one that starts a person's kernels as Jupyter does, and an agent's as the
@@ -111,7 +111,7 @@ class KernelStarter:
         self._kernels = kernels
 
     async def start(self, start: Callable[[], Awaitable[T]], make: MakeProvisioner) -> T:
-        """Start a kernel; one that is cancelled meanwhile ends when the kernel has started.
+        """Start a kernel. If the start is cancelled, the kernel is shut down once it has started.
 
         The server's kernel manager loses a kernel whose start is broken off: its process goes on,
         and the server cannot stop. Source: jupyter_client 8.10, *multikernelmanager.py*.
@@ -132,7 +132,7 @@ class KernelStarter:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            # What it fails by is read, since nobody else would; the kernel manager has logged it.
+            # Read the exception, or asyncio would log it. The kernel manager has logged it.
             await asyncio.gather(starting, return_exceptions=True)
             raise
 

@@ -1,4 +1,4 @@
-"""A kernel's variables: how an execution changed them, and what expressions come to. Pure.
+"""A kernel's variables: changes by an execution, and values of expressions. Pure.
 
 A look at the variables, and an expression that is evaluated, go with an `execute_request` as its
 `user_expressions`, which the kernel evaluates when the code has ended well. Where there is no such
@@ -22,13 +22,13 @@ from .in_kernel.expression import expression, is_ipython
 from .messages import Header
 
 VARIABLES_SOURCE = "agent_exec"
-"""Of the payload by which the kernel tells."""
+"""Source name of the payload with the kernel's answer."""
 
 MOST_CHANGES = 200
 
 
 class Variable(NamedTuple):
-    """A variable, as far as it can be told cheaply and without running anybody's code."""
+    """A variable, as far as it can be described quickly and without running its code."""
 
     name: str
     type: str
@@ -36,20 +36,20 @@ class Variable(NamedTuple):
     length: int | None
     preview: str | None
     print: int
-    """Says whether it is as before, as far as that can be told; in the same kernel only."""
+    """A fingerprint that shows whether it has changed, within the same kernel."""
 
 
 class Variables(NamedTuple):
-    """What a look at the kernel's variables saw."""
+    """A listing of the kernel's variables."""
 
     total: int
-    """How many there are."""
+    """The number of all variables."""
     newest: dict[str, Variable]
-    """Those that were looked at, the newest first."""
+    """The listed variables, newest first."""
 
     @property
     def whole(self) -> bool:
-        """Whether all of them were looked at."""
+        """Whether all variables are listed."""
         return len(self.newest) == self.total
 
 
@@ -61,7 +61,7 @@ class VariableChanges(NamedTuple):
 
     @property
     def told(self) -> Changes:
-        """Return it as an execution tells it."""
+        """Return the model of the variable for an execution."""
         return Changes(variables=self.changes, more_variables=self.more)
 
     def encode(self) -> bytes:
@@ -72,13 +72,13 @@ class VariableChanges(NamedTuple):
 UNCHANGED = VariableChanges([], 0)
 
 NONE = Variables(0, {})
-"""What a kernel has that was just started."""
+"""The variables of a kernel that was just started."""
 
 _decode_variables = msgspec.json.Decoder(tuple[int, list[Variable]]).decode
 
 
 def variables_in(reply: dict[str, Any] | None) -> Variables | None:
-    """Return the variables that an `execute_reply` tells of; None if it does not."""
+    """Return the variables in an `execute_reply`; None if it has none."""
     payload = (reply or {}).get("payload")
     for item in payload if isinstance(payload, list) else ():
         if isinstance(item, dict) and item.get("source") == VARIABLES_SOURCE:
@@ -91,7 +91,7 @@ def variables_in(reply: dict[str, Any] | None) -> Variables | None:
 
 
 def differences(before: Variables, now: Variables) -> VariableChanges:
-    """Return what came, changed and went, in the kernel's order, what went last.
+    """Return the new, changed and removed variables, in the kernel's order, removed ones last.
 
     Where not all were looked at, the newest were: what is not known from before is then new only if
     it is newer than anything that is, and what was not seen again need not be gone.
@@ -134,10 +134,10 @@ def _change(variable: Variable, change: Any) -> VariableChange:
 
 
 BEFORE_TIMEOUT: Final = 0.2
-"""Seconds that a look before a run may take; then the run goes ahead, and nothing is told."""
+"""Seconds for the listing before a run. After that the run starts, without its changes."""
 
 AFTER_TIMEOUT: Final = 0.1
-"""Seconds that a look after code that failed may take before its end is told without it."""
+"""Seconds for the listing after failed code. After that, the end is reported without it."""
 
 _HARMLESS: Final = frozenset(
     {
@@ -168,7 +168,7 @@ _SHORT: Final = 80
 
 
 class VariableTracker:
-    """What is known of one kernel's variables.
+    """The last known state of one kernel's variables.
 
     Parameters
     ----------
@@ -181,26 +181,26 @@ class VariableTracker:
         self._is_shared = not is_fresh
 
     def overhear(self, parent: Header) -> None:
-        """Take note of somebody else's request: it may have changed variables."""
+        """Note a request of others, which may have changed variables."""
         if parent.msg_type not in _HARMLESS:
             self._known = None
 
     def begins(self, *, is_idle: bool) -> bool:
-        """Return whether to look before the run that begins.
+        """Return whether to list variables before a run.
 
-        In a kernel that others use, if it has time; in one of an agent's own, which is interrupted
-        as soon as somebody asks for that, a run must not be kept from being the next.
+        True only in an idle kernel that others use too. In an agent's own kernel, the run must be
+        the next request, so that an interrupt reaches it at once.
         """
         return self._known is None and self._is_shared and is_idle
 
     def before(self, reply: dict[str, Any] | None) -> None:
-        """Take what a look before a run saw; None if the kernel did not answer."""
+        """Set the listing from before a run; None if the kernel did not answer."""
         self._known = variables_in(reply)
 
     def after(self, reply: dict[str, Any] | None) -> VariableChanges | None:
-        """Take what was seen after a run; return what it changed, as far as that is known.
+        """Set the listing from after a run; return what the run changed, None if unknown.
 
-        If nothing was seen, what changed is told with the next run.
+        If the kernel did not answer, the changes are reported with the next run.
         """
         now = variables_in(reply)
         if now is None:
@@ -210,9 +210,10 @@ class VariableTracker:
 
 
 def may_change(source: str) -> bool:
-    """Return whether code may change variables: all does that is more than a sum of numbers.
+    """Return whether code may change variables: any code except arithmetic on literals.
 
-    Names and calls may run anything. What is longer is not read: it is hardly ever so plain.
+    Names and calls may run any code. Long code is not parsed, because it is hardly ever that
+    simple.
     """
     if len(source) > _SHORT:
         return True
@@ -224,7 +225,7 @@ def may_change(source: str) -> bool:
 
 
 def look_id(execution_id: ExecutionId, *, after: bool) -> str:
-    """Return the id of a look's own request: what a thread prints meanwhile is the execution's."""
+    """Return the id of a listing's request. A thread's output meanwhile goes to the execution."""
     return f"{execution_id}.{'after' if after else 'before'}"
 
 
@@ -234,7 +235,7 @@ def execution_of(msg_id: str) -> ExecutionId:
 
 
 def variable_expressions(kernel_info: dict[str, Any]) -> dict[str, str]:
-    """Return the `user_expressions` that look at a kernel's variables; none if it is not IPython.
+    """Return the `user_expressions` that list a kernel's variables; none if it is not IPython.
 
     Parameters
     ----------
@@ -243,16 +244,16 @@ def variable_expressions(kernel_info: dict[str, Any]) -> dict[str, str]:
     """
     if not is_ipython(kernel_info):
         return {}
-    # Cleared, what it defines is gone at once, and no work for the kernel's garbage collector.
+    # Cleared, so that its definitions are freed at once, without the garbage collector.
     call = "look()\nglobals().clear()"
     return {VARIABLES_SOURCE: expression(kernel_info, ("variable_listing",), call)}
 
 
 VALUES_SOURCE: Final = "agent_exec_values"
-"""Of the payload by which the kernel tells."""
+"""Source name of the payload with the kernel's answer."""
 
 MOST_VALUES_BYTES: Final = 4_000_000
-"""Of what the kernel tells; our code there tells less than half of that."""
+"""The most bytes of an answer to read. Our code in the kernel sends less than half of that."""
 
 _EVALUATION = ("variable_listing", "evaluation")
 _decode_values = msgspec.json.Decoder(dict[str, Value]).decode
@@ -276,7 +277,7 @@ def value_expressions(kernel_info: Mapping[str, Any], values: Mapping[str, str])
 
 
 def values_in(reply: Mapping[str, Any] | None, asked: Iterable[str]) -> dict[str, Value]:
-    """Return the values that an `execute_reply` tells, in the order in which they were asked for.
+    """Return the values in an `execute_reply`, in the order of the request.
 
     Each that it does not tell was not evaluated; that is told too.
     """
@@ -292,7 +293,7 @@ def values_in(reply: Mapping[str, Any] | None, asked: Iterable[str]) -> dict[str
 
 
 def _read(text: Any) -> dict[str, Value]:
-    """Read what the kernel told; nothing if that was not our code there."""
+    """Parse the kernel's answer; empty if it is not from our code."""
     if not isinstance(text, str) or len(text) > MOST_VALUES_BYTES:
         return {}
     try:

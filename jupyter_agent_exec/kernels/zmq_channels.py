@@ -1,4 +1,4 @@
-"""Channels of ZMQ: a thread for each kernel that takes every frame it sends, and drops none.
+"""ZMQ channels: a thread for each kernel reads every frame that it sends, and drops none.
 
 Reading IOPub on the server's loop loses output when the loop is busy: the kernel's PUB socket drops
 what a slow reader leaves behind. Here a thread with a zmq context of its own does nothing else, and
@@ -23,10 +23,10 @@ from .messages import Codec, Message
 T = TypeVar("T")
 
 BATCH = 100
-"""Messages read from one socket before the other, and commands, are looked at."""
+"""Messages to read from one socket before the other socket and the commands get a turn."""
 
 MOST_FAILURES = 10
-"""Errors of ours or of ZMQ's in a row, after which the thread gives the kernel up."""
+"""Consecutive errors, ours or ZMQ's, after which the thread disconnects from the kernel."""
 
 LARGE_BYTES = 1 << 20
 """Of a frame, from which on it is read where ZMQ put it: a copy of 50 MB keeps all threads
@@ -95,7 +95,7 @@ class ZMQChannels:
         socket: zmq.Socket[bytes] = self._context.socket(kind)
         socket.linger = 0
         socket.rcvhwm = 0
-        # ZMQ lets go of a port where something else than a kernel answers: a send would never end.
+        # ZMQ disconnects from a port of another program than a kernel; then a send would never end.
         socket.sndtimeo = 0
         socket.reconnect_ivl = RECONNECT_MILLISECONDS
         if "curve_publickey" in connection:
@@ -104,7 +104,7 @@ class ZMQChannels:
             socket.curve_serverkey = connection["curve_publickey"].encode()
         if kind == zmq.SUB:
             socket.subscribe(b"")
-        else:  # a kernel asks for input whoever has the identity that the request came from
+        else:  # a kernel sends input requests to the identity of the request's sender
             socket.identity = self.session.encode()
         return socket
 
@@ -118,11 +118,11 @@ class ZMQChannels:
         self._thread.start()
 
     def is_alive(self) -> bool:
-        """Return whether the thread goes on."""
+        """Return whether the thread continues."""
         return self._thread.is_alive()
 
     def call(self, command: Callable[[], None]) -> None:
-        """Have the thread run `command`; from any thread, in the order of the calls.
+        """Run `command` in the thread, in the order of the calls. Call from any thread.
 
         If that thread has given the kernel up, this one runs it: what runs can still be ended.
         """
