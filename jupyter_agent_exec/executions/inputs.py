@@ -20,7 +20,7 @@ from .recorder import Recorder
 
 
 class Inputs:
-    """Takes the requests for input of running code, and hands it the answers."""
+    """Handles the input requests of running code, and sends it the answers."""
 
     def __init__(self, executions: LiveExecutions, recorder: Recorder) -> None:
         self._executions = executions
@@ -64,7 +64,7 @@ class Inputs:
             raise not_asked(execution)
 
     def withdraw(self, execution: LiveExecution) -> None:
-        """Take no more answers for an execution: it is interrupted, or its kernel ends."""
+        """Refuse answers for an execution, which is interrupted, or whose kernel ends."""
         if execution.run is not None and execution.held_by is not None:
             execution.held_by.connection.withdraw_input(execution.run)
             self._has_input(execution, execution.request)

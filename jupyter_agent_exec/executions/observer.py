@@ -1,4 +1,4 @@
-"""Observers of a session's executions, and what a session needs of their cells.
+"""Interfaces of observers of a session's executions, and of their cells.
 
 The queue of a session's kernel calls its observers on the event loop. An observer must not fail
 an execution, and must not block.
@@ -29,7 +29,7 @@ class ExecutionObserver:
         """Handle an execution whose acceptance is on disk; it may run already."""
 
     def changed(self, execution: LiveExecution) -> None:
-        """Handle a change of the status, of what it waits for, or of its outcome."""
+        """Handle a change of its status, its reason for waiting, or its outcome."""
 
     def output_changed(self, execution: LiveExecution) -> None:
         """Handle new output; called often."""
@@ -47,7 +47,7 @@ class ExecutionObserver:
         """Handle that the session has another kernel, or none."""
 
     def person_ran(self) -> None:
-        """Handle that it is on disk what a user ran in the kernel."""
+        """Handle that a user's code in the kernel has been recorded on disk."""
 
     def active(self) -> None:
         """Handle that an execution was accepted, or has ended."""
@@ -96,7 +96,7 @@ class ExecutionCells(ExecutionObserver, ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Write what is left to write, within a time limit; take nothing after that."""
+        """Write everything that is pending, within a time limit. Refuse further work."""
 
 
 class ShownCells:
@@ -131,7 +131,7 @@ class ShownCells:
         return None
 
     def noted(self, entry: Entry) -> None:
-        """Note what is recorded about a cell."""
+        """Set the recorded state of a cell."""
         if isinstance(entry, CellWritten):
             self._documents[entry.execution_id] = entry.document
 
@@ -152,6 +152,6 @@ class ShownCells:
                 await asyncio.wait_for(self._cells.written(execution.id), timeout)
 
     async def close(self) -> None:
-        """Write what is left to write, within a time limit."""
+        """Write everything that is pending, within a time limit."""
         if self._cells is not None:
             await self._cells.close()

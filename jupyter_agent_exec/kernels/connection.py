@@ -53,11 +53,11 @@ class KernelConnection:
     open_channels
         Opens the channels of this kernel.
     kernel_id, kernel_name
-        As Jupyter knows them.
+        Jupyter's id and kernelspec name.
     found
-        The state in which Jupyter says that a kernel is which others use; it is then greeted with
-        one request, which waits in the kernel's queue like any other, and nobody has to wait for
-        the answer. None for a kernel that was started for us alone: see `ready`.
+        Jupyter's execution state of a kernel that others use. The connection greets it with one
+        request, which waits in the kernel's queue, and nobody has to wait for the answer. None: a
+        kernel that was started only for us; see `ready`.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class KernelConnection:
         self.greeted: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel has answered on both channels."""
         self.latest_request = Header()
-        """The code that the kernel runs, or ran last, whoever sent it."""
+        """The request that the kernel runs, or ran last, of any sender."""
         self._displays = Displays()
         self._waiting: list[asyncio.Future[None]] = []
         self._late = LateOutputs(self._displays, self.on_late)
@@ -160,7 +160,7 @@ class KernelConnection:
         Parameters
         ----------
         before
-            Called in the channels' thread before the answer is sent; what it raises is raised here.
+            Called in the channels' thread before the answer is sent. Its errors are raised here.
         """
         given: asyncio.Future[bool] = self._loop.create_future()
 
@@ -194,7 +194,7 @@ class KernelConnection:
     async def heeds_interrupts(self, run: ExecuteRequest) -> None:
         """Wait until an interrupt can take effect: until the kernel runs the code, or has run it.
 
-        The wait is bounded, since a kernel need not say what it runs.
+        The wait is bounded, because a kernel need not report what it runs.
         """
         there = self._loop.create_future()
         tell = partial(self.on_loop, settle, there)
@@ -204,9 +204,9 @@ class KernelConnection:
     def interrupted(self) -> None:
         """Make a kernel handle the interrupt that it was just sent, also in a top-level `await`.
 
-        ipykernel (6.29 to 7.4) then cancels what it awaits only when its loop wakes up, as for the
-        next message on the shell channel. A signal that another process passes on may come later
-        than a message, so this sends some.
+        ipykernel (6.29 to 7.4) cancels the awaited code only when its loop wakes up, for example
+        for the next message on the shell channel. A signal that another process forwards may arrive
+        later than a message, so this sends several.
         """
         self._channels.call(self._wake_soon)
 

@@ -1,7 +1,7 @@
 """Our execute requests in one kernel: one at a time, each followed to its end.
 
-Sending, what comes back (outputs, replies, requests for input), the looks at the kernel's variables
-before and after. What does not say otherwise is called in the thread of the kernel's channels.
+It sends them, handles outputs, replies and input requests, and lists the kernel's variables before
+and after. Call everything in the thread of the kernel's channels, unless noted.
 """
 
 from __future__ import annotations
@@ -326,7 +326,7 @@ class ExecuteRequests:
         if (run := self._run) is not None:
             if not run.is_sent:
                 run.observer.sent()
-            if run.subshell is not None:  # which goes on with it; the next gets another
+            if run.subshell is not None:  # it keeps this subshell; the next gets another
                 self._connection.inspector.forget_nested_subshell()
                 if self._busy.done(run.id):
                     self._connection.tell_state()
@@ -336,8 +336,8 @@ class ExecuteRequests:
     def when_at_code(self, run: ExecuteRequest, call: Callable[[], None]) -> None:
         """Call once the kernel has sent something that the code caused, or the request has ended.
 
-        A kernel says that it is busy before it heeds interrupts; one that comes between the two
-        is lost.
+        A kernel reports that it is busy before it handles interrupts. An interrupt in between is
+        lost.
         """
         run._when_at_code.append(call)
         if run._is_at_code:
@@ -424,7 +424,7 @@ class ExecuteRequests:
         Parameters
         ----------
         before
-            Called before the answer is sent; what it raises leaves the request unanswered.
+            Called before the answer is sent. If it raises, the request stays unanswered.
         """
         if self._run is not run or run.input is not request:
             return False

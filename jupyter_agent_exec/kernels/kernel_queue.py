@@ -2,19 +2,18 @@
 
 Fairness, in one place:
 
-- Agents: first come, first served. A session requests one turn at a time, so two that always have
-  something to run alternate.
-- People come first. A turn is given only when no agent holds it and the kernel has nothing to do,
-  and that for `SETTLE` seconds after somebody else's work: the cells of a *Run All* follow each
-  other within a millisecond or two, and no agent gets between them. A kernel that has been idle for
-  longer is given at once.
-- But not for ever: who has been first in line for `PATIENCE` seconds takes the next idle, however
-  short. Its request then stands in the kernel's own queue, behind what people have queued by then,
-  and before what they send later.
-- A request that a running cell waits for goes in beside that cell, ahead of all others: else
-  neither would ever end.
+- Agents: first come, first served. A session requests one turn at a time, so two busy sessions
+  alternate.
+- Users come first. A turn is granted only when no agent holds it and the kernel is idle, and after
+  others' code only when it has been idle for `SETTLE` seconds. The cells of a *Run All* follow each
+  other within a millisecond or two, so no agent gets between them.
+- Agents do not wait without limit: after `PATIENCE` seconds at the head of the queue, the shortest
+  idle is enough. The request then waits in the kernel's own queue, behind the cells that users have
+  queued so far, and before those that they send later.
+- A request that a running cell waits for runs beside that cell, ahead of all others. Else neither
+  would ever end.
 
-Decides; knows no kernel, no clock and no timer but what it is given.
+This module only decides. It gets the kernel's states, the clock and the timer from its caller.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Turn(asyncio.Future[None]):
         self.nested = False
         """Whether the kernel is at a cell that waits for this."""
         self.first_at: float | None = None
-        """When it came to the head of the line, on the scheduler's clock."""
+        """When it reached the head of the queue, on the scheduler's clock."""
         self._granted_at: datetime | None = None
 
     @property
@@ -68,7 +67,7 @@ class Turn(asyncio.Future[None]):
         return None if self._granted_at is None else timestamp(self._granted_at)
 
     def grant(self) -> None:
-        """Say that it is one's turn."""
+        """Grant the turn."""
         self._granted_at = datetime.now(UTC)
         self.set_result(None)
 
@@ -105,12 +104,12 @@ class KernelQueue:
     Parameters
     ----------
     kernel
-        One that people use too; None for one of an agent's own, which is given at once when no
-        agent holds it.
+        A kernel that users use too. None: an agent's own kernel, whose turn is granted as soon as
+        no agent holds it.
     scheduler
-        None for the running loop.
+        None: the running loop.
     patience
-        Seconds at the head of the line after which any idle is taken.
+        Seconds at the head of the queue after which the shortest idle is enough.
     """
 
     def __init__(
@@ -173,7 +172,7 @@ class KernelQueue:
     def kernel_is(self, execution_state: ExecutionState) -> None:
         """Apply the kernel's new execution state.
 
-        Who has waited for `patience` takes an idle even if it is over by now.
+        After `patience`, an idle grants the turn even if it is over by now.
         """
         self._look()
         if execution_state == "idle" and self._holder is None and self._waiting:
@@ -198,7 +197,7 @@ class KernelQueue:
     def admits_nested(self) -> bool:
         """Whether nested code may run beside the running cell.
 
-        Not while an agent's code runs, or stands behind the cell in the kernel's own queue.
+        Not while an agent's code runs, or waits behind the cell in the kernel's own queue.
         """
         return self._holder is None or self._holder.nested
 

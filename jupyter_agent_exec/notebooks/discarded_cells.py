@@ -305,7 +305,7 @@ def place_of(
     """Return where a discarded cell is restored.
 
     Several cells end up in their former order, whichever is restored first. If the cell before it
-    is gone for good, it goes before the next of the agents' cells, or else to the end.
+    is deleted, it goes before the next of the agents' cells, or else to the end.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From records to what goes over the wire. Pure."""
+"""Turns records into answers. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NOTES = {
 
 
 NO_STDIN: Final = "StdinNotImplementedError"
-"""Of the exception that IPython raises where code may not ask for input."""
+"""Name of the exception that IPython raises if code may not ask for input."""
 
 _NO_STDIN_NOTE: Final = (
     "Code in this session cannot ask for input. Write the value into the code, or open a session "
@@ -83,7 +83,7 @@ def _inert_cell(record: ExecutionRecord) -> dict[str, Any]:
 def text(
     record: ExecutionRecord, read_on: ReadOn, read_file: Callable[[str], str] | None = None
 ) -> str:
-    """Return what a language model should read: the outputs, then how it ended if not well.
+    """Return the text for a language model: the outputs, then how it ended if it failed.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def text(
 
 
 def notes(record: ExecutionRecord) -> list[str]:
-    """Return what a language model should know of how an execution went beside its outputs."""
+    """Return sentences about an execution for a language model, in addition to its outputs."""
     notes: list[str] = []
     if record.kernel is not None and record.kernel.restarted:
         notes.append(
@@ -117,13 +117,13 @@ def notes(record: ExecutionRecord) -> list[str]:
 
 
 def _asks_for(input: Input) -> str:
-    """Say what the code waits for."""
+    """Return a sentence about the input that the code waits for."""
     what = "a password" if input.password else "input"
     return f"The code waits for {what}: {input.prompt!r}. Answer it, or interrupt it."
 
 
 def duration(record: ExecutionRecord) -> float | None:
-    """Return the seconds that an execution ran; None if that is not known.
+    """Return the seconds that an execution ran; None if unknown.
 
     Earlier records have only wall times, which tell nothing if the clock was set back between.
     """
@@ -135,7 +135,7 @@ def duration(record: ExecutionRecord) -> float | None:
 
 
 def _changes(record: ExecutionRecord, base_url: str) -> Changes | None:
-    """Return what an execution changed, with where the files that it wrote are read."""
+    """Return what an execution changed, with links to the files that it wrote."""
     if record.changes is None:
         return None
     files = [

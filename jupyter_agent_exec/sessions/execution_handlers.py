@@ -59,7 +59,7 @@ class ExecutionsHandler(SessionsBase):
         headers=("Idempotency-Key",),
     )
     async def post(self, session_id: str, body: Execute) -> None:
-        """Run a source once; 201 when it has finished, 202 when it goes on."""
+        """Run a source once. 201: it has finished; 202: it still waits or runs."""
         await self.authorize_cells(session_id, body.placement)
         with self.manager.holding(self.caller, body.wait):
             record = await self.manager.submission.execute(
@@ -81,12 +81,12 @@ class ExecutionHandler(SessionsBase):
 
 
 class CancelHandler(SessionsBase):
-    """An execution, taken back."""
+    """The cancellation of an execution."""
 
     @web.authenticated
     @requires("stop", body=Cancel, answers={200: Execution})
     async def post(self, execution_id: str, body: Cancel) -> None:
-        """Take back an execution that waits, or interrupt it if it runs."""
+        """Cancel a waiting execution, or interrupt a running one."""
         await self.answer_execution(await self.manager.cancel(execution_id, self.caller))
 
 
@@ -121,7 +121,7 @@ class StreamHandler(SessionsBase):
                 await self.send_event(event)
 
     async def send_event(self, event: Event | None) -> None:
-        """Send an event, or a comment that says that the stream goes on."""
+        """Send an event, or a comment that keeps the stream open."""
         self.check_token()
         if event is None:
             await self.send(b": nothing new\n\n")
@@ -171,12 +171,12 @@ class StepsHandler(SessionsBase):
 
 
 class InputHandler(SessionsBase):
-    """What the code of an execution asks for."""
+    """The input that the code of an execution asks for."""
 
     @web.authenticated
     @requires("exec", body=GiveInput, answers={200: Execution})
     async def post(self, execution_id: str, body: GiveInput) -> None:
-        """Answer what an execution's code asks for; of several answers the first counts."""
+        """Answer the input request of an execution. Of several answers, the first one is used."""
         with self.manager.holding(self.caller, body.wait):
             record = await self.manager.give_input(execution_id, body, self.caller)
         await self.answer_execution(record)

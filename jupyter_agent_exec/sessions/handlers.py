@@ -58,7 +58,7 @@ class SessionsBase(AgentExecHandler):
 
     @property
     def idempotency_key(self) -> str | None:
-        """The key with which something is asked for once only."""
+        """The request's idempotency key; None without one."""
         key = self.request.headers.get("Idempotency-Key")
         if key is not None and not 0 < len(key) <= MAX_KEY_LENGTH:
             raise InvalidRequest(
@@ -69,7 +69,7 @@ class SessionsBase(AgentExecHandler):
     async def authorize_cells(
         self, session_id: str, *placements: Placement | Literal["end", "none"]
     ) -> None:
-        """Look whether a person may have cells in a session's notebook; a token's scopes say so."""
+        """Check that a person may write to a session's notebook. A token's scopes decide that."""
         live = self.manager.open_session(session_id)
         in_notebook = live is not None and live.path is not None
         has_cells = in_notebook and any(each != "none" for each in placements)
@@ -79,7 +79,7 @@ class SessionsBase(AgentExecHandler):
     async def answer_execution(
         self, record: ExecutionRecord, *, asked: bool = False, inert: bool = False
     ) -> None:
-        """Answer with an execution: 201 or 202 to whoever asked for it to be run."""
+        """Answer with an execution: 201 or 202 if this request submitted it."""
         self.check_token()
         if asked:
             self.set_status(201 if record.status in FINAL_STATUSES else 202)
@@ -182,7 +182,7 @@ class RestartHandler(SessionsBase):
     @web.authenticated
     @requires("exec", body=RestartKernel, answers={200: Session})
     async def post(self, session_id: str, body: RestartKernel) -> None:
-        """Give a session a fresh kernel; its variables are gone."""
+        """Give a session a fresh kernel, without the previous variables."""
         self.answer(await self.manager.restart(session_id, self.caller))
 
 
@@ -196,7 +196,7 @@ class StatusHandler(SessionsBase):
         agents="the numbers of the sessions that it may read",
     )
     async def get(self) -> None:
-        """Tell how things stand."""
+        """Answer with the state of the extension."""
         self.answer(await self.manager.status(only=self.access.only(self.caller)))
 
 
@@ -208,7 +208,7 @@ class GuideHandler(SessionsBase):
     @web.authenticated
     @requires("history:read", answers={200: Guide})
     async def get(self, session_id: str) -> None:
-        """Read what a language model should know before it works in a session."""
+        """Read the guide for language models."""
         session = await self.manager.history.session(session_id)
         text = guide(session, default_timeout=self.default_timeout)
         self.answer(Guide(session_id=session.id, text=text))
@@ -236,7 +236,7 @@ class CompleteHandler(InspectionBase):
     @web.authenticated
     @requires("exec:scratch", body=Complete, answers={200: Completions})
     async def post(self, session_id: str, body: Complete) -> None:
-        """Say what may follow at a place in code."""
+        """Answer with completions at a position in code."""
         self.answer(await self.inspection.complete(session_id, body, self.caller))
 
 
@@ -246,7 +246,7 @@ class InspectHandler(InspectionBase):
     @web.authenticated
     @requires("exec:scratch", body=Inspect, answers={200: Inspection})
     async def post(self, session_id: str, body: Inspect) -> None:
-        """Say what the documentation has on what stands at a place in code."""
+        """Answer with the documentation of the object at a position in code."""
         self.answer(await self.inspection.inspect(session_id, body, self.caller))
 
 

@@ -57,7 +57,7 @@ class BlobHandler(SessionsBase):
     @web.authenticated
     @requires("history:read", answers={200: "*/*"})
     async def get(self, digest: str) -> None:
-        """Read a payload; what it holds was made by code that nobody vouches for."""
+        """Read a payload. Its content is untrusted."""
         path, mimetype, size = await self.manager.history.blob(digest)
         self.set_header("Content-Type", mimetype)
         self.set_header("Content-Length", str(size))
@@ -85,7 +85,7 @@ class SearchHandler(SessionsBase):
 
 
 class EventsHandler(SessionsBase):
-    """What is between a session's executions."""
+    """The events of a session outside of its executions."""
 
     @web.authenticated
     @requires("history:read", query=EventsQuery, answers={200: JournalEventList})

@@ -95,7 +95,7 @@ _Client = tuple[TokenId | None, str]
 
 
 class Clients:
-    """Knows which client has which session open."""
+    """Remembers which client has opened which session."""
 
     def __init__(self) -> None:
         self._sessions: dict[_Client, LiveSession] = {}

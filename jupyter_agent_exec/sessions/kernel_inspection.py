@@ -139,7 +139,7 @@ class KernelInspection:
         )
 
     async def _names(self, live: LiveSession, code: str, cursor_pos: int) -> Completions:
-        """Return the names that may stand at a place in code, without running anything."""
+        """Return the completions at a position in code, without running code."""
         given = {"code": code, "cursor_pos": cursor_pos, "limit": MOST_COMPLETIONS}
         question = Question("names", given, ANSWER_TIMEOUT)
         found, start, more = await self._ask(live, question, tuple[list[tuple[str, str]], int, int])

@@ -73,7 +73,7 @@ class AgentSessions:
         )
         self._keys = Keys(self.history.find_by_key)
         self.submission = Submission(self, self._keys, self._quotas, settings, factory.check_edit)
-        """Takes code to run."""
+        """Accepts code to run."""
         self._stopping = False
 
     def start(self) -> None:
@@ -178,7 +178,7 @@ class AgentSessions:
     async def execution(
         self, id: str, wait: float | None = 0, asked_at: str | None = None
     ) -> ExecutionRecord:
-        """Return an execution, after it has finished or `wait` seconds are over.
+        """Return an execution when it has finished, or after `wait` seconds.
 
         Parameters
         ----------
@@ -234,7 +234,7 @@ class AgentSessions:
         return session.execution_record(execution)
 
     async def give_input(self, id: str, given: GiveInput, caller: Caller) -> ExecutionRecord:
-        """Answer the input request of an execution; return the execution as it goes on.
+        """Answer the input request of an execution; return the execution after that.
 
         Raises
         ------
@@ -264,7 +264,7 @@ class AgentSessions:
     # -- the server --------------------------------------------------------------------------------
 
     async def status(self, *, only: TokenId | None = None) -> ServerStatus:
-        """Return how things stand; of sessions that were opened with one token, if one is named."""
+        """Return the state of the extension, only for one token's sessions if one is given."""
         await self.history.started()
         sessions = [each for each in self._open.values() if only in (None, each.token_id)]
         return ServerStatus(

@@ -28,7 +28,7 @@ class Preloaded(NamedTuple):
 
     source: str
     told: tuple[str, ...]
-    """What it defines: `import` statements, and functions by signature and docstring."""
+    """Its definitions: `import` statements, and functions with signature and docstring."""
 
 
 def preloaded(items: Sequence[Preload]) -> Preloaded | None:
@@ -119,7 +119,7 @@ def _requirement(text: str, field: str) -> tuple[str, str]:
 
 
 def _described(function: ast.FunctionDef | ast.AsyncFunctionDef, field: str) -> str:
-    """Return a function's signature and docstring, as it would stand in a stub."""
+    """Return a function's signature and docstring, as in a stub."""
     documentation = ast.get_docstring(function)
     shown = copy(function)
     shown.decorator_list, shown.body = [], [ast.Pass()]

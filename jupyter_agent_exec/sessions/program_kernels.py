@@ -1,4 +1,4 @@
-"""Programs with a kernel of their own: what they run there is recorded, where people's code is.
+"""Records what programs run in their own kernels, if users' code is recorded too.
 
 Such a program starts its kernel by Jupyter's own routes, and for no document; a framework's client
 of a Jupyter server is one. It knows nothing of agent sessions, so it is given one.
@@ -17,11 +17,11 @@ from ..tasks import Tasks
 from .manager import AgentSessions
 
 PROGRAM: Final = Agent(name="Jupyter client")
-"""The agent of such a session; each execution tells what the program calls itself."""
+"""The agent name of such a session. Each execution has the program's own name."""
 
 
 class ProgramKernels:
-    """Opens a session for the kernel of each program, and closes it when the kernel has gone."""
+    """Opens a session for the kernel of each program, and closes it when the kernel has ended."""
 
     def __init__(self, sessions: AgentSessions, log: logging.Logger) -> None:
         self._sessions = sessions
@@ -34,7 +34,7 @@ class ProgramKernels:
         self._tasks.start(self._follow(kernel_id, caller), f"record {kernel_id}")
 
     async def stop(self) -> None:
-        """Wait for what goes on; the sessions have ended."""
+        """Wait for pending work. The sessions have ended before."""
         await self._tasks.end()
 
     async def _follow(self, kernel_id: str, caller: Caller) -> None:
@@ -54,7 +54,7 @@ class ProgramKernels:
         while live is not None and live.is_open:
             try:
                 kernel = await live.fresh()
-            except AgentExecError:  # it has gone, or died for good
+            except AgentExecError:  # it has ended, or has died and was not restarted
                 await self._sessions.end(live, "closed", SERVER)
             else:
                 await kernel.death()

@@ -1,4 +1,4 @@
-"""What may stand in the query of a route."""
+"""The queries of routes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..types import SessionStatus, Status, TargetKind, Verdict
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Match = Annotated[str, Meta(max_length=200)]
-"""Only what has this in its name, in whatever case; empty is all."""
+"""Only names that contain this text, in any case; empty: all."""
 LARGEST = 2**63 - 1
 """Number that the index can hold."""
 
@@ -31,7 +31,7 @@ class WaitQuery(StreamQuery, frozen=True, kw_only=True):
     """Seconds to hold the answer until the execution finishes, or its code asks for input; not
     above the server's own."""
     asked_at: str | None = None
-    """Of the input that is known to be asked for: only another one ends the wait."""
+    """Id of the input request that the client knows. Only another one ends the wait."""
 
 
 class ExportQuery(Request, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class SessionsQuery(Request, frozen=True, kw_only=True):
     until: str | None = None
     """RFC 3339; opened at this time or earlier; a date alone means its whole day."""
     unreviewed: bool | None = None
-    """Whether executions have ended about which nobody has said anything."""
+    """Whether the session has finished executions without a review."""
     after: str | None = None
     """`next_after` of the page before."""
     limit: Limit = 50
@@ -96,7 +96,7 @@ class TextQuery(Request, frozen=True, kw_only=True):
 
 
 class CriteriaQuery(Request, frozen=True, kw_only=True):
-    """What must be true of executions; what is not said is anything."""
+    """The conditions for executions. A missing one matches all."""
 
     q: Annotated[str, Meta(max_length=1000)] | None = None
     """Words that must all be there, in source, output or error; quotes hold a phrase together."""
@@ -110,7 +110,7 @@ class CriteriaQuery(Request, frozen=True, kw_only=True):
     """RFC 3339; accepted at this time or earlier; a date alone means its whole day."""
     has_image: bool | None = None
     review: Verdict | Literal["none"] | None = None
-    """What was said of them last; `none`: they have run, and nobody has said anything."""
+    """Their last verdict; `none`: they have run and have no review."""
 
 
 class SearchQuery(CriteriaQuery, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""One open agent session: what it runs, its kernel, and how it closes."""
+"""One open agent session: its executions, its kernel, and its end."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class LiveSession(ExecutionObserver):
         return self._queue.queued
 
     def record(self) -> Session:
-        """Return the session as it stands."""
+        """Return the current state of the session."""
         return replace(
             self._record,
             path=self.path,
@@ -220,7 +220,7 @@ class LiveSession(ExecutionObserver):
         return self._queue.executions.get(id)
 
     def execution_record(self, execution: LiveExecution) -> ExecutionRecord:
-        """Return an execution as it stands."""
+        """Return the current state of an execution."""
         if execution.finished.done():
             return self.cells.with_document(execution.finished.result())
         record = replace(execution.standing(), outputs=execution.outputs())
@@ -497,7 +497,7 @@ class LiveSession(ExecutionObserver):
         self._activity.publish("session", self)
 
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
-        """Record what has happened; the entry is kept if it cannot be written now."""
+        """Record what has happened. If it cannot be written now, the entry is kept."""
         self.cells.noted(entry)
         await self._queue.recorder.record(entry, payloads)
         self._activity.publish("notebook", self)

@@ -1,6 +1,6 @@
 """The history of this server: its sessions and executions, open or ended, and what is in them.
 
-What is still open is answered as it stands now, the rest as it is recorded.
+Open sessions and executions are answered with their current state, all others from the record.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class SessionHistory:
         return await self.in_thread(call)
 
     async def _settle_regularly(self) -> None:
-        """End the sessions of servers that died, also if nobody asks for them."""
+        """End the sessions of dead servers, even if nobody requests them."""
         while True:
             await asyncio.sleep(SETTLE_INTERVAL)
             await self.read(self._history.settle)
@@ -183,7 +183,7 @@ class SessionHistory:
         return record.status == "open" and record.id not in self._open
 
     async def elsewhere(self, id: SessionId) -> SessionElsewhere:
-        """Return the error that tells which server has a session that is not open here."""
+        """Return the error for a session that is not open here, with its server's address."""
         owner = await self.in_thread(partial(self._history.owner, id))
         server: dict[str, object] = {"alive": owner is not None and owner.is_alive}
         if owner is not None:
@@ -212,7 +212,7 @@ class SessionHistory:
     # -- executions --------------------------------------------------------------------------------
 
     async def execution(self, id: str) -> ExecutionRecord:
-        """Return an execution as it stands; ExecutionNotFound if there is none."""
+        """Return the current state of an execution; ExecutionNotFound if there is none."""
         found = find_execution(self._open.values(), id)
         if found is not None:
             session, execution = found
@@ -376,7 +376,7 @@ class SessionHistory:
 
 
 class LongReads:
-    """Reads what may take seconds, in threads of its own, one thing at a time for each caller."""
+    """Reads long texts, which may take seconds, in its own threads, one at a time per caller."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(LONG_READ_THREADS, thread_name_prefix="agent-exec-text")

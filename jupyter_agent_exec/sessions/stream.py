@@ -1,4 +1,4 @@
-"""An execution as events, as it goes on."""
+"""The events of an execution, while it runs."""
 
 from __future__ import annotations
 

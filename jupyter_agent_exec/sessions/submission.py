@@ -142,7 +142,7 @@ class Submission:
         """
         if key is None:
             return await take(None), None
-        # The wait is no part of what the key stands for: a repeated request may have less time.
+        # The key does not cover the wait, because a repeated request may have less time.
         body = digest_of(msgspec.json.encode(replace(request, wait=None), order="sorted"))
         session_id = SessionId(id)
         async with self._keys.lock(session_id, key):
@@ -160,7 +160,7 @@ class Submission:
         place = await live.find_place(request)
         named_source = await _named_source(live, request.revises)
         nested = await live.is_nested(caller.host_kernels)
-        self._quotas.check_execute(caller, self._sessions.all_open())  # others came meanwhile
+        self._quotas.check_execute(caller, self._sessions.all_open())  # others came in
         spec = live.spec(
             request,
             by=caller.by(),
@@ -226,7 +226,7 @@ class Submission:
             self._keys.use(live.id, key, body, executions[0])
 
     async def _known_steps(self, first: ExecutionId, wait: float) -> list[ExecutionRecord]:
-        """Return the steps of which this is the first, as they stand after a wait."""
+        """Return the steps that begin with this one, with their state after a wait."""
         record = await self._sessions.execution(first)
         assert record.step is not None
         live = self._sessions.open_session(record.session_id)
