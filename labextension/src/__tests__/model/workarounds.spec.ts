@@ -7,6 +7,10 @@ import { Widget } from '@lumino/widgets';
 import { allowOtherTitle, cellPlaces } from '../../model/workarounds';
 
 describe('cellPlaces', () => {
+  // Yjs warns of each cell that JupyterLab makes before it is in a document.
+  beforeEach(() => void jest.spyOn(console, 'warn').mockReturnValue());
+  afterEach(() => jest.restoreAllMocks());
+
   it('tells where the cells of a notebook are', () => {
     const notebook = NBTestUtils.createNotebook();
     notebook.model = new NotebookModel();
