@@ -60,7 +60,7 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
     to each client."""
 
     def update_config(self, config: Config) -> None:
-        """Take the configuration; a wrong value stops the server's start with a sentence.
+        """Apply the configuration. A wrong value stops the start of the server with a message.
 
         The server itself would only warn, and go on with the extension's defaults.
         """
@@ -87,7 +87,7 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
         return msgspec.json.encode(document(self.routes, version=__version__, base_path=base_path))
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
-        # What is loaded by now stays: to look through it for garbage keeps the loop for 100 ms.
+        # Loaded modules stay. A garbage collection over them would block the loop for 100 ms.
         gc.freeze()
         if serverapp.gateway_config.gateway_enabled:
             self.log.warning("Agents cannot run code: %s", GATEWAY)
@@ -97,5 +97,5 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
         self.services.start()
 
     async def stop_extension(self) -> None:
-        """Take nothing new, end what runs, and return when that is recorded."""
+        """Refuse requests, end running executions, and return when that is recorded."""
         await self.services.stop()

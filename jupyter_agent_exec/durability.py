@@ -12,7 +12,7 @@ from typing import Final
 RESERVE_BYTES: Final = 128 * 1024
 
 sync_data: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
-"""Make what was written to a file durable; macOS has no call for the data alone."""
+"""Sync a file's data to the disk. macOS can only sync data and metadata together."""
 
 
 def make_folder(path: Path) -> None:
@@ -83,4 +83,4 @@ class Reserve:
                 self._path.unlink(missing_ok=True)
                 sync_folder(self._path.parent)
             except OSError:
-                return  # the folder is gone or read-only: no room to be had here
+                return  # the folder is gone or read-only, so there is no space to reserve

@@ -60,7 +60,7 @@ from typing import Any, ClassVar, Final
 
 
 class AgentExecError(Exception):
-    """Base of all errors that this package raises on purpose.
+    """Base of all errors of this package.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class InvalidRequest(AgentExecError):
 
 
 class LanguageNotSupported(InvalidRequest):
-    """What was asked for needs a kernel of Python; ``detail["language"]`` is what this one runs."""
+    """The request needs a Python kernel; ``detail["language"]`` is the language of this one."""
 
     code = "language_not_supported"
 
@@ -99,13 +99,13 @@ class IdempotencyConflict(InvalidRequest):
 
 
 class Unauthenticated(AgentExecError):
-    """No credential, or one that nobody knows (any more)."""
+    """The credential is missing, unknown or no longer valid."""
 
     code = "unauthenticated"
 
 
 class Forbidden(AgentExecError):
-    """It is known who asks, and they may not do this."""
+    """The caller is authenticated, and may not do this."""
 
     code = "forbidden"
 
@@ -117,7 +117,7 @@ class PassphraseRequired(Forbidden):
 
 
 class PassphraseWrong(Forbidden):
-    """What was sent is not the server's passphrase."""
+    """The passphrase is wrong."""
 
     code = "passphrase_wrong"
 
@@ -196,13 +196,13 @@ class MethodNotAllowed(AgentExecError):
 
 
 class SessionClosed(AgentExecError):
-    """The agent session is closed and takes nothing new; its record stays readable."""
+    """The agent session is closed and accepts no requests. You can still read its record."""
 
     code = "session_closed"
 
 
 class SessionElsewhere(SessionClosed):
-    """The session belongs to another server on the same history; ``detail`` says to which."""
+    """The session belongs to another server on the same history; ``detail`` names the server."""
 
     code = "session_elsewhere"
 
@@ -214,13 +214,13 @@ class AlreadyFinished(AgentExecError):
 
 
 class AlreadyDecided(AgentExecError):
-    """The execution does not ask for approval (any more); ``detail`` says who decided what."""
+    """The execution does not wait for approval; ``detail`` has the decision, if there was one."""
 
     code = "already_decided"
 
 
 class ApprovalChanged(AgentExecError):
-    """What asks for approval is not what was looked at: another source, or another kernel."""
+    """The execution to approve has changed: it has another source or another kernel."""
 
     code = "approval_changed"
 
@@ -232,7 +232,7 @@ class NotFinished(AgentExecError):
 
 
 class InputNotAsked(AgentExecError):
-    """The code of the execution asks for no input now, or for another than the one answered."""
+    """The code of the execution does not wait for this input."""
 
     code = "input_not_asked"
 
@@ -244,25 +244,25 @@ class KernelNotOwned(AgentExecError):
 
 
 class KernelBusy(AgentExecError):
-    """The kernel runs code and can answer nothing meanwhile; ``detail`` says what runs."""
+    """The kernel runs code and cannot answer meanwhile; ``detail`` names what runs."""
 
     code = "kernel_busy"
 
 
 class KernelWaitsForItself(AgentExecError):
-    """Code that runs in the kernel asks for more in the same kernel, and both would wait."""
+    """Running code submits more code to its own kernel, so that each would wait for the other."""
 
     code = "kernel_waits_for_itself"
 
 
 class CellBusy(AgentExecError):
-    """An execution waits or runs in the cell; ``detail["execution_id"]`` says which."""
+    """An execution waits or runs in the cell; ``detail["execution_id"]`` names it."""
 
     code = "cell_busy"
 
 
 class DocumentChanged(AgentExecError):
-    """The notebook, or a cell, is not as it was when it was read; ``detail`` has what it is now."""
+    """The notebook or a cell has changed since it was read; ``detail`` has its current state."""
 
     code = "document_changed"
 
@@ -280,7 +280,7 @@ class FolderUnknown(AgentExecError):
 
 
 class FileNotOwned(AgentExecError):
-    """The file is not as this session left it: to replace or delete it takes its ETag."""
+    """The file is not as this session left it. To replace or delete it, send its ETag."""
 
     code = "file_not_owned"
 
@@ -292,7 +292,7 @@ class FileUnwritable(AgentExecError):
 
 
 class PreconditionFailed(AgentExecError):
-    """The file is not what ``If-Match`` or ``If-None-Match`` asks for."""
+    """The file does not match ``If-Match`` or ``If-None-Match``."""
 
     code = "precondition_failed"
 
@@ -304,7 +304,7 @@ class RangeNotSatisfiable(AgentExecError):
 
 
 class PayloadTooLarge(AgentExecError):
-    """A body, or a part of one, over its limit; ``detail["limit_bytes"]`` says which."""
+    """A body, or a part of one, exceeds its limit, which is in ``detail["limit_bytes"]``."""
 
     code = "payload_too_large"
 
@@ -361,6 +361,6 @@ class GatewayNotSupported(AgentExecError):
 
 
 class ServerStopping(AgentExecError):
-    """The server is going down and takes nothing new."""
+    """The server is stopping and accepts no requests."""
 
     code = "server_stopping"

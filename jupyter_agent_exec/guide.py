@@ -1,4 +1,4 @@
-"""What a language model should know before it works in a kernel: text for a system message. Pure.
+"""The guide for language models: text for a system message. Pure.
 
 Every interface hands out this one text, so it names actions rather than tools, routes or methods.
 """
@@ -102,7 +102,7 @@ _PRELOADED: Final = (
 
 
 def guide(session: Session | None = None, *, default_timeout: float) -> str:
-    """Return the text, for one session or for any.
+    """Return the guide, for one session or in general.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _session(session: Session) -> Iterator[str]:
 
 
 def about_kernel(session: Session) -> Iterator[str]:
-    """Say, in list items, which kernel a session has, and whose it is."""
+    """Return list items that describe a session's kernel."""
     if session.kernel is not None:
         yield f"- The kernel is {session.kernel.name!r}; write code in its language."
     yield "- " + _TARGETS[type(session.target)].format(path=repr(session.path))
@@ -142,7 +142,7 @@ def about_kernel(session: Session) -> Iterator[str]:
 
 
 def about_preloaded(session: Session) -> Iterator[str]:
-    """Say, in paragraphs, what is loaded in a session's kernels; nothing if nothing is."""
+    """Return paragraphs about the preload of a session's kernels; none without a preload."""
     if session.preloaded:
         yield f"\n{_PRELOADED}"
         for each in session.preloaded:

@@ -1,4 +1,4 @@
-"""The kernel in which this program runs, if it does: told to the server with each request.
+"""Finds the kernel in which this program runs, if any. The client sends it with each request.
 
 A cell that waits for code in its own kernel would wait for ever. The server can only prevent that
 if it knows who asks. What is told is the kernel's id, and a proof that only a program can make that
@@ -26,7 +26,7 @@ _MOST_ANCESTORS: Final = 50
 
 
 def proof(kernel_id: str, key: str | bytes) -> str:
-    """Return what shows that somebody knows a kernel's key, without telling it."""
+    """Return a proof that this program knows a kernel's key, without the key itself."""
     key = key.encode() if isinstance(key, str) else key
     return hmac.new(key, f"host kernel {kernel_id}".encode(), hashlib.sha256).hexdigest()
 
@@ -42,7 +42,7 @@ def host_kernels() -> str:
         try:
             key = json.loads(file.read_text(encoding="utf-8"))["key"]
         except (OSError, ValueError, KeyError, TypeError):
-            continue  # another file that is called like this, or one that is gone
+            continue  # another kind of file of that name, or it is gone
         if found is not None and isinstance(key, str):
             told.setdefault(found["id"], proof(found["id"], key))
     return ",".join(f"{id}={shown}" for id, shown in told.items())

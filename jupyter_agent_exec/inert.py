@@ -1,4 +1,4 @@
-"""What of an execution's outputs may enter a notebook before a person has accepted them.
+"""Makes the inert copy of outputs that enters a notebook before a user has accepted them.
 
 The cell of the copy is flagged trusted, so that the notebook's own trust stays what it is. So
 JupyterLab sanitises nothing of it: what can run, load or cover something is taken out here.
@@ -40,7 +40,7 @@ _FORMATTING: Final = frozenset(
     {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"}
     | {"u"}
 )
-"""What a parser opens again behind an end tag that closed it too early."""
+"""Elements that a parser opens again after an end tag closed them too early."""
 _VOID: Final = frozenset({"br", "hr", "img", "col", "wbr"})
 _ATTRIBUTES: Final = {
     "a": {"href", "title"},
@@ -75,7 +75,7 @@ _KEPT_ATTRIBUTE: Final = re.compile(
     ) | \s*/?$""",
     re.VERBOSE,
 )
-"""What sanitising takes from a tag without anybody missing it, or leaves."""
+"""Attributes that may be removed from a tag without a visible change, or that stay."""
 _PANDAS_STYLE: Final = re.compile(
     r"(?:\s*\.dataframe [a-z:\- ]+\{\s*(?:vertical|text)-align: [a-z]+;\s*\})*\s*"
 )
@@ -84,7 +84,7 @@ _STAND_IN: Final = re.compile(r"\s*<[^<>\n]*>\s*")
 
 
 def inert(outputs: Sequence[Output]) -> tuple[list[Output], list[str]]:
-    """Return a copy of outputs in which nothing is active, and which MIME types were held back.
+    """Return a copy of outputs without active content, and the MIME types that were held back.
 
     Text, raster images and JSON stay as they are. HTML is sanitised. Markdown and LaTeX, which may
     bring HTML of their own, become text. Of all else, only what comes beside it is left; if nothing
@@ -172,7 +172,7 @@ def _held_note(held: Sequence[str]) -> dict[str, Any]:
 
 
 def _inert_metadata(metadata: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """Return what tells the size of images, and how JSON is unfolded."""
+    """Return the metadata that sets the size of images and whether JSON is expanded."""
     kept: dict[str, Any] = {}
     for mimetype in data:
         told = metadata.get(mimetype)
@@ -283,7 +283,7 @@ def _is_seen(html: str) -> bool:
 
 
 class _Item:
-    """One output: the original, to know it again, and what stands for it."""
+    """One output: the original, to recognise it, and its inert copy."""
 
     __slots__ = ("_inert", "held", "more", "original")
 
@@ -291,7 +291,7 @@ class _Item:
         self.original = original
         (self._inert,), self.held = inert([original])
         self.more: list[str] = []
-        """Text that came since, of a stream."""
+        """Text that was added to a stream since."""
 
     def whole(self) -> Output:
         if self.more:
@@ -301,7 +301,7 @@ class _Item:
 
 
 class InertCopy:
-    """What of an execution's outputs is in its cell.
+    """The outputs of an execution's cell.
 
     Each output is made inert once, however often it is sent: what comes as the same object again
     has not changed.
@@ -313,11 +313,11 @@ class InertCopy:
 
     @property
     def held(self) -> list[str]:
-        """MIME types of what is active and was left out."""
+        """MIME types of active content that was left out."""
         return sorted(self._held)
 
     def feed(self, steps: Iterable[OutputChange]) -> list[OutputChange]:
-        """Take steps of the original outputs; return those of the copy."""
+        """Apply changes of the original outputs; return the changes of the copy."""
         dropped: dict[int, _Item] = {}
         return [self._feed(step, dropped) for step in steps]
 

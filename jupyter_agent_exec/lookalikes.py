@@ -1,4 +1,4 @@
-"""Letters that look like ASCII ones where a reader takes them for those. Pure.
+"""Finds letters that look like ASCII letters. Pure.
 
 `\u0440assword` begins with a Cyrillic letter, and Python reads `\uff45val` as `eval`. What is
 written in one script is left alone: a comment in Russian, a variable called by one Greek letter.
