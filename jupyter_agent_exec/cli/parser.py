@@ -296,7 +296,7 @@ def _add_approvals(commands: Any) -> None:
     parser.add_argument("id", metavar="ID", help="of the execution (x_…)")
     parser.add_argument("--reason", metavar="TEXT", help="why, for the agent to read")
     for name, summary in (
-        ("pause", "send nothing more of any agent to a kernel; what runs goes on"),
+        ("pause", "pause all agents; running code continues"),
         ("resume", "let agents go on after a pause"),
     ):
         parser = _add(commands, name, user_decisions.pause, summary)

@@ -46,7 +46,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def iterate(items: AsyncGenerator[T, None]) -> Iterator[T]:
-    """Give what an async generator gives that waits for nothing but what blocks."""
+    """Iterate over an async generator whose awaits only block."""
     try:
         while True:
             yield run(items.__anext__())

@@ -37,10 +37,10 @@ from .session import (
 )
 
 OPENING_SECONDS: Final = 120.0
-"""How long the server may take to open a session: its kernel has to start."""
+"""Seconds within which the server must open a session, whose kernel has to start."""
 
 SCOPES: Final = ("exec:scratch", "files")
-"""Of a token by default: to run code and to move files, apart from the user's own."""
+"""Default scopes of a token: run code in scratch kernels, and use their files."""
 
 _status = msgspec.json.Decoder(models.ServerStatus)
 _session = msgspec.json.Decoder(models.Session)
@@ -141,7 +141,7 @@ class AsyncAgentExecClient:
         return self._indexing
 
     async def status(self) -> models.ServerStatus:
-        """Ask how the extension is doing."""
+        """Return the state of the extension."""
         return await self._connection.get("/status", _status)
 
     async def open_session(
@@ -164,7 +164,7 @@ class AsyncAgentExecClient:
         preload: Iterable[Preloadable] = (),
         allow_stdin: bool = False,
     ) -> AsyncSession:
-        """Open a session: in a notebook, in a kernel that runs, else in a scratch kernel.
+        """Open a session: in a notebook, in a running kernel, else in a scratch kernel.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class AsyncAgentExecClient:
                 isolated=isolated,
             ),
             title=title,
-            # With a client id, the server opens one session however often it is asked.
+            # With a client id, the server opens only one session, even if the request is repeated.
             client_id=f"once-{uuid4().hex}" if client_id is None else client_id,
             limits=models.Limits(
                 timeout=timeout,
@@ -301,7 +301,7 @@ class AsyncAgentExecClient:
         return follow(self._connection, execution_id)
 
     async def cancel(self, execution_id: str) -> None:
-        """Take back an execution that waits, or interrupt it if it runs.
+        """Cancel a waiting execution, or interrupt a running one.
 
         Raises
         ------
@@ -313,7 +313,7 @@ class AsyncAgentExecClient:
     async def give_input(
         self, execution_id: str, value: str, *, asked_at: str | None = None
     ) -> Result:
-        """Answer what the code of an execution asks for.
+        """Answer the input request of an execution.
 
         Parameters
         ----------
@@ -328,13 +328,13 @@ class AsyncAgentExecClient:
         return Result(await give_input(self._connection, execution_id, value, asked_at))
 
     async def approvals(self) -> models.Approvals:
-        """Return what asks for approval now, the policy, and whether agents are paused."""
+        """Return the waiting executions, the policy, and whether agents are paused."""
         return await self._connection.get("/approvals", _approvals)
 
     async def approve(
         self, execution_id: str, source_sha256: str, *, source: str | None = None
     ) -> Result:
-        """Let, for a person, an execution run that asks for approval.
+        """Approve a waiting execution, as a person.
 
         Parameters
         ----------
@@ -357,7 +357,7 @@ class AsyncAgentExecClient:
         return Result(await self._connection.send_model("POST", path, request, _execution))
 
     async def reject(self, execution_id: str, reason: str | None = None) -> Result:
-        """Do not let, for a person, an execution run; the agent reads the reason.
+        """Reject a waiting execution, as a person. The agent gets the reason.
 
         Raises
         ------
@@ -375,12 +375,12 @@ class AsyncAgentExecClient:
         notebook: ApprovalMode | None = None,
         kernel: ApprovalMode | None = None,
     ) -> models.Approvals:
-        """Say, for a person, what agents must ask for from now on, by the kind of target."""
+        """Change the approval policy, as a person, for each kind of target."""
         policy = models.SetPolicy(scratch=scratch, notebook=notebook, kernel=kernel)
         return await self._connection.send_model("PUT", "/approvals/policy", policy, _approvals)
 
     async def unlock(self, passphrase: str) -> str:
-        """Prove that a person decides, on a server that asks for its passphrase.
+        """Unlock decisions with the passphrase, on a server that requires one.
 
         What this client decides from now on is taken, for some minutes and until it is closed.
         A decision before that raises PassphraseRequired.
@@ -405,7 +405,7 @@ class AsyncAgentExecClient:
         return unlocked.expires_at
 
     async def pause(self) -> models.Approvals:
-        """Send, for a person, nothing more of any agent to a kernel; what runs goes on."""
+        """Pause all agents, as a person. Running code continues."""
         return await self._set_pause(paused=True)
 
     async def resume(self) -> models.Approvals:
@@ -419,7 +419,7 @@ class AsyncAgentExecClient:
     async def review(
         self, execution_id: str, verdict: Verdict | None, *, comment: str | None = None
     ) -> Result:
-        """Say, for a person, what to think of an execution that has finished.
+        """Review a finished execution, as a person.
 
         Parameters
         ----------
@@ -482,7 +482,7 @@ class AsyncAgentExecClient:
     async def cells(
         self, path: str, *, outputs: bool = True, text_limit: int | None = None
     ) -> models.NotebookCells:
-        """Read a notebook as it is now, unsaved edits included.
+        """Read the current state of a notebook, including unsaved edits.
 
         Parameters
         ----------
@@ -562,7 +562,7 @@ class AsyncAgentExecClient:
         approval: ApprovalMode | None = None,
         caps: models.Caps | None = None,
     ) -> models.MintedToken:
-        """Give an agent a token of its own; this needs a person's credential.
+        """Create a token for an agent. This needs a person's credential.
 
         Parameters
         ----------
@@ -597,7 +597,7 @@ class AsyncAgentExecClient:
         return (await self._connection.get("/tokens", _tokens)).tokens
 
     async def revoke_token(self, token_id: str) -> models.Token:
-        """Take a token back: its sessions are closed, and what runs there is interrupted.
+        """Revoke a token: its sessions are closed, and running code is interrupted.
 
         Raises
         ------

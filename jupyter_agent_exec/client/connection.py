@@ -49,7 +49,7 @@ Ts = TypeVarTuple("Ts")
 CONNECT_SECONDS: Final = 10.0
 
 PROBE_SECONDS: Final = 5.0
-"""How long a server that was found may take to answer."""
+"""Seconds within which a discovered server must answer."""
 
 RECONNECT_SECONDS: Final = 30.0
 """How long a broken connection is tried again before that is an error."""
@@ -82,7 +82,7 @@ class Request(msgspec.Struct, frozen=True):
     read_timeout: float = 60.0
     """Seconds without any data after which the connection counts as broken."""
     upload: bytes | Path | None = None
-    """Sent as it is, instead of `body`; a path stands for the file's content."""
+    """Sent unchanged, instead of `body`. For a path, the file's content is sent."""
 
 
 def json_request(
@@ -231,7 +231,7 @@ class Connection(ABC):
     async def get(
         self, path: str, decoder: msgspec.json.Decoder[M], read_timeout: float = 60.0
     ) -> M:
-        """Return what is at `path` below `API`; this is safe to send again."""
+        """GET `path` below `API`. The request may be repeated."""
         request = Request("GET", f"{API}{path}", read_timeout=read_timeout)
         return read(await self.send_persistently(request), decoder)
 
@@ -246,11 +246,11 @@ class Connection(ABC):
         return read(await self.send(json_request(method, path, body)), decoder)
 
     async def act(self, path: str) -> None:
-        """Do once what a route does that needs no more than its path."""
+        """Call a route that needs only its path, once."""
         check(await self.send(Request("POST", f"{API}{path}", b"{}")))
 
     async def act_persistently(self, path: str) -> None:
-        """Do what a route does that is safe to call again."""
+        """Call a route that may be called again."""
         check(await self.send_persistently(Request("POST", f"{API}{path}", b"{}")))
 
     @asynccontextmanager
@@ -276,7 +276,7 @@ class Connection(ABC):
             await self._end(response)
 
     async def pieces(self, path: str) -> AsyncGenerator[bytes, None]:
-        """Give the content of what is at `path` below `API`, piece by piece."""
+        """Yield the content of `path` below `API` in pieces."""
         async with self.download(Request("GET", f"{API}{path}")) as download:
             async for piece in download.pieces:
                 yield piece
@@ -451,7 +451,7 @@ class _Address:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.transport_options: dict[str, Any] = {
-            # Reading certificates takes 50 ms, for nothing when the address is not encrypted.
+            # Reading certificates takes 50 ms, and is not needed without encryption.
             "verify": server.url.startswith("https:"),
             "uds": server.socket_path,
             "limits": LIMITS,

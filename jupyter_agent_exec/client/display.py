@@ -1,4 +1,4 @@
-"""Text for people's terminals: what a kernel printed, and where an execution stands.
+"""Text for users' terminals: outputs of kernels, and states of executions.
 
 What code prints is not to be trusted: control characters can move the cursor, rewrite what was
 shown, change the window's title or, in some terminals, type for the person.
@@ -36,7 +36,7 @@ _SHOWN: Final[dict[int, str]] = {
 
 
 _TURNING: Final = ("R", "AL", "AN")
-"""Classes of letters that are written from right to left, and turn what is around them."""
+"""Bidirectional classes of right-to-left letters, which reorder the text around them."""
 
 _BLANK: Final = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0" + "".join(
     map(chr, [*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
@@ -66,7 +66,7 @@ def plain(text: str) -> str:
 
 
 def exact(text: str) -> str:
-    """Return `text` so that all of it is seen: what is hidden, turns text or looks like other text.
+    """Return `text` with visible escapes for characters that hide, reorder or imitate text.
 
     Such a character stands as its number. Spaces, tabs and line feeds stay, and nothing is left
     out.
@@ -103,12 +103,12 @@ def size(count: int) -> str:
 
 
 def quoted(words: str) -> str:
-    """Return what a program says of itself, in quotation marks that it cannot close."""
+    """Return a program's own name in quotation marks, which it cannot close."""
     return f"“{words.translate(_QUOTES)}”"
 
 
 def credential(token: TokenRef | None) -> str:
-    """Return with what an agent came: the label that a person gave its token, or their own."""
+    """Return the label of an agent's token, or the name of the person whose credential it used."""
     return "full access" if token is None else token.label
 
 

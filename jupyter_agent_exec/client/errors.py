@@ -1,4 +1,4 @@
-"""What can go wrong between a client and its server.
+"""Errors of the connection between a client and its server.
 
 ::
 

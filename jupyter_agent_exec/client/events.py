@@ -20,7 +20,7 @@ class Accepted(Struct, frozen=True):
     """The execution is in the record and will reach a final status."""
 
     result: Result
-    """What there is of it; follow the events for the rest."""
+    """The execution so far. Follow the events for the rest."""
 
 
 class StatusChanged(Struct, frozen=True):
@@ -30,7 +30,7 @@ class StatusChanged(Struct, frozen=True):
 
 
 class OutputChanged(Struct, frozen=True):
-    """There is more output, or what there was is another; `apply` does it to a list."""
+    """Outputs were added or changed. `apply` makes the change to a list."""
 
     change: OutputChange
 
@@ -51,7 +51,7 @@ _output_change = msgspec.json.Decoder(OutputChange)
 
 
 async def follow(connection: Connection, execution_id: str) -> AsyncGenerator[Event, None]:
-    """Give the events of an execution from its acceptance to its end.
+    """Yield the events of an execution from its acceptance to its end.
 
     A connection that breaks is made again, and the stream goes on after its last event.
     """
@@ -92,7 +92,7 @@ def _event(message: Message) -> Event | None:
 
 
 def read_event(message: Message) -> Event | None:
-    """Return the event that `message` tells; None for one of a kind unknown here.
+    """Return the event of a message; None if its kind is unknown.
 
     Raises
     ------
@@ -146,7 +146,7 @@ class EventParser:
         self._id = ""
 
     def feed(self, chunk: bytes) -> list[Message]:
-        """Take the next bytes and return the messages that they complete."""
+        """Add the next bytes; return the messages that they complete."""
         if self._after_cr and chunk:
             # A CR ended the line before; an LF here is the other half of that line end.
             chunk = chunk.removeprefix(b"\n")

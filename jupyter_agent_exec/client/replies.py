@@ -1,4 +1,4 @@
-"""Answers of the server: each is a model, or the error that a refusal stands for."""
+"""Turns answers of the server into models, or into errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import ConnectionLost, UnexpectedAnswer
 M = TypeVar("M")
 
 _GATEWAY_TROUBLE: Final = frozenset({502, 503, 504})
-"""What a proxy answers when it does not reach the server."""
+"""Statuses of a proxy that does not reach the server."""
 
 _problem_decoder = msgspec.json.Decoder(Problem)
 
@@ -62,7 +62,7 @@ def read(reply: Reply, decoder: msgspec.json.Decoder[M]) -> M:
 
 
 def check(reply: Reply) -> None:
-    """Raise what `reply` stands for, unless the server did what was asked."""
+    """Raise the error of a reply, if it is a refusal."""
     if 200 <= reply.status < 300:
         return
     try:

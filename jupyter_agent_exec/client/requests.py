@@ -35,7 +35,7 @@ from ..types import CellId, Digest, ExecutionId
 API: Final = "/api/agent-exec"
 
 Place: TypeAlias = Placement | Literal["end", "none"]
-"""Where in its notebook an execution's cell goes."""
+"""The place of an execution's cell in its notebook."""
 
 Preloadable: TypeAlias = str | Callable[..., Any] | Preload
 """A module by its name (``"pandas"``, ``"pandas as pd"``), a function, or what `function` makes."""
@@ -157,7 +157,7 @@ def _require_none(given: str, **others: object) -> None:
 
 
 def require_finite(field: str, seconds: float | None) -> None:
-    """Refuse what JSON does not know: infinity would arrive as null, which is the default."""
+    """Refuse numbers that JSON cannot hold: infinity would become null, the default."""
     if seconds is not None and not math.isfinite(seconds):
         raise InvalidRequest(
             f"{field} must be a finite number of seconds, not {seconds}.", field=field
@@ -202,7 +202,7 @@ def function(
 
 
 def to_preload(items: Iterable[Preloadable]) -> list[Preload]:
-    """Return what is sent for each item."""
+    """Return the JSON of each item."""
     return [_preload(item) for item in items]
 
 

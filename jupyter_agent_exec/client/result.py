@@ -1,4 +1,4 @@
-"""What an execution came to, for programs, terminals and notebooks."""
+"""The result of an execution, for programs, terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Image:
         self._outputs = outputs
         self.mimetype = model.mimetype
         self.width = model.width
-        """Pixels; None when the data does not tell."""
+        """Pixels; None if unknown."""
         self.height = model.height
         self.bytes = model.bytes
         """Size of the image itself."""
@@ -49,7 +49,7 @@ class Image:
 
     @property
     def data(self) -> bytes:
-        """The image's bytes, decoded each time this is asked for."""
+        """The image's bytes, decoded at each access."""
         value = joined(self._outputs[self.output]["data"][self.mimetype])
         return value.encode() if self.mimetype == "image/svg+xml" else base64.b64decode(value)
 
@@ -82,7 +82,7 @@ class Image:
 
 
 class Result:
-    """What an execution came to, or is so far.
+    """The result of an execution, or its state so far.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Result:
 
     @property
     def status(self) -> Status:
-        """Where the execution stands."""
+        """The status of the execution."""
         return self.execution.status
 
     @property
@@ -115,12 +115,12 @@ class Result:
 
     @property
     def text(self) -> str:
-        """What a language model should read: streams, results and errors in order."""
+        """The text for a language model: streams, results and errors in order."""
         return self.execution.text
 
     @property
     def error(self) -> ExecutionError | None:
-        """The exception that ended it, as the kernel told it."""
+        """The exception that ended it, as the kernel reported it."""
         return self.execution.error
 
     @property
@@ -159,7 +159,7 @@ class Result:
 
     @property
     def input(self) -> Input | None:
-        """What its code asks for, and nobody has given yet; None if it does not."""
+        """The open input request of its code; None if there is none."""
         return self.execution.input
 
     @property
@@ -225,7 +225,7 @@ def mimebundle(outputs: list[Output], text: str) -> tuple[dict[str, Any], dict[s
 
 
 def joined(value: Any) -> Any:
-    """Return a mimebundle's value, its lines put together if nbformat has them apart."""
+    """Return a mimebundle's value. Join its lines if nbformat has split them."""
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "".join(value)
     return value

@@ -67,14 +67,14 @@ class Server(Struct, frozen=True, kw_only=True):
 
     @property
     def authorization(self) -> str:
-        """What the header `Authorization` says."""
+        """The value of the header `Authorization`."""
         assert self.token is not None
         scheme = "Bearer" if self.token.startswith(AGENT_PREFIX) else "token"
         return f"{scheme} {self.token}"
 
     @property
     def address(self) -> str:
-        """The address as people know it, without the token."""
+        """The address for users, without the token."""
         if self.socket_path is None:
             return self.url
         base = urlsplit(self.url).path
@@ -120,7 +120,7 @@ def running(runtime_dir: Path | None = None) -> list[Server]:
 
 def _is_alive(pid: int) -> bool:
     if os.name == "nt":
-        # Signal 0 would end the process there; whether somebody answers is asked anyway.
+        # Signal 0 would end the process there. The server is contacted anyway.
         return True
     try:
         os.kill(pid, 0)

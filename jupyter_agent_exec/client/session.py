@@ -52,7 +52,7 @@ FIRST_WAIT_SECONDS: Final = 5.0
 """How long the request that brings the code waits, before the user reads that they must decide."""
 
 ANSWER_SECONDS: Final = 30.0
-"""How long the server may take beyond that."""
+"""Seconds that the server may take in addition."""
 
 _PARTIAL: Final = 206
 
@@ -200,7 +200,7 @@ class AsyncSession:
     async def _answer(
         self, execution: models.Execution, asked: models.Input, value: str
     ) -> models.Execution:
-        """Answer what code asks for, unless somebody has; wait until it ends or asks again."""
+        """Answer an open input request; wait until the code ends or asks again."""
         with suppress(InputNotAsked):
             await give_input(self._connection, execution.id, value, asked.asked_at)
         current = await get_execution(self._connection, execution.id)
@@ -247,7 +247,7 @@ class AsyncSession:
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> list[Result]:
-        """Have several sources accepted, and return how they stand, without waiting for their end.
+        """Submit several sources, and return their executions without waiting for their end.
 
         `AgentExecClient.wait` waits for one, `AgentExecClient.cancel` takes it back. Parameters and
         errors are those of `run_steps`.
@@ -279,7 +279,7 @@ class AsyncSession:
         idempotency_key: str | None = None,
         raise_on_error: bool = False,
     ) -> Result:
-        """Run a cell of the session's notebook where it stands, as a person would.
+        """Run a cell of the session's notebook in its place, like a user.
 
         Parameters
         ----------
@@ -320,7 +320,7 @@ class AsyncSession:
         max_output_bytes: int | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncGenerator[Event, None]:
-        """Run `source` once and give its events as they happen; the last is `Finished`.
+        """Run `source` once and yield its events as they happen. The last one is `Finished`.
 
         It is sent when the first event is asked for. Whoever stops listening does not stop the
         execution. Parameters and errors are those of `run`.
@@ -388,7 +388,7 @@ class AsyncSession:
     async def variables(
         self, match: str | None = None, *, limit: int | None = None
     ) -> models.VariableList:
-        """List the variables of the kernel's user by name, also while code runs there.
+        """List the variables in the kernel by name, also while code runs there.
 
         Parameters
         ----------
@@ -408,7 +408,7 @@ class AsyncSession:
         return await self._connection.get(path, _variables)
 
     async def complete(self, code: str, cursor_pos: int | None = None) -> models.Completions:
-        """Ask what may follow at a place in code, by default at its end.
+        """Return completions at a position in code, by default at its end.
 
         Parameters
         ----------
@@ -428,7 +428,7 @@ class AsyncSession:
     async def inspect(
         self, code: str, cursor_pos: int | None = None, *, detail_level: Literal[0, 1] = 0
     ) -> models.Inspection:
-        """Ask for the documentation of what stands at a place in code, by default at its end.
+        """Return the documentation of the object at a position in code, by default at its end.
 
         Parameters
         ----------
@@ -467,7 +467,7 @@ class AsyncSession:
                 return
 
     async def grant_approval(self, minutes: float) -> models.Session:
-        """Let, for a person, all that the session asks for run for so long; 0 ends that."""
+        """Approve all executions of the session for some time, as a person; 0 ends that."""
         request = models.GrantApproval(minutes=minutes)
         self.info = await self._connection.send_model(
             "PUT", f"{self._path}/approval", request, _session
@@ -477,7 +477,7 @@ class AsyncSession:
     async def review(
         self, verdict: Verdict | None, *, comment: str | None = None
     ) -> models.Session:
-        """Say, for a person, what to think of all that the session has run so far.
+        """Review all executions of the session so far, as a person.
 
         Parameters are those of `AgentExecClient.review`.
         """
@@ -492,7 +492,7 @@ class AsyncSession:
         await self._connection.act(f"{self._path}/interrupt")
 
     async def restart(self) -> None:
-        """Get a fresh kernel; variables are gone.
+        """Get a fresh kernel, without the previous variables.
 
         Raises
         ------
@@ -508,7 +508,7 @@ class AsyncSession:
             await self._connection.act_persistently(f"{self._path}/close")
 
     async def guide(self) -> str:
-        """Return what a language model should know before it works in this session.
+        """Return the guide for a language model that works in this session.
 
         It is Markdown for a system message: how the kernel keeps its state, what statuses mean and
         what to do then, whose kernel it is.
@@ -553,7 +553,7 @@ class AsyncSession:
     async def files(
         self, path: str = "", *, recursive: bool = False
     ) -> AsyncGenerator[models.SessionFile, None]:
-        """Give what is in the session's folder, by path.
+        """Yield the files in the session's folder, by path.
 
         Parameters
         ----------
@@ -581,7 +581,7 @@ class AsyncSession:
         *,
         etag: str | None = None,
     ) -> models.SessionFile:
-        """Put a file into the session's folder.
+        """Upload a file to the session's folder.
 
         Parameters
         ----------
@@ -612,7 +612,7 @@ class AsyncSession:
     async def download(self, name: str, to: str | PathLike[str]) -> Path: ...
 
     async def download(self, name: str, to: str | PathLike[str] | None = None) -> bytes | Path:
-        """Return a file of the session's folder, or write it to `to` and return where it is.
+        """Return a file of the session's folder, or write it to `to` and return that path.
 
         If the connection breaks, it goes on from there, unless the file has changed.
 
@@ -632,7 +632,7 @@ class AsyncSession:
         return target
 
     async def _pieces_of(self, name: str) -> AsyncGenerator[bytes, None]:
-        """Give a file's content; a connection that breaks is made again, and goes on there."""
+        """Yield a file's content. After a lost connection, reconnect and continue."""
         path = self._file_path(name)
         backoff = Backoff()
         taken, etag = 0, ""
@@ -665,10 +665,10 @@ class AsyncSession:
         return target
 
     async def file_etag(self, name: str) -> str:
-        """Return the ETag of a file as it is, which says that one knows what one replaces."""
+        """Return the current ETag of a file, which is needed to replace it."""
         path = self._file_path(name)
         reply = await self._connection.send_persistently(Request("HEAD", path))
-        if reply.status == 404:  # an answer to HEAD has no body that says what is wrong
+        if reply.status == 404:  # an answer to HEAD has no body with a message
             reply = await self._connection.send_persistently(Request("GET", path))
         check(reply)
         return reply.etag or ""
@@ -687,7 +687,7 @@ class AsyncSession:
         return f"{API}{self._path}/files/{quote(name)}"
 
 
-# -- what the client asks too ----------------------------------------------------------------------
+# -- for the client --------------------------------------------------------------------------------
 
 
 async def get_session(connection: Connection, session_id: str) -> models.Session:
@@ -703,7 +703,7 @@ async def get_execution(connection: Connection, execution_id: str) -> models.Exe
 async def give_input(
     connection: Connection, execution_id: str, value: str, asked_at: str | None
 ) -> models.Execution:
-    """Answer what the code of an execution asks for."""
+    """Answer the input request of an execution."""
     path = f"/executions/{segment(execution_id)}/input"
     request = models.GiveInput(value=value, asked_at=asked_at)
     return await connection.send_model("POST", path, request, _execution)
@@ -762,7 +762,7 @@ def print_needed_decision(current: models.Execution) -> str | None:
 
 
 class _FileChanged(ConnectionLost):
-    """What was read of a file is no longer its beginning."""
+    """The file has changed while it was read."""
 
 
 def _cells_path(path: str) -> str:

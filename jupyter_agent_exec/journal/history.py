@@ -217,7 +217,9 @@ class History(HistoryReader):
             try:
                 ledger.note_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
             except HistoryUnavailable as error:
-                self._log.warning("That %s goes on is not yet in the ledger: %s", session_id, error)
+                self._log.warning(
+                    "The ledger does not list the new end of %s yet: %s", session_id, error
+                )
 
     def note(self, entry: LedgerEntry) -> None:
         """Record in the ledger what concerns all sessions; durable on return.

@@ -331,9 +331,9 @@ def _compare_session(
             Outcome.ALTERED, path, end.length - 1, "It does not end as the ledger says it does."
         )
     elif any(entry.get("type") not in _AMENDMENTS for entry in entries[end.length :]):
-        report.add(Outcome.ALTERED, path, end.length, "It goes on after its end in the ledger.")
+        report.add(Outcome.ALTERED, path, end.length, "It continues after its end in the ledger.")
     elif len(entries) > end.length:
-        message = f"It goes on after entry {end.length - 1}; no ledger says so."
+        message = f"It continues after entry {end.length - 1}, which is not in any ledger."
         return [Unsaid(session_id=session_id, path=path, length=len(entries), message=message)]
     return []
 

@@ -164,7 +164,7 @@ class Quotas:
         if count > most:
             raise denied(
                 TooManyRequests(
-                    f"With this token {most} executions may be asked for in a minute; these are "
+                    f"This token may submit {most} executions in a minute; this request has "
                     f"{count}.",
                     limit=most,
                 )
@@ -173,7 +173,7 @@ class Quotas:
             wait = math.ceil(times[over - 1] + WINDOW - now)
             raise denied(
                 TooManyRequests(
-                    f"With this token {most} executions may be asked for in a minute; try again in "
+                    f"This token may submit {most} executions in a minute; try again in "
                     f"{wait} seconds.",
                     limit=most,
                     retry_after=wait,
