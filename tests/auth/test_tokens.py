@@ -242,7 +242,7 @@ async def test_what_others_did_is_nowhere_to_be_seen(agent: Agent, ask: Send) ->
     assert (await everything.get(f"blobs/{blob}")).status == 200
     refused = await everything.execute(theirs, "1")
     assert code(refused) == (403, "forbidden")
-    assert "open a session of your own" in refused.json["message"]
+    assert "Open a session of your own" in refused.json["message"]
 
 
 async def test_a_key_of_ones_own_never_finds_anothers_execution(agent: Agent, ask: Send) -> None:
