@@ -91,6 +91,7 @@ test('a document streams, and comes back when the page is loaded again', async (
   await expect(shown).toContainText('round 5');
   await expect(shown).toContainText(/round \d\d/);
   await kept;
+  await page.waitForURL(/AgentExec/, { timeout: 15000 });
   await page.reload();
   await expect(shown).toContainText(/round \d\d\d/);
   await expect(shown.getByRole('note')).toContainText('open');

@@ -10,7 +10,7 @@ import {
   WidgetTracker
 } from '@jupyterlab/apputils';
 import { IEditorServices } from '@jupyterlab/codeeditor';
-import { PathExt } from '@jupyterlab/coreutils';
+import { PageConfig, PathExt } from '@jupyterlab/coreutils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import {
   INotebookWidgetFactory,
@@ -208,6 +208,23 @@ function addExportCommands(
   });
 }
 
+/**
+ * Open the document that the page's address names, such as after a reload.
+ *
+ * JupyterLab would show an error instead: its file browser opens what an
+ * address names, and it shows no drive of sessions.
+ */
+function openAddressed({ commands, restored }: JupyterFrontEnd): void {
+  const address = PageConfig.getOption('treePath');
+  if (new RegExp(DOCUMENT_PATTERN).test(address)) {
+    PageConfig.setOption('treePath', '');
+    const path = decodeURIComponent(address);
+    const open = () =>
+      commands.execute('docmanager:open', { path, factory: FACTORY });
+    void restored.then(open);
+  }
+}
+
 /** The drive of sessions, and the documents that show them. */
 export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:session-document',
@@ -289,6 +306,7 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       args: ({ context }) => ({ path: context.path, factory: FACTORY }),
       name: ({ context }) => context.path
     });
+    openAddressed(app);
     addKeys(commands, documents, trans);
     commands.addCommand(CommandIDs.openDocument, {
       ...sessionCommand(model, trans, async id => {
