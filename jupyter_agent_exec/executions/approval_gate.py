@@ -1,8 +1,8 @@
-"""What an execution has to pass before it runs: the user's pause, and approval.
+"""Hold executions while agents are paused, and until the user approves them.
 
-An execution waits here (`wait_until_allowed`). What cannot wait is refused at once (`check`): edits
-of the notebook, uploads and deletions, completion, answers to input, restarts. An approval is for
-one incarnation of the session's kernel: in another, everything has to be approved anew.
+Executions wait (`wait_until_allowed`). Requests that cannot wait are refused at once (`check`):
+edits of the notebook, uploads, deletions, completion, answers to input, and restarts. An approval
+is valid for one incarnation of the session's kernel. Each new kernel needs new approvals.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HOW_TO_GET_IT: Final[Mapping[ApprovalMode, str]] = {
     "always": "Run code, and ask the user to choose 'Approve all…' when they approve it: this is "
     "let through for as long as they say.",
 }
-"""What an agent can do to get permission, by the approval that the user wants."""
+"""How an agent can get permission, by approval mode."""
 
 
 class Policy(Protocol):
@@ -53,31 +53,34 @@ class Policy(Protocol):
         """Return the approval that sessions with this kind of target need."""
 
     def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
-        """Return what the operator forces for this kind of target; None for nothing."""
+        """Return the approval that the operator forces for this kind of target, if any."""
 
 
 class Permit(Protocol):
-    """Whether a session may run code: its agent token may end, or not cover its notebook now."""
+    """Whether a session may run code.
+
+    Its agent token may be revoked or expire, or may no longer cover the notebook.
+    """
 
     @property
     def approval(self) -> ApprovalMode | None:
-        """The approval that the token demands; None for that of the policy."""
+        """The approval that the token demands; None to follow the policy."""
 
     def refusal(self, path: str | None) -> str | None:
-        """Return why nothing more may be sent to the kernel; None if it may.
+        """Return why the session may send nothing more to its kernel; None if it may.
 
         Parameters
         ----------
         path
-            Contents path of the session's notebook now; None if its target is none.
+            Current contents path of the session's notebook; None if its target is not a notebook.
         """
 
     async def look(self) -> None:
-        """Read what other servers and Jupyter know; `refusal` answers from that."""
+        """Load the current state from Jupyter and other servers; `refusal` answers from it."""
 
 
 class Unlimited:
-    """The permit of a session that a user's own credential has opened: it always may."""
+    """The permit of a session that a user opened with their own credential: it allows all."""
 
     approval: ApprovalMode | None = None
 
@@ -89,7 +92,7 @@ class Unlimited:
 
 
 class Rules:
-    """The approval policy, how long approval may take, and the pause of all agents.
+    """The approval policy, the approval timeout, and the pause of all agents.
 
     Parameters
     ----------
@@ -109,8 +112,8 @@ class Rules:
         Parameters
         ----------
         of_token
-            The approval that the agent token demands with which it was opened: it replaces the
-            policy, but cannot demand less than the operator forces.
+            The approval that the session's agent token demands; None if it demands none. It
+            replaces the policy, but cannot demand less than the operator forces.
         """
         kind = cast(TargetKind, target.__struct_config__.tag)
         if of_token is None:
@@ -131,7 +134,7 @@ class Rules:
         Parameters
         ----------
         what
-            What an agent is about to do: the beginning of a sentence.
+            What the agent is about to do. It begins the error message.
         """
         pausing = self.pausing
         if pausing is not None:
@@ -166,7 +169,7 @@ class ApprovalGate:
     permit
         Whether the session may run code at all.
     tasks
-        Of the session.
+        The tasks of the session.
     """
 
     def __init__(
@@ -186,15 +189,15 @@ class ApprovalGate:
         self._recorder = recorder
         self._tasks = tasks
         self._loop = asyncio.get_running_loop()
-        self._lock = asyncio.Lock()  # decisions, one after the other
-        self._approved_incarnation: int | None = None  # in which one was approved
+        self._lock = asyncio.Lock()  # serializes decisions
+        self._approved_incarnation: int | None = None  # the last with an approved execution
         self._granted_until: datetime | None = None
         self.init_waits = asyncio.Event()
         """Set while an init source waits for a user's decision."""
 
     @property
     def mode(self) -> ApprovalMode:
-        """The approval that executions need that are accepted now."""
+        """The approval that new executions need."""
         return self._rules.mode(self._session.target, self._permit.approval)
 
     @property
@@ -205,21 +208,21 @@ class ApprovalGate:
         return mode == "none" or follows or self._is_granted
 
     def check(self, what: str, *, is_code: bool) -> None:
-        """Allow something that cannot wait as an execution does, or raise.
+        """Raise if a request that cannot wait is not allowed now.
 
         Parameters
         ----------
         what
-            What the agent is about to do: the beginning of a sentence.
+            What the agent is about to do. It begins the error message.
         is_code
-            Whether it runs code, or can become code that somebody runs.
+            Whether the request runs code, or writes something that can be run as code later.
 
         Raises
         ------
         Paused
             The user has paused all agents.
         ApprovalRequired
-            The user has to approve code of this session, and has not approved any yet.
+            The session's code needs approval, and the user has not approved any yet.
         """
         self._rules.check_not_paused(what)
         if is_code and not self.is_free:
@@ -231,7 +234,7 @@ class ApprovalGate:
 
     @property
     def approved_until(self) -> str | None:
-        """Until when everything runs without approval; None if it does not."""
+        """When the user's blanket approval ends; None if there is none."""
         until = self._granted_until
         return timestamp(until) if until is not None and self._is_granted else None
 
@@ -242,7 +245,7 @@ class ApprovalGate:
 
     @property
     def time_counts(self) -> bool:
-        """Whether executions wait for their turn now, rather than for a user."""
+        """Whether waiting time counts: agents are not paused, and nothing awaits approval."""
         return self._rules.paused is None and not self._executions.needs_decision
 
     def awaiting_approval(self) -> Iterator[LiveExecution]:
@@ -271,14 +274,14 @@ class ApprovalGate:
     async def wait_until_allowed(
         self, execution: LiveExecution, *gone: asyncio.Future[None]
     ) -> bool:
-        """Wait until an execution may be sent; False if it is withdrawn instead.
+        """Wait until an execution may be sent; return False if it is withdrawn instead.
 
-        No kernel is started meanwhile.
+        The wait does not start a kernel.
 
         Parameters
         ----------
         gone
-            Done when nobody needs it any more.
+            Futures that end the wait when one is done, because the execution is obsolete.
         """
         while not execution.withdrawn.done() and not any(future.done() for future in gone):
             if self.is_allowed(execution):
@@ -294,9 +297,10 @@ class ApprovalGate:
     # -- ask ---------------------------------------------------------------------------------------
 
     async def accept(self, *executions: LiveExecution) -> None:
-        """Record acceptances, in one write with the questions of those that need approval now.
+        """Record executions as accepted, and request approval for those that need it now.
 
-        With `first`, executions behind one that awaits approval wait for that decision.
+        All of it is one write. In mode `first`, executions behind one that awaits approval wait
+        for that decision.
         """
         asking = [execution for execution in executions if self._asks_now(execution)]
         if not asking:
@@ -332,7 +336,7 @@ class ApprovalGate:
         Raises
         ------
         AlreadyDecided, ApprovalChanged, HistoryUnavailable
-            It was not approved by this.
+            The execution was not approved.
         """
         async with self._lock:
             _check_awaits_approval(execution)
@@ -360,16 +364,16 @@ class ApprovalGate:
         async with self._lock:
             _check_awaits_approval(execution)
             entry = Rejected(at=timestamp(), by=by, execution_id=execution.id, reason=reason)
-            execution.decision = entry  # written in one with its end
+            execution.decision = entry  # written together with the execution's end
             execution.apply(ApprovalRefused(entry.at, by.named, reason))
 
     async def grant(self, minutes: float, by: By) -> None:
-        """Approve everything for some minutes, and what awaits approval now; 0 ends that.
+        """Approve all executions, waiting and new, for some minutes; 0 ends this.
 
         Raises
         ------
         HistoryUnavailable
-            It is as it was.
+            Nothing changed.
         """
         async with self._lock:
             until = datetime.now(UTC) + timedelta(minutes=minutes) if minutes else None
@@ -386,7 +390,7 @@ class ApprovalGate:
 
     @property
     def _incarnation(self) -> int:
-        """The incarnation of the kernel, or of the next one if there is none."""
+        """The number of the current incarnation; of the next one if there is no kernel."""
         return self._incarnations.number + (self._incarnations.current is None)
 
     @property
@@ -401,7 +405,7 @@ class ApprovalGate:
         return not _follows(execution) or all(map(self.may_run, before))
 
     def _ask(self, execution: LiveExecution) -> tuple[ApprovalAsked, list[Payload]]:
-        """Have an execution await approval; return what is to be recorded."""
+        """Make an execution await approval; return the entry and payloads to record."""
         now, kernel = datetime.now(UTC), self._incarnations.current
         timeout = self._rules.approval_timeout
         revised = execution.spec.before
@@ -433,10 +437,10 @@ class ApprovalGate:
         return entry, [source] if before is None else [source, before]
 
     async def _until_decided(self, execution: LiveExecution, *gone: asyncio.Future[None]) -> None:
-        """Ask for approval, unless that is done already, and wait for the decision."""
+        """Ask the user for approval, unless that has happened, and wait for the decision."""
         if not execution.awaits_approval and not execution.spec.init:
             begun = asyncio.ensure_future(self._incarnations.begun())
-            await first_of(begun, execution.withdrawn)  # its init source may be asking
+            await first_of(begun, execution.withdrawn)  # an init source may await approval first
             begun.cancel()
             if execution.withdrawn.done() or self.may_run(execution):
                 return
@@ -456,7 +460,7 @@ class ApprovalGate:
     async def _approve(
         self, approved: Sequence[tuple[LiveExecution, str]], by: By, *more: Entry
     ) -> None:
-        """Record that executions are approved, each with a source, and let them run."""
+        """Record executions as approved, each with its approved source, and let them run."""
         at, entries, payloads = timestamp(), list(more), []
         for execution, source in approved:
             payload = Payload.of(source.encode())
@@ -476,12 +480,12 @@ class ApprovalGate:
 
 
 def _follows(execution: LiveExecution) -> bool:
-    """Return whether the approval of another execution counts for it; not for init sources."""
+    """Return whether another execution's approval covers this one; never for init sources."""
     return execution.mode == "first" and not execution.spec.init
 
 
 def _check_awaits_approval(execution: LiveExecution) -> Approval:
-    """Return the approval that an execution awaits; AlreadyDecided if it awaits none."""
+    """Return the approval that an execution awaits; raise AlreadyDecided if there is none."""
     if execution.approval is None or not execution.awaits_approval or execution.withdrawn.done():
         raise already_decided(execution.id, execution.status, execution.approval)
     return execution.approval

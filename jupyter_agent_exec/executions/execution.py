@@ -58,14 +58,14 @@ class LiveExecutions:
         self, session: Session, journal: SessionJournal, observers: Collection[ExecutionObserver]
     ) -> None:
         self.session = session
-        """As it was when it was opened."""
+        """The session as it was opened; not updated."""
         self.journal = journal
         self._observers = observers
         self._live: dict[ExecutionId, LiveExecution] = {}
         self.accepted_count = 0
-        """How many executions were accepted."""
+        """The number of accepted executions."""
         self.last_seq = 0
-        """The number of the last execution; there are gaps where the disk refused one."""
+        """The `seq` of the last execution. An execution that could not be recorded leaves a gap."""
         self.last_rejected: ExecutionRecord | None = None
         """The last execution, if it was rejected."""
 
@@ -79,7 +79,7 @@ class LiveExecutions:
         return len(self._live)
 
     def get(self, id: ExecutionId) -> LiveExecution | None:
-        """Return an execution; None if it has finished, or is not the session's."""
+        """Return an execution; None if it has finished or belongs to another session."""
         return self._live.get(id)
 
     def add(self, spec: ExecutionSpec, gate: ApprovalGate) -> LiveExecution:
@@ -112,11 +112,11 @@ class LiveExecutions:
 
     @property
     def needs_decision(self) -> bool:
-        """Whether a user has to decide about one of them."""
+        """Whether an execution awaits a user's approval."""
         return any(execution.awaits_approval for execution in self._live.values())
 
     def accepted(self, execution: LiveExecution) -> None:
-        """Tell the observers and watchers that an execution's acceptance is on disk."""
+        """Notify observers and watchers that an execution's acceptance is on disk."""
         if not execution.accepted.done():
             execution.accepted.set_result(None)
             for observer in self._observers:
@@ -124,21 +124,22 @@ class LiveExecutions:
             execution.wake()
 
     def changed(self, execution: LiveExecution) -> None:
-        """Tell the observers and watchers that an execution changed."""
+        """Notify observers and watchers that an execution changed."""
         for observer in self._observers:
             observer.changed(execution)
         execution.wake()
 
     def approval_changed(self, execution: LiveExecution) -> None:
-        """Tell that an execution needs approval, or has it."""
+        """Notify all that an execution now needs approval, or has it."""
         self.changed(execution)
         self.waits_changed()
         self.approvals_changed()
 
     def waits_changed(self) -> None:
-        """Tell which executions wait for something else now, and have their time count or not.
+        """Notify observers of executions whose reason for waiting changed; update the queue time.
 
-        It does not count while agents are paused, or while one of the session needs approval.
+        Queue time does not count while agents are paused, or while an execution of the session
+        awaits approval.
         """
         for execution in self:
             if execution.queue_time is not None and execution.run is None:
@@ -149,14 +150,14 @@ class LiveExecutions:
                 self.changed(execution)
 
     def output_changed(self, execution: LiveExecution) -> None:
-        """Tell the observers and watchers that an execution has new output."""
+        """Notify observers and watchers that an execution has new output."""
         if not execution.finished.done():
             for observer in self._observers:
                 observer.output_changed(execution)
         execution.wake()
 
     def finished(self, execution: LiveExecution, record: ExecutionRecord) -> None:
-        """Tell the observers and watchers that an execution's final status is on disk."""
+        """Notify observers and watchers that an execution's final status is on disk."""
         execution.apply(EndRecorded(record.status))
         self._live.pop(execution.id, None)
         if record.status == "rejected" and record.seq == self.last_seq:
@@ -170,40 +171,40 @@ class LiveExecutions:
             self.approvals_changed()
 
     def late(self, id: ExecutionId) -> None:
-        """Tell the observers that the outputs of a finished execution changed."""
+        """Notify observers that the outputs of a finished execution changed."""
         for observer in self._observers:
             observer.late(id)
 
     def approvals_changed(self) -> None:
-        """Tell the observers that other executions than before wait for approval."""
+        """Notify observers that the set of executions that await approval changed."""
         for observer in self._observers:
             observer.approvals_changed()
 
     def kernel_changed(self) -> None:
-        """Tell the observers that the session has another kernel, or none."""
+        """Notify observers that the session has another kernel, or none."""
         for observer in self._observers:
             observer.kernel_changed()
 
     def person_ran(self) -> None:
-        """Tell the observers that it is on disk what a user ran in the kernel."""
+        """Notify observers that a user's code in the kernel has been recorded on disk."""
         for observer in self._observers:
             observer.person_ran()
 
     def active(self) -> None:
-        """Tell the observers that something begins or has ended."""
+        """Notify observers that an execution was added or removed."""
         for observer in self._observers:
             observer.active()
 
 
 class QueueTime:
-    """Counts the seconds that an execution waits for its turn, while they count.
+    """A timer for an execution's queue timeout; it can be paused.
 
     Parameters
     ----------
     seconds
-        How long it may wait.
+        How long the execution may wait for its turn.
     elapsed
-        Called when they are over.
+        Called when this time is over.
     """
 
     def __init__(self, seconds: float, elapsed: Callable[[], None]) -> None:
@@ -213,7 +214,7 @@ class QueueTime:
         self._timer: asyncio.TimerHandle | None = None
 
     def run(self, counts: bool) -> None:
-        """Count from now on, or stop counting."""
+        """Start or pause the timer."""
         if counts and self._timer is None and self._left is not None:
             self._timer = self._loop.call_later(self._left, self._elapsed)
         elif not counts and self._timer is not None:
@@ -222,77 +223,76 @@ class QueueTime:
             self._timer = None
 
     def end(self) -> None:
-        """Count no more."""
+        """Stop the timer; it cannot start again."""
         self.run(False)
         self._left = None
 
 
 class OutputChanges(list[OutputChange]):
-    """Changes of outputs that several followers may be sent."""
+    """Output changes; one list can be sent to several clients."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class LiveExecution:
     """An execution that has no final status on disk yet.
 
-    Lives on the event loop; the kernel's drain thread reads `ending` and `interrupt_ignored` when
-    the run has ended.
+    Use it on the event loop. The kernel's drain thread reads its state when the run has ended.
     """
 
     spec: ExecutionSpec
     id: ExecutionId
     seq: int
     executions: LiveExecutions
-    """Those of its session."""
+    """The live executions of its session."""
     gate: ApprovalGate
     """Decides whether it may run."""
     mode: ApprovalMode
-    """The approval that it needs, as the policy was when it was accepted."""
+    """The approval that it needs, by the policy at its acceptance."""
     accepted_at: str
     step: StepOf | None = None
-    """Its position among the steps of one request."""
+    """Its position among the steps of its request."""
     state: ExecutionState = field(init=False)
     """Changed by `apply` on the event loop; any thread may read it."""
     decision: Rejected | None = None
-    """An entry to write together with its end."""
+    """A rejection to write together with its end."""
     queue_time: QueueTime | None = None
     kernel: ExecutionKernel | None = None
     started_at: str | None = None
     subshell: str | None = None
     """The subshell in which it runs if it is nested."""
     held_by: Kernel | None = None
-    """The kernel in which it runs."""
+    """The kernel that it was sent to."""
     run: ExecuteRequest | None = None
     request: InputRequest | None = None
     """The input that its code waits for."""
     spill: TextSpill | None = None
-    """Takes the whole text if the outputs are capped."""
+    """Stores the complete text if the outputs are capped."""
     ahead: Callable[[], WaitingFor | None] | None = None
-    """Returns what it waits for, while it waits."""
+    """Returns what it waits for; None when it no longer waits."""
     published_waiting_for: WaitingFor | None = None
-    """What the observers saw last."""
+    """The `waiting_for` that the observers saw last."""
     accepted: asyncio.Future[None] = field(init=False)
     """Done when the acceptance is on disk; HistoryUnavailable if it could not be written."""
     decided: asyncio.Future[None] = field(init=False)
-    """Done when a user has approved it; a new one for each question."""
+    """Done when a user has approved it; replaced for each approval request."""
     withdrawn: asyncio.Future[None] = field(init=False)
     """Done when it is cancelled while it waits for its turn."""
     input_requested: asyncio.Future[None] = field(init=False)
-    """Done when its code waits for input; a new one each time."""
+    """Done when its code waits for input; replaced each time."""
     begun: asyncio.Future[None] = field(init=False)
     """Done when the kernel has started it."""
     parted: asyncio.Future[None] = field(init=False)
     """Done when the session no longer holds the kernel that it was sent to."""
     failed: asyncio.Future[Exception] = field(init=False)
-    """Done, with the exception, when a bug in this server kept it from its end."""
+    """Done, with the exception, when a bug in this server prevented its end."""
     finished: asyncio.Future[ExecutionRecord] = field(init=False)
     """Done when its final status is on disk."""
     left_behind: bool = False
-    """Whether it finished while it stood in the kernel's own queue, where it still is."""
+    """Whether it was recorded as finished while it is still in the kernel's own queue."""
     turn: Turn | None = None
     """Its turn on the kernel."""
     timer: asyncio.TimerHandle | None = None
-    """Interrupts it when it has run for as long as it may."""
+    """Interrupts it after its timeout."""
     watchers: set[asyncio.Event] = field(default_factory=set)
     _held: WeakValueDictionary[ExecutionId, HeldOutputs] = field(
         init=False, default_factory=WeakValueDictionary
@@ -311,17 +311,17 @@ class LiveExecution:
 
     @property
     def session_id(self) -> SessionId:
-        """Its session."""
+        """The id of its session."""
         return self.executions.session.id
 
     @property
     def source(self) -> str:
-        """What runs: the source of the request, or what a user approved instead."""
+        """The source to run: the one in the request, or the one that a user approved instead."""
         return self.state.source
 
     @property
     def status(self) -> Status:
-        """Where it stands."""
+        """Its current status."""
         return self.state.status
 
     @property
@@ -336,11 +336,11 @@ class LiveExecution:
 
     @property
     def refused(self) -> bool:
-        """Whether its acceptance could not be recorded, so that there is no such execution."""
+        """Whether its acceptance could not be recorded; then the execution does not exist."""
         return self.accepted.done() and self.accepted.exception() is not None
 
     def cannot_be_interrupted(self) -> bool:
-        """Return whether it has finished, or the session has let its kernel go."""
+        """Return whether it has finished, or the session has released its kernel."""
         return self.finished.done() or self.parted.done()
 
     @property
@@ -355,7 +355,7 @@ class LiveExecution:
 
     @property
     def is_paused(self) -> bool:
-        """Whether it was not sent yet, and waits since all agents are paused."""
+        """Whether it has not been sent yet, and all agents are paused."""
         return self.run is None and self.gate.pausing is not None
 
     @property
@@ -365,12 +365,12 @@ class LiveExecution:
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody wants to know as soon as its outputs change."""
+        """Whether anything has to be notified at once when its outputs change."""
         return bool(self.watchers) or self.spec.place is not None
 
     @property
     def is_behind(self) -> bool:
-        """Whether it stands in the kernel's own queue, behind what somebody else runs."""
+        """Whether it waits in the kernel's own queue, behind other clients' requests."""
         return self.run is not None and self.run.is_behind and not self.run.has_begun
 
     @property
@@ -385,7 +385,7 @@ class LiveExecution:
         return pausing or (None if self.ahead is None else self.ahead())
 
     def apply(self, event: Event) -> tuple[Effect, ...]:
-        """Take an event into account; return the effects that are left to the caller."""
+        """Apply an event to the state; return the effects that the caller has to perform."""
         self.state, effects = transition(self.state, event)
         for effect in effects:
             if isinstance(effect, LeaveQueue):
@@ -395,11 +395,11 @@ class LiveExecution:
         return tuple(each for each in effects if not isinstance(each, LeaveQueue | Proceed))
 
     def withdraw(self, status: Status, reason: str) -> None:
-        """End it, unless it is on its way to the kernel."""
+        """End it, unless it is already being sent to the kernel."""
         self.apply(Withdrawn(Ending(status, reason)))
 
     def set_input(self, request: InputRequest | None, input: Input | None) -> None:
-        """Note the input that its code waits for; None: it goes on."""
+        """Set the input that its code waits for; None if the code continues."""
         self.request = request
         self.apply(InputRequested(input))
         if request is not None:
@@ -407,12 +407,12 @@ class LiveExecution:
             self.input_requested = asyncio.get_running_loop().create_future()
 
     def fail(self, error: Exception) -> None:
-        """Take note that something of ours failed that should have ended it."""
+        """Record that this server failed to bring it to its end."""
         if not self.failed.done():
             self.failed.set_result(error)
 
     async def unless_failed(self, done: asyncio.Future[Any]) -> None:
-        """Wait for something, and raise what it raised, or what has failed instead."""
+        """Wait for a future and raise its exception; raise that of `failed` if it is done first."""
         await asyncio.wait({done, self.failed}, return_when=asyncio.FIRST_COMPLETED)
         if not done.done():
             raise self.failed.result()
@@ -421,7 +421,7 @@ class LiveExecution:
     def changes(self, version: int) -> tuple[int, OutputChanges]:
         """Return the version of its outputs, and how they changed since `version`.
 
-        A second caller with the same `version` gets the same object, not a copy of its texts.
+        Callers with the same `version` share one object, so that its text is in memory once.
         """
         if self.started_at is None or self.run is None or self.held_by is None:
             return version, OutputChanges()
@@ -437,7 +437,7 @@ class LiveExecution:
 
     @contextmanager
     def watching(self) -> Iterator[asyncio.Event]:
-        """Give an event that is set whenever it, or its outputs, changed."""
+        """Provide an event that is set whenever the execution or its outputs change."""
         event = asyncio.Event()
         self.watchers.add(event)
         if self.run is not None:
@@ -448,19 +448,19 @@ class LiveExecution:
             self.watchers.discard(event)
 
     def output_changed(self) -> None:
-        """Tell the observers and watchers that there is new output."""
+        """Notify observers and watchers that there is new output."""
         self.executions.output_changed(self)
 
     def wake(self) -> None:
-        """Wake everything that watches it."""
+        """Set the event of each watcher."""
         for event in self.watchers:
             event.set()
 
     @property
     def evaluated(self) -> Mapping[str, str]:
-        """The expressions that may be evaluated: none if it needed approval.
+        """The expressions to evaluate; empty if it needed approval.
 
-        The user who approved it saw the source, and approved nothing else.
+        The user who approved it saw only the source, not the expressions.
         """
         return self.spec.expressions if self.approval is None else {}
 
@@ -489,13 +489,13 @@ class LiveExecution:
         return entry, [source] if values is None else [source, values]
 
     def standing(self) -> ExecutionRecord:
-        """Return what is known of it now, but for its outputs."""
-        if self.finished.done():  # else it would have a final status without what belongs to that
+        """Return its record as of now, without outputs."""
+        if self.finished.done():  # only this record has all fields that a final status needs
             return replace(self.finished.result(), outputs=[])
         return replace(self.record([]), waiting_for=self.waiting_for)
 
     def record(self, outputs: list[Output]) -> ExecutionRecord:
-        """Return what is known of it so far; from any thread."""
+        """Return its record so far, with these outputs; can be called from any thread."""
         state = self.state
         return ExecutionRecord(
             id=self.id,
@@ -534,14 +534,14 @@ class LiveExecution:
 async def until_finished(
     executions: Collection[LiveExecution], wait: float, known: str | None = None
 ) -> None:
-    """Wait until all have finished, or the code of one waits for input.
+    """Wait until all executions have finished, or the code of one waits for input.
 
     Parameters
     ----------
     wait
-        Seconds to wait at most.
+        Maximum seconds to wait.
     known
-        The `asked_at` of the input that the caller knows of already.
+        The `asked_at` of the input request that the caller has seen already.
     """
     waits_for_input = any(e.input is not None and e.input.asked_at != known for e in executions)
     if not wait or waits_for_input:

@@ -1,7 +1,7 @@
-"""The queue of a session: brings its executions through its kernel, one after the other.
+"""The queue of a session: runs its executions in its kernel, one after the other.
 
-The first of the queue asks for its turn on the kernel, which other sessions and users may be using.
-`runner.py` runs it there. All of this is on the event loop.
+The first execution in the queue requests a turn on the kernel, which other sessions and users may
+share. `runner.py` then runs it. All of this is on the event loop.
 """
 
 from __future__ import annotations
@@ -40,35 +40,35 @@ from .spec import ExecutionSpec, check_python
 from .state import Broken, Ending
 
 KERNEL: Final = WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
-"""What is waited for while there is no kernel, or nobody knows what it does."""
+"""What an execution waits for while there is no kernel, or the kernel's activity is unknown."""
 
 INIT_WAIT: Final = 30.0
-"""Seconds for which opening waits for the init source in a kernel that others use too."""
+"""Seconds that opening a session waits for the init source in a shared kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerResources:
-    """What the sessions of a server share."""
+    """The resources that a server's sessions share."""
 
     rules: Rules
     leftovers: Tasks
-    """What may go on after its session has closed."""
+    """Tasks that may continue after their session has closed."""
     disk: Executor
-    """For blocking writes that have no thread of their own."""
+    """Runs blocking writes that have no thread of their own."""
     log: logging.Logger
     read: Callable[[str], ExecutionRecord]
     """Reads a finished execution from the history; blocks on the disk."""
 
 
 class ExecutionQueue:
-    """Brings the executions of one session through its kernel, one after the other.
+    """Runs the executions of one session in its kernel, one after the other.
 
     Parameters
     ----------
     notebook
-        The session's notebook; None if its target is none.
+        The session's notebook; None if its target is not a notebook.
     first_sources
-        Sources to run first in each kernel, in order, by the field of the request.
+        Sources to run first in each kernel, in order. Keys are the request fields they came from.
     observers
         The observers of the executions, in the order in which they are called.
     """
@@ -93,9 +93,9 @@ class ExecutionQueue:
         self._log = resources.log
         self._turns = KernelQueue()
         self.tasks = Tasks(resources.log)
-        """Of the session, which waits for them when it closes."""
+        """The tasks of the session; closing it waits for them."""
         self.executions = LiveExecutions(session, journal, observers)
-        """Those that are not finished."""
+        """The executions that have not finished."""
         self.recorder = Recorder(self.executions, disk=resources.disk, log=resources.log)
         self.incarnations = Incarnations(
             kernels,
@@ -122,7 +122,7 @@ class ExecutionQueue:
             self.tasks,
         )
         self.nests_in: Kernel | None = None
-        """The kernel in which the first sources are nested: a cell there opened the session."""
+        """The kernel whose running cell opened the session; the first sources nest there."""
 
     @property
     def running(self) -> LiveExecution | None:
@@ -138,7 +138,7 @@ class ExecutionQueue:
     # -- submit ------------------------------------------------------------------------------------
 
     def submit(self, spec: ExecutionSpec) -> LiveExecution:
-        """Queue an execution; its `accepted` is done when it is on disk.
+        """Queue an execution; its `accepted` future is done when its acceptance is on disk.
 
         Raises
         ------
@@ -155,12 +155,12 @@ class ExecutionQueue:
     def submit_steps(
         self, specs: Sequence[ExecutionSpec], *, stop_on_error: bool
     ) -> list[LiveExecution]:
-        """Queue executions with nothing else of the session's in between; all or none.
+        """Queue all of these executions or none, with no other of the session in between.
 
         Parameters
         ----------
         stop_on_error
-            Whether those behind one that does not end with `ok` are cancelled.
+            Whether to cancel the remaining steps when one does not end with `ok`.
 
         Raises
         ------
@@ -186,7 +186,7 @@ class ExecutionQueue:
         return executions
 
     def _check_room(self, count: int) -> None:
-        """Refuse more executions than may wait."""
+        """Raise TooManyRequests if `count` more executions would exceed the queue's limit."""
         queued, most = self.queued, self._limits.max_queued
         if queued + count > most:
             why = "wait already; wait for one to finish."
@@ -197,7 +197,7 @@ class ExecutionQueue:
     # -- kernels -----------------------------------------------------------------------------------
 
     async def begin(self, kernel: Kernel) -> None:
-        """Begin with the session's first kernel; InitFailed if a first source does not end well."""
+        """Begin with the session's first kernel; raise InitFailed if a first source fails."""
         begun = asyncio.ensure_future(self.incarnations.begin(kernel))
         await self._until_begun(begun, None if kernel.owned else INIT_WAIT)
 
@@ -246,7 +246,7 @@ class ExecutionQueue:
             )
 
     async def _kernel_ended(self, kernel: Kernel, death: Death) -> None:
-        """Let go of a kernel that ended by itself, or by somebody else's doing."""
+        """Release a kernel that ended by itself, or that somebody else ended."""
         self._log.warning("%s: %s", self.executions.session.id, death.message)
         await self.runner.end_kernel(death, Ending("kernel_died", death.message), SERVER)
 
@@ -264,16 +264,16 @@ class ExecutionQueue:
             raise
         return await execution.finished
 
-    # -- on its way --------------------------------------------------------------------------------
+    # -- run ---------------------------------------------------------------------------------------
 
     def _in_line(self, execution: LiveExecution) -> Turn:
-        """Have an execution queue up behind the session's others."""
+        """Add an execution to the end of the session's queue."""
         place = self._turns.ask(self._asker(execution))
         execution.ahead = lambda: self._turns.ahead_of(place) or KERNEL
         return place
 
     def _set_out(self, execution: LiveExecution) -> None:
-        """Have an execution go on its way by itself: at once, if nothing stands before it."""
+        """Start an execution in its own task; send it at once if nothing is ahead of it."""
         place = self._in_line(execution)
         goes = place.done() and self._goes(execution)
         kernel = self.incarnations.ready if goes else None
@@ -293,7 +293,7 @@ class ExecutionQueue:
     async def _carry_safely(
         self, execution: LiveExecution, place: Turn, carry: Coroutine[Any, Any, None]
     ) -> None:
-        """Stay with an execution: whatever fails, it ends, and the session's next goes on."""
+        """Run `carry`; if it fails, end the execution so that the session's next can run."""
         try:
             await carry
         except Exception as error:
@@ -304,9 +304,9 @@ class ExecutionQueue:
             self.executions.waits_changed()
 
     async def _break_off(self, execution: LiveExecution, error: Exception) -> None:
-        """End an execution that a bug kept from its end, as truly as is known."""
+        """End an execution that a bug interrupted; `lost` if it was sent, else `cancelled`."""
         if execution.started_at is not None:
-            self.executions.accepted(execution)  # it is on disk together with the dispatch
+            self.executions.accepted(execution)  # recorded together with the dispatch
         if not execution.accepted.done():
             self.executions.forget(execution, error)
         if execution.finished.done() or execution.refused:
@@ -316,7 +316,7 @@ class ExecutionQueue:
         await self.recorder.unrun(execution)
 
     async def _carry_first(self, execution: LiveExecution, kernel: Kernel) -> None:
-        """Bring one of the first sources from its acceptance to its end."""
+        """Accept one of the first sources and run it to its end."""
         turn = self._turn_at_once(execution, kernel if self._goes(execution) else None)
         try:
             if turn is not None:
@@ -338,7 +338,7 @@ class ExecutionQueue:
             await self.recorder.unrun(execution)
 
     async def _carry_all(self, executions: Sequence[LiveExecution], places: Sequence[Turn]) -> None:
-        """Bring steps from their acceptance, which is one write, to their end."""
+        """Accept steps in one write, and run each to its end."""
         try:
             await self.gate.accept(*executions)
         except Exception as error:
@@ -352,7 +352,7 @@ class ExecutionQueue:
             self._start(execution, place, self._carry_accepted(execution, place))
 
     async def _carry(self, execution: LiveExecution, place: Turn) -> None:
-        """Bring an execution from its acceptance to its end."""
+        """Accept an execution and run it to its end."""
         kernel = await self.incarnations.confirmed() if place.done() else None
         goes = self._goes(execution) and not execution.withdrawn.done()
         turn = self._turn_at_once(execution, kernel if goes else None)
@@ -368,7 +368,7 @@ class ExecutionQueue:
         await self._carry_accepted(execution, place)
 
     async def _carry_accepted(self, execution: LiveExecution, place: Turn) -> None:
-        """Bring an execution whose acceptance is on disk to its end."""
+        """Run an accepted execution to its end."""
         self._count_queue_time(execution)
         try:
             if await self._until(place, execution):
@@ -390,7 +390,7 @@ class ExecutionQueue:
         sent: asyncio.Future[None],
         turn: Turn,
     ) -> None:
-        """Stay with an execution whose acceptance goes to disk together with its dispatch."""
+        """Follow an execution whose acceptance is recorded together with its dispatch."""
         self._count_queue_time(execution)
         try:
             await self.runner.follow(execution, kernel, sent, turn)
@@ -401,12 +401,12 @@ class ExecutionQueue:
                 execution.queue_time.end()
 
     async def _carry_in(self, execution: LiveExecution, only: Kernel | None = None) -> None:
-        """Bring an execution through the kernel, after all that others have queued before.
+        """Wait for a turn on the kernel, and run an execution there.
 
         Parameters
         ----------
         only
-            The one kernel that it is for; by default it goes on with the next when one ends.
+            The only kernel to use. By default, the execution waits for the next kernel if one ends.
         """
         gone = () if only is None else (only.connection.disconnected,)
         while await self.gate.wait_until_allowed(execution, *gone):
@@ -415,7 +415,7 @@ class ExecutionQueue:
             if kernel is None:
                 return
             if not self.gate.is_allowed(execution):
-                continue  # it is another incarnation, or agents were paused meanwhile
+                continue  # the kernel is a new incarnation, or agents were paused meanwhile
             await self._nest(execution, kernel)
             turn = kernel.turns.ask(self._asker(execution), nested=execution.subshell is not None)
             execution.ahead = partial(kernel.turns.ahead_of, turn)
@@ -425,7 +425,7 @@ class ExecutionQueue:
                 await self._permit.look()
                 is_right = only is not None or await self.incarnations.confirmed() is kernel
             except Exception:
-                kernel.turns.leave(turn)  # others wait for it too
+                kernel.turns.leave(turn)  # other sessions wait for the kernel too
                 raise
             is_right = is_right and not turn.cancelled() and self.gate.is_allowed(execution)
             refusal = self._refusal()
@@ -442,12 +442,12 @@ class ExecutionQueue:
                 await self.incarnations.end_of(kernel)
 
     async def _nest(self, execution: LiveExecution, kernel: Kernel) -> None:
-        """Have an execution run beside the cell that waits for it, if that still runs.
+        """Choose a subshell for a nested execution, if the cell that waits for it still runs.
 
         Raises
         ------
         KernelWaitsForItself
-            It cannot, and each would wait for the other.
+            The execution cannot run beside the cell, so each would wait for the other.
         """
         execution.subshell = None
         if execution.spec.nested and kernel.connection.quiet is None:
@@ -464,7 +464,7 @@ class ExecutionQueue:
         return self.gate.is_allowed(execution) and self._refusal() is None
 
     def _turn_at_once(self, execution: LiveExecution, kernel: Kernel | None) -> Turn | None:
-        """Return a turn on a kernel that nobody uses; None if it has to be waited for."""
+        """Return a turn on a kernel that is free now; None if the execution has to wait."""
         if kernel is None or not kernel.turns.free:
             return None
         turn = kernel.turns.ask(self._asker(execution))
@@ -474,7 +474,7 @@ class ExecutionQueue:
         return None
 
     def _count_queue_time(self, execution: LiveExecution) -> None:
-        """Count the time for which an execution waits for its turn, if that has a limit."""
+        """Start an execution's queue timer, if it has a queue timeout."""
         timeout = execution.spec.queue_timeout
         if timeout is not None:
             elapsed = partial(self.runner.queue_time_elapsed, execution)
@@ -482,7 +482,7 @@ class ExecutionQueue:
             execution.queue_time.run(self.gate.time_counts)
 
     async def _until(self, turn: Turn, execution: LiveExecution) -> bool:
-        """Wait for a turn; False when the execution was withdrawn instead."""
+        """Wait for a turn; return False if the execution was withdrawn instead."""
         await first_of(turn, execution.withdrawn)
         return not execution.withdrawn.done()
 
@@ -493,7 +493,7 @@ class ExecutionQueue:
 def _stop(
     number: int, behind: Sequence[LiveExecution], finished: asyncio.Future[ExecutionRecord]
 ) -> None:
-    """End the steps behind one that failed, before the session's next gets its turn."""
+    """Cancel the steps behind one that failed, before the session's next execution can start."""
     status = finished.result().status
     if status != "ok":
         for execution in behind:

@@ -17,28 +17,28 @@ from .recorder import Recorder
 
 
 class SessionNotebook(Protocol):
-    """The notebook of a session whose target is one, and which kernel it has."""
+    """The notebook that is a session's target, and its kernel."""
 
     @property
     def path(self) -> str:
-        """Its contents path now."""
+        """The notebook's current contents path."""
 
     async def parted(self, kernel: Kernel) -> Death | None:
-        """Return why the notebook does not have this kernel any more; None if it still does."""
+        """Return why the notebook no longer has this kernel; None if it still has it."""
 
     async def explain(self, kernel: Kernel, death: Death) -> Death:
-        """Return how a kernel ended, in more detail if Jupyter knows more."""
+        """Return how a kernel ended, with more detail if Jupyter has any."""
 
 
 class Incarnations:
-    """Gives a session its kernel, and a new one when that has ended.
+    """Gives a session its kernel, and a new kernel when that one has ended.
 
     Parameters
     ----------
     notebook
-        The notebook whose kernels these are; None if the session's target is none.
+        The session's notebook; None if its target is not a notebook.
     born
-        Called with each kernel before anything else may run in it.
+        Called with each new kernel before the session runs anything else in it.
     died
         Called after a kernel has ended by itself, or somebody else has ended it.
     """
@@ -64,16 +64,16 @@ class Incarnations:
         self.number = 0
         """The number of the current incarnation; 1 for the first."""
         self.untold: RestartReason | None = None
-        """Why the variables are gone, until an execution has reported it."""
+        """Why the variables were lost; None once an execution has reported it."""
 
     @property
     def ready(self) -> Kernel | None:
-        """The kernel, if it can be used at once without a look at its notebook."""
+        """The kernel if it can be used now, without a check of the notebook; else None."""
         return self._usable if self._notebook is None else None
 
     @property
     def folder(self) -> WorkingFolder | None:
-        """Where the kernel works; None if that is not known, or not on this machine."""
+        """The kernel's working folder; None if it is unknown or on another machine."""
         return self._kernels.folder
 
     @property
@@ -97,7 +97,7 @@ class Incarnations:
             await self._adopt(kernel)
 
     async def confirmed(self) -> Kernel | None:
-        """Return the kernel if it can be used, after checking that its notebook still has it."""
+        """Check that the notebook still has the kernel; return the kernel if it can be used."""
         kernel = self._usable
         if kernel is None or self._notebook is None:
             return kernel
@@ -107,12 +107,12 @@ class Incarnations:
         return self._usable
 
     async def end_of(self, kernel: Kernel) -> None:
-        """Wait until it is recorded how a kernel ended."""
+        """Wait until the end of a kernel is recorded."""
         if kernel is self.current and self._watch is not None:
             await asyncio.wait({self._watch})
 
     async def fresh(self) -> Kernel:
-        """Return the kernel, a new one if there is none.
+        """Return the kernel; start a new one if there is none.
 
         Raises
         ------
@@ -120,19 +120,19 @@ class Incarnations:
         """
         async with self._lock:
             if self._watch is not None and self._is_dying():
-                await asyncio.wait({self._watch})  # until it is recorded how the kernel ended
+                await asyncio.wait({self._watch})  # until the kernel's end is recorded
             if self.current is None:
                 await self._adopt(await self._kernels.take())
             assert self.current is not None
             return self.current
 
     async def fresh_unless(self, withdrawn: asyncio.Future[None], tasks: Tasks) -> Kernel | None:
-        """Return the kernel, a new one if there is none; None if `withdrawn` is done first.
+        """Return the kernel as `fresh` does; return None if `withdrawn` is done first.
 
         Parameters
         ----------
         tasks
-            Where a start continues that nobody waits for any more.
+            Keeps a kernel start alive that the caller no longer waits for.
         """
         fresh = asyncio.create_task(self.fresh(), name="fresh kernel")
         await first_of(fresh, withdrawn)
@@ -147,7 +147,10 @@ class Incarnations:
             return
 
     async def end(self, death: Death, by: By) -> Kernel | None:
-        """Give up the kernel; return it so that the caller can let it go, None if there is none."""
+        """Record the kernel's end, and return the kernel for the caller to release.
+
+        Returns None if there is no kernel.
+        """
         kernel = self.current
         if kernel is None:
             return None
@@ -168,11 +171,11 @@ class Incarnations:
         return kernel
 
     async def release(self) -> None:
-        """Free what the kernels used beside themselves; the session has ended."""
+        """Free the other resources of the session's kernels after the session has ended."""
         await self._kernels.release()
 
     def leave(self) -> None:
-        """Give up the kernel, which goes on; the caller lets it go."""
+        """Detach from the kernel, which keeps running; the caller releases it."""
         self.current = None
         if self._watch is not None:
             self._watch.cancel()
@@ -218,12 +221,12 @@ class Incarnations:
         try:
             if self._notebook is not None:
                 death = await self._notebook.explain(kernel, death)
-        finally:  # also if Jupyter cannot say more: who waits for a kernel must not wait for this
+        finally:  # if `explain` fails too: others wait until the kernel's end is recorded
             if kernel is self.current:
                 await self._died(kernel, death)
 
 
 async def _ignore(fresh: asyncio.Future[Kernel]) -> None:
-    """Wait for the start of a kernel that nobody needs any more."""
+    """Wait for a kernel start whose result is no longer needed; ignore its errors."""
     with suppress(AgentExecError):
         await fresh

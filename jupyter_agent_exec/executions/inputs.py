@@ -1,7 +1,7 @@
-"""Input that running code waits for (`input()`), and the answers of users and agents.
+"""Input requests of running code (`input()`), and the answers of users and agents.
 
-Requests and answers are recorded in the thread of the kernel's drain, as the end of an execution
-is, so that the record has them in order. A password is never recorded, not even its digest.
+Requests and answers are recorded in the kernel's drain thread, like the end of an execution. So the
+record has them in order. A password is never recorded, not even its digest.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Inputs:
         self._loop = asyncio.get_running_loop()
 
     def requested(self, execution: LiveExecution, request: InputRequest) -> None:
-        """Record that code waits for input, and notify the observers; in the drain's thread."""
+        """Record that code waits for input, and notify observers; call it in the drain thread."""
         if execution.left_behind:
-            return  # it is interrupted as soon as it begins
+            return  # it is interrupted as soon as the kernel starts it
         prompt = Payload.of(request.prompt.encode("utf-8", "replace"))
         entry = InputAsked(
             at=timestamp(request.asked_at),
@@ -44,14 +44,14 @@ class Inputs:
         self._on_loop(self._waits, execution, request, input)
 
     async def give(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
-        """Answer the input that code waits for; of several answers the first counts.
+        """Answer the input request of running code; only the first answer counts.
 
         Raises
         ------
         InputNotAsked
-            It waits for no input (any more), or for another one.
+            The code does not wait for input, or waits for another input.
         HistoryUnavailable
-            That it was answered cannot be recorded, so it was not.
+            The answer could not be recorded, so it was not sent.
         """
         request, input = execution.request, execution.input
         if request is None or input is None or given.asked_at not in (None, input.asked_at):
@@ -64,13 +64,13 @@ class Inputs:
             raise not_asked(execution)
 
     def withdraw(self, execution: LiveExecution) -> None:
-        """Refuse answers for an execution, which is interrupted, or whose kernel ends."""
+        """Refuse further answers for an execution that is interrupted or whose kernel ends."""
         if execution.run is not None and execution.held_by is not None:
             execution.held_by.connection.withdraw_input(execution.run)
             self._has_input(execution, execution.request)
 
     def _record(self, execution: LiveExecution, request: InputRequest, value: str, by: By) -> None:
-        """Have it on disk that somebody answers; in the drain's thread."""
+        """Record the answer on disk before it is sent; runs in the drain thread."""
         payloads = [] if request.password else [Payload.of(value.encode())]
         entry = InputGiven(
             at=timestamp(),
@@ -97,7 +97,7 @@ class Inputs:
 
 
 def not_asked(execution: LiveExecution) -> InputNotAsked:
-    """Return the error for an answer that no code waits for."""
+    """Return the error for an answer to an input request that is not open."""
     input = execution.input
     if input is not None:
         message = "asked_at: the code asks for another input by now; look at it again."

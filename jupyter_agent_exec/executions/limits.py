@@ -12,7 +12,7 @@ from ..types import RecordChanges, RecordPeople
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionLimits:
-    """The limits of a session, with the server's defaults filled in. Seconds and bytes."""
+    """The limits of a session, with the server's defaults filled in; in seconds and bytes."""
 
     timeout: float
     queue_timeout: float | None
@@ -32,7 +32,7 @@ class SessionLimits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What the operator configured. Seconds and bytes; 0 where there is no limit."""
+    """The operator's configuration. Times in seconds, sizes in bytes; 0 means no limit."""
 
     bounds: SessionLimits
     max_timeout: float
@@ -41,14 +41,14 @@ class Settings:
     """Seconds after which a session that nobody uses is closed; 0 for never."""
     allowed_env: frozenset[str]
     record_people: RecordPeople
-    """What to record of what users run in kernels that agents share."""
+    """How much to record of the code that users run in kernels they share with agents."""
     default_wait: float
     max_wait: float
     max_held: int
-    """How many answers may be held, and streams be open, for all agent tokens."""
+    """Maximum number of held answers and open streams, over all agent tokens."""
 
     def within(self, caps: Caps) -> Settings:
-        """Return the settings for an agent whose token has caps."""
+        """Return these settings, reduced by the caps of an agent token."""
         if caps.wall_seconds is None and caps.output_bytes is None:
             return self
         longest = caps.wall_seconds or self.max_timeout
@@ -67,11 +67,11 @@ class Settings:
         )
 
     def wait(self, requested: float | None) -> float:
-        """Return for how many seconds to hold an answer; None is the default."""
+        """Return how many seconds to hold an answer; None requests the default."""
         return min(self.default_wait if requested is None else requested, self.max_wait)
 
     def check_timeout(self, timeout: float | None, field: str) -> None:
-        """Refuse a timeout that is longer than the operator allows."""
+        """Raise InvalidRequest for a timeout that is longer than the operator allows."""
         most = self.max_timeout
         if timeout is not None and most and timeout > most:
             raise InvalidRequest(
@@ -81,7 +81,7 @@ class Settings:
             )
 
     def check_output(self, size: int | None, field: str) -> None:
-        """Refuse a cap on output that is above the server's own."""
+        """Raise InvalidRequest for an output cap that is above the server's."""
         most = self.bounds.max_output_bytes
         if size is not None and size > most:
             raise InvalidRequest(

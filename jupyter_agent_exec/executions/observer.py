@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ExecutionObserver:
-    """Notified of what happens to the executions of one session; override what you need."""
+    """Is notified of events of one session's executions; override the methods you need."""
 
     def accepted(self, execution: LiveExecution) -> None:
         """Handle an execution whose acceptance is on disk; it may run already."""
@@ -38,10 +38,10 @@ class ExecutionObserver:
         """Handle an execution whose final status is on disk; the record has all of its outputs."""
 
     def late(self, execution_id: ExecutionId) -> None:
-        """Handle a change of the outputs of a finished execution; its record has them."""
+        """Handle changed outputs of a finished execution; they are already in its record."""
 
     def approvals_changed(self) -> None:
-        """Handle that other executions than before wait for a user's approval."""
+        """Handle a change in the set of executions that wait for a user's approval."""
 
     def kernel_changed(self) -> None:
         """Handle that the session has another kernel, or none."""
@@ -50,7 +50,7 @@ class ExecutionObserver:
         """Handle that a user's code in the kernel has been recorded on disk."""
 
     def active(self) -> None:
-        """Handle that an execution was accepted, or has ended."""
+        """Handle that an execution was added or has ended."""
 
 
 class Place(Protocol):
@@ -62,7 +62,7 @@ class Place(Protocol):
 
     @property
     def replaces(self) -> str | None:
-        """The source that the cell has now and is going to lose; None if there is none."""
+        """The cell's current source, which the execution replaces; None if there is none."""
 
 
 class ExecutionCells(ExecutionObserver, ABC):
@@ -70,17 +70,16 @@ class ExecutionCells(ExecutionObserver, ABC):
 
     @abstractmethod
     async def find(self, source: str | None, placement: Placement | Literal["end"]) -> Place:
-        """Find the place of a cell before anything is recorded; the notebook is not changed.
+        """Find the place of a cell, without changing the notebook, before anything is recorded.
 
-        A notebook that cannot be written is no reason to refuse: the execution's `document` says
-        so.
+        A notebook that cannot be written is not an error. The execution's `document` reports it.
 
         Raises
         ------
         CellNotFound, DocumentChanged
             `placement` names a cell that does not exist, or that has changed.
         InvalidRequest
-            `placement` contradicts itself, or leaves no source to run; names the field.
+            `placement` is inconsistent, or no source is left to run. The error names the field.
         """
 
     @abstractmethod
@@ -89,7 +88,7 @@ class ExecutionCells(ExecutionObserver, ABC):
 
     @abstractmethod
     async def written(self, execution_id: ExecutionId) -> None:
-        """Wait until the cell of a finished execution is acknowledged, or never will be.
+        """Wait until writing the cell of a finished execution has succeeded or failed.
 
         The caller sets a timeout, and cancels the wait when it is over.
         """
@@ -100,12 +99,12 @@ class ExecutionCells(ExecutionObserver, ABC):
 
 
 class ShownCells:
-    """The cells of a session's executions, as requests and answers need them.
+    """The cells of a session's executions, for request and response handling.
 
     Parameters
     ----------
     cells
-        None if the session's target is not a notebook.
+        The notebook's cells; None if the session's target is not a notebook.
     """
 
     def __init__(self, cells: ExecutionCells | None) -> None:
@@ -131,7 +130,7 @@ class ShownCells:
         return None
 
     def noted(self, entry: Entry) -> None:
-        """Set the recorded state of a cell."""
+        """Store the state of a cell from a journal entry."""
         if isinstance(entry, CellWritten):
             self._documents[entry.execution_id] = entry.document
 
@@ -141,12 +140,12 @@ class ShownCells:
         return document or self._documents.get(id)
 
     def with_document(self, record: ExecutionRecord) -> ExecutionRecord:
-        """Return the record of an execution with the state of its cell now."""
+        """Return an execution's record with the current state of its cell."""
         document = self.document(record.id)
         return record if document is None else replace(record, document=document)
 
     async def until_shown(self, execution: LiveExecution, timeout: float) -> None:
-        """Wait until a finished execution's cell is in the notebook, or never will be."""
+        """Wait up to `timeout` seconds until a finished execution's cell is in the notebook."""
         if self._cells is not None and execution.spec.place is not None and timeout:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._cells.written(execution.id), timeout)

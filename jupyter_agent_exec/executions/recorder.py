@@ -1,6 +1,6 @@
-"""Records how executions ended, and only then lets others see it.
+"""Records how executions ended, and only then makes it visible to others.
 
-What cannot be written now is kept, and written as soon as the disk allows it again.
+An entry that cannot be written is kept in memory and written when the disk allows it again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NOT_APPROVED = (
 RECORD_DELETED = "The session's record was deleted while this ran, so this is not recorded."
 
 RETRY_DELAY = 1.0
-"""Seconds after which a write that the disk refused is tried again."""
+"""Seconds until a failed write is retried."""
 
 
 class Recorder:
@@ -56,17 +56,17 @@ class Recorder:
     Parameters
     ----------
     disk
-        For blocking writes that have no thread of their own.
+        Runs blocking writes that have no thread of their own.
     """
 
     def __init__(self, executions: LiveExecutions, *, disk: Executor, log: logging.Logger) -> None:
         self._executions = executions
         self._journal = executions.journal
         self.own: set[ExecutionId] = set()
-        """The session's executions that were sent to a kernel.
+        """The ids of the session's executions that were sent to a kernel.
 
-        A shared connection carries the output of others too; and output that claims to be of an
-        execution that was not sent comes from somebody else's code.
+        A shared connection also carries output of other sessions. Output that names an execution
+        that was not sent comes from somebody else's code.
         """
         self._disk = disk
         self._log = log
@@ -76,19 +76,22 @@ class Recorder:
         self._stopped: asyncio.Future[None] = self._loop.create_future()
 
     async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
-        """Write an entry before what it is about happens; HistoryUnavailable if that fails."""
+        """Write an entry before its event happens; raise HistoryUnavailable if that fails."""
         await self._in_disk_thread(partial(self._journal.append, [entry], payloads))
 
     async def write_all(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> None:
-        """Write entries before what they are about happens: all, or HistoryUnavailable."""
+        """Write all entries before their events happen, or none and raise HistoryUnavailable."""
         await self._in_disk_thread(partial(self._journal.append, entries, payloads))
 
     async def record(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
-        """Write an entry about what has happened; keep it if it cannot be written now."""
+        """Write an entry about a past event; keep it in memory if it cannot be written now."""
         await self._in_disk_thread(partial(self.note, [entry], payloads))
 
     async def unrun(self, execution: LiveExecution) -> None:
-        """Write the end of an execution that did not run to its end; wait until it is on disk."""
+        """Write the end of an execution that did not run, or whose outcome is unknown.
+
+        Return when it is on disk.
+        """
         await self._in_disk_thread(partial(self._unrun, execution))
         await execution.finished
 
@@ -200,7 +203,7 @@ class Recorder:
             self._notify_late(entries)
 
     def person(self, kernel_id: str, ran: PersonExecution) -> None:
-        """Write what a user ran in the kernel."""
+        """Write an entry about code that a user ran in the kernel."""
         source = Payload.of(ran.source.encode("utf-8", "surrogatepass"))
         packed = pack_outputs(ran.outputs or [])
         entry = PersonRan(
@@ -219,7 +222,7 @@ class Recorder:
             self._on_loop(self._executions.person_ran)
 
     def note(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> bool:
-        """Write what has happened; False if it is only kept in memory for now."""
+        """Write entries about past events; return False if they are only in memory for now."""
         try:
             self._journal.append_final(entries, payloads)
         except HistoryUnavailable as error:
@@ -229,7 +232,7 @@ class Recorder:
         return True
 
     def stop(self) -> None:
-        """Try no more."""
+        """Stop retrying failed writes."""
         if not self._stopped.done():
             self._stopped.set_result(None)
 
@@ -252,7 +255,7 @@ class Recorder:
             self._notify_late(entries[end + 1 :])
 
     def _notify_late(self, entries: Sequence[Entry]) -> None:
-        """Tell which outputs changed: a later execution may update an earlier one's display."""
+        """Notify which executions' outputs changed, also by display updates of later ones."""
         changed = (id for entry in entries for id in executions_of(entry))
         for execution_id in dict.fromkeys(changed):
             self._on_loop(self._executions.late, execution_id)
@@ -292,7 +295,7 @@ class Recorder:
     def _display_entries(
         self, execution_id: ExecutionId, updates: Sequence[DisplayUpdate]
     ) -> tuple[list[Entry], list[Payload]]:
-        """Return the entries about updates of displays of the session's earlier executions."""
+        """Return entries and payloads for updates to displays of the session's executions."""
         entries: list[Entry] = []
         payloads: list[Payload] = []
         for update in updates:
@@ -316,6 +319,6 @@ class Recorder:
 
 
 def _not_evaluated(execution: LiveExecution, because: str) -> dict[str, Value] | None:
-    """Return the values of expressions that were not evaluated; None if there are none."""
+    """Return a `not_evaluated` value for each expression; None if there are no expressions."""
     values = {name: Value.not_evaluated(because) for name in execution.spec.expressions}
     return values or None

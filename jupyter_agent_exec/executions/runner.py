@@ -1,6 +1,7 @@
-"""Runs a session's executions in its kernel: sends them, interrupts them, and follows them.
+"""Sends a session's executions to its kernel, interrupts them, and follows them to their end.
 
-All of this runs on the event loop, except what `RequestObserver` says of `SentExecution`.
+All of this runs on the event loop, except the methods of `SentExecution`; `RequestObserver` names
+their thread.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ from .written_files import WrittenFiles
 
 
 class SentExecution(RequestObserver):
-    """An execution that is handed to a kernel: records its dispatch and its end.
+    """Observes an execution in a kernel, and records its dispatch and its end.
 
     Parameters
     ----------
     sent
-        Done when it was sent; HistoryUnavailable if that could not be recorded.
+        Done when the execution was sent; HistoryUnavailable if its dispatch could not be recorded.
     accept
-        Whether to record its acceptance as well, in the same write.
+        Whether to record its acceptance in the same write.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class SentExecution(RequestObserver):
         self._accept = accept
 
     def before_sending(self) -> bool:
-        """Have it on disk that the execution is about to be sent; False if that cannot be."""
+        """Record the dispatch on disk; return False if that fails."""
         execution = self._execution
         assert execution.kernel is not None
         assert execution.run is not None
@@ -98,11 +99,11 @@ class SentExecution(RequestObserver):
         return True
 
     def sent(self) -> None:
-        """Tell the loop."""
+        """Notify the event loop."""
         self._runner.on_loop(self._was_sent)
 
     def begun(self) -> None:
-        """Tell the loop; a kernel of the session's own has begun with it when it was sent."""
+        """Notify the event loop; in a kernel of the session's own, `sent` has done so already."""
         if not self._kernel.owned:
             self._runner.on_loop(self._has_begun)
 
@@ -120,17 +121,17 @@ class SentExecution(RequestObserver):
             self._runner.recorder.ended(self._execution, outcome)
 
     def failed(self, error: Exception) -> None:
-        """Have those that wait for its end fail."""
+        """Pass the error to those who wait for the execution's end."""
         self._runner.on_loop(self._execution.fail, error)
 
     def outputs_changed(self) -> None:
-        """Tell the observers of the execution."""
+        """Notify the observers of the execution."""
         self._execution.output_changed()
 
     def _was_sent(self) -> None:
         execution = self._execution
         execution.apply(Sent(starts=self._kernel.owned))
-        if self._kernel.owned:  # else somebody's cell may just have come before it
+        if self._kernel.owned:  # in others, somebody's cell may be ahead of it
             settle(execution.begun)
         settle(self._sent)
         if execution.accepted.done():
@@ -155,11 +156,11 @@ class Runner:
     Parameters
     ----------
     tasks
-        Of the session, which waits for them when it closes.
+        The tasks of the session; closing it waits for them.
     leftovers
-        Of the server: what may go on after the session has closed.
+        The server's tasks that may continue after the session has closed.
     disk
-        For blocking writes that have no thread of their own.
+        Runs blocking writes that have no thread of their own.
     """
 
     def __init__(
@@ -183,7 +184,7 @@ class Runner:
         self._disk = disk
         self._loop = asyncio.get_running_loop()
         self.inputs = Inputs(executions, recorder)
-        """The input that code waits for."""
+        """The input requests of running code."""
         self.files = WrittenFiles(executions, recorder, tasks=tasks, disk=disk)
         """The files that executions wrote in the kernel's folder."""
         self._record_person: Callable[[PersonExecution], None] | None = None
@@ -195,12 +196,12 @@ class Runner:
     def send(
         self, execution: LiveExecution, kernel: Kernel, turn: Turn, *, accept: bool
     ) -> asyncio.Future[None]:
-        """Hand an execution to the kernel's drain; the future tells when it was sent.
+        """Hand an execution to the kernel's drain thread; the future is done when it was sent.
 
         Parameters
         ----------
         accept
-            Whether to record its acceptance as well, in the same write.
+            Whether to record its acceptance in the same write.
         """
         sent: asyncio.Future[None] = self._loop.create_future()
         spec = execution.spec
@@ -239,8 +240,8 @@ class Runner:
     async def follow(
         self, execution: LiveExecution, kernel: Kernel, sent: asyncio.Future[None], turn: Turn
     ) -> None:
-        """Stay with an execution until it is recorded as finished and the kernel is free."""
-        if kernel.owned:  # in others it begins to count when the kernel starts the execution
+        """Wait until an execution is recorded as finished and the kernel is free."""
+        if kernel.owned:  # in others, the timeout begins when the kernel starts the execution
             self.limit_time(execution)
         try:
             await execution.unless_failed(sent)
@@ -250,7 +251,7 @@ class Runner:
             self._look_for_files(execution)
             if kernel.owned:
                 await kernel.connection.free()
-            else:  # others' sessions may keep the connection open when this one lets go
+            else:  # other sessions may keep the connection open when this one releases the kernel
                 free = asyncio.create_task(kernel.connection.free(), name=f"end of {execution.id}")
                 await first_of(free, execution.parted)
                 free.cancel()
@@ -265,7 +266,7 @@ class Runner:
                 kernel.turns.leave(turn)
 
     def limit_time(self, execution: LiveExecution) -> None:
-        """Interrupt an execution when it has run for as long as it may."""
+        """Start the timer that interrupts an execution after its timeout."""
         timeout = execution.spec.timeout
 
         def elapsed() -> None:
@@ -279,15 +280,15 @@ class Runner:
     async def interrupt(
         self, execution: LiveExecution, ending: Ending, reason: InterruptReason, by: By
     ) -> None:
-        """Interrupt an execution that was sent; whether it obeys is checked later.
+        """Interrupt an execution that was sent; a task checks later whether the code stopped.
 
-        One that stands in the kernel's own queue is interrupted when its turn comes.
+        An execution in the kernel's own queue is interrupted when the kernel starts it.
         """
         for effect in execution.apply(InterruptRequested(ending, reason, by)):
             await self._performed(execution, effect)
 
     def queue_time_elapsed(self, execution: LiveExecution) -> None:
-        """End an execution that has waited for as long as it may and was not started."""
+        """End an execution whose queue timeout is over and that has not started."""
         timeout = execution.spec.queue_timeout
         assert timeout is not None
         self._perform(execution, execution.apply(QueueTimeElapsed(timeout, SERVER)))
@@ -314,7 +315,7 @@ class Runner:
                 assert kernel is not None
                 kernel.connection.abandon(why)
             case _:
-                pass  # `LiveExecution.apply` has done it
+                pass  # `LiveExecution.apply` performs the others
 
     async def _interrupt_later(
         self, execution: LiveExecution, kernel: Kernel, reason: InterruptReason, by: By
@@ -345,7 +346,7 @@ class Runner:
             self._tasks.start(self._check_obeyed(execution, kernel), f"interrupt {execution.id}")
 
     async def _check_obeyed(self, execution: LiveExecution, kernel: Kernel) -> None:
-        """Note that an interrupt is ignored, and do what the limits say then."""
+        """Wait for the grace period; if the code still runs, apply the limits for that case."""
         await first_of(execution.finished, execution.parted, timeout=self._limits.interrupt_grace)
         if execution.cannot_be_interrupted():
             return
@@ -355,15 +356,15 @@ class Runner:
         for effect in effects:
             await self._performed(execution, effect)
 
-    # -- part from the kernel ----------------------------------------------------------------------
+    # -- release the kernel ------------------------------------------------------------------------
 
     async def end_kernel(self, death: Death, ending: Ending, by: By) -> None:
-        """Let the kernel go; what runs there ends as `ending`, unless it was to end already."""
+        """Release the kernel; the running execution ends as `ending`, unless it has an ending."""
         running, kernel = self.execution, self._incarnations.current
         if kernel is None:
             return
         if death.reason == "shut_down" and not kernel.owned:
-            for execution in self._executions:  # a user wants no more of it; later ones may run
+            for execution in self._executions:  # a user shut it down; only later executions may run
                 execution.withdraw("cancelled", f"It was not run. {death.message}")
         await self._incarnations.end(death, by)
         if running is not None and running.held_by is kernel:
@@ -372,7 +373,7 @@ class Runner:
         self._tasks.start(self._let_go(kernel), f"let go of {kernel.id}")
 
     async def leave_kernel(self, ending: Ending, by: By) -> None:
-        """Let the kernel go because the session closes; one that others use goes on."""
+        """Release the kernel because the session closes; a shared kernel keeps running."""
         running, kernel = self.execution, self._incarnations.current
         self.files.close()
         if running is not None and running.is_behind and kernel is running.held_by:
@@ -390,7 +391,7 @@ class Runner:
             await self.end_kernel(Death("shut_down", ending.reason), ending, by)
 
     def listen(self, kernel: Kernel) -> None:
-        """Record what the kernel sends beside the answers to this session."""
+        """Record the kernel's late outputs and, if configured, the code that users run in it."""
         connection = kernel.connection
         connection.on_late.add(self.recorder.late)
         if not kernel.owned:
@@ -400,7 +401,7 @@ class Runner:
             connection.hear_people(self._record_person)
 
     def _part(self, running: LiveExecution, kernel: Kernel, ending: Ending, message: str) -> None:
-        """End an execution whose kernel the session no longer holds."""
+        """End an execution whose kernel the session has released."""
         running.apply(KernelEnded(ending))
         self.inputs.withdraw(running)
         kernel.connection.abandon(message)
@@ -414,7 +415,7 @@ class Runner:
         kernel.turns.on_change.remove(self._turns_changed)
 
     async def _clear_away(self, execution: LiveExecution) -> None:
-        """Wait until what stands in the kernel's own queue begins, and interrupt it there."""
+        """Wait until the kernel starts an execution from its own queue, then interrupt it."""
         kernel, run, turn = execution.held_by, execution.run, execution.turn
         assert kernel is not None
         assert run is not None
@@ -431,7 +432,7 @@ class Runner:
     # -- the end -----------------------------------------------------------------------------------
 
     def exits(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
-        """Wait for the end of a kernel that its code asked to exit, and only then record it."""
+        """Record an execution whose code made the kernel exit, once the kernel has ended."""
         kernel = execution.held_by
         assert kernel is not None
         reason = "The code ended the kernel (exit); its variables are gone."
@@ -462,6 +463,6 @@ class Runner:
         self._executions.waits_changed()
 
     def on_loop(self, call: Callable[..., None], *args: Any) -> None:
-        """Have the loop call, unless it is closed; from any thread."""
+        """Schedule a call on the event loop, unless it is closed; can be called from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *args)

@@ -17,19 +17,19 @@ from .observer import Place
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSpec:
-    """One source to run once. Made when it is submitted, and never changed."""
+    """One source to run once; immutable."""
 
     source: str
     by: By
     timeout: float
     """Seconds that it may run."""
     queue_timeout: float | None
-    """Seconds that it may wait for its turn; None for any time."""
+    """Seconds that it may wait for its turn; None for no limit."""
     max_output_bytes: int
     init: bool = False
-    """Whether it runs before everything else of the session's in a kernel."""
+    """Whether it is one of the session's first sources in a new kernel."""
     nested: bool = False
-    """Whether the cell that runs in the kernel waits for it."""
+    """Whether a running cell of the kernel waits for it."""
     expressions: Mapping[str, str] = field(default_factory=dict)
     """Expressions to evaluate after it, by name."""
     placement: Placement | Literal["end", "none"] | None = None
@@ -37,9 +37,9 @@ class ExecutionSpec:
     place: Place | None = None
     """Where its cell goes in the notebook; None for no cell."""
     revises: ExecutionId | None = None
-    """The execution that it is a new version of."""
+    """The execution that it revises."""
     before: str | None = None
-    """The source that it is a new version of."""
+    """The source that it revises."""
     idempotency_key: str | None = None
     body_sha256: Digest | None = None
     """Digest of the request, if that has an idempotency key."""
@@ -73,14 +73,14 @@ class ExecutionSpec:
         idempotency_key: str | None,
         body_sha256: Digest | None,
     ) -> ExecutionSpec:
-        """Return the specification of a request, with the session's limits where it has none.
+        """Return the specification of a request; the session's limits are the defaults.
 
         Parameters
         ----------
         in_notebook
             Whether the session's target is a notebook.
         revision
-            What it is a new version of; see `revision_of`.
+            The execution and the source that it revises; see `revision_of`.
         """
         source = request.source if place is None else place.source
         assert source is not None
@@ -107,20 +107,20 @@ def revision_of(
     place: Place | None,
     last_rejected: ExecutionRecord | None,
 ) -> tuple[ExecutionId | None, str | None]:
-    """Return what an execution is a new version of, so that the user who approves it sees a diff.
+    """Return the execution and source that a request revises; approval shows the user a diff.
 
     Parameters
     ----------
     named_source
         The source of the execution that the request names in `revises`.
     last_rejected
-        The session's last execution, if that was rejected: a new version of it, unless the request
-        names another.
+        The session's last execution, if it was rejected. The request revises it, unless it names
+        another execution.
 
     Returns
     -------
-    The id of an execution, None if it is a new version of a user's cell or of nothing; and the
-    source, None if it is a new version of nothing.
+    The id of the revised execution; None if the request revises a user's cell or nothing. And the
+    revised source; None if the request revises nothing.
     """
     if request.revises is not None:
         return request.revises, named_source
@@ -131,9 +131,9 @@ def revision_of(
 
 
 def check_python(kernel: Kernel | None, what: str) -> None:
-    """Raise LanguageNotSupported if a kernel is known to be another than IPython's.
+    """Raise LanguageNotSupported if a kernel is known not to be IPython's.
 
-    What is not there, or has been busy since it was found, is not known.
+    A kernel is not known if it does not exist, or has been busy since it was found.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The state of an execution, as a pure state machine.
 
 `transition` takes a state and an event, and returns the next state and the effects that the caller
-has to perform. It does no I/O, and knows no clock, event loop, journal, or kernel.
+has to perform. It does no I/O, and uses no clock, event loop, journal, or kernel.
 """
 
 from __future__ import annotations
@@ -18,8 +18,14 @@ from ..records import By
 from ..types import Status
 
 Phase: TypeAlias = Literal["waiting", "dispatching", "sent", "begun", "finished"]
-"""Where an execution is: it waits for approval or for its turn; it is being recorded and sent; it
-stands in the kernel's own queue; the kernel has started it; its final status is on disk."""
+"""The phase of an execution.
+
+- `waiting`: it waits for approval or for its turn.
+- `dispatching`: its dispatch is being recorded and sent.
+- `sent`: it is in the kernel's own queue.
+- `begun`: the kernel has started it.
+- `finished`: its final status is on disk.
+"""
 
 InterruptReason: TypeAlias = Literal["asked", "cancelled", "timed_out", "closing"]
 
@@ -50,10 +56,10 @@ BROKEN_OFF: Final = Ending(
 
 
 class ExecutionState(Struct, frozen=True, kw_only=True):
-    """What is known of an execution that can change until it is recorded as finished."""
+    """The parts of an execution that can change until it is recorded as finished."""
 
     source: str
-    """The source of the request, or what a user approved instead."""
+    """The source to run: the one in the request, or the one that a user approved instead."""
     phase: Phase = "waiting"
     status: Status = "queued"
     approval: Approval | None = None
@@ -67,7 +73,7 @@ class ExecutionState(Struct, frozen=True, kw_only=True):
     ending: Ending | None = None
     """How it is going to end: somebody interrupted or cancelled it, or its kernel is gone."""
     is_withdrawn: bool = False
-    """Whether it is not to be sent any more."""
+    """Whether it must not be sent any more."""
     interrupt_ignored: bool = False
 
 
@@ -109,19 +115,19 @@ class ApprovalExpired:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """It is not wanted any more; this ends it unless it is on its way to the kernel."""
+    """It was cancelled or refused; this ends it unless it is already being sent."""
 
     ending: Ending
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchStarted:
-    """It is on its way to the kernel."""
+    """Its dispatch is being recorded and sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchFailed:
-    """It could not be recorded, so it was not sent."""
+    """Its dispatch could not be recorded, so it was not sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +144,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class InputRequested:
-    """Its code waits for input; None: it goes on."""
+    """Its code waits for input; None if the code continues."""
 
     input: Input | None
 
@@ -154,7 +160,7 @@ class InterruptRequested:
 
 @dataclass(frozen=True, slots=True)
 class RunTimeElapsed:
-    """It has run for as long as it may."""
+    """Its timeout is over."""
 
     timeout: float
     by: By
@@ -162,7 +168,7 @@ class RunTimeElapsed:
 
 @dataclass(frozen=True, slots=True)
 class QueueTimeElapsed:
-    """It has waited for its turn for as long as it may."""
+    """Its queue timeout is over."""
 
     timeout: float
     by: By
@@ -170,29 +176,29 @@ class QueueTimeElapsed:
 
 @dataclass(frozen=True, slots=True)
 class GraceElapsed:
-    """It goes on though its kernel was interrupted."""
+    """It still runs after its kernel was interrupted and the grace period is over."""
 
     replace_kernel: bool
-    """Whether the kernel may be replaced, and the session's limits say so."""
+    """Whether to replace the kernel: the session owns it, and its limits demand it."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelEnded:
-    """The session lets its kernel go."""
+    """The session releases its kernel."""
 
     ending: Ending
 
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """Its code made the kernel exit; None: the kernel did not."""
+    """Its code asked the kernel to exit; None if the kernel did not."""
 
     ending: Ending | None
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A bug in this server keeps it from its end."""
+    """A bug in this server prevents its end."""
 
     is_sent: bool
 
@@ -231,12 +237,12 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class LeaveQueue:
-    """Let it wait for its turn no longer, and record its end."""
+    """Stop its wait for a turn, and record its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Let it go on to its turn: it is approved."""
+    """Let it wait for its turn: it is approved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +252,7 @@ class Interrupt:
     reason: InterruptReason
     by: By
     when_started: bool
-    """Whether to wait until the kernel starts it: before, the interrupt would hit other code."""
+    """Whether to wait until the kernel starts it; an earlier interrupt would stop other code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +264,7 @@ class ReplaceKernel:
 
 @dataclass(frozen=True, slots=True)
 class AbandonRun:
-    """Wait for its output no longer."""
+    """Stop waiting for its output."""
 
     reason: str
 
@@ -270,7 +276,7 @@ Effect: TypeAlias = LeaveQueue | Proceed | Interrupt | ReplaceKernel | AbandonRu
 
 
 def transition(state: ExecutionState, event: Event) -> tuple[ExecutionState, tuple[Effect, ...]]:
-    """Return the state after an event, and what is to be done now, in order."""
+    """Return the state after an event, and the effects to perform, in order."""
     if state.phase == "finished":
         return state, ()
     match event:
@@ -355,7 +361,7 @@ def _approval(
             return _withdraw(replace(state, approval=approval), Ending("rejected", why))
         case ApprovalExpired(expired, timeout):
             if expired is not approval_now:
-                return state, ()  # it is another question
+                return state, ()  # it expired for an earlier request
             approval = replace(approval_now, status="expired")
             why = f"Nobody decided within {timeout:g} seconds. It was not run."
             return _withdraw(replace(state, approval=approval), Ending("rejected", why))
@@ -397,8 +403,8 @@ def final_status(
 ) -> tuple[Status, str | None]:
     """Return the final status of a run that has ended, and the reason that clients see.
 
-    A timeout stays one, also when the code swallowed the interrupt and came to an end of its own.
-    An interrupt that came too late to change anything is not mentioned.
+    A timeout stays a timeout even if the code caught the interrupt and ended normally. An interrupt
+    that came too late to change anything is ignored.
 
     Parameters
     ----------

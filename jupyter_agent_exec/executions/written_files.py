@@ -1,8 +1,8 @@
 """Records which files were written in a kernel's folder while executions ran there.
 
-Nobody waits for that: a thread scans the folder a moment after an execution has ended, for all that
-have ended since the last scan, and goes by the files' times. The scan is bounded, since a folder
-may hold a whole data set; it leaves out hidden files, and follows no links.
+No execution waits for this. Shortly after an execution has ended, a thread scans the folder for all
+executions that ended since the last scan, and compares the files' modification times. The scan is
+bounded, because a folder may hold a whole data set. It skips hidden files and follows no links.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from .execution import LiveExecution, LiveExecutions
 from .recorder import Recorder
 
 DELAY: Final = 0.1
-"""Seconds from an execution's end to the scan, which is for others that end then."""
+"""Seconds from an execution's end to the scan; executions that end meanwhile share the scan."""
 
 MOST_ENTRIES: Final = 5_000
-"""Files and folders that are looked at."""
+"""Maximum number of files and folders to scan."""
 
 MOST_DEPTH: Final = 4
-"""Folders below the first that are looked into, one in another."""
+"""Maximum depth of the folders to scan, below the first."""
 
 MOST_FILES: Final = 100
-"""Files of one execution that are recorded."""
+"""Maximum number of files to record for one execution."""
 
 LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
 
 GRAIN: Final = 20_000_000
-"""Nanoseconds by which a file's time may be behind: the kernel takes it from its last tick."""
+"""Nanoseconds that a file's time may lag: the operating system takes it from its last tick."""
 
 COARSE_GRAIN: Final = 2_000_000_000
-"""The same where a file system keeps whole seconds."""
+"""The same for file systems that store whole seconds."""
 
 SECOND: Final = 1_000_000_000
 MILLISECOND: Final = 1_000_000
 
 
 class Span(NamedTuple):
-    """When an execution ran; nanoseconds since 1970."""
+    """The time span of an execution, in nanoseconds since 1970."""
 
     execution_id: ExecutionId
     begin: int
@@ -60,35 +60,35 @@ class Span(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Files that an execution wrote, or that somebody wrote meanwhile."""
+    """Files that were written while an execution ran, by it or by others."""
 
     files: list[FileChange]
     more: int
 
 
 Seen = dict[str, tuple[int, int]]
-"""Time and size of files that were recorded before."""
+"""Modification time (nanoseconds) and size of files that were recorded before, by path."""
 
 
 def span(execution_id: ExecutionId, started_at: str, finished_at: str) -> Span:
-    """Return when an execution ran; both times as the record has them."""
-    end = _nanoseconds(finished_at) + MILLISECOND  # the record leaves off what is below one
+    """Return the time span of an execution from the times in its record."""
+    end = _nanoseconds(finished_at) + MILLISECOND  # the record truncates to milliseconds
     return Span(execution_id, _nanoseconds(started_at), end)
 
 
 def written(
     folder: WorkingFolder, spans: Sequence[Span], seen: Seen, *, leave_out: Path
 ) -> dict[ExecutionId, Written]:
-    """Return the files that were written, by the execution that ran then.
+    """Return the files that were written while executions ran, by execution.
 
     Parameters
     ----------
     spans
-        Of executions, in order.
+        The time spans of the executions, in order.
     seen
-        What was recorded before; what is found now is added.
+        Files that were recorded before; this adds the files that it finds.
     leave_out
-        A folder that is left out.
+        A folder to skip.
     """
     found: dict[ExecutionId, list[FileChange]] = {}
     for path, stat in _files(folder, kept_folders([leave_out])):
@@ -109,7 +109,7 @@ def written(
 
 
 def _written_by(time: int, spans: Sequence[Span]) -> ExecutionId | None:
-    """Return the execution that ran at a time, or else that began just after it."""
+    """Return the execution that ran at a time; otherwise one that began just after it."""
     grain = COARSE_GRAIN if time % SECOND == 0 else GRAIN
     for behind in (0, grain):
         for one in spans:
@@ -121,7 +121,7 @@ def _written_by(time: int, spans: Sequence[Span]) -> ExecutionId | None:
 def _files(
     folder: WorkingFolder, kept: frozenset[Identity]
 ) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield files with their paths relative to the folder, those of the upper folders first."""
+    """Yield files with their paths relative to the folder, upper folders first."""
     place = Place(folder.folder, kept)
     folders: list[tuple[str, ...]] = [()]
     left = MOST_ENTRIES
@@ -141,11 +141,11 @@ def _files(
                     elif entry.is_file(follow_symlinks=False) and path != folder.document:
                         yield _readable(path), entry.stat(follow_symlinks=False)
         except (OSError, Barred, FolderGone):
-            continue  # it went away or became a link, nobody may read it, or it is the server's own
+            continue  # it is gone, became a link, is unreadable, or belongs to the server
 
 
 def _readable(path: str) -> str:
-    """Return a path as text, also if the disk's name is not."""
+    """Return a path as valid text; replace bytes that are not UTF-8."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -155,7 +155,7 @@ def _nanoseconds(time: str) -> int:
 
 
 class WrittenFiles:
-    """Scans the folder of one session's kernel; the history's own folder is left out."""
+    """Scans the folder of one session's kernel, without the history's own folder."""
 
     def __init__(
         self, executions: LiveExecutions, recorder: Recorder, *, tasks: Tasks, disk: Executor
@@ -170,10 +170,10 @@ class WrittenFiles:
         self._hurry: asyncio.Future[None] | None = None
         self._looked: asyncio.Future[None] | None = None
         self.last: dict[str, tuple[ExecutionId, FileChange]] = {}
-        """The last execution that wrote each file, and as what."""
+        """For each path, the last execution that wrote the file, and the recorded change."""
 
     def ended(self, execution: LiveExecution, folder: WorkingFolder) -> None:
-        """Look, soon, which files were written while an execution ran."""
+        """Schedule a scan for files that were written while an execution ran."""
         record: ExecutionRecord = execution.finished.result()
         if record.started_at is None or record.finished_at is None:
             return
@@ -187,7 +187,7 @@ class WrittenFiles:
             self._tasks.start(look, f"files of {record.session_id}")
 
     def close(self) -> None:
-        """Look now, if there is anything to look for."""
+        """Run a scheduled scan now."""
         if self._hurry is not None:
             settle(self._hurry)
 
