@@ -1,9 +1,9 @@
-"""The MCP endpoint: what agents find at `/api/agent-exec/mcp`.
+"""The MCP endpoint for agents: `/api/agent-exec/mcp`.
 
-`endpoint.py` brings HTTP to the SDK, and `sdk_server.py` says which function answers which method
-of MCP. `call.py` is one call of a tool and the managers behind it, `tool.py` what a
-tool and its result are, `tools_*.py` the tools, `resources.py` what else agents may read.
+`endpoint.py` passes HTTP requests to the MCP SDK, and `sdk_server.py` maps each MCP method to a
+function. `call.py` defines one tool call and the managers that tools use. `tool.py` defines tools
+and their results. The tools are in `tools_*.py`, the resources and prompts in `resources.py`.
 
-The Jupyter server imports `endpoint.py` when it starts. What that imports must not need the SDK,
-which takes half a second and is imported at the first request.
+The Jupyter server imports `endpoint.py` when it starts. This module and its imports must not need
+the SDK: importing the SDK takes half a second, so it waits until the first request.
 """

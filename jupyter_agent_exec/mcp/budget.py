@@ -1,8 +1,8 @@
-"""How much of everything an answer holds. Together it stays far below 1 MiB, whatever was asked.
+"""Size limits for the parts of an answer. Every answer stays far below 1 MiB.
 
-Characters are counted before they are written as JSON, where some take six bytes; so a third of
-`answering.MAX_ANSWER_BYTES` is for text, once as content and once structured, and two thirds for
-pictures.
+Characters are counted before they are encoded as JSON, where some take six bytes. Therefore text
+gets a third of `tool.MAX_ANSWER_BYTES`, and pictures get two thirds. An answer holds its text
+twice: as content and as structured content.
 """
 
 from __future__ import annotations
@@ -10,58 +10,58 @@ from __future__ import annotations
 from typing import Final
 
 TEXT: Final = 10_000
-"""Characters of an execution's text: its start and its end."""
+"""Characters of the text of one cell's source or outputs, or of a name's documentation."""
 
 RANGE_BYTES: Final = 20_000
-"""Of a range of a text, of matches in it, or of a file."""
+"""Bytes of a range of an execution's text or of a file."""
 
 LIST_BYTES: Final = 40_000
-"""JSON of the items of a list; those that follow are counted, or on the next page."""
+"""Bytes of JSON of a list's items. Further items are counted, or are on the next page."""
 
 ITEM: Final = 1_000
-"""Characters of a text within an item, such as a traceback's line or a reason."""
+"""Characters of a short text, such as an error message or a reason."""
 
 VALUES_BYTES: Final = 20_000
-"""JSON of the values of expressions."""
+"""Bytes of JSON of the values of expressions."""
 
 PICTURES: Final = 4
-"""How many images of an execution come with its answer."""
+"""Maximum number of images that an answer shows for an execution."""
 
 LONGEST_SIDE: Final = 1568
-"""Pixels of a picture's longer side; more is scaled down by those who read it anyway."""
+"""Pixels of a picture's longer side. Clients scale larger pictures down anyway."""
 
 PICTURE: Final = 200_000
-"""Characters of base64 of one picture."""
+"""Base64 characters of one picture."""
 
 ALL_PICTURES: Final = 600_000
-"""Characters of base64 of all pictures of an answer."""
+"""Base64 characters of all pictures of an answer."""
 
 DECODED_PIXELS: Final = 40_000_000
-"""Of an image that is decoded at all: 160 MB in memory."""
+"""Pixels of the largest image that is decoded: 160 MB in memory."""
 
 ENCODED_BYTES: Final = 30_000_000
-"""Of an image that is decoded at all."""
+"""Bytes of the largest image file that is decoded."""
 
 SVG_BYTES: Final = 2_000_000
-"""Of an SVG that is drawn."""
+"""Bytes of the largest SVG that is drawn."""
 
 RESOURCE_BYTES: Final = 900_000
-"""Of a resource, as it is sent."""
+"""Bytes of a resource as sent, in JSON or base64."""
 
 IMAGE_LINKS: Final = 20
-"""How many images of an execution are named, whether shown or not."""
+"""Maximum number of images that an answer lists for an execution, shown or not."""
 
 CHARTS: Final = 10
-"""How many charts of an execution are described."""
+"""Maximum number of charts that an answer describes for an execution."""
 
 CELL_SOURCE: Final = 4_000
-"""Characters of a cell's source, among others; of one alone, `TEXT`."""
+"""Characters of each cell's source when several cells are read; `TEXT` for a single cell."""
 
 CELL_TEXT: Final = 2_000
-"""Characters of what a cell's outputs say, among others; of one alone, `TEXT`."""
+"""Characters of each cell's output text when several cells are read; `TEXT` for a single cell."""
 
 EDITS: Final = 100
-"""How many edits are told of one by one in words."""
+"""Maximum number of edits that an answer's text lists."""
 
 RESOURCE_TEXT: Final = 150_000
-"""Bytes of an execution's text as a resource; what follows is read by range."""
+"""Bytes of an execution's text as a resource. Clients read the rest by range."""

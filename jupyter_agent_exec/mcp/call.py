@@ -1,4 +1,4 @@
-"""One call of a tool: who asks, what it reaches, and how it speaks to the client meanwhile."""
+"""One tool call: its caller, the managers it uses, and its messages to the client."""
 
 from __future__ import annotations
 
@@ -25,63 +25,63 @@ LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error"]
 
 
 class Gone(Exception):
-    """The client cancelled the call, or went away; nobody reads an answer."""
+    """The client cancelled the call or disconnected, so nobody reads the answer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Elicited:
-    """What a person answered, through the client."""
+    """The user's answer to an elicitation."""
 
     action: Literal["accept", "decline", "cancel"]
     content: Mapping[str, Any]
-    """What they entered; empty unless they accepted."""
+    """The form's values; empty unless the user accepted."""
 
 
 class Client(Protocol):
-    """The client's side of a call, in whatever revision it speaks."""
+    """The client of a call, whatever MCP revision it uses."""
 
     @property
     def name(self) -> str | None:
-        """What it calls itself; None if it does not say."""
+        """The name that the client gives itself; None if it gives none."""
 
     @property
     def can_elicit(self) -> bool:
-        """Whether it can ask its person something."""
+        """Whether the client can ask its user a question."""
 
     async def progress(self, message: str, fraction: float | None) -> None:
-        """Tell how far a call is, if the client asked for that."""
+        """Send a progress notification if the client requested progress."""
 
     async def log(self, level: LogLevel, text: str) -> None:
-        """Write to the client's log, if it takes that level."""
+        """Send a log message if the client wants this level."""
 
     async def elicit(self, message: str, schema: dict[str, Any], state: str) -> Elicited:
-        """Ask the client's person."""
+        """Ask the client's user."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asker:
-    """Who sent a request, and whether they are still there."""
+    """The sender of a request."""
 
     caller: Caller
     owner: str
-    """By which a client's session of the older revisions is known to be its own."""
+    """Identifies the client. In older MCP revisions it owns the sessions that it opened."""
     authorize: Callable[[Scope], Awaitable[None]]
-    """Raises Forbidden if they do not have a scope."""
+    """Raises Forbidden if the caller does not have the scope."""
     check_still: Callable[[], None]
-    """Raises Unauthenticated if the agent token that was shown has ended since."""
+    """Raises Unauthenticated if the request's agent token is no longer valid."""
     note_denial: Callable[[AgentExecError, str, str], None]
-    """Has it recorded if an error is what an agent token was refused: with the method of MCP, and
+    """Records an error that denies an agent token something. Takes the error, the MCP method and
     the tool's name."""
     gone: asyncio.Future[None]
-    """Done when their connection is closed, or they have been answered."""
+    """Done when the connection is closed or the response is complete."""
 
 
 class Call:
-    """One call of a tool, or of a resource or a prompt.
+    """One call of a tool, a resource or a prompt.
 
-    A tool that waits does so with `until`, and nowhere else does a call end early: what it has
-    begun, such as to open a session, is done as a whole also for a client that went away. Once an
-    agent token has ended, what tells its client anything raises Unauthenticated instead.
+    A tool waits with `until`. Only there can a call end early. Work that a tool has started, such
+    as opening a session, completes even if the client has disconnected. `progress`, `log` and
+    `elicit` raise Unauthenticated once the agent token is no longer valid.
     """
 
     def __init__(
@@ -96,26 +96,26 @@ class Call:
         self.caller = asker.caller
         self.managers = managers
         self.state = state
-        """What `elicit` was given in the round before, if this call goes on after that. It came
-        through the client's hands: check it as any argument."""
+        """The `state` passed to `elicit` in the previous round, if the client sent this call again
+        with the user's answer. It comes from the client: validate it like any argument."""
         self.cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the client has cancelled the call, or went away."""
+        """Done when the client has cancelled the call or disconnected."""
         self.watched: ExecutionId | None = None
-        """The execution for which it waits: interrupted when the client goes, if the operator
-        wants that. The tool sets it."""
+        """The execution that the call waits for. The tool sets it. If the operator has configured
+        so, this execution is interrupted when the client cancels the call or disconnects."""
         self._client = client
 
     def cancel(self) -> None:
-        """Tell the call that nobody waits for its answer any more. Idempotent."""
+        """End the call's waits, because nobody needs the answer any more. Idempotent."""
         if not self.cancelled.done():
             self.cancelled.set_result(None)
 
     async def authorize(self, scope: Scope) -> None:
-        """Ask whether the caller has a scope, as each route does; raise Forbidden if not."""
+        """Raise Forbidden if the caller does not have a scope."""
         await self.asker.authorize(scope)
 
     async def reach_session(self, scope: Scope, session_id: str) -> None:
-        """Check whether the caller may do something to a session.
+        """Check whether the caller may use a session with a scope.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class Call:
         await self.managers.access.session(self.caller, scope, session_id)
 
     async def reach_execution(self, scope: Scope, execution_id: str) -> None:
-        """Check whether the caller may do something to an execution.
+        """Check whether the caller may use an execution with a scope.
 
         Raises
         ------
@@ -135,7 +135,7 @@ class Call:
         await self.managers.access.execution(self.caller, scope, execution_id)
 
     async def reach_notebook(self, scope: Scope, path: str) -> None:
-        """Check whether the caller may do something to the notebook at a path.
+        """Check whether the caller may use the notebook at a path with a scope.
 
         Raises
         ------
@@ -145,12 +145,14 @@ class Call:
         self.managers.access.notebook(self.caller, scope, path)
 
     async def until(self, wait: Coroutine[Any, Any, T]) -> T:
-        """Wait for something of which the waiting may be broken off, but not what is waited for.
+        """Wait for a coroutine; cancel it when the call is cancelled.
+
+        Pass a coroutine that only waits: work inside it would be cancelled too.
 
         Raises
         ------
         Gone
-            The client cancelled the call, or went away.
+            The client cancelled the call or disconnected.
         """
         waiting = asyncio.ensure_future(wait)
         try:
@@ -162,51 +164,53 @@ class Call:
             waiting.cancel()
 
     async def progress(self, message: str, fraction: float | None = None) -> None:
-        """Tell how far the call is, if the client asked for that.
+        """Send a progress notification if the client requested progress.
 
         Parameters
         ----------
         message
-            A short sentence for people.
+            A short sentence for the user.
         fraction
-            From 0 to 1, never less than before; None where nobody knows. A call gives one always
-            or never.
+            From 0 to 1, never decreasing; None if unknown. A call always passes a number or
+            always passes None.
         """
         self.asker.check_still()
         if not self.cancelled.done():
             await self._client.progress(message, fraction)
 
     async def log(self, level: LogLevel, text: str) -> None:
-        """Write to the client's log, if it takes that level."""
+        """Send a log message if the client wants this level."""
         self.asker.check_still()
         if not self.cancelled.done():
             await self._client.log(level, text)
 
     @property
     def client_name(self) -> str | None:
-        """What the client calls itself; None if it does not say."""
+        """The name that the client gives itself; None if it gives none."""
         return self._client.name
 
     @property
     def can_elicit(self) -> bool:
-        """Whether the client can ask its person something."""
+        """Whether the client can ask its user a question."""
         return self._client.can_elicit
 
     async def elicit(self, message: str, schema: dict[str, Any], *, state: str) -> Elicited:
-        """Ask the client's person; only where `can_elicit`.
+        """Ask the client's user. Call this only if `can_elicit` is true.
 
-        In the revision 2026-07-28 the call ends here, and the client sends it again with the
-        answer: then `state` is there from the start, and this returns at once. So ask for one
-        thing in a call, and do before it only what may be done twice or `state` tells to leave.
+        In MCP revision 2026-07-28 the call ends here, and the client sends it again with the
+        answer. The second call has `state` from its start, and this method returns at once. So
+        ask only one question per call. Before it, do only work that may run twice, or that the
+        tool skips when `state` is set.
 
         Parameters
         ----------
         message
-            What the person is asked.
+            The question.
         schema
             JSON schema of an object with flat properties.
         state
-            What the tool needs to go on, such as an execution's id. No secret.
+            What the tool needs to continue, such as an execution's id. The client sees it, so it
+            must hold no secret.
         """
         self.asker.check_still()
         return await self.until(self._client.elicit(message, schema, state))
@@ -214,7 +218,7 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Managers:
-    """The managers behind the tools. Each is the one that the routes use too."""
+    """The managers that the tools use. The HTTP routes use the same instances."""
 
     sessions: AgentSessions
     notebooks: NotebookManager
@@ -224,5 +228,5 @@ class Managers:
     """The files in a session's folder."""
     access: AccessControl
     base_url: str
-    """Path of the namespace on this server, such as `/api/agent-exec`, for links in answers."""
+    """Path of the API on this server, such as `/api/agent-exec`, for links in answers."""
     settings: Settings

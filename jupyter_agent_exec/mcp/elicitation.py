@@ -1,7 +1,7 @@
-"""Asking the client's person to let an execution run.
+"""Ask the client's user to approve an execution.
 
-Approving is for people. So only whoever comes with a person's own credential is asked through the
-client; with an agent token, a person decides in JupyterLab. Wherever it is decided first counts.
+Only users may approve. The MCP client asks its user only if it connected with the user's own
+credential. With an agent token, the user decides in JupyterLab. The first decision counts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..types import Digest, ExecutionId
 from .call import Call, Elicited
 
 SHOWN_CHARACTERS: Final = 4_000
-"""Of a source: a longer one is not approved here, since nobody would see all of it."""
+"""Maximum characters of a source. A longer one is not approved here: nobody would see all of it."""
 
 _RUN: Final = "Run it"
 _DO_NOT: Final = "Do not run it"
@@ -41,9 +41,10 @@ _SCHEMA: Final[dict[str, Any]] = {
 
 
 async def ask_person(call: Call, record: ExecutionRecord) -> None:
-    """Have the client's person decide about an execution that asks, if they may and can be asked.
+    """Ask the client's user about an execution that awaits approval, if the user may decide.
 
-    Returns when they, or somebody elsewhere, decided, or when there is nobody to ask.
+    Return when the user has decided, here or elsewhere, when the execution is withdrawn, or at
+    once if the client cannot ask.
     """
     if record.status != "awaiting_approval" or not await _may_decide(call):
         return
@@ -65,12 +66,12 @@ async def ask_person(call: Call, record: ExecutionRecord) -> None:
 
 
 def asked_in(state: str) -> tuple[ExecutionId, Digest]:
-    """Return the execution about which a person was asked, and the digest of what they saw.
+    """Return the execution that the user was asked about, and the digest of the source they saw.
 
     Raises
     ------
     InvalidRequest
-        If the client did not hand back what it was given.
+        The state is not in the form that this server sends.
     """
     id, _, sha256 = state.partition(" ")
     if not id.startswith("x_") or len(sha256) != len(digest_of(b"")):
@@ -93,7 +94,7 @@ async def _decide(call: Call, id: ExecutionId, sha256: Digest, answer: Elicited)
         return
     decision, reason = answer.content.get("decision"), answer.content.get("reason")
     approvals = call.managers.approvals
-    with suppress(AlreadyDecided, ApprovalChanged):  # then it is as it was decided elsewhere
+    with suppress(AlreadyDecided, ApprovalChanged):  # a decision made elsewhere stands
         if answer.action == "accept" and decision == _RUN:
             await approvals.approve(id, Approve(source_sha256=sha256), call.caller)
         elif answer.action == "decline" or decision == _DO_NOT:
@@ -110,7 +111,7 @@ def _message(record: ExecutionRecord) -> str:
 
 
 def _is_plain(source: str) -> bool:
-    """Return whether a person sees what a source is: nothing hides, turns text or pretends."""
+    """Return whether a source has no invisible, direction-changing or lookalike characters."""
     return (
         not lookalikes(source)
         and all(

@@ -1,7 +1,7 @@
-"""The MCP endpoint: a route, and one request of tornado as an ASGI application sees it.
+"""The MCP endpoint: its route, and the adapter from a Tornado request to an ASGI application.
 
-It knows one thing of MCP: an event stream whose first event is the answer is sent as that answer,
-plainly. That is quicker, and no limit of a client to the size of an event is met.
+If the first event of an event stream is already the answer, the endpoint sends it as plain JSON.
+That is faster, and it avoids clients' limits on the size of an event.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ Message: TypeAlias = MutableMapping[str, Any]
 
 _EVENT_STREAM: Final = b"text/event-stream"
 _OF_THE_CONNECTION: Final = (b"connection", b"content-length", b"transfer-encoding")
-"""Headers that are tornado's business."""
+"""Headers that Tornado sets itself."""
 
 
 class _Envelope(msgspec.Struct):
-    """What of a JSON-RPC message tells whether it is an answer."""
+    """The fields that only a JSON-RPC response has."""
 
     result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class Exchange:
-    """A request and its response.
+    """A Tornado request and its response, with the `scope`, `receive` and `send` of ASGI.
 
     Parameters
     ----------
     handler
-        Of the request. It calls `leave` when its connection is closed.
+        The request's handler. It calls `leave` when its connection is closed.
     send_timeout
-        Seconds within which the client has to take each piece.
+        Seconds within which the client must accept each piece.
     """
 
     def __init__(self, handler: web.RequestHandler, send_timeout: float) -> None:
@@ -63,18 +63,18 @@ class Exchange:
         self._request = handler.request
         self.scope = _scope(handler.request)
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the client went away, or the response is complete."""
+        """Done when the client has disconnected or the response is complete."""
         self._body_read = False
         self._start: Message | None = None
         self._begun = False
 
     def leave(self) -> None:
-        """Hear that nobody reads the response any more. Idempotent."""
+        """Mark the exchange as over: nobody reads the response any more. Idempotent."""
         if not self.gone.done():
             self.gone.set_result(None)
 
     async def receive(self) -> Message:
-        """Return the body, once; then wait for the client to go."""
+        """Return the body once; after that, wait until the client disconnects."""
         if not self._body_read:
             self._body_read = True
             return {"type": "http.request", "body": self._request.body, "more_body": False}
@@ -82,7 +82,7 @@ class Exchange:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        """Send a part of the response; return when the connection has taken it."""
+        """Send a part of the response; return when the connection has accepted it."""
         if self.gone.done():
             return
         try:
@@ -97,7 +97,7 @@ class Exchange:
         self._start = message
         streamed = _is_event_stream(message)
         if streamed and self._request.method == "POST":
-            return  # the first event may be the answer already
+            return  # the first event may already be the answer
         self._begin(message)
         if streamed:
             await self._handler.flush()
@@ -132,7 +132,7 @@ class Exchange:
 
 
 Application: TypeAlias = Callable[[Exchange, Asker], Awaitable[None]]
-"""Answers a request."""
+"""The ASGI application: answers one request."""
 
 
 def _scope(request: HTTPServerRequest) -> Scope:
@@ -166,7 +166,7 @@ def _is_event_stream(start: Message) -> bool:
 
 
 def only_answer(event: bytes) -> bytes | None:
-    """Return the JSON of an event that is an answer; None for any other."""
+    """Return an event's JSON if the event is a JSON-RPC response, else None."""
     data = [line[5:].strip() for line in event.splitlines() if line.startswith(b"data:")]
     if len(data) != 1:
         return None
@@ -180,17 +180,17 @@ def only_answer(event: bytes) -> bytes | None:
 
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
-"""Of a request to MCP, if the server's own limit is not lower."""
+"""Maximum bytes of an MCP request, unless the server's own limit is lower."""
 
 TOOLS: Final = "the tools within its scopes"
-"""What an agent token gets of MCP."""
+"""What an agent token may use of MCP."""
 
 SDK: Final = "mcp"
 OLDEST: Final = (2, 3)
 
 
 class Endpoint:
-    """Serves MCP's clients. The SDK is imported at the first request, which takes half a second."""
+    """Serves MCP clients. The first request imports the SDK, which takes half a second."""
 
     def __init__(self, managers: Managers, options: Options) -> None:
         self._managers = managers
@@ -200,7 +200,7 @@ class Endpoint:
         self._stopping = asyncio.Event()
 
     def streaming(self, caller: Caller) -> AbstractContextManager[None]:
-        """Count a stream for as long as it is open; TooManyRequests if no further one may be."""
+        """Count an open stream; raise TooManyRequests if the caller has too many."""
         return self._managers.sessions.streaming(caller)
 
     async def serve(self, exchange: Exchange, asker: Asker) -> None:
@@ -215,7 +215,7 @@ class Endpoint:
         await application(exchange, asker)
 
     async def stop(self) -> None:
-        """Take nothing new, end all waits, and return when no client is served. Idempotent."""
+        """Refuse new requests, end all waits, and return when no request is open. Idempotent."""
         self._stopping.set()
         if self._serving is not None:
             await asyncio.wait({self._serving})
@@ -250,7 +250,7 @@ class Endpoint:
 
 
 def check_installed(sdk: str = SDK, oldest: tuple[int, int] = OLDEST) -> None:
-    """Raise NotInstalled unless the SDK is there, and of a version that we know."""
+    """Raise NotInstalled if the SDK is missing or older than `oldest`."""
     try:
         found = version(sdk)
     except PackageNotFoundError:
@@ -264,7 +264,7 @@ def check_installed(sdk: str = SDK, oldest: tuple[int, int] = OLDEST) -> None:
 
 
 class McpHandler(AgentExecHandler):
-    """The endpoint of MCP. Each tool asks for the scopes that it needs."""
+    """The MCP endpoint. Each tool checks the scopes that it needs."""
 
     endpoint: Endpoint
     _exchange: Exchange | None = None
@@ -272,20 +272,20 @@ class McpHandler(AgentExecHandler):
     @web.authenticated
     @requires("history:read", answers={200: "application/json"}, agents=TOOLS)
     async def post(self) -> None:
-        """Send a message of MCP."""
+        """Send an MCP message."""
         await self._serve()
 
     @web.authenticated
     @requires("history:read", answers={200: "text/event-stream"}, agents=TOOLS)
     async def get(self) -> None:
-        """Listen to what the server says of itself, in the revisions that have that."""
+        """Listen to the server's notifications, in MCP revisions that have this stream."""
         with self.endpoint.streaming(self.caller):
             await self._serve()
 
     @web.authenticated
     @requires("history:read", answers={200: "application/json"}, agents=TOOLS)
     async def delete(self) -> None:
-        """End a session of MCP, in the revisions that have one."""
+        """End an MCP session, in MCP revisions that have sessions."""
         await self._serve()
 
     async def _serve(self) -> None:
@@ -310,10 +310,10 @@ class McpHandler(AgentExecHandler):
             self._exchange.leave()
 
     def _owner(self) -> str:
-        """Return what is the same for all requests of a client.
+        """Return an identifier that is the same for all requests of a client.
 
-        Jupyter's name for whoever shows the server's own token is none: without cookies it is
-        another for each request.
+        A client with the server's own token is identified by a hash of that token: without cookies,
+        Jupyter gives each of its requests a different username.
         """
         if self.caller.token is not None:
             return self.caller.token.id
@@ -328,7 +328,7 @@ class McpHandler(AgentExecHandler):
             self.denials.note(token.id, error.code, method, tool or self.route)
 
     def on_connection_close(self) -> None:
-        """Hear that the client went away."""
+        """End the exchange, because the client has disconnected."""
         super().on_connection_close()
         if self._exchange is not None:
             self._exchange.leave()
@@ -336,19 +336,19 @@ class McpHandler(AgentExecHandler):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """Limits of the endpoint. Seconds and bytes."""
+    """Options of the endpoint."""
 
     disconnect_interrupts: bool
     """Whether an execution is interrupted when the client that waits for it disconnects."""
     session_idle_timeout: float
-    """Seconds after which the session of a client that sends nothing is forgotten."""
+    """Seconds after which the server forgets the MCP session of a client that sends nothing."""
     max_sessions: int
-    """How many sessions of clients may exist at once."""
+    """How many MCP sessions may exist at once."""
     log: logging.Logger
 
 
 class McpTraits(HasTraits):
-    """The endpoint's part of the extension's configuration."""
+    """The endpoint's configuration traits."""
 
     mcp_disconnect_interrupts = Bool(
         False,

@@ -1,7 +1,7 @@
-"""Images of outputs as pictures that a language model may be shown: small enough, and sound.
+"""Turn images of outputs into pictures for a language model: small and valid.
 
-The images come from code that nobody vouches for. So only few formats are decoded, only the header
-is read of what is too large, and SVG is drawn in a process of its own. Everything here blocks.
+The images come from untrusted code. So only a few formats are decoded, only the header of a too
+large image is read, and SVG is drawn in a separate process. All functions here block.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from PIL import Image
 
 SVG_SECONDS: Final = 10.0
-"""After which the drawing of an SVG is given up."""
+"""Time limit for drawing an SVG."""
 
 _SVG_SIZE: Final = 800
-"""Pixels of the longer side of an SVG that does not say its size."""
+"""Pixels of the longer side of an SVG that does not state its size."""
 
 _RENDERER: Final = Path(__file__).with_name("svg_render.py")
 _FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
@@ -38,7 +38,7 @@ _SHRINK: Final = 0.7
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Picture:
-    """An image as it is shown."""
+    """An image as the answer shows it."""
 
     mimetype: Literal["image/png", "image/jpeg"]
     data: str
@@ -46,23 +46,23 @@ class Picture:
     width: int
     height: int
     note: str | None
-    """In which way it is not the original."""
+    """How the picture differs from the original; None if it does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotShown:
-    """An image that is not shown."""
+    """An image that the answer does not show."""
 
     why: str
-    """A sentence."""
+    """The reason, as a sentence."""
 
 
 class _Refused(Exception):
-    """The image cannot be shown; the message is a sentence."""
+    """The image cannot be shown. The message is a sentence for the model."""
 
 
 def pictures(images: Sequence[FoundImage]) -> list[Picture | NotShown]:
-    """Return what is shown of images: as many as the budget has room for, from the first on."""
+    """Return pictures of the first images, up to the budget, and `NotShown` for the others."""
     shown = len(images[: budget.PICTURES])
     share = min(budget.PICTURE, budget.ALL_PICTURES // max(shown, 1))
     more = NotShown(f"{budget.PICTURES} images are shown at once.")
@@ -71,12 +71,12 @@ def pictures(images: Sequence[FoundImage]) -> list[Picture | NotShown]:
 
 
 def picture(image: FoundImage, limit: int = budget.PICTURE) -> Picture | NotShown:
-    """Return an image as it is shown, or why it is not.
+    """Return an image as a picture, or the reason why it cannot be shown.
 
     Parameters
     ----------
     limit
-        Characters of base64.
+        Maximum base64 characters.
     """
     if find_spec("PIL") is None:
         return NotShown("Pillow is not installed on the server.")
@@ -105,7 +105,7 @@ def _shown(image: FoundImage, limit: int) -> Picture:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise _Refused("It is too large to be decoded.") from None
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError, EOFError, MemoryError):
-        # Pillow's plugins raise any of these for data that is not what it says.
+        # Pillow's plugins raise any of these for invalid data.
         raise _Refused(f"Its data is damaged, or no {image.mimetype}.") from None
 
 
@@ -115,7 +115,7 @@ def _check_pixels(width: int | None, height: int | None) -> None:
 
 
 def _small(opened: Image.Image, image: FoundImage, limit: int) -> Picture:
-    """Return a picture within the limits: the original itself, if it is."""
+    """Return a picture within the limits: the original if it fits, else a smaller copy."""
     width, height = opened.size
     frames = getattr(opened, "n_frames", 1)
     notes = [f"the first of {frames} frames"] if frames > 1 else []
@@ -137,7 +137,7 @@ def _small(opened: Image.Image, image: FoundImage, limit: int) -> Picture:
 
 
 def _plain(image: Image.Image) -> Image.Image:
-    """Return an image upright, in a mode that both PNG and JPEG are made of, or with alpha."""
+    """Return an image upright and in mode L, RGB or RGBA."""
     from PIL import ImageOps
 
     upright = ImageOps.exif_transpose(image)
@@ -151,7 +151,7 @@ def _plain(image: Image.Image) -> Image.Image:
 def _encoded(
     image: Image.Image, limit_bytes: int
 ) -> tuple[Literal["image/png", "image/jpeg"], bytes, tuple[int, int]]:
-    """Return the smaller of PNG and JPEG; made smaller until it is within the limit."""
+    """Return the smaller of PNG and JPEG, and scale the image down until it fits the limit."""
     while True:
         png = _saved(image, "PNG")
         flat = _on_white(image)
@@ -204,12 +204,12 @@ def _base64_size(size: int) -> int:
 
 
 def can_draw() -> bool:
-    """Return whether there is a library that draws SVG."""
+    """Return whether a library that draws SVG is installed."""
     return find_spec("resvg_py") is not None
 
 
 def _drawn(image: FoundImage) -> FoundImage:
-    """Return an SVG as PNG, with nothing that stands outside of it."""
+    """Return an SVG as PNG. References to anything outside the SVG are removed."""
     if not can_draw():
         raise _Refused("resvg-py is not installed on the server, so SVG is not drawn.")
     if image.bytes > budget.SVG_BYTES:

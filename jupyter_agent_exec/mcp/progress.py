@@ -1,8 +1,8 @@
-"""Waiting for an execution, and telling the client meanwhile how it goes.
+"""Wait for an execution, and send progress to the client.
 
-What is told follows from what happens, at most once in `INTERVAL`, so that code that prints
-without end does not flood a client; and now and then something is told also of silent code, since
-clients count the time in which they hear nothing.
+The client gets a notification when something changes, at most one per `INTERVAL`, so that code
+that prints endlessly does not flood it. Silent code gets one each `HEARTBEAT`, because clients time
+out when they receive nothing.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from ..types import ExecutionId
 from .call import Call
 
 QUIET: Final = 0.5
-"""Seconds in which most executions end; nothing is told before, so that their answer comes as one
-piece of JSON."""
+"""Seconds in which most executions end. No notification is sent before, so that the endpoint can
+send their answer as plain JSON."""
 
 INTERVAL: Final = 1.0
-"""Seconds between two notifications, at the least."""
+"""Minimum seconds between two notifications."""
 
 HEARTBEAT: Final = 10.0
-"""Seconds after which a call that has nothing new to tell says that it goes on."""
+"""Seconds after which a call without news sends a notification anyway."""
 
 LOG_CHARACTERS: Final = 1_000
-"""Of new output in one notification: its end."""
+"""Maximum characters of new output in one notification. Of a longer text it has the end."""
 
 LOG_TOTAL: Final = 20_000
 """Characters of output in all notifications of a call."""
 
 _KEPT: Final = 4 * LOG_CHARACTERS
-"""Characters of new output that are looked at: some of them only colour or move."""
+"""Characters of new output to keep. Some are only escape sequences, which are removed later."""
 
 DOCUMENT_WAIT: Final = 1.0
-"""Seconds for which a finished execution is held back until its cell is in the notebook."""
+"""Maximum seconds to wait until a finished execution's cell is in the notebook."""
 
 
 async def until_finished(call: Call, id: ExecutionId, wait: float) -> ExecutionRecord:
-    """Return an execution when it has finished or asks for input, or `wait` seconds are over.
+    """Return an execution when it has finished or asks for input, or after `wait` seconds.
 
     Raises
     ------
     ExecutionNotFound, SessionElsewhere
     Gone
-        The client cancelled the call, or went away; the execution goes on.
+        The client cancelled the call or disconnected. The execution continues.
     """
     found = call.managers.sessions.watching(id)
     if found is None or not wait:
@@ -78,7 +78,7 @@ async def _follow(call: Call, execution: LiveExecution, wait: float) -> None:
             waiting = asyncio.ensure_future(changed.wait())
             try:
                 await first_of(execution.finished, waiting, timeout=min(left, HEARTBEAT))
-            finally:  # the call may be given up meanwhile
+            finally:  # the call may be cancelled meanwhile
                 waiting.cancel()
             left = begun + wait - loop.time()
             if left > 0 and not _is_told(execution):
@@ -88,12 +88,12 @@ async def _follow(call: Call, execution: LiveExecution, wait: float) -> None:
 
 
 def _is_told(execution: LiveExecution) -> bool:
-    """Whether there is nothing to wait for: it has finished, or asks for input."""
+    """Return whether the wait is over: the execution has finished, or asks for input."""
     return execution.finished.done() or execution.input is not None
 
 
 class Told:
-    """What a client has been told of an execution's output."""
+    """Tracks which part of an execution's output the client has received."""
 
     def __init__(self) -> None:
         self.lines = 0
@@ -102,14 +102,14 @@ class Told:
         self._logged = 0
 
     def take(self, execution: LiveExecution) -> None:
-        """Take what came since."""
+        """Add the output since the last call."""
         self._version, changes = execution.changes(self._version)
         for text in _texts(changes):
             self.lines += text.count("\n")
             self._new = (self._new + text[-_KEPT:])[-_KEPT:]
 
     def sentence(self, execution: LiveExecution, seconds: float) -> str:
-        """Return how it goes, in one line."""
+        """Return the execution's progress in one line."""
         waiting_for = execution.waiting_for
         if waiting_for is not None:
             return f"Waits {_for_whom(waiting_for)}; {seconds:.0f} s."
@@ -117,7 +117,10 @@ class Told:
         return f"Runs; {seconds:.0f} s{lines}."
 
     def text(self) -> str:
-        """Return new output as far as it is told: of much its end, of very much nothing more."""
+        """Return the new output to log, at most `LOG_CHARACTERS` of its end.
+
+        Once `LOG_TOTAL` is reached, return a note, and after that nothing.
+        """
         text, self._new = clean(self._new).rstrip("\n"), ""
         if not text or self._logged >= LOG_TOTAL:
             return ""

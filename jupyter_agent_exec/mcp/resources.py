@@ -1,4 +1,4 @@
-"""What agents may read by a name: texts of executions, images, sessions as notebooks."""
+"""MCP resources and prompts: texts and images of executions, and sessions as notebooks."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ async def listed(call: Call) -> list[types.Resource]:
 
 
 async def read(call: Call, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
-    """Return what a resource holds.
+    """Return the contents of a resource.
 
     Raises
     ------
     NotFound, ExecutionNotFound, SessionNotFound
-        There is none of this name that the caller may know of.
+        There is no resource with this URI that the caller may read.
     PayloadTooLarge
-        It is to be had over HTTP only.
+        The resource is available over HTTP only.
     """
     asked = named(uri)
     if asked.session_id is not None:
@@ -132,7 +132,7 @@ async def _notebook(call: Call, id: SessionId) -> types.TextResourceContents:
 
 
 def _joined(pieces: Iterator[str]) -> str | None:
-    """Return a text whole; None if it is too large to be sent, of which no more is read."""
+    """Join pieces to a text; stop reading and return None if it is too large to send."""
     taken: list[str] = []
     left = budget.RESOURCE_BYTES
     for piece in pieces:
@@ -180,11 +180,11 @@ that stand in it.
 """
 
 _SHOWN: Final = 100
-"""Executions that are told of."""
+"""Maximum number of executions in the review prompt."""
 
 
 async def prompt(call: Call, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
-    """Return what a prompt says.
+    """Return the text of a prompt.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""What a tool tells of an execution: for the model its text, for programs the same with types.
+"""A tool's answer about an execution: text for the model, and structured content for programs.
 
-Some clients show a model only the content, others only what is structured: so each is whole by
-itself, but for pictures. All of it is within the `budget`.
+Some clients show a model only the content, others only the structured content. So each is complete
+by itself, except that only the content has pictures. Both stay within the limits in `budget`.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from .tool import Answered
 T = TypeVar("T")
 
 LARGE = 1 << 18
-"""Characters of outputs from which on their text is made in a thread."""
+"""Characters of outputs above which a thread makes the answer."""
 
 
 class ErrorAnswer(Answer, frozen=True, kw_only=True):
-    """The exception that ended an execution; its traceback is in the text."""
+    """The exception that ended an execution. The text has its traceback."""
 
     ename: str
     evalue: str
 
 
 class ImageAnswer(Answer, frozen=True, kw_only=True):
-    """An image that an execution showed, as it is; what is shown of it may be smaller."""
+    """An original image that an execution produced. The image in the answer may be smaller."""
 
     number: int
-    """As the text names it."""
+    """Its number in the text."""
     mimetype: str
     width: int | None
     height: int | None
     bytes: int
     uri: str
-    """Of the resource that is the original."""
+    """URI of the resource with the original."""
     shown: bool
-    """Whether the answer has it, or a smaller one made of it, as image content."""
+    """Whether the answer has the image, or a smaller copy, as image content."""
     note: str | None
-    """How what is shown is not the original, or why nothing is shown."""
+    """How the shown image differs from the original, or why it is not shown."""
 
 
 class ExecutionAnswer(Answer, frozen=True, kw_only=True):
@@ -65,44 +65,44 @@ class ExecutionAnswer(Answer, frozen=True, kw_only=True):
     execution_id: ExecutionId
     session_id: SessionId
     seq: int
-    """1 for the session's first."""
+    """Number of the execution in its session, from 1."""
     status: Status
     finished: bool
     """Whether the status is final."""
     text: str
-    """What it printed and showed; of a long text the start and the end."""
+    """The text of its outputs. A long text is cut to its start and end."""
     notes: list[str]
-    """What else there is to know, and what to do next."""
+    """Remarks about the outputs, and what to do next."""
     reason: str | None
-    """A sentence that says more of a status that is neither ok nor error."""
+    """A sentence that explains a status other than ok and error."""
     kernel: ExecutionKernel | None
-    """`restarted`: the kernel is a fresh one since the execution before; variables are gone."""
+    """`restarted`: the kernel is new since the previous execution, and variables are gone."""
     error: ErrorAnswer | None
     values: dict[str, Value] | None
-    """Of the expressions that were asked for."""
+    """Values of the expressions in the request, by name."""
     images: list[ImageAnswer]
     execution_count: int | None
     duration: float | None
     """Seconds."""
     outputs_complete: bool
     omitted: Omitted
-    """What of the outputs was not kept, exactly."""
+    """Exactly how much of the outputs was not kept."""
     interrupt_ignored: bool
-    """Whether the code went on after an interrupt."""
+    """Whether the code continued after an interrupt."""
     waiting_for: WaitingFor | None
     document: Document | None
-    """What became of its cell in the notebook."""
+    """Where its cell is in the notebook, and whether it was written."""
     input: Input | None
-    """What its code asks for and waits for."""
+    """The input that its code waits for."""
 
 
 def read_on(id: ExecutionId, offset: int) -> str:
-    """Say how to read an execution's text on, from a byte of it."""
+    """Return the tool call that reads an execution's text from a byte offset on."""
     return f'get_execution(execution_id="{id}", offset={offset})'
 
 
 async def execution_answer(record: ExecutionRecord) -> Answered:
-    """Tell of an execution."""
+    """Return the answer about an execution."""
     found = images(record.outputs)
     shown = await asyncio.to_thread(pictures, found) if found else []
     told = [
@@ -125,14 +125,14 @@ async def execution_answer(record: ExecutionRecord) -> Answered:
 
 
 def cut(text: str, limit: int = budget.ITEM) -> str:
-    """Return the start of a text, and how much is missing."""
+    """Return a text, cut to `limit` characters with a note of how many are left out."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}[… {len(text) - limit:,} characters left out]"
 
 
 def fitting(items: Sequence[T], limit_bytes: int = budget.LIST_BYTES) -> list[T]:
-    """Return the first of some items, as many as the budget has room for, and at least one."""
+    """Return the first items whose JSON fits the limit, but at least one."""
     size = 0
     for index, item in enumerate(items):
         size += len(msgspec.json.encode(item)) + 1
@@ -164,7 +164,7 @@ def _execution(record: ExecutionRecord, told: list[ImageAnswer]) -> ExecutionAns
 
 
 def _content_text(told: ExecutionAnswer) -> str:
-    """Return what the model reads first: the outputs, then remarks, then the status."""
+    """Return the text for the model: the outputs, then notes, then the status."""
     parts = [told.text.rstrip("\n")] if told.text else []
     for name, value in (told.values or {}).items():
         parts.append(f"{name} = {_value_text(value)}")
@@ -252,7 +252,7 @@ def _behind(waiting_for: WaitingFor | None) -> str:
 
 
 def _values(values: dict[str, Value] | None) -> dict[str, Value] | None:
-    """Return values as far as there is room; of the others, what they are."""
+    """Return values, and shorten those that are too large for the budget."""
     if values is None:
         return None
     share = budget.VALUES_BYTES // max(len(values), 1)
@@ -263,7 +263,7 @@ def _values(values: dict[str, Value] | None) -> dict[str, Value] | None:
 
 
 def _shortened(value: Value, limit_bytes: int) -> Value:
-    """Return a value as its type and the start of it."""
+    """Return a value's type and the start of its text."""
     most = limit_bytes // 8  # a character may take six bytes as JSON
     return Value(
         status=value.status,
@@ -295,17 +295,17 @@ _PLOTLY: Final = re.compile(r"application/vnd\.plotly\.v\d+\+json")
 _VEGA: Final = re.compile(r"application/vnd\.vega(?:lite)?\.v\d+(?:\.\d+)*\+json")
 
 _MOST: Final = 20
-"""Marks or fields that are named."""
+"""Maximum number of different marks or fields to list."""
 
 _NAME: Final = 100
-"""Characters of a name, a title or a field."""
+"""Maximum characters of a name, a title or a field."""
 
 _DEPTH: Final = 20
-"""Of views in views in a Vega-Lite spec."""
+"""Maximum depth of nested views in a Vega-Lite spec."""
 
 
 def chart_text(output: Output) -> str | None:
-    """Return a line about the chart that an output is; None if it is none."""
+    """Return a line that describes an output's chart; None if the output is not a chart."""
     data = output.get("data")
     if not isinstance(data, Mapping):
         return None
@@ -376,7 +376,7 @@ def _vega(spec: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _said(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield a name and a value that is a text, or has one."""
+    """Yield the name and the value's text, if the value has one."""
     if isinstance(value, Mapping):
         value = value.get("text")
     if isinstance(value, list):
@@ -404,31 +404,31 @@ _URI: Final = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Named:
-    """What a resource is; one of the ids is None."""
+    """A resource's parsed URI. Exactly one of the two ids is None."""
 
     execution_id: ExecutionId | None
     output: int | None
-    """Index of the output whose image it is; None for the execution itself."""
+    """Index of the output with the image; None for the execution's text."""
     session_id: SessionId | None
 
 
 def execution_uri(id: ExecutionId) -> str:
-    """Return the name of an execution's outputs."""
+    """Return the URI of an execution's text."""
     return f"{SCHEME}://executions/{id}"
 
 
 def image_uri(id: ExecutionId, output: int) -> str:
-    """Return the name of the image that an output holds."""
+    """Return the URI of an output's image."""
     return f"{SCHEME}://executions/{id}/images/{output}"
 
 
 def notebook_uri(id: SessionId) -> str:
-    """Return the name of a session as a notebook."""
+    """Return the URI of a session's notebook."""
     return f"{SCHEME}://sessions/{id}/notebook"
 
 
 def named(uri: str) -> Named:
-    """Return what a name is of; NotFound if it is none of ours."""
+    """Parse a resource's URI; raise NotFound if it is not one of this server."""
     match = _URI.fullmatch(uri)
     if match is None:
         raise NotFound(

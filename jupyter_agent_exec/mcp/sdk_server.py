@@ -1,4 +1,4 @@
-"""The SDK's server: which of our functions answers which of MCP's methods."""
+"""The SDK's server, with a function for each MCP method."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from .tool import CANCELLED, INTERNAL, Failure, Tool, object_schema, refusal, re
 Context = ServerRequestContext[Any, Any]
 
 ASKER: Final = "jupyter_agent_exec.asker"
-"""Under which a request's scope has its `Asker`."""
+"""Key of the `Asker` in a request's ASGI scope."""
 
 
 class Methods:
-    """What is answered to MCP's methods; each asks who sends this very request."""
+    """The functions for MCP's methods. Each checks the sender of its own request."""
 
     def __init__(self, managers: Managers, calls: Calls, levels: LogLevels) -> None:
         self._managers = managers
@@ -90,13 +90,13 @@ class Methods:
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """List what the caller may want to read."""
+        """List the notebooks of the open sessions that the caller may read."""
         return types.ListResourcesResult(resources=await resources.listed(self.call(context)))
 
     async def list_templates(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """List the forms of addresses that can be read."""
+        """List the templates of resource URIs."""
         return types.ListResourceTemplatesResult(resource_templates=list(resources.TEMPLATES))
 
     async def read_resource(
@@ -109,26 +109,26 @@ class Methods:
     async def list_prompts(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        """List the prompts that a person may give to a model."""
+        """List the prompts that a user may give to a model."""
         return types.ListPromptsResult(prompts=list(resources.PROMPTS))
 
     async def get_prompt(
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        """Return what a prompt says."""
+        """Return the text of a prompt."""
         return await resources.prompt(self.call(context), params.name, params.arguments or {})
 
     async def set_level(
         self, context: Context, params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
-        """Remember from which level on the client wants its log."""
+        """Store the lowest level of log messages that the client wants."""
         session_id = _session_id(context)
         if session_id is not None:
             self._levels.set(session_id, params.level)
         return types.EmptyResult()
 
     def call(self, context: Context, params: types.RequestParams | None = None) -> Call:
-        """Return what our functions are given of a request."""
+        """Return the `Call` for a request."""
         again = params if isinstance(params, types.InputResponseRequestParams) else None
         client = SdkClient(
             context,
@@ -156,7 +156,7 @@ class Methods:
 
 
 def make_server(managers: Managers, calls: Calls, options: Options) -> Server[Any]:
-    """Return a server that answers with our functions."""
+    """Return a server with our functions for MCP's methods."""
     methods = Methods(managers, calls, LogLevels(options.max_sessions))
     server: Server[Any] = Server(
         "jupyter-agent-exec",
@@ -172,20 +172,20 @@ def make_server(managers: Managers, calls: Calls, options: Options) -> Server[An
         on_list_prompts=methods.list_prompts,
         on_get_prompt=methods.get_prompt,
     )
-    # Given to the constructor it would warn that later revisions do without.
+    # The constructor would warn that later revisions have no such method.
     server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, methods.set_level)
     server.middleware.append(Guard(options.log))
     return server
 
 
 class Guard:
-    """Lets no words of an unexpected error out: they go to the log."""
+    """Keeps the text of unexpected errors from clients, and logs it."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Answer, or raise what MCP has words for."""
+        """Answer the request, or raise an error that MCP can send."""
         try:
             return await call_next(ctx)
         except (MCPError, ValidationError):
@@ -201,7 +201,7 @@ class Guard:
 
 @asynccontextmanager
 async def serving(managers: Managers, options: Options) -> AsyncIterator[Application]:
-    """Serve clients for as long as the block lasts; one task enters and leaves it."""
+    """Serve clients while the block runs. The same task must enter and leave it."""
     calls = Calls(interrupts=options.disconnect_interrupts, log=options.log)
     manager = StreamableHTTPSessionManager(
         make_server(managers, calls, options),
@@ -210,7 +210,7 @@ async def serving(managers: Managers, options: Options) -> AsyncIterator[Applica
     )
 
     async def serve(exchange: Exchange, asker: Asker) -> None:
-        # By this the SDK knows whose session it is; the token itself is none of its business.
+        # The SDK identifies a session's owner by the client id. It does not need the token.
         token = AccessToken(token="", client_id=asker.owner, scopes=[])
         exchange.scope["user"] = AuthenticatedUser(token)
         exchange.scope[ASKER] = asker
@@ -242,13 +242,13 @@ def _described(tool: Tool[Any]) -> types.Tool:
 
 
 async def _refused(asker: Asker, tool: Tool[Any]) -> types.CallToolResult:
-    """Refuse a tool that the caller is not shown, in the words of what it lacks first."""
+    """Return the refusal of a tool, with the error for the first scope that the caller lacks."""
     try:
         await asker.authorize(tool.scopes[0])
     except Forbidden as error:
         asker.note_denial(error, "tools/call", tool.name)
         return refusal(Failure.of(error))
-    raise AssertionError(tool.name)  # it would be shown
+    raise AssertionError(tool.name)  # the caller has the scope, so the tool is allowed
 
 
 async def _holds(asker: Asker, scope: Scope) -> bool:
@@ -273,16 +273,16 @@ def _session_id(context: Context) -> str | None:
 
 
 STOP_SECONDS = 5.0
-"""For which calls that nobody waits for any more may go on when the server stops."""
+"""Time limit for cancelled calls to complete when the server stops."""
 
 
 class Calls:
-    """Runs tools, each in a task of its own: a client that goes away ends its wait, not the work.
+    """Runs each tool in its own task. If the client disconnects, the wait ends but not the work.
 
     Parameters
     ----------
     interrupts
-        Whether an execution is interrupted when the client that waits for it goes away.
+        Whether to interrupt an execution when the client that waits for it disconnects.
     """
 
     def __init__(self, *, interrupts: bool, log: logging.Logger) -> None:
@@ -294,7 +294,7 @@ class Calls:
     async def run(
         self, tool: Tool[Any], call: Call, arguments: Any
     ) -> CallToolResult | InputRequiredResult:
-        """Run a tool and return what its client is told."""
+        """Run a tool and return the result for the client."""
         task = self._tasks.start(self._told(tool, call, arguments), f"mcp-{tool.name}")
         self._going.add(call)
         task.add_done_callback(lambda _: self._going.discard(call))
@@ -313,8 +313,8 @@ class Calls:
         return task.result()
 
     async def stop(self) -> None:
-        """End the waits of all calls, and return when what they had begun is done."""
-        self._interrupts = False  # the server ends all code in its own order
+        """Cancel all calls, and wait until their work is done, at most `STOP_SECONDS`."""
+        self._interrupts = False  # the server ends running code itself
         for call in tuple(self._going):
             call.cancel()
         await self._tasks.end(STOP_SECONDS)
@@ -340,23 +340,23 @@ class Calls:
 
     async def _interrupt(self, call: Call) -> None:
         if self._interrupts and call.watched is not None:
-            with suppress(AgentExecError):  # as when it has just finished
+            with suppress(AgentExecError):  # for example, it has just finished
                 await call.managers.sessions.cancel(call.watched, call.caller)
 
 
 _QUESTION: Final = "question"
-"""The key of the one thing that a call asks."""
+"""Key of the only question that a call asks."""
 
 _LEVELS: Final[tuple[str, ...]] = get_args(types.LoggingLevel)
 
 
 class AskFirst(Exception):
-    """The call ends with a question; the client sends it again with the answer.
+    """Ends the call with a question. The client sends the call again with the user's answer.
 
     Parameters
     ----------
     result
-        What the client is told instead of an answer.
+        The result to send instead of an answer.
     """
 
     def __init__(self, result: types.InputRequiredResult) -> None:
@@ -365,12 +365,12 @@ class AskFirst(Exception):
 
 
 class LogLevels:
-    """From which level on a client of the older revisions wants its log; it sets this once.
+    """The lowest log level of each client session, in older revisions. A client sets it once.
 
     Parameters
     ----------
     most
-        For how many of the clients' sessions it is remembered; the oldest is forgotten.
+        Maximum number of sessions to store. Beyond it, the oldest is removed.
     """
 
     def __init__(self, most: int) -> None:
@@ -378,29 +378,29 @@ class LogLevels:
         self._levels: dict[str, types.LoggingLevel] = {}
 
     def set(self, session_id: str, level: types.LoggingLevel) -> None:
-        """Remember a client's level."""
+        """Store the lowest level that a client wants."""
         self._levels.pop(session_id, None)
         while len(self._levels) >= self._most:
             del self._levels[next(iter(self._levels))]
         self._levels[session_id] = level
 
     def takes(self, session_id: str | None, level: LogLevel) -> bool:
-        """Return whether a client wants what is written with a level."""
+        """Return whether a client wants messages of a level; the default is `info` and above."""
         least = self._levels.get(session_id or "", "info")
         return _LEVELS.index(level) >= _LEVELS.index(least)
 
 
 class SdkClient:
-    """The client of one call, as the SDK knows it.
+    """The client of one call, through the SDK.
 
     Parameters
     ----------
     context
-        Of the SDK, for this call.
+        The SDK's context of this call.
     answers
-        What the client answered in the rounds before.
+        The user's answers, if the client sent this call again with them.
     session_id
-        The client's own; None in revisions without.
+        The client's MCP session; None in revisions without sessions.
     """
 
     def __init__(
@@ -423,13 +423,13 @@ class SdkClient:
 
     @property
     def name(self) -> str | None:
-        """What it calls itself; None if it does not say."""
+        """The name that the client gives itself; None if it gives none."""
         params = self._context.session.client_params
         return None if params is None else params.client_info.name
 
     @property
     def can_elicit(self) -> bool:
-        """Whether it can ask its person something, with a form."""
+        """Whether the client can ask its user a question with a form."""
         able = self._context.session.client_capabilities
         if able is None or able.elicitation is None:
             return False
@@ -437,13 +437,17 @@ class SdkClient:
         return not only_urls and (self._stateless or self._context.session.can_send_request)
 
     async def progress(self, message: str, fraction: float | None) -> None:
-        """Tell how far a call is, if the client asked for that; the number only ever grows."""
+        """Send a progress notification if the client requested progress.
+
+        Without a fraction, the progress is the number of notifications, because MCP requires that
+        it increases.
+        """
         self._told += 1
         progress, total = (self._told, None) if fraction is None else (fraction, 1.0)
         await self._context.session.report_progress(progress, total, message)
 
     async def log(self, level: LogLevel, text: str) -> None:
-        """Write to the client's log, if it takes that level."""
+        """Send a log message if the client wants this level."""
         if self._stateless:
             wanted = level in allowed_log_levels(self._context.protocol_version, self._context.meta)
         else:
@@ -457,7 +461,7 @@ class SdkClient:
             )
 
     async def elicit(self, message: str, schema: dict[str, Any], state: str) -> Elicited:
-        """Ask the client's person; end the call with the question where the revision wants that."""
+        """Ask the client's user; in revision 2026-07-28, end the call with the question."""
         if not self._stateless:
             answer: Any = await self._context.session.elicit_form(
                 message, schema, self._context.request_id

@@ -1,7 +1,7 @@
 """A script that draws an SVG as PNG; see `pictures.py`.
 
-It runs apart from the server, which is not held up by an SVG that takes for ever, and does not
-fall with a library that does. It takes a JSON object on its standard input.
+It runs in its own process, so that a slow SVG does not block the server, and a crash of the
+library does not end it. It reads a JSON object from standard input.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from xml.etree import ElementTree
 MEMORY_BYTES = 1 << 30
 CPU_SECONDS = 5
 REFUSED = 3
-"""Exit code when the SVG is to blame; standard error then says why."""
+"""Exit code for an invalid SVG. Standard error then has the reason."""
 
 EMBEDDED = re.compile(r"\s*data:image/(?:png|jpeg|gif|webp);base64,")
-"""An image within the SVG itself, but no SVG, which could refer to others."""
+"""A raster image embedded in the SVG. An embedded SVG could refer to other files."""
 
 
 def without_references(svg: str) -> str:
-    """Return an SVG that refers to nothing outside of itself.
+    """Return an SVG without references to anything outside it.
 
     Raises
     ------
     ValueError
-        It is no XML, or defines entities.
+        The text is not XML, or defines entities.
     """
     if "<!ENTITY" in svg:
         raise ValueError("it defines entities")
@@ -45,7 +45,7 @@ def without_references(svg: str) -> str:
 
 
 def main() -> None:
-    """Write the PNG, or a sentence to standard error."""
+    """Write the PNG to standard output, or the reason for a refusal to standard error."""
     request = json.load(sys.stdin)
     sys.path[:] = request["path"]
     with contextlib.suppress(ImportError, ValueError, OSError):

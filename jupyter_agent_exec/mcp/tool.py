@@ -1,4 +1,4 @@
-"""What a tool is: its words for the model, its shapes, and the function behind it."""
+"""Definition of a tool: its description, its input and output models, and its function."""
 
 from __future__ import annotations
 
@@ -43,44 +43,46 @@ A = TypeVar("A", bound=Request)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answered:
-    """What a tool answers. Errors of ours are raised, not answered."""
+    """A tool's answer. For an error, the tool raises `AgentExecError` instead."""
 
     content: Sequence[ContentBlock]
-    """For the model, what it should read first; well under 1 MiB together."""
+    """Content for the model, well below 1 MiB in total."""
     structured: Any
-    """An instance of the tool's `output`: the same for programs."""
+    """The same for programs: an instance of the tool's `output`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hints:
-    """What clients may believe of a tool before they let it be called."""
+    """A tool's MCP annotations. Clients use them to decide whether to allow a call."""
 
     read_only: bool
     destructive: bool
-    """Whether it may change or remove what is there, rather than only add."""
+    """Whether it may change or remove existing data, and not only add to it."""
     idempotent: bool
-    """Whether calling it again with the same arguments changes nothing more."""
+    """Whether a second call with the same arguments changes nothing more."""
     open_world: bool
-    """Whether it may reach beyond this server, as code that runs may."""
+    """Whether it may reach beyond this server, for example because it runs code."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tool(Generic[A]):
-    """A tool. All its words are read by language models."""
+    """A tool. Language models read all its texts."""
 
     name: str
     title: str
-    """For people."""
+    """Name for users."""
     description: str
     scopes: tuple[Scope, ...]
-    """It is listed for whoever has one of these; what a call reaches is checked when it runs."""
+    """The tool is listed for callers that have one of these scopes. Each call checks access to the
+    session, execution or notebook that it uses."""
     input: type[A]
-    """Its arguments. `Meta(description=…)` of a field is what a model is told of it."""
+    """Type of the arguments. Language models read its docstring and each field's
+    `Meta(description=…)`."""
     output: Any
-    """The shape of `Answered.structured`: a model whose JSON is an object."""
+    """Type of `Answered.structured`. Its JSON is an object."""
     hints: Hints
     examples: tuple[dict[str, Any], ...] = ()
-    """Arguments as they could be sent."""
+    """Example arguments."""
     run: Callable[[Call, A], Awaitable[Answered]]
 
 
@@ -88,14 +90,14 @@ _REF = "#/$defs/{name}"
 
 
 def object_schema(model: Any, *, examples: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:
-    """Return the schema of an object, as older clients want it: `type: object` at its root.
+    """Return a model's JSON schema with `type: object` at its root, as older clients require.
 
     Parameters
     ----------
     model
         A model whose JSON is an object.
     examples
-        Objects as they could be.
+        Example objects.
     """
     (root,), components = msgspec.json.schema_components([model], ref_template=_REF)
     schema: dict[str, Any] = dict(components.get(root.get("$ref", "").rpartition("/")[2], root))
@@ -110,7 +112,7 @@ def object_schema(model: Any, *, examples: tuple[dict[str, Any], ...] = ()) -> d
 
 
 def _reachable(schema: Any, components: dict[str, Any]) -> dict[str, Any]:
-    """Return the components to which a schema refers, also through others."""
+    """Return the components that a schema refers to, directly or through other components."""
     found: dict[str, Any] = {}
     waiting = list(_references(schema))
     while waiting:
@@ -131,16 +133,16 @@ def _references(schema: Any) -> list[str]:
 
 
 MAX_ANSWER_BYTES: Final = 950_000
-"""Of an answer's JSON: clients drop an event of 1 MiB, and their session with it."""
+"""Maximum bytes of an answer's JSON. Clients drop an event of 1 MiB, and their session with it."""
 
 MAX_MESSAGE: Final = 5_000
-"""Characters of what is said of an error."""
+"""Maximum characters of an error's message."""
 
 MAX_DETAIL_BYTES: Final = 10_000
-"""Of the JSON of an error's detail, such as a notebook as it is now."""
+"""Maximum bytes of JSON of an error's detail, such as the current notebook."""
 
 ERROR_META: Final = "jupyter-agent-exec/error"
-"""Under `_meta` of a result that is an error: its code, message and detail, for programs."""
+"""Key in the `_meta` of an error result. Its value has the code, message and detail."""
 
 _NEXT: Final[dict[type[AgentExecError], str]] = {
     IdempotencyConflict: "Use a new key for a new call; the old one belongs to other arguments.",
@@ -162,11 +164,11 @@ _NEXT: Final[dict[type[AgentExecError], str]] = {
     HistoryUnavailable: "Nothing was run. Call again in a while; if it stays so, tell the person.",
     ServerStopping: "Nothing was run. The server is going down; tell the person.",
 }
-"""What a model should do next; a class that is not listed has its base's, if that is."""
+"""The advice to the model for each error class. Other classes inherit their base's advice."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """What went wrong, in the words of every door."""
+    """An error, with the same code, message and detail as over HTTP."""
 
     code: str
     message: str
@@ -175,7 +177,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, error: AgentExecError) -> Failure:
-        """Tell an error of ours."""
+        """Return the failure for an `AgentExecError`."""
         steps = (_NEXT[kind] for kind in type(error).__mro__ if kind in _NEXT)
         return cls(
             code=error.code,
@@ -201,7 +203,7 @@ CANCELLED: Final = Failure(
 
 
 def result_of(answered: Answered) -> CallToolResult:
-    """Return what a tool answered."""
+    """Return the MCP result for a tool's answer, or a refusal if the answer is too large."""
     structured = msgspec.to_builtins(answered.structured)
     size = sum(_size(block) for block in answered.content) + len(msgspec.json.encode(structured))
     if size > MAX_ANSWER_BYTES:
@@ -217,10 +219,10 @@ def result_of(answered: Answered) -> CallToolResult:
 
 
 def refusal(failure: Failure) -> CallToolResult:
-    """Return an error as a model should read it.
+    """Return an error result, as text for the model.
 
-    Some clients compare also the structured content of errors with the tool's output schema, so
-    what is for programs stands under `_meta`.
+    Some clients validate an error's structured content against the tool's output schema. So the
+    fields for programs are in `_meta`.
     """
     text = failure.message if failure.next is None else f"{failure.message}\n{failure.next}"
     told = msgspec.to_builtins(failure)
@@ -234,7 +236,7 @@ def refusal(failure: Failure) -> CallToolResult:
 
 
 def _bounded(detail: dict[str, Any]) -> dict[str, Any]:
-    """Return what there is room for of an error's detail, and what is left out by name."""
+    """Return the fields of an error's detail that fit, and the names of the others."""
     told: dict[str, Any] = {}
     left_out: list[str] = []
     left = MAX_DETAIL_BYTES

@@ -1,4 +1,4 @@
-"""The tools to run code, and to see what came of it."""
+"""The tools that run code, read its results, answer its input and cancel it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Wait = Annotated[float, Meta(ge=0, le=3600)]
 
 
 class ExecuteArguments(Request, frozen=True, kw_only=True):
-    """What to run, and where."""
+    """The code to run, and where to run it."""
 
     session_id: Annotated[SessionId, Meta(description="From open_session or list_sessions.")]
     source: Annotated[
@@ -103,7 +103,7 @@ async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
         await call.authorize("edit:notebook")
     with manager.holding(call.caller, asked.wait):
         if call.state is None:
-            # It is waited for when it is known, with news for the client.
+            # `until_finished` waits for it later, and sends progress to the client.
             request = derive(Execute, asked, wait=0)
             record = await manager.submission.execute(
                 asked.session_id, request, call.caller, asked.idempotency_key
@@ -116,7 +116,7 @@ async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
 
 
 async def _asked_before(call: Call, asked: ExecuteArguments) -> ExecutionRecord:
-    """Return the execution about which the client's person was asked in the round before."""
+    """Return the execution that the client's user was asked about in the previous round."""
     assert call.state is not None
     id, _ = asked_in(call.state)
     record = await call.managers.sessions.execution(id)
@@ -155,7 +155,7 @@ EXECUTE: Final = Tool(
 
 
 class GetExecutionArguments(Request, frozen=True, kw_only=True):
-    """Which execution, and which part of its text."""
+    """The execution to read, and the part of its text."""
 
     execution_id: ExecutionId
     wait: Annotated[
@@ -180,16 +180,16 @@ class TextPart(Answer, frozen=True, kw_only=True):
     """A part of an execution's whole text, or the lines of it that match."""
 
     text: str | None
-    """Null if it was searched."""
+    """Null if `grep` was given."""
     matches: list[TextMatch] | None
-    """Null if it was read."""
+    """Null unless `grep` was given."""
     offset: int
-    """Byte at which it begins."""
+    """Byte at which the part begins."""
     next_offset: int | None
-    """Where to go on; null at the end."""
+    """Byte from which to continue; null at the end."""
     total_bytes: int
     omitted_bytes: int
-    """Bytes that were printed beyond what is kept."""
+    """Bytes that the code printed but the server did not keep."""
 
 
 class GetExecutionAnswer(Answer, frozen=True, kw_only=True):
@@ -198,7 +198,7 @@ class GetExecutionAnswer(Answer, frozen=True, kw_only=True):
     execution_id: ExecutionId
     status: Status
     execution: ExecutionAnswer | None
-    """Null if a part of its text was asked for."""
+    """Null if `offset` or `grep` was given."""
     part: TextPart | None
     """Null unless `offset` or `grep` was given."""
 
@@ -283,7 +283,7 @@ GET_EXECUTION: Final = Tool(
 
 
 class CancelArguments(Request, frozen=True, kw_only=True):
-    """Which execution."""
+    """The execution to cancel."""
 
     execution_id: ExecutionId
 
@@ -312,7 +312,7 @@ CANCEL: Final = Tool(
 
 
 class InputArguments(Request, frozen=True, kw_only=True):
-    """What is answered, and to whom."""
+    """The execution that waits for input, and the input."""
 
     execution_id: ExecutionId
     value: Annotated[str, Meta(description="What `input()` returns.", max_length=100_000)]

@@ -1,4 +1,4 @@
-"""The tools for the files in the folder in which a session's kernel works."""
+"""The tools for files in the session's folder, which is the kernel's working directory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FilePath = Annotated[
 
 
 class ListArguments(Request, frozen=True, kw_only=True):
-    """Which files."""
+    """The files to list."""
 
     session_id: SessionId
     path: Annotated[
@@ -81,7 +81,7 @@ LIST: Final = Tool(
 
 
 class ReadArguments(Request, frozen=True, kw_only=True):
-    """Which file, and from where on."""
+    """The file to read, and the byte to start at."""
 
     session_id: SessionId
     path: FilePath
@@ -94,17 +94,17 @@ class FileAnswer(Answer, frozen=True, kw_only=True):
     path: str
     mimetype: str
     bytes: int
-    """Of the whole file."""
+    """Size of the whole file."""
     etag: str
-    """Of what was read: give it to write_file to replace just this."""
+    """Version of the file. Pass it to write_file to replace only this version."""
     text: str | None
-    """Null if it is no UTF-8 text."""
+    """Null if the file is not UTF-8 text."""
     offset: int
     """Byte at which the text begins."""
     next_offset: int | None
-    """Where to go on; null at the end, or if it is no text."""
+    """Byte from which to continue; null at the end, or if the file is not text."""
     shown: bool
-    """Whether it is an image, and the answer shows it."""
+    """Whether the file is an image and the answer shows it."""
 
 
 async def _read(call: Call, asked: ReadArguments) -> Answered:
@@ -145,7 +145,7 @@ def _picture(mimetype: str, data: bytes) -> Picture | None:
 
 
 def _text(file: OpenFile, offset: int) -> tuple[str, int, int | None] | None:
-    """Return a part of a text, where it begins, and where to go on; None if it is no text."""
+    """Return a part of a text, its offset and the next offset; None if the file is not text."""
     start = min(offset, file.bytes)
     end = min(start + budget.RANGE_BYTES, file.bytes)
     data = b"".join(file.pieces(Span(start, end)))
@@ -196,7 +196,7 @@ READ: Final = Tool(
 
 
 class WriteArguments(Request, frozen=True, kw_only=True):
-    """What to write, and where."""
+    """The file to write, and its content."""
 
     session_id: SessionId
     path: FilePath

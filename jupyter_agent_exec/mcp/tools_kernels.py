@@ -1,4 +1,4 @@
-"""The tools to look into a session's kernel."""
+"""The tools that inspect a session's kernel: variables, packages, documentation, completions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Match = Annotated[
 
 
 class ListArguments(Request, frozen=True, kw_only=True):
-    """In which session, and which of them."""
+    """The session whose kernel to inspect, and a filter for names."""
 
     session_id: SessionId
     match: Match = ""
@@ -121,7 +121,7 @@ PACKAGES: Final = Tool(
 
 
 class LookUpArguments(Request, frozen=True, kw_only=True):
-    """What to look up."""
+    """The name or line of code to look up."""
 
     session_id: SessionId
     code: Annotated[
@@ -144,11 +144,11 @@ class LookUpArguments(Request, frozen=True, kw_only=True):
 
 
 class LookUpAnswer(Answer, frozen=True, kw_only=True):
-    """What was found."""
+    """The documentation, source or completions that were found."""
 
     found: bool
     text: str
-    """Documentation, or with it the source; empty for completions."""
+    """The documentation, or the documentation and the source; empty for completions."""
     completions: list[Completion]
     more: int
     """How many more completions there are."""

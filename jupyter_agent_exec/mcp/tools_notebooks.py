@@ -1,4 +1,4 @@
-"""The tools to see the person's notebooks, and to edit their cells."""
+"""The tools that list and read the user's notebooks, and edit their cells."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from .tool import Answered, Hints, Tool
 
 
 class NoArguments(Request, frozen=True, kw_only=True):
-    """Nothing."""
+    """No arguments."""
 
 
 class NotebooksAnswer(Answer, frozen=True, kw_only=True):
-    """Notebooks that have a kernel, or are open, by path."""
+    """Notebooks that have a kernel or are open, by path."""
 
     notebooks: list[OpenNotebook]
     more: int
-    """How many more there are."""
+    """Number of notebooks left out."""
 
 
 async def _list(call: Call, asked: NoArguments) -> Answered:
@@ -82,7 +82,7 @@ LIST: Final = Tool(
 
 
 class ReadArguments(Request, frozen=True, kw_only=True):
-    """Which notebook, and how much of it."""
+    """The notebook to read, and which of its cells."""
 
     path: Annotated[
         ContentsPath, Meta(description="From the server's root, such as `work/sales.ipynb`.")
@@ -95,21 +95,21 @@ class ReadArguments(Request, frozen=True, kw_only=True):
 
 
 class CellAnswer(Answer, frozen=True, kw_only=True):
-    """A cell as it is in the notebook now, unsaved edits included."""
+    """A cell in the notebook's current state, including unsaved edits."""
 
     id: CellId | None
     index: int
     cell_type: str
     source: str
     source_left_out: int
-    """Characters that follow and are not told."""
+    """Number of characters after the returned part."""
     source_sha256: Digest
-    """Of the whole source: an edit that names it is refused if the source has changed since."""
+    """Hash of the whole source. An edit with this hash is refused if the source has changed."""
     execution_count: int | None
     text: str
-    """What its outputs say."""
+    """The text of its outputs."""
     execution_id: ExecutionId | None
-    """Of the agent's execution that it shows."""
+    """The agent's execution that the cell shows."""
     agent: str | None
 
 
@@ -118,13 +118,13 @@ class CellsAnswer(Answer, frozen=True, kw_only=True):
 
     path: str
     hash: Digest
-    """Of all cells: edits that name it are refused if any has changed since."""
+    """Hash of all cells. Edits with this hash are refused if any cell has changed."""
     via: Via
     total: int
-    """How many cells there are."""
+    """Number of cells in the notebook."""
     cells: list[CellAnswer]
     next_first: int | None
-    """Where to go on; null at the end."""
+    """Index of the cell to continue from; null at the end."""
 
 
 async def _read(call: Call, asked: ReadArguments) -> Answered:
@@ -197,7 +197,7 @@ READ: Final = Tool(
 
 
 class EditArguments(Request, frozen=True, kw_only=True):
-    """What to change."""
+    """The edits to make in a session's notebook."""
 
     session_id: Annotated[
         SessionId, Meta(description="A session whose target is the notebook to change.")

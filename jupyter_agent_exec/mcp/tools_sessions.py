@@ -1,4 +1,4 @@
-"""The tools to open, find, restart, export and close sessions."""
+"""The tools that open, list, restart, export and close sessions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .results import cut, fitting, notebook_uri
 from .tool import Answered, Hints, Tool
 
 NAME_CHARACTERS: Final = 200
-"""Of a name, at most."""
+"""Maximum characters of an agent's name."""
 
 _RUNS: Final = ("exec:scratch", "exec:notebook")
 
@@ -48,19 +48,19 @@ class SessionAnswer(Answer, frozen=True, kw_only=True):
     title: str | None
     target: Target
     path: str | None
-    """Of its notebook, as it is now."""
+    """Current path of its notebook."""
     kernel: SessionKernel | None
     executions: int
-    """How many were accepted."""
+    """Number of executions that the server has accepted."""
     approval: ApprovalMode
-    """What a person has to let run first."""
+    """Which executions need the user's approval."""
     asking: int
-    """How many executions wait for that."""
+    """Number of executions that wait for approval."""
     last_activity_at: str
 
 
 def session_answer(session: Session) -> SessionAnswer:
-    """Tell of a session."""
+    """Return a session for an answer."""
     return derive(
         SessionAnswer,
         session,
@@ -71,7 +71,7 @@ def session_answer(session: Session) -> SessionAnswer:
 
 
 def _without_env(target: Target) -> Target:
-    """Return a target without what may be long and nobody's business."""
+    """Return a target without its environment variables, which may be long or private."""
     if not isinstance(target, ScratchTarget):
         return target
     return replace(target, env={})
@@ -93,7 +93,7 @@ def _line(told: SessionAnswer) -> str:
 
 
 class OpenArguments(Request, frozen=True, kw_only=True):
-    """Who works, and where."""
+    """The agent, the kernel or notebook that it works in, and options of the session."""
 
     agent: Annotated[
         Name | None, Meta(description="Your name, which users see; null for the client's name.")
@@ -147,7 +147,7 @@ class OpenAnswer(Answer, frozen=True, kw_only=True):
     session: SessionAnswer
     is_new: bool
     guide: str
-    """How to work in it."""
+    """Instructions for working in the session."""
 
 
 async def _open(call: Call, asked: OpenArguments) -> Answered:
@@ -168,7 +168,7 @@ async def _open(call: Call, asked: OpenArguments) -> Answered:
 
 
 def _client_name(call: Call) -> str:
-    """Return by which name people see an agent that gives none."""
+    """Return the name that users see for an agent that gives no name."""
     return (call.client_name or "").strip()[:NAME_CHARACTERS] or "MCP agent"
 
 
@@ -201,7 +201,7 @@ OPEN: Final = Tool(
 
 
 class ListArguments(Request, frozen=True, kw_only=True):
-    """Which sessions."""
+    """The sessions to list."""
 
     status: Annotated[
         SessionStatus | None, Meta(description="`open`, `closed`, or null for both.")
@@ -211,13 +211,13 @@ class ListArguments(Request, frozen=True, kw_only=True):
 
 
 class SessionsAnswer(Answer, frozen=True, kw_only=True):
-    """Sessions: the open ones first, then the closed, each the newest first."""
+    """Sessions: first open ones, then closed ones, with the newest of each first."""
 
     sessions: list[SessionAnswer]
     next_after: str | None
     """Pass as `after` for the next page; null at the end."""
     indexing: Indexing | None
-    """Not null while the index is rebuilt: sessions may be missing."""
+    """Not null while the index is being rebuilt; sessions may be missing from the list."""
 
 
 async def _list(call: Call, asked: ListArguments) -> Answered:
@@ -259,7 +259,7 @@ LIST: Final = Tool(
 
 
 class SessionArguments(Request, frozen=True, kw_only=True):
-    """Which session."""
+    """The session to use."""
 
     session_id: SessionId
 
@@ -310,12 +310,12 @@ RESTART: Final = Tool(
 
 
 class ExportAnswer(Answer, frozen=True, kw_only=True):
-    """Where a session is to be had as a notebook."""
+    """Addresses of a session's notebook."""
 
     session_id: SessionId
     executions: int
     uri: str
-    """Of the resource."""
+    """URI of the MCP resource."""
     url: str
     """Path on the server, for programs that have a credential."""
 
