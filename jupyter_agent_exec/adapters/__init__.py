@@ -1,5 +1,5 @@
-"""The interfaces of agent frameworks, with a kernel of Jupyter and its history behind them.
+"""Adapters: interfaces of agent frameworks that run code in a Jupyter kernel and record it.
 
-One module per framework, imported by its name; each needs its framework installed. What they share:
-`kernel_session` has the session in which the code runs, `result_pieces` tells what came of it.
+There is one module per framework. Import it by name; it needs its framework installed. They share
+`kernel_session`, the session that runs the code, and `result_pieces`, which splits up its results.
 """

@@ -1,7 +1,7 @@
-"""The session in which an adapter's code runs, opened at its first use, for any thread or loop.
+"""The session in which an adapter's code runs. It opens at its first use.
 
-Callers may block or await, in any order and from any event loop. Code whose caller stops waiting is
-stopped in the kernel.
+Any thread or event loop may call it, blocking or awaiting. If a caller stops waiting for its code,
+the code is stopped in the kernel.
 """
 
 from __future__ import annotations
@@ -42,43 +42,44 @@ from .result_pieces import InNewSession
 
 T = TypeVar("T")
 Life: TypeAlias = tuple[str, int]
-"""The id of a session, and the number of its kernel's life."""
+"""The id of a session and the incarnation of its kernel, which grows with each restart."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionTarget:
-    """Where code is to run; by default in a scratch kernel of a server that is started for it."""
+    """Where code runs. The default is a scratch kernel on a server that is started for it."""
 
     url: str | None = None
-    """The Jupyter server; when None, that of ``JUPYTER_AGENT_EXEC_URL``. If that is not set, the
-    newest that runs here for a notebook or a kernel, else one of our own."""
+    """The Jupyter server's URL; ``JUPYTER_AGENT_EXEC_URL`` when None. If neither is set, a notebook
+    or a running kernel uses the newest server on this machine, and a scratch kernel a server that
+    the adapter starts."""
     token: str | None = None
-    """The credential; ``JUPYTER_AGENT_EXEC_TOKEN``, or that of a server that runs here, when
-    None."""
+    """The server's token. When None, ``JUPYTER_AGENT_EXEC_TOKEN`` or the token of the server that
+    was found on this machine."""
     notebook: str | None = None
-    """Contents path of a person's notebook: code runs in its kernel, cells go into it."""
+    """Contents path of a user's notebook. Code runs in its kernel and becomes its cells."""
     kernel_id: str | None = None
-    """Of a kernel that runs: code runs in it, without a document."""
+    """Id of a running kernel. Code runs in it, without a notebook."""
 
     @property
     def is_scratch(self) -> bool:
-        """Whether the kernel is the session's own."""
+        """Whether the session has a kernel of its own."""
         return self.notebook is None and self.kernel_id is None
 
 
 @dataclass(kw_only=True, slots=True)
 class SessionOptions:
-    """What the session of an adapter is like; see `AgentExecClient.open_session`."""
+    """Options of an adapter's session; see `AgentExecClient.open_session`."""
 
     agent: str | Agent
     title: str | None = None
     kernel_name: str | None = None
-    """For a scratch kernel only; the server's default when None."""
+    """Kernelspec of a scratch kernel; the server's default when None."""
     folder: Path | None = None
-    """Where a scratch kernel starts on a server of our own; the current folder when None. A server
-    that is named has `cwd`."""
+    """Folder of a scratch kernel on a server that the adapter starts; the current folder when None.
+    Use `cwd` for any other server."""
     cwd: str | None = None
-    """Contents path of a scratch kernel's folder on a server that is named."""
+    """Contents path of a scratch kernel's folder on a server that the adapter did not start."""
     env: Mapping[str, str] = field(default_factory=dict)
     timeout: float | None = None
     init_source: str | None = None
@@ -88,15 +89,15 @@ class SessionOptions:
 class KernelSession:
     """A session of an adapter.
 
-    It is opened when it is first used, and again after `close`. Any thread may use it, whether an
-    event loop runs there or not.
+    It opens at its first use, and again at the first use after `close`. Any thread may use it, with
+    or without a running event loop.
 
     Parameters
     ----------
     where
         The server and the kernel.
     options
-        What else the session is like.
+        Options of the session.
     """
 
     def __init__(self, where: SessionTarget, options: SessionOptions) -> None:
@@ -105,9 +106,9 @@ class KernelSession:
         self._lock = threading.Lock()
         self._open: SessionThread | None = None
         self._ran_in: Result | None = None
-        """What told last in which session and kernel code ran."""
+        """The last result that names the session and the kernel where code ran."""
         self._submissions: dict[str, Submission] = {}
-        """By its key, what `ask_async` has asked for, until somebody waits for its end."""
+        """Submissions of `ask_async` that `run_async` does not wait for yet, by key."""
 
     def run(
         self,
@@ -116,25 +117,25 @@ class KernelSession:
         timeout: float | None = None,
         stop_on_error: bool = True,
     ) -> list[Result]:
-        """Run sources in order, nothing else of the session between them, and wait for their end.
+        """Run sources in order and wait for them. No other code of the session runs in between.
 
-        Whatever interrupts the waiting, such as Ctrl-C, stops the code too.
+        An exception that interrupts the wait, such as Ctrl-C, also stops the code.
 
         Parameters
         ----------
         sources
             At least one. Each becomes an execution.
         timeout
-            Seconds each may run; the session's limit when None.
+            Seconds that each source may run; the session's limit when None.
         stop_on_error
-            Cancel what comes after one that does not end as ``ok``.
+            Cancel the remaining sources after one that does not end as ``ok``.
 
         Raises
         ------
         AgentExecError
-            The server refuses; nothing was run.
+            The server refused the request, and no code ran.
         ServerUnreachable
-            There is no connection, or no server could be started.
+            The server cannot be reached or started.
         """
         asked = Submission(list(sources), timeout, stop_on_error)
         place = self._opened()
@@ -160,7 +161,7 @@ class KernelSession:
         Parameters
         ----------
         key
-            Of what was asked for by `ask_async` with the same arguments, and runs once.
+            The key of an earlier `ask_async` call with the same arguments. The sources run once.
         """
         asked = None if key is None else self._submissions.pop(key, None)
         if asked is None:
@@ -175,15 +176,15 @@ class KernelSession:
         stop_on_error: bool = True,
         key: str,
     ) -> Result | None:
-        """Have sources accepted, and wait until it is decided whether the first of them may run.
+        """Submit sources, and wait until a user has approved or rejected the first one.
 
-        Once it may, it does; `run_async` with the same key waits for the end, and `take_back_async`
-        stops it. Cancelling the task takes all of them back.
+        An approved source starts to run. `run_async` with the same key waits for its end, and
+        `take_back_async` stops it. Cancelling the task cancels all sources.
 
         Returns
         -------
-        The first one as it stands then; None if people need not approve what this session runs:
-        then nothing was asked for.
+        The current result of the first source. None if the session needs no approval; then nothing
+        was submitted.
         """
         asked = Submission(list(sources), timeout, stop_on_error, key)
         first = await self._awaited(asked, asked.decided)
@@ -192,7 +193,7 @@ class KernelSession:
         return first
 
     async def take_back_async(self, key: str) -> None:
-        """Stop what `ask_async` has asked for, unless `run_async` already waits for it."""
+        """Stop the sources of an `ask_async` call, unless `run_async` already waits for them."""
         asked = self._submissions.pop(key, None)
         if asked is not None:
             await asyncio.shield(asyncio.wrap_future(self._opened().give_up(asked)))
@@ -203,30 +204,30 @@ class KernelSession:
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            # Who cancels again, such as a loop that ends, does not wait for it; it goes on.
+            # A second cancellation, such as by a loop that ends, skips the wait, not the stop.
             await asyncio.shield(asyncio.wrap_future(place.give_up(asked)))
             if asked.was_sent:
-                with suppress(Exception):  # who cancels has no use for what went wrong meanwhile
+                with suppress(Exception):  # the cancellation is raised instead
                     await running
             else:
-                running.cancel()  # the session is opened all the same, for what comes next
+                running.cancel()  # the session still opens, for the next call
             raise
 
     def open(self) -> None:
-        """Have the session open, and its kernel ready, before it is first used."""
+        """Open the session and start its kernel before the first use."""
         self.do(_nothing)
 
     async def open_async(self) -> None:
-        """Have the session open, as `open` does."""
+        """Open the session, as `open` does."""
         await self.do_async(_nothing)
 
     def do(self, work: Callable[[AsyncSession], Awaitable[T]]) -> T:
-        """Do something else with the session, such as sending a file, and return what comes of it.
+        """Do something else with the session, such as sending a file, and return its result.
 
         Parameters
         ----------
         work
-            A function of the session, which runs on this object's own loop.
+            Called with the session, in this object's event loop.
         """
         return self._opened().begin(lambda _, session: work(session)).result()
 
@@ -235,11 +236,11 @@ class KernelSession:
         return await asyncio.wrap_future(self._opened().begin(lambda _, session: work(session)))
 
     def life(self) -> Life | None:
-        """Return in which life of its kernel the session is; None if code will find a fresh one."""
+        """Return the current life of the kernel; None if the next code gets a fresh kernel."""
         return self._opened().begin(_life).result()
 
     async def is_dead(self) -> bool:
-        """Return whether the kernel has ended since it was last used; one that never was is not."""
+        """Return whether the kernel has ended since its last use; False for an unused kernel."""
         with self._lock:
             place = self._open
         if place is None or self._ran_in is None:
@@ -247,12 +248,12 @@ class KernelSession:
         return await asyncio.wrap_future(place.begin(_life)) is None
 
     def begin_anew(self) -> None:
-        """Close the session; the next use opens another, and variables are gone as was wanted."""
+        """Close the session. The next use opens another, without a note that variables are lost."""
         self.do(AsyncSession.close)
         self._ran_in = None
 
     def close(self) -> None:
-        """Close the session, its kernel, and the server if it is our own; twice is no harm."""
+        """Close the session, its kernel, and the server if the adapter started it. Idempotent."""
         with self._lock:
             place, self._open = self._open, None
             self._ran_in = None
@@ -261,7 +262,7 @@ class KernelSession:
             place.close()
 
     async def close_async(self) -> None:
-        """Close, as `close` does, without holding up the loop."""
+        """Close, as `close` does, without blocking the event loop."""
         await asyncio.to_thread(self.close)
 
     def _opened(self) -> SessionThread:
@@ -271,7 +272,7 @@ class KernelSession:
             return self._open
 
     def _with_losses_told(self, results: list[Result]) -> list[Result]:
-        """Return results, of which the first in another session's place says that it is that."""
+        """Return results. The first one that ran in a new session becomes an `InNewSession`."""
         return [self._with_loss_told(each) for each in results]
 
     def _with_loss_told(self, result: Result) -> Result:
@@ -282,18 +283,18 @@ class KernelSession:
         if before is None or before.execution.session_id == result.execution.session_id:
             return result
         known = before.execution.kernel
-        is_same = known is not None and known.id == kernel.id  # a person's, that went on
+        is_same = known is not None and known.id == kernel.id  # a user's kernel that kept running
         return result if is_same else InNewSession(result.execution)
 
 
 def life_of(result: Result) -> Life | None:
-    """Return in which life of the kernel code ran; None if it did not."""
+    """Return the life of the kernel in which code ran; None if it did not run."""
     kernel = result.execution.kernel
     return None if kernel is None else (result.execution.session_id, kernel.incarnation)
 
 
 async def _nothing(_: AsyncSession) -> None:
-    """Do nothing; for this the session is opened."""
+    """Do nothing: submitting this opens the session."""
 
 
 async def _life(client: AsyncAgentExecClient, session: AsyncSession) -> Life | None:
@@ -308,21 +309,21 @@ _CLOSED: Final = "The session was closed by this program while something waited 
 
 
 class SessionThread:
-    """An event loop in a thread of its own, and the session there; any thread may use it.
+    """A session in an event loop with a thread of its own. Any thread may use it.
 
     Parameters
     ----------
     where
         The server and the kernel.
     options
-        What else the session is like.
+        Options of the session.
     """
 
     def __init__(self, where: SessionTarget, options: SessionOptions) -> None:
         self._where = where
         self._options = options
-        # Not anyio's own thread: it would be waited for in a process that was forked, and is not
-        # there.
+        # Not anyio's own thread: a forked process would wait for that thread, which it does not
+        # have.
         serving: Future[BlockingPortal] = Future()
         self._thread = threading.Thread(
             target=_serve, args=(serving,), name="agent-exec-adapter", daemon=True
@@ -338,17 +339,16 @@ class SessionThread:
         self._own_root = options.folder or Path.cwd()
         self._own_server: Server | None = None
         self._process = os.getpid()
-        # For a program that forgets to: once the interpreter goes, the loop's thread answers no
-        # more.
+        # For a program that forgets to close: the loop's thread stops with the interpreter.
         atexit.register(self.close)
 
     @property
     def is_inherited(self) -> bool:
-        """Whether the process from which this one was forked made it: its thread is not here."""
+        """Whether a parent process made this object before a fork, so its thread is not here."""
         return os.getpid() != self._process
 
     def begin(self, work: SessionWork[T]) -> Future[T]:
-        """Start work with the session, and open it first if needed.
+        """Start work with the session. Open the session first if needed.
 
         Raises
         ------
@@ -361,7 +361,7 @@ class SessionThread:
             return self._portal.start_task_soon(self._do, work)
 
     def give_up(self, asked: Submission) -> Future[None]:
-        """Stop a submission; this opens nothing and raises nothing."""
+        """Stop a submission. Never opens a session, and never raises."""
         asked.give_up()
         with self._beginning:
             if not self._closing:
@@ -371,7 +371,7 @@ class SessionThread:
         return stopped
 
     def close(self) -> None:
-        """Close the session, and the server if it is our own."""
+        """Close the session, and the server if the adapter started it."""
         if self.is_inherited:
             return
         atexit.unregister(self.close)
@@ -391,7 +391,7 @@ class SessionThread:
             try:
                 return await work(client, session)
             except SessionClosed:
-                # Somebody closed it. It took nothing of this, so another may.
+                # Someone closed the session. It ran none of this work, so a new one may.
                 if self._session is session:
                     self._session = None
                 return await work(*await self._in_session())
@@ -414,7 +414,7 @@ class SessionThread:
         async with self._opening:
             if self._closing:
                 raise SessionClosed(_CLOSED)
-            # Nobody would end a server or a session that came to be after its opener was gone.
+            # Shielded: nobody would end a server or session that opens after a cancellation.
             with anyio.CancelScope(shield=True):
                 if self._client is None:
                     self._client = await self._connected()
@@ -429,8 +429,7 @@ class SessionThread:
         if named(where.url, where.token) is not None or not where.is_scratch:
             return await AsyncAgentExecClient(where.url, where.token).connect()
         if self._own_server is None:
-            # Not anyio's thread: an idle one of those keeps a program that forgot to close from
-            # ending.
+            # Not anyio's threads: an idle one keeps alive a program that forgot to close.
             self._own_server = await asyncio.to_thread(OWN_SERVERS.acquire, self._own_root)
         return await AsyncAgentExecClient(self._own_server.url, self._own_server.token).connect()
 
@@ -455,7 +454,7 @@ class SessionThread:
             if self._session is not None:
                 with suppress(ClientError, AgentExecError):
                     await self._session.close()
-        # They end because the session has; until then they need the connection.
+        # These tasks end because the session is closed. Until then they need the connection.
         await asyncio.gather(*self._at_work, return_exceptions=True)
         if self._client is not None:
             await self._client.close()
@@ -476,16 +475,16 @@ def _serve(serving: Future[BlockingPortal]) -> None:
 
 
 class Submission:
-    """Sources that are sent to a session once, under one idempotency key.
+    """Sources that are sent to a session once, with one idempotency key.
 
     Parameters
     ----------
     sources
         Each becomes an execution.
     timeout
-        Seconds each may run; the session's limit when None.
+        Seconds that each source may run; the session's limit when None.
     stop_on_error
-        Cancel what comes after one that does not end as ``ok``.
+        Cancel the remaining sources after one that does not end as ``ok``.
     key
         The idempotency key; a new one when None.
     """
@@ -505,7 +504,7 @@ class Submission:
         self._wanted = True
 
     def give_up(self) -> None:
-        """Mark the sources as no longer wanted: what was not sent never will be."""
+        """Mark the sources as no longer wanted. Those that were not sent stay unsent."""
         self._wanted = False
 
     def is_wanted(self) -> bool:
@@ -518,7 +517,7 @@ class Submission:
         return self._sent is not None
 
     async def run(self, client: AsyncAgentExecClient, session: AsyncSession) -> list[Result]:
-        """Wait for the end of all of them."""
+        """Send the sources and wait until all of them have finished."""
         if not self.is_wanted():
             return []
         self._sent = client, session
@@ -538,7 +537,7 @@ class Submission:
         ]
 
     async def decided(self, client: AsyncAgentExecClient, session: AsyncSession) -> Result | None:
-        """Wait until it is decided whether the first may run; None if people need not decide."""
+        """Wait for the approval decision about the first source; None if none is needed."""
         if (await client.session(session.id)).info.approval == "none" or not self._wanted:
             return None
         self._sent = client, session
@@ -551,14 +550,14 @@ class Submission:
         return await client.execution(first.id)
 
     async def stop(self) -> None:
-        """Cancel what was sent and has not finished, as far as the server can be reached."""
+        """Cancel unfinished executions, if the server can be reached."""
         if self._sent is None:
             return
         client, session = self._sent
         with suppress(ClientError, AgentExecError):
-            # The same key: it tells what was accepted, and runs nothing again.
+            # The same key returns the accepted executions and runs nothing again.
             accepted = await self._accepted(session)
-            # The last one first, so that none of them begins because of this.
+            # Cancel the last one first, so that no cancellation lets the next one start.
             for each in reversed(accepted):
                 with suppress(AlreadyFinished):
                     await client.cancel(each.id)

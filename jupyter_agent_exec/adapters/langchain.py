@@ -17,7 +17,7 @@ with needed("langchain-core~=1.7"):
     from pydantic import BaseModel, Field, PrivateAttr, SecretStr
 
 Content: TypeAlias = str | list[Any]
-"""Of a tool's message: text, or blocks of it and of images."""
+"""Content of a tool message: text, or a list of text and image blocks."""
 
 
 class RunPython(BaseModel):
@@ -27,14 +27,14 @@ class RunPython(BaseModel):
 
 
 class CodeFailed(ToolException):
-    """The code did not run to its end.
+    """The code failed or was stopped.
 
     Parameters
     ----------
     text
-        What is told where there are only words, as with ``handle_tool_error=True``.
+        The message where only text is possible, as with ``handle_tool_error=True``.
     content
-        What the model is told, images included; the text when None.
+        The message for the model, images included; `text` when None.
     """
 
     def __init__(self, text: str, content: Content | None = None) -> None:
@@ -47,11 +47,11 @@ def _content_of(error: ToolException) -> Content:
 
 
 class JupyterPythonTool(BaseTool):
-    """Runs Python in one kernel from its first call until it is closed; a context manager.
+    """Runs Python in one kernel, from its first call until `close`. Also a context manager.
 
-    A message of it has the text and the images that the model is to see, and as its artifact the
-    nbformat cell. If the code fails, the message's status is ``error``, and there is no artifact.
-    Any thread and any event loop may call it; cancelling an awaited call stops the code.
+    Its message has text and images for the model, and the nbformat cell as its artifact. If the
+    code fails, the message's status is ``error``, and there is no artifact. Any thread and any
+    event loop may call it. Cancelling an awaited call stops the code.
     """
 
     name: str = NAME
@@ -61,22 +61,22 @@ class JupyterPythonTool(BaseTool):
     handle_tool_error: bool | str | Callable[[ToolException], Any] | None = _content_of
 
     url: str | None = None
-    """The Jupyter server; a server is started when no address is known."""
+    """The Jupyter server's URL. If none is configured, a server is started."""
     token: SecretStr | None = None
-    """The credential."""
+    """The server's token."""
     notebook: str | None = None
-    """Contents path of a notebook: code runs in its kernel, cells go into it."""
+    """Contents path of a notebook. Code runs in its kernel and becomes its cells."""
     kernel_id: str | None = None
-    """Of a kernel that runs."""
+    """Id of a running kernel to run code in."""
     agent: str | None = None
-    """Its name in the history."""
+    """The agent's name in the history."""
     timeout: float | None = None
     """Seconds that a call may run; the server's limit when None."""
 
     _place: KernelSession = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
-        """Remember where to run; nothing is opened before the first call."""
+        """Store where code runs. The first call opens the session."""
         super().model_post_init(context)
         self._place = workplace(
             "langchain",
@@ -103,11 +103,11 @@ class JupyterPythonTool(BaseTool):
         return _answer(only(results))
 
     def close(self) -> None:
-        """End its kernel, and the server if it was started for it; a person's kernel stays."""
+        """Shut down the kernel, unless it is a user's, and the server if the tool started it."""
         self._place.close()
 
     async def aclose(self) -> None:
-        """Close, as `close` does, without holding up the loop."""
+        """Close, as `close` does, without blocking the event loop."""
         await self._place.close_async()
 
     def __enter__(self) -> JupyterPythonTool:

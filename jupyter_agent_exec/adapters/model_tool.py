@@ -1,4 +1,4 @@
-"""What frameworks whose agents call a tool have in common: the tool in words, and its answers."""
+"""The tool that adapters for LangChain, the OpenAI Agents SDK and Pydantic AI share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .kernel_session import KernelSession, SessionOptions, SessionTarget
 from .result_pieces import Picture, Shown, omitted_note, pieces
 
 NAME: Final = "run_python"
-"""Of the tool."""
+"""The tool's name."""
 
 DESCRIPTION: Final = (
     "Run Python code in a Jupyter kernel that keeps its state: variables, imports and functions "
@@ -19,13 +19,13 @@ DESCRIPTION: Final = (
     "expression, the plots that it showed, and the traceback if it raised. Print what you want to "
     "see, in small steps."
 )
-"""What a model reads of the tool."""
+"""The tool's description for models."""
 
 CODE: Final = "Python code, as in a notebook's cell."
-"""What a model reads of the tool's only argument."""
+"""The description of the tool's only argument for models."""
 
 MAX_PICTURE_BYTES: Final = 3_500_000
-"""Of an image that a model is shown: with base64 it stays below what APIs of models take."""
+"""Bytes of the largest image for a model. In base64, it stays below the limits of model APIs."""
 
 _BEGINNINGS: Final = {
     "image/png": b"\x89PNG\r\n\x1a\n",
@@ -33,10 +33,10 @@ _BEGINNINGS: Final = {
     "image/gif": b"GIF8",
     "image/webp": b"RIFF",
 }
-"""How images begin that APIs of models take."""
+"""The first bytes of each image type that model APIs accept."""
 
 REFUSALS: Final = (AgentExecError, ClientError)
-"""Nothing was run, or nobody knows what became of it: their message says which, and what to do."""
+"""Errors that mean that no code ran, or that its outcome is unknown. The message says which."""
 
 
 def workplace(
@@ -49,7 +49,7 @@ def workplace(
     agent: str | None,
     timeout: float | None,
 ) -> KernelSession:
-    """Return where a tool's code runs.
+    """Return the session of a tool.
 
     Parameters
     ----------
@@ -63,33 +63,33 @@ def workplace(
 
 
 def only(results: Sequence[Result]) -> Result:
-    """Return what came of the one source that was run."""
+    """Return the only result."""
     (result,) = results
     return result
 
 
 def told(result: Result) -> str:
-    """Return what a model reads: outputs and errors, how it ended, whether the state is gone."""
+    """Return the text for a model: outputs, errors, how the code ended, and lost variables."""
     notes = [note for note in (omitted_note(result),) if note is not None]
     text = "\n".join([*([result.text.rstrip("\n")] if result.text else []), *notes])
     return text or "The code ran; it put nothing out."
 
 
 def pictures(result: Result) -> list[Picture]:
-    """Return the images that a model can look at; of others, the text says that they are there."""
+    """Return the images that a model can see. The text mentions the other ones."""
     shown = [piece.picture for piece in pieces(result) if isinstance(piece, Shown)]
     return [picture for picture in shown if picture is not None and _is_for_models(picture)]
 
 
 def _is_for_models(picture: Picture) -> bool:
-    # Code may call anything an image; APIs of models refuse what is none, and the agent ends.
+    # Code can label any data an image. Model APIs refuse invalid images, which ends the agent.
     beginning = _BEGINNINGS.get(picture.mimetype)
     is_known = beginning is not None and picture.data.startswith(beginning)
     return is_known and len(picture.data) <= MAX_PICTURE_BYTES
 
 
 def kept(result: Result) -> dict[str, Any]:
-    """Return, as JSON, what the program may want beside the text: the nbformat cell, and ids."""
+    """Return the nbformat cell and ids as JSON, for the program that uses the tool."""
     return {
         "session_id": result.execution.session_id,
         "execution_id": result.id,

@@ -1,8 +1,8 @@
-"""Python objects from a kernel, as JSON with tags: never pickle, which would run the kernel's code.
+"""Transfers Python objects from a kernel as tagged JSON, not pickle, which could run code.
 
-What JSON has is told as it is. Tuples, sets, dicts with other keys than strings, numbers that JSON
-lacks, bytes, dates, and what NumPy and pandas have become objects ``{"$": <type>, …}``. Anything
-else within a collection is told by its `repr`.
+JSON types stay as they are. Tuples, sets, dicts with keys that are not strings, numbers that JSON
+lacks, bytes, dates, and NumPy and pandas objects become ``{"$": <type>, …}``. Any other object
+within a collection becomes its `repr`.
 """
 
 from __future__ import annotations
@@ -123,24 +123,24 @@ def told(value):
 
 
 def expressions(variable: str) -> dict[str, str]:
-    """Return what to evaluate after code to learn what a variable is; see `returned`."""
+    """Return the expressions to evaluate after code to get a variable's value; see `returned`."""
     got = f"globals().get({variable!r})"
     told = f"(lambda names: (exec({_ENCODER!r}, names), names['told'])[1])({{}})({got})"
     return {"object": told, "description": got}
 
 
 def returned(values: Mapping[str, Value] | None) -> tuple[Any, bool]:
-    """Return what a variable was, and whether that is not all of it.
+    """Return the value of a variable, and whether the value is incomplete.
 
     Returns
     -------
-    The object; its `repr`, or what else describes it, if it is none that can be told as data. None
-    if the variable was not there.
+    The object. If it cannot be sent as data, its `repr` or another description. None if the
+    variable does not exist.
     """
     found = values or {}
     told, described = found.get("object"), found.get("description")
     if told is not None and isinstance(told.json, dict):
-        with suppress(Exception):  # whatever code in the kernel has made of it
+        with suppress(Exception):  # code in the kernel may send anything
             return decoded(told.json["data"]), False
     if described is None or described.status == "error":
         return None, False
@@ -153,7 +153,7 @@ def returned(values: Mapping[str, Value] | None) -> tuple[Any, bool]:
 
 
 def decoded(data: Any) -> Any:
-    """Return the object that was encoded; where NumPy or pandas is missing, lists and dicts."""
+    """Return a decoded object. Without NumPy or pandas, their objects become lists and dicts."""
     if isinstance(data, list):
         return [decoded(each) for each in data]
     if not isinstance(data, dict):
@@ -186,7 +186,7 @@ def _column(data: dict[str, Any]) -> Any:
     items = decoded(data["items"])
     try:
         return pd.Series(items, dtype=data["dtype"]).array
-    except (TypeError, ValueError):  # a type that is not known here
+    except (TypeError, ValueError):  # a dtype that this process lacks
         return pd.Series(items, dtype=object).array
 
 

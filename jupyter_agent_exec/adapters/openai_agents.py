@@ -20,25 +20,25 @@ with needed("openai-agents~=0.24"):
 
 
 class JupyterPython:
-    """A kernel that the agents have which are given its `tool`; a context manager that ends it.
+    """A kernel and the `tool` with which agents use it. Also a context manager.
 
-    It is opened by the tool's first call. Any event loop may call it; cancelling a run stops the
-    code.
+    The tool's first call starts the kernel. Any event loop may call the tool. Cancelling a run
+    stops the code.
 
     Parameters
     ----------
     url, token
-        The Jupyter server; a server is started when no address is known.
+        The Jupyter server. If none is configured, a server is started.
     notebook
-        Contents path of a notebook: code runs in its kernel, cells go into it.
+        Contents path of a notebook. Code runs in its kernel and becomes its cells.
     kernel_id
-        Of a kernel that runs.
+        Id of a running kernel to run code in.
     agent
-        Its name in the history.
+        The agent's name in the history.
     timeout
         Seconds that a call may run; the server's limit when None.
     **options
-        What else `agents.function_tool` takes, such as ``needs_approval``.
+        Further arguments of `agents.function_tool`, such as ``needs_approval``.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class JupyterPython:
             "failure_error_function": _said_of,
         }
         self.tool: FunctionTool = function_tool(self._run, **{**words, **options})
-        """For the agent's list of tools."""
+        """The tool for an agent's `tools`."""
 
     async def _run(
         self, code: Annotated[str, CODE]
@@ -83,7 +83,7 @@ class JupyterPython:
         return [ToolOutputText(text=text), *images] if images else text
 
     async def close(self) -> None:
-        """End its kernel, and the server if it was started for it; a person's kernel stays."""
+        """Shut down the kernel, unless it is a user's, and the server if this object started it."""
         await self._place.close_async()
 
     async def __aenter__(self) -> JupyterPython:
@@ -94,7 +94,7 @@ class JupyterPython:
 
 
 def _said_of(context: RunContextWrapper[Any], error: Exception) -> str:
-    """Tell the model why the server refused; the SDK hides what any other error says."""
+    """Return the server's refusal as text for the model. The SDK hides other errors' messages."""
     if isinstance(error, REFUSALS):
         return str(error)
     said: str = default_tool_error_function(context, error)

@@ -1,4 +1,4 @@
-"""The servers that adapters start where none is named: one for each folder, shared in a process."""
+"""Servers that adapters start when no server is configured: one for each folder and process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..client.servers import Server
 from ..own_server.launch import own_server
 
 TRAITS: Final = {"AgentExecApp.max_output_bytes": "100000000"}
-"""A framework's user expects each picture as a whole, of whatever size."""
+"""Settings of these servers. Frameworks expect pictures of any size in full."""
 
 
 class OwnServers:
-    """Servers that run while somebody uses them; any thread may ask.
+    """Servers that run while adapters use them. Thread-safe.
 
-    A server ends with its last user, and with this process in any case.
+    A server stops when its last adapter releases it, at the latest with this process.
     """
 
     def __init__(self) -> None:
@@ -25,12 +25,12 @@ class OwnServers:
         self._running: dict[Path, _Running] = {}
 
     def acquire(self, root_dir: Path) -> Server:
-        """Return the server of a folder, started if it does not run; it takes about a second.
+        """Return the server of a folder. Start it if needed, which takes about a second.
 
         Raises
         ------
         ServerUnreachable
-            It did not start; the message holds the end of its log.
+            The server did not start. The message has the end of its log.
         """
         root_dir = root_dir.resolve()
         with self._lock:
@@ -45,7 +45,7 @@ class OwnServers:
             raise
 
     def release(self, root_dir: Path) -> None:
-        """Let go of what `acquire` returned; the last one waits until the server has ended."""
+        """Release a server from `acquire`. The last release stops it and waits until it ends."""
         root_dir = root_dir.resolve()
         with self._lock:
             running = self._running[root_dir]
@@ -76,4 +76,4 @@ class _Running:
 
 
 OWN_SERVERS: Final = OwnServers()
-"""Those of this process."""
+"""The servers of this process."""

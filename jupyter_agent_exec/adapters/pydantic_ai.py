@@ -16,28 +16,28 @@ STATE_GONE = "[This is a fresh kernel: variables of earlier runs are gone.]"
 
 
 class JupyterToolset(FunctionToolset[AgentDepsT]):
-    """Runs Python in one kernel, which ends when whoever entered the toolset last has left it.
+    """Runs Python in one kernel, which ends when the toolset's last context exits.
 
-    Each run of an agent enters it, and leaves it at its end. To keep variables from one run to the
-    next, enter it, or the agent, around the runs. A call that is cancelled stops the code.
+    Each run of an agent enters the toolset, and exits it at its end. To keep variables between
+    runs, enter the toolset or the agent around them. Cancelling a call stops the code.
 
-    A tool's return has the text and the images that the model is to see, and as its metadata the
-    nbformat cell. What code raised is told in the text; a server that refuses fails the tool.
+    A tool return has text and images for the model, and the nbformat cell as its metadata. The text
+    includes the exception if the code failed. If the server refuses a call, the tool fails.
 
     Parameters
     ----------
     url, token
-        The Jupyter server; a server is started when no address is known.
+        The Jupyter server. If none is configured, a server is started.
     notebook
-        Contents path of a notebook: code runs in its kernel, cells go into it.
+        Contents path of a notebook. Code runs in its kernel and becomes its cells.
     kernel_id
-        Of a kernel that runs.
+        Id of a running kernel to run code in.
     agent
-        Its name in the history.
+        The agent's name in the history.
     timeout
         Seconds that a call may run; the server's limit when None.
     **options
-        What else `FunctionToolset` takes, such as ``id`` or ``requires_approval``.
+        Further arguments of `FunctionToolset`, such as ``id`` or ``requires_approval``.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class JupyterToolset(FunctionToolset[AgentDepsT]):
         timeout: float | None = None,
         **options: Any,
     ) -> None:
-        # One call after the other: each may need what the one before it left in the kernel.
+        # Sequential, because a call may need variables of the previous one.
         super().__init__(**{"sequential": True, **options})
         self._place = workplace(
             "pydantic-ai",
@@ -88,7 +88,7 @@ class JupyterToolset(FunctionToolset[AgentDepsT]):
         return ToolReturn([text, *images] if images else text, metadata=kept(result))
 
     def __enter__(self) -> Self:
-        """Keep the kernel for the runs in this block, which may be blocking ones."""
+        """Keep the kernel for all runs in this block. The runs may be blocking."""
         with self._entering:
             self._inside += 1
         return self
@@ -110,7 +110,7 @@ class JupyterToolset(FunctionToolset[AgentDepsT]):
             self._inside -= 1
             if self._inside:
                 return False
-            # A person's kernel keeps its variables.
+            # A user's kernel keeps its variables.
             self._state_is_gone |= self._used and self._place.where.is_scratch
             self._used = False
             return True

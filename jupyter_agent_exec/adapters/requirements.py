@@ -1,4 +1,4 @@
-"""What an adapter says when its framework is missing, or a version that it cannot work with."""
+"""Error messages for a framework that is missing or has an unsupported version."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from packaging.requirements import Requirement
 
 @contextmanager
 def needed(*requirements: str) -> Iterator[None]:
-    """Import, within the block, from a framework.
+    """Import from a framework in a ``with`` block.
 
     Parameters
     ----------
     requirements
-        What to install, each as pip takes it, with the versions that work: the framework, and what
-        it needs and does not say.
+        Requirements for pip with supported versions: the framework, and dependencies that it does
+        not declare.
 
     Raises
     ------
     ImportError
-        It is not installed, or another version of it; the message says what to do.
+        The framework is missing or has an unsupported version. The message says what to install.
     """
     advice = f"pip install {' '.join(repr(each) for each in requirements)}"
     for requirement in map(Requirement, requirements):
         try:
             installed = version(requirement.name)
         except PackageNotFoundError:
-            continue  # another distribution may bring the same modules; else the import says so
+            continue  # another distribution may have these modules; else the import fails
         if not requirement.specifier.contains(installed, prereleases=True):
             raise ImportError(
                 f"This adapter works with {requirement}, and {requirement.name} {installed} is "

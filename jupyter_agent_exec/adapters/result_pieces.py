@@ -1,4 +1,4 @@
-"""What came of an execution, in the pieces that frameworks put their answers together from."""
+"""Splits the result of an execution into the pieces from which adapters build their answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IN_NEW_SESSION: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stream:
-    """What was written to standard output or standard error."""
+    """Text that code wrote to standard output or standard error."""
 
     name: str
     """``stdout`` or ``stderr``."""
@@ -39,11 +39,11 @@ class Picture:
 
     @property
     def suffix(self) -> str:
-        """How the name of its file ends, with the dot."""
+        """The suffix of its file name, with the dot."""
         return suffix_of(self.mimetype)
 
     def save(self, folder: Path, name: str | None = None) -> Path:
-        """Write it into a folder, under a name of its own when None is given; return its path."""
+        """Save it in a folder, and return its path. The name is unique when None."""
         path = folder / f"{name or uuid4().hex}{self.suffix}"
         path.write_bytes(self.data)
         return path
@@ -51,15 +51,15 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """What was displayed, or is the value of the last expression."""
+    """A displayed object, or the value of the last expression."""
 
     is_result: bool
     """Whether it is the value of the last expression."""
     text: str | None
-    """Its ``text/plain``."""
+    """The ``text/plain`` data."""
     html: str | None
     picture: Picture | None
-    """The raster image, else the SVG, that it can be shown as."""
+    """The raster image, else the SVG image."""
     data: dict[str, Any]
     """The whole mimebundle."""
 
@@ -71,7 +71,7 @@ class Raised:
     ename: str
     evalue: str
     traceback: str
-    """With its colours; `plain_traceback` is without."""
+    """The traceback with colour escape sequences; see `plain_traceback`."""
 
     @property
     def plain_traceback(self) -> str:
@@ -80,11 +80,11 @@ class Raised:
 
 
 class InNewSession(Result):
-    """The first that ran in a session which was opened since somebody closed the one before."""
+    """The first result in a new session, after someone closed the previous session."""
 
     @property
     def text(self) -> str:
-        """What a language model should read, and before it that variables are gone."""
+        """The text for a language model, after a note that variables are gone."""
         return f"[{IN_NEW_SESSION}]\n{super().text}"
 
 
@@ -92,13 +92,13 @@ Piece: TypeAlias = Stream | Shown | Raised
 
 
 def pieces(result: Result) -> Iterator[Piece]:
-    """Give the outputs of an execution in order."""
+    """Yield the outputs of an execution in order."""
     for output in result.outputs:
         yield _piece(output)
 
 
 def state_note(result: Result) -> str | None:
-    """Say, if it is so, that the kernel is fresh since the execution before, and why."""
+    """Return a note if the kernel is new since the previous execution, with the reason."""
     if isinstance(result, InNewSession):
         return IN_NEW_SESSION
     kernel = result.execution.kernel
@@ -109,7 +109,7 @@ def state_note(result: Result) -> str | None:
 
 
 def changed_note(result: Result) -> str | None:
-    """Say, if it is so, that a person changed the code before letting it run, and into what."""
+    """Return a note with the new code if the user changed the code before approving it."""
     approval = result.execution.approval
     if approval is None or approval.asked_source is None:
         return None
@@ -117,14 +117,14 @@ def changed_note(result: Result) -> str | None:
 
 
 def end_note(result: Result) -> str | None:
-    """Say why the code did not run to its end; None if it did, or if it raised."""
+    """Return why the code did not finish; None if it did, or if it raised an exception."""
     if result.status in ("ok", "error"):
         return None
     return result.execution.reason or f"The code did not run to its end: {result.status}."
 
 
 def omitted_note(result: Result) -> str | None:
-    """Say, if it is so, what of the outputs is missing, and how to read it."""
+    """Return a note if outputs are left out: how much is missing, and where it is kept."""
     if result.execution.outputs_complete:
         return None
     omitted = result.execution.omitted
@@ -136,7 +136,7 @@ def omitted_note(result: Result) -> str | None:
 
 
 def save_html(html: str, folder: Path) -> Path:
-    """Write HTML into a folder, under a name of its own; return its path."""
+    """Save HTML in a folder under a unique name, and return its path."""
     path = folder / f"{uuid4().hex}.html"
     path.write_text(html, encoding="utf-8")
     return path
@@ -170,7 +170,7 @@ def _picture(data: dict[str, Any]) -> Picture | None:
                 encoded = "".join(joined(data[mimetype]).split())
                 content = base64.b64decode(encoded, validate=True)
             except (binascii.Error, ValueError):
-                continue  # code may display what it likes
+                continue  # code may display invalid data
             return Picture(mimetype=mimetype, data=content)
     if "image/svg+xml" in data:
         return Picture(mimetype="image/svg+xml", data=joined(data["image/svg+xml"]).encode())
@@ -187,7 +187,7 @@ def quiet(source: str, *, is_shell: bool = False) -> str:
     Parameters
     ----------
     is_shell
-        Whether the code is a shell's, where it is a command too.
+        Whether the code is a shell script, in which `pip install` needs no ``!`` or ``%``.
     """
     source = _MAGIC.sub(r"\1 -qqq", source)
     return _COMMAND.sub(r"\1 -qqq", source) if is_shell else source

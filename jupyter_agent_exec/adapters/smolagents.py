@@ -24,21 +24,21 @@ _PICTURES = ("PNG", "JPEG", "GIF", "WEBP")
 class JupyterExecutor(RemotePythonExecutor):
     """Runs an agent's code in one kernel, until `cleanup`, which `CodeAgent` calls at its end.
 
-    Tools and variables are sent as to smolagents' own remote executors. They are sent once more
-    when the kernel was lost, and make no cells in a person's notebook.
+    Tools and variables are sent as in smolagents' remote executors. They are sent again after the
+    kernel was lost, and never become cells of a notebook.
 
     Parameters
     ----------
     allow_pickle
-        Let variables and final answers that are not plain data be pickled.
+        Whether to pickle variables and final answers that are not plain data.
     url, token
-        The Jupyter server; a server is started when no address is known.
+        The Jupyter server. If none is configured, a server is started.
     notebook
-        Contents path of a notebook: code runs in its kernel, cells go into it.
+        Contents path of a notebook. Code runs in its kernel and becomes its cells.
     kernel_id
-        Of a kernel that runs.
+        Id of a running kernel to run code in.
     agent
-        Its name in the history.
+        The agent's name in the history.
     timeout
         Seconds that a step's code may run; the server's limit when None.
     """
@@ -54,7 +54,7 @@ class JupyterExecutor(RemotePythonExecutor):
         agent: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        # The agent logs all of it.
+        # No logging here: the agent logs everything.
         super().__init__([], AgentLogger(level=LogLevel.OFF), allow_pickle)
         self._place = workplace(
             "smolagents",
@@ -68,9 +68,9 @@ class JupyterExecutor(RemotePythonExecutor):
         self._sent: list[Step] = []
         self._sent_in: Life | None = None
         self._untold: list[Result] = []
-        """What was run since the agent read the last answer, beside its own code."""
+        """Results of code that was not the agent's own, since the agent's last answer."""
         self.images: list[Image.Image] = []
-        """What the last code showed."""
+        """Images that the last code displayed."""
 
     def send_tools(self, tools: dict[str, Tool]) -> None:
         """Define tools in the kernel."""
@@ -80,11 +80,11 @@ class JupyterExecutor(RemotePythonExecutor):
         super().send_tools(tools)
 
     def install_packages(self, additional_imports: list[str]) -> list[str]:
-        """Install nothing: a tool that needs a package which is not there says so when called."""
+        """Install nothing. A tool whose package is missing fails when it is called."""
         return additional_imports
 
     def run_code_raise_errors(self, code: str) -> CodeOutput:
-        """Run what the base class has to send: definitions, not an agent's code."""
+        """Run definitions that the base class sends, not an agent's code."""
         step = Step(source=code, placement="none")
         before = [each for each in self._sent if each != step]
         result = self._run(before, step)
@@ -94,7 +94,7 @@ class JupyterExecutor(RemotePythonExecutor):
         return self._output(result)
 
     def __call__(self, code_action: str) -> CodeOutput:
-        """Run code; what it raised is the message of an `AgentError`, with its output before."""
+        """Run code. If it fails, raise `AgentError` with its output and its exception."""
         result = self._run(self._sent, Step(source=code_action))
         self.images = _images(result)
         untold, self._untold = self._untold, []
@@ -102,21 +102,21 @@ class JupyterExecutor(RemotePythonExecutor):
         return self._output(result, "".join(notes))
 
     def show_images(self, memory_step: ActionStep, agent: Any = None) -> None:
-        """Let the model see images: one of the agent's ``step_callbacks``."""
+        """Show the images to the model. Pass this to the agent as one of its ``step_callbacks``."""
         memory_step.observations_images = self.images or None
 
     def cleanup(self) -> None:
-        """End the kernel, and the server if it was started for it; a person's kernel stays."""
+        """Shut down the kernel, unless it is a user's, and the server if this object started it."""
         self._place.close()
 
     def _run(self, sent: Sequence[Step], step: Step) -> Result:
-        """Run a step, and before it what was sent, unless the kernel is still where that was."""
+        """Run a step. If the kernel is new, run `sent` first."""
         life = self._place.life()
         is_set_up = life is not None and life == self._sent_in
         *again, result = self._place.run([step] if is_set_up else [*sent, step])
         self._untold += again
         if not is_set_up:
-            # One of them failed, or the kernel was lost meanwhile, if the lives are not the same.
+            # Different lives mean that a step failed or that the kernel was lost meanwhile.
             lives = {life_of(each) for each in (*again, result)}
             self._sent_in = lives.pop() if len(lives) == 1 else None
         return result
@@ -131,7 +131,7 @@ class JupyterExecutor(RemotePythonExecutor):
             raise AgentError(notes + told(result), self.logger)
         values = [each for each in pieces(result) if isinstance(each, Shown) and each.is_result]
         value = values[-1].text if values else None
-        # The agent shows its model the logs, and right after them the value.
+        # The agent shows the logs to its model, followed by the value.
         logs = notes + told(result).removesuffix(value or "").rstrip("\n")
         return CodeOutput(output=value, logs=f"{logs}\n", is_final_answer=False)
 
@@ -142,5 +142,5 @@ def _images(result: Result) -> list[Image.Image]:
         try:
             images.append(Image.open(BytesIO(each.data), formats=_PICTURES))
         except UnidentifiedImageError:
-            continue  # code may display what it likes
+            continue  # code may display invalid data
     return images

@@ -1,4 +1,4 @@
-"""AutoGen 0.4 and later: a code executor with a kernel of Jupyter and its history behind it."""
+"""AutoGen 0.4 and later: a code executor that runs blocks in a Jupyter kernel and records them."""
 
 from .code_results import CodeTimeout
 from .config import FunctionConfig, JupyterCodeExecutorConfig

@@ -1,4 +1,4 @@
-"""What AutoGen is answered of what came of code blocks."""
+"""Turns the results of code blocks into AutoGen's results, and transfers files."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_ext.code_executors.jupyter import JupyterCodeResult
 
 _SHOWN_AS_JSON: Final = ("application/json", "text/latex", "text/markdown")
-"""What is told beside ``text/plain``: other types are binary, or not made to be read."""
+"""MIME types that an answer includes besides ``text/plain``. Others are binary or unreadable."""
 
 
 class CodeTimeout(asyncio.TimeoutError):
-    """Code ran for longer than the executor's timeout; it was stopped, and variables are kept.
+    """Code ran longer than the executor's timeout. It was stopped; variables are kept.
 
     Parameters
     ----------
     partial
-        What came until then, of the blocks before as well; its output is the message.
+        The result so far, earlier blocks included. Its output is the message.
     """
 
     def __init__(self, partial: JupyterCodeResult) -> None:
@@ -50,21 +50,21 @@ class CodeTimeout(asyncio.TimeoutError):
 def answer(
     results: Sequence[Result], folder: Path, *, own_restart: Life | None
 ) -> JupyterCodeResult:
-    """Return what blocks came to, up to the first that did not end well.
+    """Return the result of blocks, up to the first that failed.
 
     Parameters
     ----------
     results
-        Of each block, in order.
+        The result of each block, in order.
     folder
-        Where images and HTML are written.
+        Folder for images and HTML.
     own_restart
-        Which life of the kernel began since whoever reads it wanted that: they need not be told.
+        The kernel's life after a restart by the caller. The result does not mention that restart.
 
     Raises
     ------
     CodeTimeout
-        One of them ran for too long.
+        A block ran too long.
     """
     exit_code = 0
     outputs: list[str] = []
@@ -83,7 +83,7 @@ def answer(
 
 
 def _texts(result: Result, folder: Path, files: list[Path]) -> Iterator[str]:
-    """Yield the texts of an execution, and note the files that are made of the rest of it."""
+    """Yield the texts of an execution. Save other outputs, and add their paths to `files`."""
     for piece in pieces(result):
         match piece:
             case Stream():
@@ -108,7 +108,7 @@ def _shown(shown: Shown, folder: Path, files: list[Path]) -> Iterator[str]:
 
 
 async def upload(session: AsyncSession, files: Sequence[Path | str], folder: Path) -> None:
-    """Put files into the session's folder, under their own names, in place of what is there.
+    """Upload files into the session's folder under their own names, and replace existing files.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ async def upload(session: AsyncSession, files: Sequence[Path | str], folder: Pat
     Raises
     ------
     FileNotFoundError
-        One is not there; nothing was uploaded.
+        A file is missing; nothing was uploaded.
     """
     for file in files:
         if not (folder / file).is_file():
@@ -126,18 +126,18 @@ async def upload(session: AsyncSession, files: Sequence[Path | str], folder: Pat
     for path in [folder / file for file in files]:
         try:
             await session.upload(path)
-        except FileNotOwned:  # the program says what is to be there
+        except FileNotOwned:  # the program may replace any file
             name = unicodedata.normalize("NFC", path.name)
             await session.upload(path, name, etag=await session.file_etag(name))
 
 
 async def download(session: AsyncSession, files: Sequence[Path | str], folder: Path) -> list[str]:
-    """Write files of the session's folder to the same paths below `folder`, and return these.
+    """Download files of the session to the same paths below `folder`, and return those paths.
 
     Raises
     ------
     FileNotFoundError
-        One is not there.
+        A file is missing.
     """
     there: dict[str, set[str]] = {}
     paths: list[str] = []
@@ -154,5 +154,5 @@ async def download(session: AsyncSession, files: Sequence[Path | str], folder: P
 
 
 async def file_names(session: AsyncSession, parent: str = "") -> list[str]:
-    """Return the paths of the files in the session's folder, or in one below it."""
+    """Return the paths of the files in the session's folder, or in the folder `parent`."""
     return [each.path async for each in session.files(parent) if not each.is_folder]

@@ -1,4 +1,4 @@
-"""The configuration of an executor, which AutoGen dumps and loads."""
+"""The executor's configuration, which AutoGen dumps and loads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class JupyterCodeExecutorConfig(BaseModel):
     output_dir: str | None = None
     url: str | None = None
     token: SecretStr | None = None
-    """Not part of what is written as JSON; then it is left to the environment."""
+    """Masked in JSON. A configuration that is loaded from JSON uses the environment's token."""
     notebook: str | None = None
     kernel_id: str | None = None
     agent: str = "autogen"
@@ -44,12 +44,12 @@ class JupyterCodeExecutorConfig(BaseModel):
     @field_validator("token")
     @classmethod
     def _left_to_the_environment(cls, token: SecretStr | None) -> SecretStr | None:
-        """Take a token that was masked when it was written for none."""
+        """Return None for a token that was masked in JSON."""
         return None if token is not None and token.get_secret_value() == _MASKED else token
 
 
 def workplace(config: JupyterCodeExecutorConfig) -> KernelSession:
-    """Return where an executor's code runs."""
+    """Return the session of an executor."""
     return KernelSession(
         SessionTarget(
             url=config.url,
@@ -86,14 +86,14 @@ class FunctionConfig(BaseModel):
     """A function as a configuration has it, which can be stored and loaded again."""
 
     source: str
-    """Its definition."""
+    """The function's definition."""
     imports: list[str] = []
-    """Statements for names that it needs."""
+    """Import statements that the function needs."""
     python_packages: list[str] = []
-    """What must be installed where the kernel runs."""
+    """Requirements that must be installed in the kernel's environment."""
     name: str
     stub: str
-    """Its signature and docstring, for a model."""
+    """The function's signature and docstring, for a model."""
 
 
 Function: TypeAlias = (
@@ -105,12 +105,12 @@ Function: TypeAlias = (
 
 
 def described(given: Function) -> FunctionConfig:
-    """Return a function as a configuration has it.
+    """Return the configuration of a function.
 
     Raises
     ------
     ValueError
-        It is not one that another process could be given, such as a lambda.
+        The function cannot be sent to another process, such as a lambda.
     """
     if isinstance(given, FunctionConfig):
         return given
@@ -121,7 +121,7 @@ def described(given: Function) -> FunctionConfig:
 
 
 def to_preload(functions: Iterable[FunctionConfig]) -> list[Preloadable]:
-    """Return what a session loads into each of its kernels."""
+    """Return the functions in the form that a session preloads into its kernels."""
     return [
         function(each.source, requirements=each.python_packages, imports=each.imports)
         for each in functions
@@ -129,9 +129,9 @@ def to_preload(functions: Iterable[FunctionConfig]) -> list[Preloadable]:
 
 
 def module_source(name: str, functions: Iterable[FunctionConfig]) -> str | None:
-    """Return code that lets functions, once they are there, be imported from a module as well.
+    """Return code that makes preloaded functions importable from a module `name`.
 
-    It leaves no name behind. None if there are no functions.
+    The code defines no other names. Returns None if there are no functions.
     """
     names = ", ".join(each.name for each in functions)
     return _MODULE.format(name=name, functions=names) if names else None
@@ -139,7 +139,7 @@ def module_source(name: str, functions: Iterable[FunctionConfig]) -> str | None:
 
 @contextmanager
 def load_errors() -> Iterator[None]:
-    """Tell as AutoGen does that functions did not load."""
+    """Turn errors of loading functions into AutoGen's errors."""
     try:
         yield
     except InitFailed as error:
@@ -165,7 +165,7 @@ def _described(given: Any) -> FunctionConfig:
         called, text, decorators = given.compiled_func, given.func, 0
     else:
         called = given.func if isinstance(given, FunctionWithRequirements) else given
-        # The first decorator says what is needed; it has done its work, as AutoGen takes it too.
+        # The first decorator only declares requirements. AutoGen drops it too.
         text, decorators = function(called).source, 1
     definition, more_imports = _parts(text, decorators)
     return FunctionConfig(
@@ -193,7 +193,7 @@ def _name(imported: str | Alias) -> str:
 
 
 def _parts(text: str, decorators: int) -> tuple[str, list[str]]:
-    """Return a definition without so many of its first decorators, and the imports around it."""
+    """Return a definition without its first `decorators` decorators, and the imports around it."""
     body = ast.parse(dedent(text)).body
     imports = [each for each in body if isinstance(each, (ast.Import, ast.ImportFrom))]
     others = [each for each in body if each not in imports]

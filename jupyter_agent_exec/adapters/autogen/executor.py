@@ -1,4 +1,4 @@
-"""AutoGen's executor of code blocks, over a session of ours."""
+"""AutoGen's code executor, which runs blocks in an agent session."""
 
 from __future__ import annotations
 
@@ -36,44 +36,46 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PYTHON: Final = frozenset({"", "py", "python"})
-"""What a block of Python may say that its language is."""
+"""Languages of a block that mean Python."""
 
 _ALL_PACKAGES: Final = 10_000
 
 
 class JupyterCodeExecutor(CodeExecutor, Component[JupyterCodeExecutorConfig]):
-    """Executes code blocks statefully in a kernel of a Jupyter server that keeps a history of it.
+    """Executes code blocks in the kernel of a Jupyter server that records each execution.
 
-    It takes the place of ``autogen_ext.code_executors.jupyter.JupyterCodeExecutor``.
+    Variables persist between blocks. It replaces
+    ``autogen_ext.code_executors.jupyter.JupyterCodeExecutor``.
 
     Parameters
     ----------
     kernel_name
-        Of a kernelspec that the server has.
+        Name of a kernelspec on the server.
     timeout
         Seconds that a block may run.
     output_dir
-        Where images and HTML are written, and what `upload_files` and `download_files` take for
-        this side; a new temporary folder when None, which stays.
+        Local folder for images and HTML, and for `upload_files` and `download_files`. When None, a
+        new temporary folder, which is not deleted.
     url
-        The Jupyter server; ``JUPYTER_AGENT_EXEC_URL`` when None, else one that is started for this.
+        The Jupyter server's URL; ``JUPYTER_AGENT_EXEC_URL`` when None. If neither is set, a server
+        is started for this executor.
     token
-        Its credential; ``JUPYTER_AGENT_EXEC_TOKEN`` when None.
+        The server's token; ``JUPYTER_AGENT_EXEC_TOKEN`` when None.
     notebook
-        Contents path of a notebook: blocks run in its kernel and become its cells.
+        Contents path of a notebook. Blocks run in its kernel and become its cells.
     kernel_id
-        Of a kernel that runs, for blocks to run in.
+        Id of a running kernel to run blocks in.
     agent
-        The name of whoever asks, in the history.
+        The agent's name in the history.
     functions
-        What blocks may call, by name or imported from `functions_module`.
+        Functions that blocks may call by name, or import from `functions_module`.
     functions_module
-        A module's name.
+        Name of the module for `functions`.
 
     Raises
     ------
     ValueError
-        An argument is not what it should be.
+        An argument is invalid.
     """
 
     component_config_schema = JupyterCodeExecutorConfig
@@ -106,7 +108,7 @@ $functions"""
             raise ValueError(f"functions_module is no name of a module: {functions_module!r}.")
         if url is not None:
             server = Server.at(url, token)
-            url, token = server.address, server.token  # no secret stays in the address
+            url, token = server.address, server.token  # the address must not contain the token
         self._config = JupyterCodeExecutorConfig(
             kernel_name=kernel_name,
             timeout=timeout,
@@ -134,36 +136,36 @@ $functions"""
 
     @property
     def output_dir(self) -> Path:
-        """Where images and HTML are written."""
+        """The folder for images and HTML."""
         return self._output_dir
 
     @property
     def functions_module(self) -> str:
-        """Where blocks may import the functions from."""
+        """The module from which blocks may import the functions."""
         return self._config.functions_module
 
     def format_functions_for_prompt(self, prompt_template: str = FUNCTION_PROMPT_TEMPLATE) -> str:
-        """Tell a model which functions there are.
+        """Return a prompt that lists the functions for a model.
 
         Parameters
         ----------
         prompt_template
-            ``$functions`` in it stands for their stubs.
+            Template in which ``$functions`` stands for the functions' stubs.
         """
         stubs = "\n\n".join(each.stub for each in self._config.functions)
         return Template(prompt_template).substitute(functions=stubs)
 
     async def start(self) -> None:
-        """Open the session, with its kernel; once it is open this does nothing.
+        """Open the session and its kernel. Does nothing if it is open.
 
         Raises
         ------
         ValueError
-            A function does not load, or a package that it needs is not installed.
+            A function cannot be loaded, or a package that it needs is not installed.
         AgentExecError
-            The server refuses, for instance since it has no such kernel.
+            The server refused, for example because it has no such kernel.
         ServerUnreachable
-            There is no connection, or no server could be started.
+            The server cannot be reached or started.
         """
         if not self._started:
             with load_errors():
@@ -171,19 +173,19 @@ $functions"""
             self._started = True
 
     async def stop(self) -> None:
-        """Close the session, its kernel, and the server if it was started for this."""
+        """Close the session, its kernel, and the server if this executor started it."""
         self._started = False
         self._own_restart = None
         self._approved.take_all()
         await self._place.close_async()
 
     async def restart(self) -> None:
-        """Get a fresh kernel.
+        """Restart the kernel.
 
         Raises
         ------
         KernelNotOwned
-            It is a person's.
+            The kernel belongs to a user.
         """
         if not self._started:
             await self.start()
@@ -201,20 +203,20 @@ $functions"""
         Parameters
         ----------
         code_blocks
-            Each becomes an execution in the history.
+            The blocks. Each becomes an execution in the history.
         cancellation_token
-            Stops the code.
+            Stops the code when it is cancelled.
 
         Raises
         ------
         RuntimeError
-            The executor is not started.
+            The executor was not started.
         CodeTimeout
-            A block ran for too long; an `asyncio.TimeoutError`.
+            A block ran too long. This is an `asyncio.TimeoutError`.
         asyncio.CancelledError
-            It was cancelled; the code has stopped.
+            The call was cancelled, and the code has stopped.
         ValueError, AgentExecError, ServerUnreachable
-            As `start`; nothing was run.
+            As for `start`; no code ran.
         """
         self._require_start()
         known = list(takewhile(self._is_known, code_blocks))
@@ -229,20 +231,21 @@ $functions"""
         return told
 
     async def approval_func(self, request: ApprovalRequest) -> ApprovalResponse:
-        """Have a person decide in JupyterLab, or on the command line, for `CodeExecutorAgent`.
+        """Ask the user for approval in JupyterLab or on the command line, for `CodeExecutorAgent`.
 
-        What is approved runs, and executing the blocks then returns what came of it. Nothing is
-        approved if the server's policy, or the agent's token, does not say that people have to.
+        Approved blocks start to run, and the next `execute_code_blocks` returns their results. If
+        neither the server's policy nor the agent's token requires approval, the response is not
+        approved.
 
         Parameters
         ----------
         request
-            What `CodeExecutorAgent` asks.
+            The request of `CodeExecutorAgent`.
 
         Raises
         ------
         RuntimeError, AgentExecError, ServerUnreachable
-            As `execute_code_blocks`.
+            As for `execute_code_blocks`.
         """
         self._require_start()
         sources = tuple(map(_source, takewhile(self._is_known, blocks(request.code))))
@@ -259,19 +262,19 @@ $functions"""
     async def upload_files(
         self, files: Sequence[Path | str], cancellation_token: CancellationToken
     ) -> None:
-        """Put files into the kernel's folder, under their own names; they replace what is there.
+        """Upload files into the kernel's folder under their own names, and replace existing files.
 
         Parameters
         ----------
         files
             Paths below `output_dir`, or absolute ones.
         cancellation_token
-            Ends it.
+            Ends the upload when it is cancelled.
 
         Raises
         ------
         FileNotFoundError
-            One is not there; nothing was uploaded.
+            A file is missing; nothing was uploaded.
         """
         await self._do(
             "uploading files",
@@ -282,12 +285,12 @@ $functions"""
     async def download_files(
         self, files: Sequence[Path | str], cancellation_token: CancellationToken
     ) -> list[str]:
-        """Write files of the kernel's folder into `output_dir`, and return their paths there.
+        """Download files of the kernel's folder into `output_dir`, and return their paths there.
 
         Raises
         ------
         FileNotFoundError
-            One is not there.
+            A file is missing.
         """
         return await self._do(
             "downloading files",
@@ -322,7 +325,7 @@ $functions"""
             raise RuntimeError("Executor must be started before executing cells")
 
     def _is_known(self, block: CodeBlock) -> bool:
-        """Say whether the kernel runs this language, as far as its name tells."""
+        """Return whether the kernel runs a block's language, judging by the kernel's name."""
         is_python = self._config.kernel_name.startswith("python")
         return not is_python or block.language.lower() in _PYTHON
 
@@ -334,7 +337,7 @@ $functions"""
                     self._place.run_async(sources, timeout=self.timeout, key=key), token
                 )
         except asyncio.CancelledError:
-            # It may have been cancelled before it began to wait for what runs since its approval.
+            # Approved code already runs. The call may be cancelled before it waits for that code.
             if key is not None:
                 await self._place.take_back_async(key)
             raise
@@ -345,7 +348,7 @@ $functions"""
         work: Callable[[AsyncSession], Awaitable[T]],
         cancellation_token: CancellationToken,
     ) -> T:
-        """Do something else than executing, within the timeout."""
+        """Do other work than executing code, within the timeout."""
         self._require_start()
         try:
             return await _linked(self._within_timeout(work), cancellation_token)
@@ -361,21 +364,21 @@ $functions"""
 
 
 async def _linked(doing: Coroutine[Any, Any, T], cancellation_token: CancellationToken) -> T:
-    """Await what the token cancels."""
+    """Await a coroutine that the token can cancel."""
     task = asyncio.create_task(doing)
     cancellation_token.link_future(task)
     return await task
 
 
 async def _restart(session: AsyncSession) -> Life | None:
-    """Return which life of the session's kernel has begun."""
+    """Restart the kernel, and return its new life."""
     await session.restart()
     kernel = session.info.kernel
     return None if kernel is None else (session.id, kernel.incarnation)
 
 
 def _source(block: CodeBlock) -> str:
-    """Return what runs of a block: `pip install` without what it would print."""
+    """Return the code to run for a block. `pip install` is made quiet."""
     if block.language.lower() in _PYTHON:
         return quiet(block.code)
     return str(block.code)
@@ -393,17 +396,17 @@ NOTHING_TO_RUN: Final = "There is nothing in it that this executor runs."
 
 
 class Approved:
-    """What a person has approved and nobody waits for yet: the keys it was asked for with."""
+    """The keys of approved sources whose results no caller waits for yet."""
 
     def __init__(self) -> None:
         self._keys: defaultdict[tuple[str, ...], deque[str]] = defaultdict(deque)
 
     def add(self, sources: tuple[str, ...], key: str) -> None:
-        """Note that sources were approved; the same ones may be more than once."""
+        """Add approved sources. The same sources may be approved more than once."""
         self._keys[sources].append(key)
 
     def take(self, sources: tuple[str, ...]) -> str | None:
-        """Return the oldest key of sources; None if these were not approved."""
+        """Remove and return the oldest key of sources; None if they were not approved."""
         keys = self._keys.get(sources)
         if not keys:
             return None
@@ -413,21 +416,27 @@ class Approved:
         return key
 
     def take_all(self) -> list[str]:
-        """Return all keys."""
+        """Remove and return all keys."""
         keys = [key for each in self._keys.values() for key in each]
         self._keys.clear()
         return keys
 
 
 def blocks(code: str) -> list[CodeBlock]:
-    """Return the blocks that an approval is asked for; the agent never has a fence in one."""
+    """Return the blocks of an approval request. A block never contains a fence."""
     return [
         CodeBlock(code=each["code"], language=each["language"]) for each in _BLOCK.finditer(code)
     ]
 
 
 def decision(first: Result | None) -> ApprovalResponse:
-    """Return what was decided about the first block; None if nobody had to decide."""
+    """Return the user's decision about the first block as AutoGen's response.
+
+    Parameters
+    ----------
+    first
+        The first block's result; None if no approval was needed.
+    """
     if first is None:
         return response(False, NOBODY_ASKED)
     approval = first.execution.approval
@@ -440,7 +449,7 @@ def decision(first: Result | None) -> ApprovalResponse:
 
 
 def response(approved: bool, reason: str) -> ApprovalResponse:
-    """Return an answer of the agent's own class."""
+    """Return an instance of AutoGen's response class."""
     with needed("autogen-agentchat>=0.5,<0.8"):
         from autogen_agentchat.agents import ApprovalResponse
 

@@ -1,6 +1,6 @@
 """AutoGen 0.2's code executors (`autogen.coding`), in agent sessions.
 
-The names are the framework's, so that a program switches by changing an import.
+The names are AutoGen's: to switch, a program changes only an import.
 """
 
 from __future__ import annotations
@@ -46,24 +46,25 @@ def create(code_execution_config: Literal[False]) -> Literal[False]: ...
 def create(
     code_execution_config: Mapping[str, Any] | Literal[False],
 ) -> CodeExecutor | Literal[False]:
-    """Make what a configuration of code execution asks for.
+    """Make the executor of a code execution configuration.
 
     Parameters
     ----------
     code_execution_config
-        Its `executor` is an executor, or a name: ``"ipython-embedded"`` or ``"jupyter-server"``,
-        whose parameters stand under that name, or another one that the framework knows. The
-        `jupyter_server` of the second may also be a mapping, of what `JupyterConnectionInfo` has.
+        A mapping whose `executor` is an executor or a name: ``"ipython-embedded"``,
+        ``"jupyter-server"`` or another name of AutoGen's. The parameters of the first two are under
+        the key of that name. `jupyter_server` may also be a mapping with the fields of
+        `JupyterConnectionInfo`.
 
     Returns
     -------
     CodeExecutor or False
-        False for False: no code is to be executed.
+        False if `code_execution_config` is False, which switches code execution off.
 
     Raises
     ------
     ValueError
-        The name is unknown, or a parameter is not what it may be.
+        The name is unknown, or a parameter is invalid.
     """
     if code_execution_config is False:
         return False
@@ -80,16 +81,15 @@ def create(
 
 
 def use_in_agents() -> None:
-    """Have the framework's agents make executors as `create` does, in this whole program.
+    """Make AutoGen's agents create executors with `create`, in this whole process.
 
-    Then a configuration with a name, such as ``{"executor": "ipython-embedded"}``, may be given to
-    an agent as it is. The framework has no registry of executors; this replaces its factory's
-    function.
+    Then an agent accepts a configuration with a name, such as ``{"executor": "ipython-embedded"}``.
+    AutoGen has no registry of executors, so this replaces the function of its factory.
     """
     FrameworkFactory.create = staticmethod(create)
 
 
 class CodeExecutorFactory:
-    """Makes executors, as the framework's class of this name does."""
+    """Makes executors, like AutoGen's class of this name."""
 
     create = staticmethod(create)

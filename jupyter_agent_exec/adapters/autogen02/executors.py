@@ -1,4 +1,4 @@
-"""What both executors are: the framework's protocol, over an agent session."""
+"""AutoGen 0.2's code executors, which run blocks in an agent session."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ again what you need of your earlier code."""
 
 
 DEFAULT_SYSTEM_MESSAGE_UPDATE: Final = "\n\n".join([_HOW.format(timeout=60), DATA])
-"""What an agent is told of any executor: without its kernel, and what is preloaded there."""
+"""Instructions for an agent with any executor. They do not describe its kernel or preloads."""
 
 
 class UserCapability:
-    """What `add_to_agent` tells an agent.
+    """Adds instructions to an agent's system message.
 
     Parameters
     ----------
     system_message_update
-        The text.
+        The instructions.
     """
 
     def __init__(self, system_message_update: str) -> None:
@@ -68,7 +68,13 @@ class UserCapability:
 
     @classmethod
     def of(cls, session: Session, timeout: float) -> UserCapability:
-        """Return what an agent should know whose code runs in a session, so many seconds."""
+        """Return the instructions for an agent whose code runs in a session.
+
+        Parameters
+        ----------
+        timeout
+            Seconds that a block may run.
+        """
         parts = [
             _HOW.format(timeout=timeout),
             "\n".join(["## The kernel", *about_kernel(session), *about_preloaded(session)]),
@@ -77,7 +83,7 @@ class UserCapability:
         return cls("\n\n".join(parts))
 
     def add_to_agent(self, agent: ConversableAgent) -> None:
-        """Append the text to an agent's system message, unless it is in there already."""
+        """Append the instructions to an agent's system message, unless it contains them."""
         before = agent.system_message
         if self.system_message_update not in before:
             agent.update_system_message(f"{before}\n\n{self.system_message_update}".lstrip())
@@ -87,9 +93,9 @@ Capability: TypeAlias = UserCapability
 
 
 class KernelCodeExecutor:
-    """A code executor with one agent session.
+    """A code executor with one agent session. Also a context manager.
 
-    It is opened here, with its kernel, and closed by `stop`. A context manager.
+    The constructor opens the session and its kernel; `stop` closes them.
 
     Parameters
     ----------
@@ -98,24 +104,24 @@ class KernelCodeExecutor:
     kernel_name
         The kernelspec of a scratch kernel.
     timeout
-        Seconds each block may run; at least 1.
+        Seconds that each block may run; at least 1.
     output_dir
-        Where images and HTML are saved.
+        Folder for images and HTML.
     agent
-        Who asks, for the record; ``autogen`` when None.
+        The agent's name in the history; ``autogen`` when None.
     preload_modules
-        What is loaded in the kernel first, as `AgentExecClient.open_session` takes it.
+        Modules and functions to preload, as for `AgentExecClient.open_session`.
     system_message_update
-        What `user_capability` tells an agent; a text of ours when None.
+        Instructions that `user_capability` gives an agent; ours when None.
 
     Raises
     ------
     ValueError
-        A parameter is not what it may be; nothing was started.
+        A parameter is invalid; nothing was started.
     AgentExecError
-        The server refuses.
+        The server refused the request.
     ServerUnreachable
-        There is no connection, or no server could be started.
+        The server cannot be reached or started.
     """
 
     DEFAULT_SYSTEM_MESSAGE_UPDATE: ClassVar = DEFAULT_SYSTEM_MESSAGE_UPDATE
@@ -160,35 +166,36 @@ class KernelCodeExecutor:
 
     @property
     def code_extractor(self) -> CodeExtractor:
-        """What finds the code blocks in a message."""
+        """The extractor of code blocks from messages."""
         return MarkdownCodeExtractor()
 
     @property
     def user_capability(self) -> Capability:
-        """What tells an agent how to work with this executor."""
+        """The capability that instructs an agent how to use this executor."""
         if self._system_message_update is not None:
             return Capability(self._system_message_update)
         return Capability.of(self._opened().do(_info), self._timeout)
 
     def execute_code_blocks(self, code_blocks: list[CodeBlock]) -> IPythonCodeResult:
-        """Run blocks in order, up to the first that does not run to its end.
+        """Run blocks in order, up to the first that fails.
 
-        Each becomes an execution. Ctrl-C, and whatever else interrupts this, stops the code.
+        Each block becomes an execution. An exception that interrupts this call, such as Ctrl-C,
+        also stops the code.
 
         Returns
         -------
         IPythonCodeResult
-            `exit_code` is 0 if all ran to their ends, else 1; `output` has what they wrote and
-            showed, and why the last one did not; `output_files` has the files that were saved.
+            `exit_code` is 0 if all blocks succeeded, else 1. `output` has their outputs, and why
+            the last block failed. `output_files` lists the saved files.
 
         Raises
         ------
         RuntimeError
             The executor was stopped.
         AgentExecError
-            The server refuses; nothing was run.
+            The server refused the request, and no code ran.
         ServerUnreachable
-            There is no connection.
+            The server cannot be reached.
         """
         place = self._opened()
         results = place.run(map(source_of, code_blocks)) if code_blocks else []
@@ -201,14 +208,14 @@ class KernelCodeExecutor:
         return code_result(results, self._output_dir)
 
     def restart(self) -> None:
-        """Begin a new agent session; in a scratch kernel, with a fresh kernel.
+        """Open a new agent session, with a fresh scratch kernel.
 
-        A person's kernel is theirs, and keeps its variables.
+        A user's kernel is not restarted, and keeps its variables.
         """
         self._opened().begin_anew()
 
     def stop(self) -> None:
-        """Close the session, its scratch kernel, and a server that was started for it."""
+        """Close the session, its scratch kernel, and the server if this executor started it."""
         self._stopped = True
         self._place.close()
 
@@ -242,31 +249,31 @@ class JupyterCodeExecutor(KernelCodeExecutor):
     Parameters
     ----------
     jupyter_server
-        A `LocalJupyterServer`, or another of the framework's, or the `JupyterConnectionInfo` of
-        one. When None: see `url`.
+        A `LocalJupyterServer`, another server class of AutoGen's, or a `JupyterConnectionInfo`. If
+        None, `url` applies.
     kernel_name
         The kernelspec of a scratch kernel.
     timeout
-        Seconds each block may run; at least 1.
+        Seconds that each block may run; at least 1.
     output_dir
-        Where images and HTML are saved, on this side.
+        Local folder for images and HTML.
     url, token
-        The server, in place of `jupyter_server`. When None, that of ``JUPYTER_AGENT_EXEC_URL``; if
-        that is not set, the newest that runs here for a notebook or a kernel, else one that is
-        started for this.
+        The server, instead of `jupyter_server`; ``JUPYTER_AGENT_EXEC_URL`` when None. If neither is
+        set, a notebook or a running kernel uses the newest server on this machine, and a scratch
+        kernel a server that this executor starts.
     notebook
-        Contents path of a person's notebook: blocks become cells there, and run in its kernel.
+        Contents path of a user's notebook. Blocks run in its kernel and become its cells.
     kernel_id
-        Of a kernel that runs, to run in.
+        Id of a running kernel to run blocks in.
     agent
-        Who asks, for the record; ``autogen`` when None.
+        The agent's name in the history; ``autogen`` when None.
     preload_modules
-        Modules (``"pandas as pd"``) and functions that are loaded in the kernel first.
+        Modules (``"pandas as pd"``) and functions to preload into the kernel.
 
     Raises
     ------
     ValueError
-        A parameter is not what it may be; nothing was started.
+        A parameter is invalid; nothing was started.
     """
 
     def __init__(
@@ -308,35 +315,35 @@ def _address(jupyter_server: JupyterConnectable | JupyterConnectionInfo) -> tupl
 
 
 class EmbeddedIPythonCodeExecutor(KernelCodeExecutor):
-    """A code executor that needs nothing but itself.
+    """A code executor that needs no running server.
 
-    By default its kernel runs, in the current folder, on a server that is started for it.
+    By default it starts a server, and its kernel runs in the current folder.
 
     Parameters
     ----------
     timeout
-        Seconds each block may run; at least 1.
+        Seconds that each block may run; at least 1.
     kernel_name
         The kernelspec of a scratch kernel.
     output_dir
-        Where images and HTML are saved.
+        Folder for images and HTML.
     system_message_update
-        What `user_capability` tells an agent; a text of ours when None.
+        Instructions that `user_capability` gives an agent; ours when None.
     url, token
-        A Jupyter server with this extension on which to run instead.
+        A Jupyter server with this extension to use instead.
     notebook
-        Contents path of a person's notebook: blocks become cells there, and run in its kernel.
+        Contents path of a user's notebook. Blocks run in its kernel and become its cells.
     kernel_id
-        Of a kernel that runs, to run in.
+        Id of a running kernel to run blocks in.
     agent
-        Who asks, for the record; ``autogen`` when None.
+        The agent's name in the history; ``autogen`` when None.
     preload_modules
-        Modules (``"pandas as pd"``) and functions that are loaded in the kernel first.
+        Modules (``"pandas as pd"``) and functions to preload into the kernel.
 
     Raises
     ------
     ValueError
-        A parameter is not what it may be; nothing was started.
+        A parameter is invalid; nothing was started.
     """
 
     def __init__(

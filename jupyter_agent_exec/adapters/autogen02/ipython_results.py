@@ -1,4 +1,4 @@
-"""What came of code blocks, as the framework tells it to its agents."""
+"""Turns the results of code blocks into AutoGen's `IPythonCodeResult`."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _SHELLS: Final = ("bash", "shell", "sh", "pwsh", "powershell", "ps1")
 
 
 def source_of(block: CodeBlock) -> str:
-    """Return what is run for a block: its code, with installations that say little."""
+    """Return the code to run for a block. `pip install` is made quiet."""
     return quiet(block.code, is_shell=block.language.lower() in _SHELLS)
 
 
 def code_result(results: Iterable[Result], output_dir: Path) -> IPythonCodeResult:
-    """Tell what came of blocks, up to the first that did not run to its end.
+    """Return the result of blocks, up to the first that failed.
 
-    Images and HTML are written into `output_dir`.
+    Saves images and HTML in `output_dir`.
     """
     report = _Report(output_dir)
     exit_code = 0
@@ -87,7 +87,7 @@ class _Report:
     def _save(self, what: str, save: Callable[[], Path]) -> None:
         try:
             path = save()
-        except OSError as error:  # the code has run, and the rest is to be told
+        except OSError as error:  # the code has run: report the other outputs
             self.texts.append(f"{what} data could not be saved: {error}")
             return
         self.texts.append(f"{what} data saved to {path}")
@@ -95,13 +95,13 @@ class _Report:
 
 
 def _raised(raised: Raised, result: Result) -> str:
-    if result.status != "error":  # it is how the code was stopped; why, is told after it
+    if result.status != "error":  # the exception that stopped the code; `_end` adds why
         return raised.plain_traceback
     return f"ERROR: {raised.ename}: {raised.evalue}\n{raised.plain_traceback}"
 
 
 def _written(data: dict[str, Any]) -> Iterator[str]:
-    """Give what else of a mimebundle is text for people; a model cannot read other types."""
+    """Yield Markdown, LaTeX and JSON of a mimebundle. A model cannot read other types."""
     for mimetype in _WRITTEN:
         if mimetype in data:
             yield joined(data[mimetype])

@@ -1,4 +1,4 @@
-"""`LocalJupyterServer`: a Jupyter server with this extension for as long as a program needs it."""
+"""`LocalJupyterServer`: a temporary Jupyter server with this extension."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ Self = TypeVar("Self", bound="LocalJupyterServer")
 
 
 class LocalJupyterServer:
-    """A Jupyter server that serves the current folder; a context manager.
+    """A Jupyter server that serves the current folder. Also a context manager.
 
-    It ends with `stop`, and with this process; not before, also if nobody keeps this object.
+    It runs until `stop`, or until this process ends, even if no reference to this object is kept.
 
     Parameters
     ----------
     ip
-        Where it listens; by default, only this machine can reach it.
+        Address to listen on. By default, only this machine can reach the server.
     port
-        A free one when None.
+        Port to listen on; a free one when None.
     token
-        Its credential; one that nobody else knows when not given.
+        The server's token; a random one by default.
     log_file
-        Where its log goes; nowhere when None.
+        The server's log file; no log when None.
     log_level, log_max_bytes, log_backup_count
-        Of that log: what goes into it, how large a file of it becomes, how many more are kept.
+        Minimum level of log messages, maximum size of a log file, and number of old log files.
 
     Raises
     ------
     ValueError
-        `token` is empty, or None: whoever reaches the server could run code.
+        `token` is empty or None. Anyone who reaches the server could run code.
     ServerUnreachable
-        It did not start; the message holds the end of its log.
+        The server did not start. The message has the end of its log.
     """
 
     class GenerateToken:
-        """The wish for a token that nobody else knows."""
+        """Stands for a random token."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class LocalJupyterServer:
             log = _logging(log_file, log_level, log_max_bytes, log_backup_count)
             traits["ServerApp.logging_config"] = json.dumps(log)
         self._stack = ExitStack()
-        # It also keeps this object: executors and clients have only its address.
+        # This also keeps a reference to this object: executors and clients have only its address.
         atexit.register(self.stop)
         server = self._stack.enter_context(own_server(Path.cwd(), token=token, traits=traits))
         self.ip = ip
@@ -77,17 +77,17 @@ class LocalJupyterServer:
 
     @property
     def connection_info(self) -> JupyterConnectionInfo:
-        """Where it is, for the executors."""
+        """The server's address and token, for executors."""
         return JupyterConnectionInfo(
             host=self.ip, use_https=False, port=self.port, token=self.token
         )
 
     def get_client(self) -> JupyterClient:
-        """Return the framework's own client of it."""
+        """Return AutoGen's own client of the server."""
         return JupyterClient(self.connection_info)
 
     def stop(self) -> None:
-        """End it, with its kernels, and wait for that; twice is no harm."""
+        """Stop the server and its kernels, and wait until they have ended. Idempotent."""
         atexit.unregister(self.stop)
         self._stack.close()
 

@@ -1,6 +1,6 @@
-"""lagent's code interpreters as actions of lagent, with a kernel that is recorded.
+"""lagent's code interpreters, as actions whose executions are recorded.
 
-In place of ``lagent.actions.ipython_interpreter``: the same classes, functions and attributes.
+Replaces ``lagent.actions.ipython_interpreter``: has the same classes, functions and attributes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ with needed("lagent>=0.2.4,<0.6", "cachetools"):
     from .interpreters import AsyncIPythonInterpreter, BatchIPythonInterpreter, IPythonInterpreter
 
 TimeoutError = builtins.TimeoutError
-"""For code that names it; a timeout is told in the `ActionReturn`."""
+"""For code that imports it. Never raised: the `ActionReturn` reports a timeout."""
 
 __all__ = [
     "START_CODE",
@@ -44,7 +44,7 @@ def _code_interpreter() -> IPythonInterpreter:
 
 
 def __getattr__(name: str) -> Any:
-    # Made when it is asked for: an import is not to make folders.
+    # Made at the first access, because an import must not make folders.
     if name == "code_interpreter":
         return _code_interpreter()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What an execution came to, as lagent's `ActionReturn`."""
+"""Turns the results of executions into lagent's `ActionReturn`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ..result_pieces import (
 
 
 def told(name: str, command: str, result: Result, work_dir: str) -> ActionReturn:
-    """Return what code came to; its images are written into the folder if it ran to its end."""
+    """Return the result of code. If it succeeded, save its images in `work_dir`."""
     text, pictures = _read(result)
     answer = ActionReturn({"text": command}, type=name)
     if not result.ok:
@@ -50,7 +50,7 @@ def told(name: str, command: str, result: Result, work_dir: str) -> ActionReturn
 
 
 def refused(name: str, command: str, error: Exception) -> ActionReturn:
-    """Return why code was not run, or why its images cannot be written."""
+    """Return the result for code that was not run, or whose images cannot be written."""
     wrong = isinstance(error, InvalidRequest)
     return ActionReturn(
         {"text": command},
@@ -69,7 +69,7 @@ def _read(result: Result) -> tuple[str, list[Picture]]:
         elif isinstance(piece, Raised):
             text += escape_ansi(piece.traceback)
         else:
-            # What is shown as an image is not told in words too, but for a value.
+            # The text of an image is included only if it is the value of an expression.
             if piece.text is not None and (piece.is_result or piece.picture is None):
                 text += piece.text
             if piece.picture is not None:
@@ -94,7 +94,7 @@ _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 
 def saved(picture: Picture, work_dir: str) -> str:
-    """Write a picture into the folder, which is made if it is gone; return its path there."""
+    """Save a picture in the folder, and return its path. Make the folder if it is missing."""
     os.makedirs(work_dir, exist_ok=True)
     return os.path.join(work_dir, picture.save(Path(work_dir), str(uuid4())).name)
 
@@ -105,16 +105,16 @@ def publish_image_to_local(image_base64: str, work_dir: str = "./work_dir/tmp_di
     Parameters
     ----------
     image_base64
-        Of any type that Pillow reads.
+        An image of any type that Pillow reads.
     work_dir
-        The folder; it is made if it is not there.
+        The folder. It is made if it is missing.
 
     Raises
     ------
     ValueError
-        It is not base64.
+        `image_base64` is not valid base64.
     OSError
-        It is no image, or cannot be written.
+        The data is not an image, or the file cannot be written.
     """
     data = base64.b64decode(image_base64)
     if not data.startswith(_PNG):
@@ -133,15 +133,15 @@ _SPAN: Final = re.compile(r"`([^`]*)`")
 def extract_code(text: str) -> str:
     """Return the code in a text.
 
-    It is the first fenced block, else the first span in single backticks, else what a JSON object
-    has under ``code``, else the whole.
+    This is the first fenced block, else the first span in single backticks, else the ``code`` of a
+    JSON object, else the whole text.
     """
     marked = _FENCED.search(text) or _SPAN.search(text)
     return _code_in_json(text) if marked is None else marked.group(1)
 
 
 def code_in(command: str) -> str:
-    """Return the code to run: what is Python, or IPython's, is left alone with its backticks."""
+    """Return the code to run. Valid Python or IPython code stays unchanged, backticks included."""
     return _code_in_json(command) if _is_python(command) else extract_code(command)
 
 
@@ -151,8 +151,8 @@ def escape_ansi(line: str) -> str:
 
 
 def get_multiline_input(hint: str) -> str:
-    """Read lines from standard input until it ends, after a hint, and return them as one text."""
-    print(hint)  # noqa: T201 - it asks a person in a terminal
+    """Print a hint, read standard input to its end, and return it as one text."""
+    print(hint)  # noqa: T201 - for a user in a terminal
     print("Enter begins a new line, Ctrl-D ends the input.")  # noqa: T201
     lines = []
     while True:
@@ -163,8 +163,8 @@ def get_multiline_input(hint: str) -> str:
 
 
 def _code_in_json(text: str) -> str:
-    # Python has the same braces: the object that a model wrote is no code of its own. To read what
-    # is no object, however long, would take json5 a while.
+    # The caller tries Python first, which also has braces. Only what may be an object is parsed,
+    # because json5 is slow with long texts.
     if not text.lstrip().startswith(("{", "/")):
         return text
     try:
@@ -184,9 +184,9 @@ def _is_python(text: str) -> bool:
 
 
 def arguments(action: BaseAction, inputs: Any, name: str) -> dict[str, Any] | ActionReturn:
-    """Return the arguments that a model wrote for an action, or what is wrong with them.
+    """Return the arguments that a model wrote for an action, or an error about them.
 
-    lagent's own `BaseAction.__call__` reads them with `_parser` too, and runs the action at once.
+    lagent's `BaseAction.__call__` also reads them with `_parser`, but runs the action at once.
     """
     given = {"inputs": inputs, "name": name}
     if name != "run":
@@ -208,12 +208,12 @@ def arguments(action: BaseAction, inputs: Any, name: str) -> dict[str, Any] | Ac
 
 
 def step(command: Any, timeout: Any, default: float) -> Step:
-    """Return the code to run, and for how many seconds it may.
+    """Return the step that runs code with a timeout in seconds.
 
     Raises
     ------
     InvalidRequest
-        `command` is no text, or `timeout` no number.
+        `command` is not text, or `timeout` is not a number.
     """
     seconds = default if timeout is None else timeout
     for name, value, kinds, what in (
@@ -231,22 +231,22 @@ Action = TypeVar("Action", bound=type[BaseAction])
 
 
 def named_as_its_class(action: Action) -> Action:
-    """Have models and executors know an action by its class's name.
+    """Give an action the name of its class, for models and executors.
 
-    lagent's registry does not: it has one action for a name, and that is lagent's own.
+    The action is not in lagent's registry, where the name belongs to lagent's own action.
     """
     action.__tool_description__["name"] = action.__name__
     return action
 
 
 _CAN_BE_DISABLED: Final = "enable" in inspect.signature(BaseAction.__init__).parameters
-"""Whether lagent is one before 0.5."""
+"""Whether lagent is older than 0.5."""
 
 
 def base_arguments(
     description: dict[str, Any] | None, parser: type[BaseParser], enable: bool
 ) -> dict[str, Any]:
-    """Return what lagent's `BaseAction` is made with; since 0.5 an action cannot be disabled."""
+    """Return the arguments of lagent's `BaseAction`. Since 0.5, an action cannot be disabled."""
     known: dict[str, Any] = {"description": description, "parser": parser}
     return {**known, "enable": enable} if _CAN_BE_DISABLED else known
 
@@ -258,16 +258,16 @@ def input(*args, **kwargs):
 get_ipython().system = lambda *args: print("Assume we have this package, ! is disabled!")
 {}
 """
-"""Where the braces are, the code goes that changes the folder."""
+"""The code that a kernel starts with. The braces stand for the code that changes the folder."""
 
 
 def folder_code(user_data_dir: str) -> str:
-    """Return code that goes to the parent folder of the user's data; none if there is none.
+    """Return code that changes to the parent folder of `user_data_dir`; empty if that is not set.
 
     Parameters
     ----------
     user_data_dir
-        Where the kernel runs; ``ENV`` for what ``USER_DATA_DIR`` says.
+        The folder of the user's data; ``ENV`` for the value of ``USER_DATA_DIR``.
     """
     if user_data_dir == "ENV":
         user_data_dir = os.environ.get("USER_DATA_DIR", "")
@@ -276,21 +276,21 @@ def folder_code(user_data_dir: str) -> str:
 
 
 def workplace(where: SessionTarget, agent: str | None, change_folder: str) -> KernelSession:
-    """Return where an interpreter's code runs.
+    """Return the session of an interpreter.
 
-    A kernel of a person's is left as it is: only our own starts with `START_CODE`.
+    Only a scratch kernel starts with `START_CODE`; a user's kernel is not changed.
     """
     init_source = START_CODE.format(change_folder) if where.is_scratch else None
     return KernelSession(where, SessionOptions(agent=agent or "lagent", init_source=init_source))
 
 
 def reset_source(place: KernelSession, change_folder: str) -> str:
-    """Return code that forgets all variables and starts anew.
+    """Return code that deletes all variables and runs `START_CODE` again.
 
     Raises
     ------
     KernelNotOwned
-        They are a person's.
+        The kernel belongs to a user.
     """
     if not place.where.is_scratch:
         raise KernelNotOwned(
@@ -302,5 +302,5 @@ def reset_source(place: KernelSession, change_folder: str) -> str:
 
 
 async def restarted(session: AsyncSession) -> None:
-    """Get a fresh kernel, which starts with `START_CODE` too."""
+    """Restart the kernel, which runs `START_CODE` again."""
     await session.restart()

@@ -1,4 +1,4 @@
-"""The interpreter that blocks."""
+"""lagent's interpreters: blocking, asynchronous, and for batches of sources."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ from .action_returns import (
 
 @named_as_its_class
 class IPythonInterpreter(BaseAction):
-    """Runs Python code in a Jupyter kernel that keeps its state; each object has its own.
+    """Runs Python code in a Jupyter kernel that keeps its state. Each object has its own kernel.
 
-    Any thread may use it, whether an event loop runs there or not. A context manager that closes
-    it at the end.
+    Any thread may use it, with or without a running event loop. It is also a context manager, which
+    closes it at the end.
 
     Parameters
     ----------
     timeout
         Seconds that code may run.
     user_data_dir
-        The kernel goes to the parent folder of this one; ``ENV`` for what ``USER_DATA_DIR`` says.
+        The kernel changes to the parent of this folder; ``ENV`` for the value of ``USER_DATA_DIR``.
     work_dir
-        Where images are written; it is made.
+        Folder for images. It is made if it is missing.
     description, parser, enable
-        As lagent has them.
+        As in lagent.
     url, token, notebook, kernel_id
-        Where code runs: `SessionTarget`. In a kernel of its own by default. That of a notebook, or
-        one that is named, is a user's: it is not changed for lagent, and not reset.
+        Where code runs; see `SessionTarget`. The default is a scratch kernel. The kernel of
+        `notebook` or `kernel_id` belongs to a user: it is not set up for lagent, and not reset.
     agent
-        By which name the history knows who asks; ``lagent`` when None.
+        The agent's name in the history; ``lagent`` when None.
     """
 
     __tool_name__ = "jupyter_agent_exec.IPythonInterpreter"
@@ -95,29 +95,29 @@ class IPythonInterpreter(BaseAction):
         self.close()
 
     def __call__(self, inputs: str | dict[str, Any], name: str = "run") -> ActionReturn:
-        """Run what a model asks for."""
+        """Run the code that a model wrote."""
         asked = arguments(self, inputs, name)
         return asked if isinstance(asked, ActionReturn) else self.run(**asked)
 
     @staticmethod
     def start_kernel() -> tuple[KernelManager, BlockingKernelClient]:
-        """Start a kernel that belongs to the caller, and return its manager and a client.
+        """Start a kernel for the caller, and return its manager and a client.
 
-        The interpreter does not use it, and nothing of it is recorded.
+        The interpreter does not use this kernel, and its executions are not recorded.
         """
         return start_new_kernel()
 
     def initialize(self) -> None:
-        """Have the kernel ready; `run` does so too."""
+        """Start the kernel before the first `run`."""
         self._place.open()
 
     def reset(self) -> None:
-        """Forget all variables; the kernel stays.
+        """Delete all variables. The kernel keeps running.
 
         Raises
         ------
         KernelNotOwned
-            The kernel is a person's.
+            The kernel belongs to a user.
         """
         (result,) = self._place.run(
             [reset_source(self._place, self.user_data_dir)], timeout=self.timeout
@@ -148,11 +148,11 @@ class IPythonInterpreter(BaseAction):
             return refused(self.name, command, error)
 
     def interrupt(self) -> None:
-        """Stop what runs."""
+        """Stop the running code."""
         self._place.do(lambda session: session.interrupt())
 
     def close(self) -> None:
-        """End the kernel, if it is the interpreter's own; the next `run` starts another."""
+        """Shut down the interpreter's own kernel. The next `run` starts another."""
         self._place.close()
 
 
@@ -160,19 +160,19 @@ class IPythonInterpreter(BaseAction):
 class AsyncIPythonInterpreter(BaseAction):
     """Runs Python code in Jupyter kernels that keep their state, one for each session id.
 
-    Any event loop may use it. An async context manager that closes it at the end.
+    Any event loop may use it. It is also an async context manager, which closes it at the end.
 
     Parameters
     ----------
     max_kernels
-        How many there are at the most; a session that would need one more waits until another is
-        closed. As many as are asked for when None.
+        Maximum number of kernels; no limit when None. At the limit, a new session waits until
+        another one is closed.
     reuse_kernel, startup_rate, connection_dir
-        Taken, as lagent 0.5 has them, and not used: no kernel is given to the next session.
+        Accepted for lagent 0.5, but ignored: a kernel is never reused by another session.
     timeout, user_data_dir, work_dir, description, parser, enable
         As for `IPythonInterpreter`.
     url, token, notebook, kernel_id, agent
-        As for `IPythonInterpreter`. In a person's kernel all session ids share its variables.
+        As for `IPythonInterpreter`. In a user's kernel, all session ids share its variables.
     """
 
     __tool_name__ = "jupyter_agent_exec.AsyncIPythonInterpreter"
@@ -216,22 +216,22 @@ class AsyncIPythonInterpreter(BaseAction):
         await self.close()
 
     async def __call__(self, inputs: str | dict[str, Any], name: str = "run") -> ActionReturn:
-        """Run what a model asks for."""
+        """Run the code that a model wrote."""
         asked = arguments(self, inputs, name)
         return asked if isinstance(asked, ActionReturn) else await self.run(**asked)
 
     async def initialize(self, session_id: str | int | None = None) -> None:
-        """Have a session's kernel ready; `run` does so too."""
+        """Start a session's kernel before the first `run`."""
         place = await self._kernels.of(str(session_id))
         await place.open_async()
 
     async def reset(self, session_id: str | int | None = None) -> None:
-        """Forget all variables of a session; its kernel stays.
+        """Delete all variables of a session. Its kernel keeps running.
 
         Raises
         ------
         KernelNotOwned
-            The kernel is a person's.
+            The kernel belongs to a user.
         """
         place = self._kernels.known(str(session_id))
         if place is None:
@@ -264,15 +264,15 @@ class AsyncIPythonInterpreter(BaseAction):
             return refused(self.name, command, error)
 
     async def close_session(self, session_id: str | int | None = None) -> None:
-        """End a session's kernel; unknown ids are no harm."""
+        """Shut down a session's kernel. Ignores unknown ids."""
         await self._kernels.close(str(session_id))
 
     async def shutdown(self, session_id: str | int | None = None) -> None:
-        """End a session's kernel, as `close_session` does."""
+        """Shut down a session's kernel, as `close_session` does."""
         await self.close_session(session_id)
 
     async def close(self) -> None:
-        """End all kernels; the next `run` starts another."""
+        """Shut down all kernels. The next `run` starts another."""
         await self._kernels.close_all()
 
 
@@ -280,14 +280,14 @@ class AsyncIPythonInterpreter(BaseAction):
 class BatchIPythonInterpreter(BaseAction):
     """Runs sources at the same time, each in the kernel of its index.
 
-    A context manager that closes it at the end.
+    It is also a context manager, which closes it at the end.
 
     Parameters
     ----------
     python_interpreter
-        The arguments with which each `IPythonInterpreter` is made.
+        Arguments of each `IPythonInterpreter`.
     description, parser, enable
-        As lagent has them.
+        As in lagent.
     """
 
     __tool_name__ = "jupyter_agent_exec.BatchIPythonInterpreter"
@@ -328,17 +328,17 @@ class BatchIPythonInterpreter(BaseAction):
     def __call__(
         self, commands: str | list[str], indexes: int | Sequence[int] | None = None
     ) -> ActionReturn | list[ActionReturn]:
-        """Run code, or several at the same time, and return what each came to.
+        """Run one command, or several at the same time, and return their results.
 
         Parameters
         ----------
         indexes
-            Whose kernels these are: of each command another. Counted from 0 when None.
+            Index of the kernel for each command; 0, 1, 2 and so on when None.
 
         Raises
         ------
         ValueError
-            There are more or fewer indexes than commands, or one of them twice.
+            The number of indexes differs from that of commands, or an index occurs twice.
         """
         sources = [commands] if isinstance(commands, str) else commands
         if indexes is None:
@@ -351,7 +351,7 @@ class BatchIPythonInterpreter(BaseAction):
         return answers[0] if isinstance(commands, str) else answers
 
     def reset(self) -> None:
-        """End all kernels; what runs next has fresh ones."""
+        """Shut down all kernels. The next call starts fresh ones."""
         with self._lock:
             interpreters = list(self.index2python_interpreter.values())
             self.index2python_interpreter.clear()
@@ -359,7 +359,7 @@ class BatchIPythonInterpreter(BaseAction):
             each.close()
 
     def close(self) -> None:
-        """End all kernels, as `reset` does."""
+        """Shut down all kernels, as `reset` does."""
         self.reset()
 
     def _interpreter(self, index: int) -> IPythonInterpreter:
@@ -380,7 +380,7 @@ class BatchIPythonInterpreter(BaseAction):
             running = zip(interpreters, sources, strict=True)
             return await asyncio.gather(*(each.run_async(source) for each, source in running))
 
-        # A loop of its own: one may run in this thread, where Ctrl-C arrives.
+        # A loop in another thread: this thread, where Ctrl-C arrives, may already run a loop.
         loop = asyncio.new_event_loop()
         answering = loop.create_task(answers())
 
@@ -400,14 +400,14 @@ class BatchIPythonInterpreter(BaseAction):
 
 
 class Kernels:
-    """Hands out a workplace for each session id; any event loop may ask.
+    """Holds a `KernelSession` for each session id. Any event loop may use it.
 
     Parameters
     ----------
     make
-        Makes one.
+        Makes a `KernelSession`.
     most
-        How many there are at a time; None for any number.
+        Maximum number at the same time; None for no limit.
 
     Raises
     ------
@@ -426,11 +426,11 @@ class Kernels:
         self._waiting: list[Future[None]] = []
 
     def known(self, session_id: str) -> KernelSession | None:
-        """Return that of a session, if it has one."""
+        """Return the `KernelSession` of a session id; None if there is none."""
         return self._places.get(session_id)
 
     async def of(self, session_id: str) -> KernelSession:
-        """Return that of a session; it is made, once there is room for it."""
+        """Return the `KernelSession` of a session id. Wait for room and make it if needed."""
         while True:
             with self._lock:
                 place = self._places.get(session_id)
@@ -443,7 +443,7 @@ class Kernels:
             await asyncio.wrap_future(freed)
 
     async def close(self, session_id: str) -> None:
-        """End that of a session, if it has one."""
+        """Close the `KernelSession` of a session id, if there is one."""
         with self._lock:
             place = self._places.pop(session_id, None)
             if place is None:
@@ -456,12 +456,12 @@ class Kernels:
                 self._closing -= 1
                 waiting, self._waiting = self._waiting, []
             for each in waiting:
-                # Who has given up waiting is not told.
+                # Skip callers that were cancelled.
                 if each.set_running_or_notify_cancel():
                     each.set_result(None)
 
     async def close_all(self) -> None:
-        """End all of them."""
+        """Close all of them."""
         await asyncio.gather(*(self.close(each) for each in list(self._places)))
 
     def _has_room(self) -> bool:

@@ -1,4 +1,4 @@
-"""Pantheon's Python interpreter tool set, for its agents, with kernels of Jupyter behind it."""
+"""Pantheon's Python interpreter tool set, which runs code in Jupyter kernels."""
 
 from __future__ import annotations
 

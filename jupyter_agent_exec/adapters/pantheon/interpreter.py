@@ -1,4 +1,4 @@
-"""An interpreter: a session with a kernel of its own, and what its runs are answered with."""
+"""An interpreter: a session with its own kernel, and Pantheon's answers to its runs."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ _FIGURES: Final = ".matplotlib_figs"
 
 @dataclass(kw_only=True, slots=True)
 class Interpreter:
-    """Where code of one client runs."""
+    """An interpreter that runs the code of one client."""
 
     place: KernelSession
-    """Its session."""
+    """The interpreter's session."""
     client: str | None
-    """Who may use it; None for all."""
+    """The client that may use it; None for all clients."""
     folder: Path
-    """Where code runs and figures are kept."""
+    """Folder in which code runs and figures are saved."""
     timeout: float | None
-    """Seconds that code may run; its start may take longer."""
+    """Seconds that code may run. The start of the interpreter may take longer."""
 
     def serves(self, client: str | None) -> bool:
-        """Whether a client may use it; None is the program itself, and may use all."""
+        """Return whether a client may use it. None stands for the program, which may use all."""
         return client is None or self.client in (None, client)
 
     async def status(self) -> Literal["running", "failed"]:
-        """Return, in Pantheon's words, whether its variables are there; the next run starts it."""
+        """Return Pantheon's status. After ``failed``, the next run starts the kernel again."""
         try:
             return "failed" if await self.place.is_dead() else "running"
         except (AgentExecError, ClientError):
@@ -62,14 +62,14 @@ class Interpreter:
         Parameters
         ----------
         code
-            What to run.
+            The code.
         variable
-            Whose value to return; None for none.
+            Name of a variable whose value to return; None for none.
 
         Raises
         ------
         PythonInterpreterError
-            The code raised, or the interpreter could not be started.
+            The code raised an exception, or the interpreter could not be started.
         """
         values = {} if variable is None else expressions(variable)
         step = Step(source=code, values=values, timeout=self.timeout)
@@ -107,7 +107,7 @@ class Interpreter:
 
 @dataclass(kw_only=True, slots=True)
 class _Read:
-    """What an execution has come to, in the pieces that answers are made of."""
+    """The outputs of an execution, in the parts of Pantheon's answer."""
 
     stdout: str = ""
     stderr: str = ""
@@ -131,13 +131,13 @@ class _Read:
         return read
 
     def failure(self, reason: str | None, figures: list[str]) -> str:
-        """Say what was printed before the exception, then the exception."""
+        """Return the text printed before an exception, then the exception."""
         parts = [reason, self.stdout, self.stderr, *figures, self.traceback]
         return "\n".join(part.rstrip("\n") for part in parts if part)
 
     def _show(self, shown: Shown) -> None:
         picture = shown.picture
-        # A figure that is an expression is shown once more when the code has ended.
+        # A figure that is an expression's value is displayed again when the code has ended.
         if picture is not None and (shown.is_result or picture not in self.echoed):
             self.figures.append(picture)
             if shown.is_result:
@@ -155,7 +155,7 @@ class _Read:
 
 
 def _saved(figures: list[Picture], folder: Path) -> Iterator[str]:
-    """Write figures into their folder; give their paths, relative to the interpreter's folder."""
+    """Save figures, and yield their paths relative to the interpreter's folder."""
     for figure in figures:
         (folder / _FIGURES).mkdir(parents=True, exist_ok=True)
         yield f"{_FIGURES}/{figure.save(folder / _FIGURES).name}"
@@ -199,9 +199,8 @@ def _plotting(info):
 
 get_ipython().events.register("pre_run_cell", _plotting)
 """
-"""What an interpreter starts with when nothing else is asked for: code finds ``matplotlib``,
-``plt``, ``os`` and ``uuid``, may call `asyncio.run`, and its figures are shown whether it selects
-Agg or not."""
+"""The default start code of an interpreter. It defines ``matplotlib``, ``plt``, ``os`` and
+``uuid``, makes `asyncio.run` work, and shows figures even if code selects the Agg backend."""
 
 _ECHO: Final = """\
 def _echo():
@@ -240,18 +239,18 @@ del _echo
 
 
 def init_source(folder: str | None, env: Mapping[str, str], init_code: str | None) -> str:
-    """Return what starts an interpreter of its own.
+    """Return the start code of an interpreter with a scratch kernel.
 
-    Every expression of the top level is displayed, with what `print` would print as its text.
+    It makes the kernel display every top-level expression, with the text that `print` would print.
 
     Parameters
     ----------
     folder
-        Where to go; None to stay where the kernel starts.
+        Folder to change to; None to stay in the kernel's folder.
     env
-        Environment variables.
+        Environment variables to set.
     init_code
-        What comes last.
+        Code to run last.
     """
     lines = [_ECHO, "import os as _os", f"_os.environ.update({dict(env)!r})"]
     if folder is not None:

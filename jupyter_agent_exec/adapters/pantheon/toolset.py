@@ -1,6 +1,6 @@
-"""The tools themselves, and which interpreter a call has.
+"""Pantheon's tools, and the choice of an interpreter for each call.
 
-Pantheon reads the types of their parameters, so annotations are not postponed here.
+Pantheon reads the types of the tools' parameters, so this module does not postpone annotations.
 """
 
 import functools
@@ -32,14 +32,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _ADDING: Final = threading.Lock()
-"""Of no tool set's own: Pantheon sends them to processes, and a lock cannot go there."""
+"""A module's lock, because Pantheon pickles tool sets to processes, and locks do not pickle."""
 
 
 def _apart(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
     """Give each call of a tool a context of its own.
 
-    Pantheon's decorator writes what it is given into one dictionary that all calls of a process
-    share, so that a call without a chat would be taken for the chat that called before.
+    Pantheon's decorator writes the context into one dictionary for all calls of a process. Without
+    this, a call without a chat would get the chat of the previous call.
     """
 
     @functools.wraps(method)
@@ -58,31 +58,30 @@ def _apart(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine
 class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
     """Python interpreters of Pantheon's agents, in Jupyter kernels.
 
-    Each client, or chat, has an interpreter of its own, which starts when it is first used; all of
-    them are closed by `cleanup`, or at the end of ``async with``.
+    Each client, or chat, has an interpreter of its own, which starts at its first use. `cleanup`,
+    or the end of ``async with``, closes all of them.
 
     Parameters
     ----------
     name
-        Of the tool set.
+        Name of the tool set.
     workdir
-        Where code runs and figures are kept; the current folder when None.
+        Folder in which code runs and figures are saved; the current folder when None.
     engine
-        Taken for the sake of programs that pass one, and not used.
+        Accepted for compatibility, and ignored.
     init_code
-        What runs when an interpreter starts. In a kernel that is a person's, nothing runs unless
-        this is passed.
+        Code that runs when an interpreter starts. The default does not run in a user's kernel.
     timeout
         Seconds that code may run; the server's limit when None.
     url, token, notebook, kernel_id
-        Where code runs; see `SessionTarget`. By default in scratch kernels of a server that is
+        Where code runs; see `SessionTarget`. The default is scratch kernels on a server that is
         started for them.
     agent
-        The name under which the history knows who ran the code.
+        The agent's name in the history.
     preload
-        What is there in each interpreter: names of modules, and functions.
+        Names of modules, and functions, to preload into each interpreter.
     **kwargs
-        Pantheon's own, for its worker.
+        Arguments of Pantheon's worker.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         self._timeout = timeout
         self._preload = preload
 
-    # The docstrings of tools are what a model reads of them.
+    # Models read the docstrings of tools.
 
     @_apart
     @tool
@@ -203,7 +202,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         return await self._list()
 
     async def cleanup(self) -> None:
-        """Close all interpreters, and the server if it is our own; later calls start new ones."""
+        """Close all interpreters, and the server if it was started here. Calls start new ones."""
         with _ADDING:
             interpreters = list(self.interpreters.values())
             self.interpreters.clear()
@@ -248,13 +247,13 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         return {"success": True, "interpreter_id": interpreter_id}
 
     def _client(self) -> str | None:
-        """Return who calls; None for the program itself."""
+        """Return the client that calls; None for the program itself."""
         context = self.get_context() or {}
         client = context.get("chat_id") or context.get("client_id")
         return str(client) if client else None
 
     def _own(self) -> Interpreter:
-        """Return the interpreter that the client has by itself."""
+        """Return the default interpreter of the client."""
         client = self._client()
         with _ADDING:
             interpreter_id = self.clientid_to_interpreterid.get(client)
@@ -270,7 +269,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         return interpreter
 
     def _add(self, client: str | None) -> str:
-        """Add an interpreter, which starts when it is first used."""
+        """Add an interpreter, which starts at its first use."""
         asked_folder = self._get_effective_workdir()
         folder = Path(asked_folder).expanduser().resolve() if asked_folder else self.workdir
         options = SessionOptions(
@@ -291,7 +290,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
 
     def _init_source(self, folder: Path | None) -> str | None:
         if not self._where.is_scratch:
-            # How a person's kernel shows things is for them to say.
+            # Do not change how a user's kernel displays values.
             return None if self.init_code is DEFAULT_INIT_CODE else self.init_code
         env = build_context_env(
             workdir=folder or self.workdir, context_variables=dict(self.get_context() or {})
