@@ -15,12 +15,12 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the command line says and return the exit code.
+    """Run the command and return its exit code.
 
     Parameters
     ----------
     argv
-        The words after the program's name; those of this process when None.
+        The arguments after the program's name; None for this process's arguments.
     """
     parser = make_parser()
     arguments = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""`python -m jupyter_agent_exec.cli`, for where the console script is not installed."""
+"""Run `python -m jupyter_agent_exec.cli` where the console script is not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jupyter agent-exec verify`: is the record what was written? It needs no server."""
+"""`jupyter agent-exec verify`: check that the record is unchanged. It needs no server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .console import Console
 from .usage import UsageError
 
 _PATIENCE = 0.5
-"""Seconds to wait for a server that writes meanwhile."""
+"""Seconds to wait for a server that is writing to the history."""
 
 _HEAD = re.compile(r"[0-9a-f]{64}")
 
@@ -74,7 +74,7 @@ def _checked(arguments: Namespace, head: str | None) -> Report:
 
 
 def _of_journal(journal: Path, head: str | None) -> Report:
-    """Check a journal, with what the ledgers say if it is part of a history."""
+    """Check a journal, also against the ledgers if it is part of a history."""
     sessions = journal.parent.parent
     if sessions.name == "sessions" and any(sessions.parent.glob("ledger-*.jsonl")):
         return verify_session(sessions.parent, journal.parent.name, head=head, patience=_PATIENCE)

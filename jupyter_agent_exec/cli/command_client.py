@@ -1,4 +1,4 @@
-"""Find the server that a command talks to, or start one."""
+"""Connect a command to a server, or start one."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ from .usage import UsageError
 T = TypeVar("T")
 
 TRIES: Final = 3
-"""How often a passphrase is asked for."""
+"""How many times to ask the user for a passphrase."""
 
 
 @contextmanager
 def connected(
     arguments: Namespace, console: Console, *, may_start: bool = True
 ) -> Iterator[AgentExecClient]:
-    """Connect to the server that is named or runs here; else to one that ends with the block.
+    """Connect to the server named by the user, or to one that runs here.
+
+    If there is none, start a server, which stops at the end of the block.
 
     Raises
     ------
     UsageError
-        What is named is not a server's address.
+        The URL is not a server's address.
     ServerUnreachable
-        There is none, and none may be, or could be, started.
+        No server was found, and none may be started or its start failed.
     """
     try:
         client = AgentExecClient(arguments.url, arguments.token)
@@ -57,15 +59,15 @@ def connected(
 
 
 def typed(prompt: str) -> str:
-    """Ask on the terminal for what must not be seen.
+    """Ask the user for a passphrase on the terminal, without echo.
 
     Raises
     ------
     UsageError
-        There is no terminal on which to type it.
+        There is no terminal.
     """
     with catch_warnings():
-        simplefilter("error", GetPassWarning)  # it would be read from a pipe, and shown
+        simplefilter("error", GetPassWarning)  # else getpass would read a pipe and echo
         try:
             return getpass(prompt)
         except (GetPassWarning, EOFError):
@@ -73,14 +75,14 @@ def typed(prompt: str) -> str:
 
 
 def decided(client: AgentExecClient, console: Console, decide: Callable[[], T]) -> T:
-    """Do what is for people; on a server that wants its passphrase, ask the terminal for it.
+    """Make a decision for the user; ask for the passphrase if the server requires it.
 
     Raises
     ------
     UsageError
         There is no terminal.
     PassphraseWrong
-        It was wrong each time.
+        The user typed a wrong passphrase `TRIES` times.
     """
     try:
         return decide()

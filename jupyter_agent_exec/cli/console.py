@@ -1,4 +1,4 @@
-"""The terminal: text, outputs as they come, images, and questions of code that asks for input."""
+"""The terminal: text, live outputs, images, and input for code."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..types import RAW_IMAGE_TYPES, Output
 
 
 class Console:
-    """Standard output for what was asked for, standard error for what is said about it.
+    """Writes a command's results to standard output, and notes and errors to standard error.
 
     Parameters
     ----------
     quiet
-        Whether only errors are said on standard error.
+        Whether to write only errors, and no notes, to standard error.
     """
 
     def __init__(
@@ -35,26 +35,26 @@ class Console:
         self._quiet = quiet
 
     def is_terminal(self, name: str = "stdout") -> bool:
-        """Whether the stream of this name, ``stdout`` or ``stderr``, is a terminal."""
+        """Return whether a stream, ``stdout`` or ``stderr``, is a terminal."""
         return (self.err if name == "stderr" else self.out).isatty()
 
     def text(self, text: str, name: str = "stdout", *, overwriting: bool = False) -> None:
-        """Write text from a kernel, as it is but for control characters.
+        """Write text from a kernel, with control characters made visible or removed.
 
         Parameters
         ----------
         text
-            What the kernel wrote.
+            The kernel's text.
         name
             The stream: ``stdout`` or ``stderr``.
         overwriting
-            Whether carriage returns are for the terminal to obey.
+            Whether to keep carriage returns, so that the terminal overwrites the line.
         """
         shown = "\r".join(map(plain, text.split("\r"))) if overwriting else plain(text)
         _write(self.err if name == "stderr" else self.out, shown)
 
     def sequence(self, sequence: str, name: str = "stdout") -> None:
-        """Write a control sequence of our own to the terminal."""
+        """Write a control sequence to the terminal, unchanged."""
         _write(self.err if name == "stderr" else self.out, sequence)
 
     def line(self, line: str = "") -> None:
@@ -66,17 +66,17 @@ class Console:
         _write(self.out, msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
 
     def note(self, note: str) -> None:
-        """Say something about what goes on."""
+        """Write a note to standard error, unless the console is quiet."""
         if not self._quiet:
             self.complain(note)
 
     def complain(self, message: str) -> None:
-        """Say what is wrong."""
+        """Write a message to standard error, even if the console is quiet."""
         self.out.flush()
         _write(self.err, plain(message).rstrip("\n") + "\n")
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], last_width: int) -> None:
-        """Write rows in columns; the last column is cut to `last_width`, the others are whole."""
+        """Write rows in columns, and cut the last column to `last_width` characters."""
         cells = [list(head), *([one_line(cell, 200) for cell in row] for row in rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for row in cells:
@@ -95,18 +95,18 @@ _ERASE_LINE: Final = "\r\x1b[K"
 
 
 class LiveView:
-    """Write outputs as they change.
+    """Writes outputs as they change.
 
-    What was written stays written, as on paper: an output that is replaced is written again. Only
-    the last line is written over, so that progress bars look as they should: by the terminal, and
-    for a pipe or a file by holding the line back until it ends.
+    Written text stays: an output that is replaced is written again. Only the last line is
+    overwritten, so that progress bars look right. A terminal overwrites the line itself. For a
+    pipe or a file, the line is held back until it ends.
 
     Parameters
     ----------
     console
         Where to write.
     pictures
-        How the terminal shows images; None if it does not.
+        The terminal's protocol for images; None if it cannot show images.
     """
 
     def __init__(self, console: Console, pictures: Protocol | None) -> None:
@@ -114,12 +114,12 @@ class LiveView:
         self._pictures = pictures
         self._outputs: list[Output] = []
         self._open_line: tuple[int, str] | None = None
-        """Index and name of the stream output whose last line has not ended."""
+        """Index and name of the stream output with an unfinished last line."""
         self._held = ""
-        """What was held back of that line."""
+        """The part of that line that is held back."""
 
     def show(self, event: OutputChanged) -> None:
-        """Write what `event` changes."""
+        """Write the change of an output."""
         change = event.change
         before = self._outputs[change.index] if change.index < len(self._outputs) else None
         apply(self._outputs, change)
@@ -134,14 +134,14 @@ class LiveView:
             self._show_whole(output)
 
     def finish(self, outputs: list[Output]) -> None:
-        """Write what of an execution's outputs was not told, as after a connection that broke."""
+        """Write the outputs that no event reported, for example because the connection broke."""
         for index, output in enumerate(outputs):
             if self._outputs[index : index + 1] != [output]:
                 self.show(OutputChanged(OutputChange(index=index, output=output)))
         self._end_line()
 
     def close(self) -> None:
-        """End the line, so that what follows begins its own."""
+        """End the unfinished line, so that further text starts a new one."""
         self._end_line()
 
     def _show_stream(self, index: int, output: Output, before: Output | None) -> None:
@@ -169,7 +169,7 @@ class LiveView:
         self._console.text(clean(lines) + end, name)
 
     def _rewind(self, name: str) -> None:
-        """Go back to the start of the last line."""
+        """Return to the start of the last line."""
         if self._console.is_terminal(name):
             self._console.sequence(_ERASE_LINE, name)
         self._held = ""
@@ -209,11 +209,11 @@ _ITERM2_PROGRAMS: Final = frozenset({"iTerm.app", "WezTerm", "mintty", "rio"})
 _KITTY_PROGRAMS: Final = frozenset({"ghostty"})
 _KITTY_TERMS: Final = frozenset({"xterm-kitty", "xterm-ghostty"})
 _MULTIPLEXERS: Final = ("TMUX", "STY")
-"""Inside of these, images do not get through."""
+"""Environment variables of terminal multiplexers, which do not pass images on."""
 
 
 def protocol_of(environ: Mapping[str, str]) -> Protocol | None:
-    """Return how the terminal with this environment shows images; None if it does not."""
+    """Return the image protocol of the terminal with this environment; None if it has none."""
     if any(environ.get(name) for name in _MULTIPLEXERS):
         return None
     program = environ.get("TERM_PROGRAM", "")
@@ -225,7 +225,7 @@ def protocol_of(environ: Mapping[str, str]) -> Protocol | None:
 
 
 def sequence(protocol: Protocol, mimetype: str, data: bytes) -> str | None:
-    """Return what shows the image when written to the terminal; None if it cannot.
+    """Return the control sequence that shows an image; None if the protocol cannot show it.
 
     Source: kitty, *Terminal graphics protocol*; iTerm2, *Inline Images Protocol*.
     """
@@ -249,12 +249,12 @@ PROMPT_WIDTH = 500
 
 
 def ask_at_terminal(asked: Input, console: Console) -> str:
-    """Return what is typed; the prompt goes to standard error.
+    """Return the line that the user types. The prompt goes to standard error.
 
     Raises
     ------
     KeyboardInterrupt
-        Nothing more can be typed, which ends what asks.
+        Standard input is at its end. The caller then cancels the execution, as after Ctrl-C.
     """
     prompt = one_line(asked.prompt, PROMPT_WIDTH)
     console.out.flush()

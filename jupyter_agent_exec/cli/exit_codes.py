@@ -1,4 +1,4 @@
-"""What the exit code of `jupyter agent-exec` says; docs/cli.md lists them for people."""
+"""The exit codes of `jupyter agent-exec`. docs/cli.md lists them for users."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ OK: Final = 0
 FAILED: Final = 1
 """The code raised an error."""
 USAGE: Final = 2
-"""The command line, or what it names, makes no sense; nothing was done."""
+"""The command line is wrong, or names something that does not exist. Nothing was done."""
 UNREACHABLE: Final = 3
 """No server was found, or the connection broke."""
 REFUSED: Final = 4
-"""The server refused."""
+"""The server refused the request."""
 STOPPED: Final = 5
 """The execution was interrupted, cancelled or rejected."""
 TIMED_OUT: Final = 6
-"""The execution ran into its timeout."""
+"""The execution exceeded its timeout."""
 KERNEL_LOST: Final = 7
-"""The kernel died, or the server did, while the execution ran."""
+"""The kernel or the server died while the execution ran."""
 INTERRUPTED: Final = 130
-"""Ctrl-C; an execution that was running was cancelled."""
+"""The user pressed Ctrl-C. A running execution was cancelled."""
 BROKEN_PIPE: Final = 141
-"""Whoever read the output has gone."""
+"""The program that read the output has closed its pipe."""
 
 _OF_STATUS: Final[dict[Status, int]] = {
     "ok": OK,

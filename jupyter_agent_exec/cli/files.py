@@ -15,7 +15,7 @@ from .usage import UsageError
 
 
 def add_words(parser: ArgumentParser) -> None:
-    """Add what stands behind `files` on the command line."""
+    """Add the arguments of `files`."""
     parser.add_argument("session", metavar="SESSION", help="the session's id; it must be open")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     listing = actions.add_parser("list", help="list what is in its folder, or in one below")
@@ -38,7 +38,7 @@ def add_words(parser: ArgumentParser) -> None:
 
 
 def files(arguments: Namespace, console: Console) -> int:
-    """Do to a session's files what the command line says."""
+    """List, download, upload or delete a session's files."""
     if arguments.action == "put" and not Path(arguments.source).is_file():
         raise UsageError(f"There is no file {arguments.source}.")
     with connected(arguments, console, may_start=False) as client:

@@ -1,4 +1,4 @@
-"""Commands that read: the server, sessions, executions, open notebooks, variables, packages."""
+"""Commands that show the server, sessions, executions, notebooks, variables and packages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .usage import UsageError, image_folder
 
 
 def status(arguments: Namespace, console: Console) -> int:
-    """Say how the server is doing; that there is none is an answer too."""
+    """Show the server's status. Do not start a server if none runs."""
     with connected(arguments, console, may_start=False) as client:
         answer = client.status()
         if arguments.json:
@@ -145,7 +145,7 @@ def search(arguments: Namespace, console: Console) -> int:
 
 
 def export(arguments: Namespace, console: Console) -> int:
-    """Write a session's notebook, and its journal if asked, to files."""
+    """Write a session's notebook to a file, and its journal with ``--journal``."""
     piped = arguments.output == "-"
     notebook = _writable(arguments.output or f"{arguments.session}.ipynb")
     journal = _writable(arguments.journal) if arguments.journal else None
@@ -171,7 +171,7 @@ def export(arguments: Namespace, console: Console) -> int:
 
 
 def _pipe(session: Session, *, clean: bool) -> None:
-    """Write a session's notebook to standard output, as the server wrote it."""
+    """Write a session's notebook to standard output, with the server's exact bytes."""
     with tempfile.TemporaryDirectory() as folder:
         path = session.export(Path(folder) / "export.ipynb", clean=clean)
         sys.stdout.buffer.write(path.read_bytes())
@@ -256,7 +256,7 @@ def _opened_as(info: models.Session) -> str:
 
 
 def _time(at: str) -> str:
-    """Return an RFC 3339 time to the second, as people read it."""
+    """Return an RFC 3339 time without fractions of a second, in a readable form."""
     return at[:19].replace("T", " ") + ("Z" if at.endswith("Z") else at[19:])
 
 
@@ -270,11 +270,11 @@ def _writable(word: str) -> Path:
 
 
 _LINES: Final = 10
-"""How many lines of a cell's source, and of its outputs, are shown."""
+"""Maximum lines to show of a cell's source, and of its outputs."""
 
 
 def notebooks(arguments: Namespace, console: Console) -> int:
-    """List the notebooks that are in use."""
+    """List the notebooks that are open or have a kernel."""
     with connected(arguments, console, may_start=False) as client:
         found = client.notebooks()
         if arguments.json:
@@ -296,7 +296,7 @@ def notebooks(arguments: Namespace, console: Console) -> int:
 
 
 def cells(arguments: Namespace, console: Console) -> int:
-    """Show a notebook's cells, the beginnings of their sources and outputs."""
+    """Show a notebook's cells, with the first lines of their sources and outputs."""
     with connected(arguments, console, may_start=False) as client:
         notebook = client.cells(arguments.path)
     if arguments.json:
@@ -361,7 +361,7 @@ def variables(arguments: Namespace, console: Console) -> int:
 
 
 def packages(arguments: Namespace, console: Console) -> int:
-    """List what code in a session's kernel can import."""
+    """List the packages that code in a session's kernel can import."""
     with connected(arguments, console, may_start=False) as client:
         found = client.session(arguments.session).packages(arguments.match, limit=arguments.limit)
     if arguments.json:

@@ -1,8 +1,8 @@
 """`jupyter agent-exec mcp`: the MCP endpoint for clients that start a process.
 
-Each line of standard input goes to the endpoint, and each answer comes back. `Bridge` knows of MCP
-only what HTTP wants in headers, how a client cancels a call, and how to start again when the server
-has forgotten an older client's session.
+`Bridge` sends each line of standard input to the endpoint, and writes each answer to standard
+output. It handles only three parts of MCP itself: the HTTP headers of a message, the cancellation
+of a call, and a new session when the server has forgotten an older client's session.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from .usage import UsageError
 
 
 def mcp(arguments: Namespace, console: Console) -> int:
-    """Serve the client at standard input and output until it is gone."""
+    """Serve the client at standard input and output until it closes standard input."""
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    # Whatever else would be printed is none of the protocol's.
+    # Standard output carries only the protocol; other prints go to standard error.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with out, _upstream(arguments, console) as upstream:
         console.note(
@@ -59,12 +59,12 @@ def _upstream(arguments: Namespace, console: Console) -> Iterator[Upstream]:
 
 
 def _found(arguments: Namespace) -> Upstream | None:
-    """Return the server that is named, or the newest that runs here; None if there is none.
+    """Return the server named by the user, or the newest that runs here; None if there is none.
 
     Raises
     ------
     UsageError, ServerUnreachable, UnexpectedAnswer, Unauthenticated
-        A server is named, but cannot be used.
+        The named server cannot be used, or no server that runs here accepts the given token.
     """
     try:
         server = named(arguments.url, arguments.token)
@@ -117,10 +117,10 @@ _INTERNAL_ERROR: Final = -32603
 
 _VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 _NAMES: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Which parameter of a method is also told in a header."""
+"""For each method, the parameter whose value also goes into the `Mcp-Name` header."""
 
 _PLAIN: Final = re.compile(r"(?!=\?base64\?.*\?=$)(?:[!-~](?:[ -~]*[!-~])?)?")
-"""What a header may hold as it is."""
+"""Matches values that may go into a header without encoding."""
 
 _BYE_SECONDS: Final = 1.0
 
@@ -128,16 +128,16 @@ Message = dict[str, Any]
 
 
 class Bridge:
-    """Takes a client's messages to a server and brings back what it answers.
+    """Passes a client's messages to a server, and the server's answers to the client.
 
     Parameters
     ----------
     upstream
         The server's endpoint.
     out
-        Where messages to the client are written, and nothing else.
+        The stream for messages to the client. Nothing else is written to it.
     complain
-        Says something to people.
+        Shows an error message to the user.
     """
 
     def __init__(self, upstream: Upstream, out: IO[bytes], complain: Callable[[str], None]) -> None:
@@ -151,7 +151,7 @@ class Bridge:
         self._session = _Session()
 
     def run(self, lines: Iterable[bytes]) -> None:
-        """Serve until there are no more lines; what goes on then ends with this process."""
+        """Serve until there are no more lines. Open requests then end with this process."""
         threading.Thread(target=self._take, name="mcp-messages", daemon=True).start()
         for line in lines:
             if line.strip():
@@ -166,7 +166,7 @@ class Bridge:
     # -- from the client -----------------------------------------------------------------------
 
     def _take(self) -> None:
-        """Take lines in order; only requests go on side by side."""
+        """Handle messages in order. Requests run in their own threads, except `initialize`."""
         while not self._ended:
             body = self._lines.get()
             try:
@@ -192,7 +192,7 @@ class Bridge:
         ).start()
 
     def _cancel(self, message: Message) -> None:
-        """Close a call's connection, which the server takes for what it is."""
+        """Close a call's connection. The server then cancels the call."""
         params = message.get("params")
         id = params.get("requestId") if isinstance(params, dict) else None
         with self._lock:
@@ -203,7 +203,7 @@ class Bridge:
     # -- to the server, and back ---------------------------------------------------------------
 
     def _ask(self, message: Any, body: bytes, given: Given) -> None:
-        """Send a message, and tell the client what comes back."""
+        """Send a message to the server, and its answers to the client."""
         id = message["id"] if _is_request(message) else None
         try:
             for told in self._answers(message, body, given):
@@ -221,7 +221,7 @@ class Bridge:
                 trouble = f"The Jupyter server at {where} does not answer: {error or 'it left'}."
                 self._complain(trouble)
                 self._refuse(id, _INTERNAL_ERROR, trouble)
-        except Exception as error:  # whoever asked must hear something, and the next be taken
+        except Exception as error:  # the client needs an answer, and the thread must continue
             trouble = f"This message, or its answer, cannot be passed on: {error!r}."
             self._complain(trouble)
             self._refuse(id, _INTERNAL_ERROR, trouble)
@@ -255,10 +255,10 @@ class Bridge:
             yield told
 
     def _begin_anew(self, used: dict[str, str], given: Given) -> None:
-        """Open a session again, as after the server's restart; the client knows nothing of it."""
+        """Open a new session without the client, for example after the server's restart."""
         with self._session.renewing:
             if self._session.headers() != used:
-                return  # another request has done it
+                return  # another request has already opened one
             for _ in self._initialize(self._session.opening, given):
                 pass
             initialized = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
@@ -274,12 +274,12 @@ class Bridge:
                 self._out.write(message + b"\n")
                 self._out.flush()
             except OSError:
-                self._ended = True  # nobody listens any more
+                self._ended = True  # the client has gone
 
     def _refuse(
         self, id: str | int | None, code: int, message: str, problem: Message | None = None
     ) -> None:
-        """Answer a request ourselves; a message that wants no answer gets none."""
+        """Answer a request with an error. A notification gets no answer."""
         if id is None and code != _PARSE_ERROR:
             return
         error: Message = {"code": code, "message": message}
@@ -289,21 +289,21 @@ class Bridge:
 
 
 class _Session:
-    """An older client's session with the server; later revisions have none."""
+    """An older client's MCP session with the server. Later revisions have no sessions."""
 
     def __init__(self) -> None:
         self._headers: dict[str, str] = {}
         self.opening = b""
-        """The message with which the client opened it."""
+        """The `initialize` message with which the client opened the session."""
         self.renewing = threading.Lock()
 
     def began(self, id: str, version: str, opening: bytes) -> None:
-        """Remember a session that the server opened."""
+        """Store a session that the server opened."""
         self.opening = opening
         self._headers = {"Mcp-Session-Id": id, "MCP-Protocol-Version": version}
 
     def headers(self) -> dict[str, str]:
-        """Return what says which session it is; nothing if there is none."""
+        """Return the headers that identify the session; none without a session."""
         return self._headers
 
 
@@ -316,7 +316,7 @@ def _is_request(message: Any) -> bool:
 
 
 def headers_of_message(message: Any) -> dict[str, str]:
-    """Return the headers of a message of the revisions that need no session; else none."""
+    """Return the headers of a message in a revision without sessions, else no headers."""
     try:
         params = message["params"]
         version = params["_meta"][_VERSION_KEY]
@@ -345,7 +345,7 @@ def _ends(told: bytes, id: str | int) -> bool:
 
 
 def with_id(told: bytes, message: Any) -> bytes:
-    """Give a refusal the id of what it refuses, where the server could not tell it."""
+    """Set the id of an error answer to its request's id, if the server answered with a null id."""
     if not _is_request(message) or b'"id":null' not in told:
         return told
     answer = json.loads(told)

@@ -1,4 +1,4 @@
-"""MCP's endpoint over HTTP, with the standard library alone: many threads, and none of it waits."""
+"""An HTTP client for the MCP endpoint. It uses only the standard library, and threads share it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ..host_kernel import HEADER, host_kernels
 NAMESPACE: Final = "/api/agent-exec"
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 90.0
-"""Without a byte, after which a connection is taken for broken; the server sends something each
-15 seconds."""
+"""Seconds without a byte after which a connection counts as broken. The server sends something
+every 15 seconds."""
 
 
 class Refused(Exception):
-    """The server answered, but not in MCP's words.
+    """The server's answer is not an MCP message.
 
     Parameters
     ----------
     status
-        Of HTTP.
+        The HTTP status.
     problem
-        What it said; empty if it was not our server that spoke.
+        The error's JSON; empty if the answer is not a JSON object.
     """
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
@@ -42,7 +42,7 @@ class Refused(Exception):
 
 
 class Given:
-    """A request that can be given up from another thread."""
+    """A request that another thread can abort."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -50,14 +50,14 @@ class Given:
         self.up = False
 
     def goes_through(self, connected: socket.socket) -> None:
-        """Hear which connection it takes."""
+        """Set the request's connection; raise ConnectionAbortedError if already aborted."""
         with self._lock:
             self._socket = connected
             if self.up:
                 raise ConnectionAbortedError
 
     def give_up(self) -> None:
-        """Close its connection; whoever reads from it is woken up."""
+        """Abort the request: shut its connection down, which wakes the thread that reads it."""
         with self._lock:
             self.up = True
             if self._socket is not None:
@@ -66,7 +66,7 @@ class Given:
 
 
 class _UnixConnection(http.client.HTTPConnection):
-    """HTTP through a Unix socket."""
+    """An HTTP connection through a Unix socket."""
 
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=CONNECT_SECONDS)
@@ -80,7 +80,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class Upstream:
-    """A Jupyter server's endpoint. Threads may share it; each request has its own connection."""
+    """A Jupyter server's MCP endpoint. Threads may share it; each request opens a connection."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -91,14 +91,14 @@ class Upstream:
         self._host_kernels = host_kernels()
 
     def probe(self) -> None:
-        """Look whether the extension answers there, and takes the token.
+        """Check that the extension answers and accepts the token.
 
         Raises
         ------
         OSError, http.client.HTTPException
-            Nobody answers.
+            Nothing answers.
         Refused
-            Somebody else does, or it does not take the token.
+            Another program answers, or the server rejects the token.
         """
         with closing(self._connection()) as connection:
             connection.request("GET", f"{self._path}/sessions?limit=1", headers=self._headers({}))
@@ -108,12 +108,14 @@ class Upstream:
                 raise Refused(response.status, said)
 
     def post(self, body: bytes, headers: Mapping[str, str], given: Given) -> Answer:
-        """Send a message and return the answer as it begins; its reader closes it.
+        """Send a message and return the answer when its headers have arrived.
+
+        The caller reads or drops the answer, which closes the connection.
 
         Raises
         ------
         OSError, http.client.HTTPException
-            There is no connection, or it broke.
+            The connection failed or broke.
         """
         wanted = {
             "Content-Type": "application/json",
@@ -123,7 +125,7 @@ class Upstream:
         return self._send("POST", body, wanted, given)
 
     def delete(self, headers: Mapping[str, str], timeout: float) -> None:
-        """End a session, if that goes quickly."""
+        """End a session. Each network operation has `timeout` seconds."""
         with closing(self._connection(timeout)) as connection:
             connection.request("DELETE", f"{self._path}/mcp", headers=self._headers(headers))
             connection.getresponse().read()
@@ -141,7 +143,7 @@ class Upstream:
             raise
         with self._cookies_lock, suppress(CookieError):
             for line in response.headers.get_all("Set-Cookie") or ():
-                self._cookies.load(line)  # or Jupyter takes each request for another person's
+                self._cookies.load(line)  # else Jupyter treats each request as a new user
         return Answer(connection, response)
 
     def _connection(self, timeout: float = CONNECT_SECONDS) -> http.client.HTTPConnection:
@@ -171,7 +173,7 @@ class Upstream:
 
 
 class Answer:
-    """What came back: a message, several one after the other, or none."""
+    """The server's answer: no message, one message, or a stream of messages."""
 
     def __init__(
         self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
@@ -182,12 +184,12 @@ class Answer:
         self.session_id = response.getheader("Mcp-Session-Id")
 
     def messages(self) -> Iterator[bytes]:
-        """Yield the messages as they come, each JSON on one line; then close.
+        """Yield the messages as they arrive, each as JSON on one line; then close.
 
         Raises
         ------
         Refused
-            It is no answer of MCP's.
+            The answer is not an MCP message.
         OSError, http.client.HTTPException
             The connection broke.
         """
@@ -211,7 +213,7 @@ class Answer:
 
 
 def _events(response: http.client.HTTPResponse) -> Iterator[bytes]:
-    """Yield the data of server-sent events; comments keep the connection alive."""
+    """Yield the data of server-sent events. Skip comments, which keep the connection alive."""
     data: list[bytes] = []
     while line := response.readline():
         line = line.rstrip(b"\r\n")

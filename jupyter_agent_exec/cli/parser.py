@@ -1,4 +1,4 @@
-"""The command line: its words, and the help for them."""
+"""The command line's arguments and their help."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ examples:
 
 
 def make_parser() -> ArgumentParser:
-    """Return the parser; what it returns has `command`, a function, and `json`."""
+    """Return the parser. Its result has the command's function as `command`, and `quiet`."""
     parser = ArgumentParser(
         prog="jupyter agent-exec",
         description=_DESCRIPTION,
@@ -491,7 +491,7 @@ def _add_limit(parser: ArgumentParser, default: int) -> None:
 
 
 def _duration(word: str) -> float:
-    """Return the seconds of a time such as 90m, 8h or 30d."""
+    """Return the seconds of a duration such as 90m, 8h or 30d."""
     seconds = {"m": 60, "h": 3600, "d": 86_400}.get(word[-1:])
     if seconds is None or not word[:-1].isdecimal():
         raise ArgumentTypeError(f"not a number with m, h or d: {word!r}")

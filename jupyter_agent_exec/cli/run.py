@@ -1,4 +1,4 @@
-"""`jupyter agent-exec run`: run code and show what it does."""
+"""`jupyter agent-exec run`: run code and show its outputs."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from .usage import check_where, image_folder, read_pairs, read_source
 
 
 def run(arguments: Namespace, console: Console) -> int:
-    """Run the source that is asked for and return the exit code."""
+    """Run code, show its outputs and return the exit code."""
     check_where(arguments)
     source = _source(arguments)
     env = read_pairs("--env", arguments.env)
     folder = image_folder(arguments.images)
-    # A session outlives no server that is started for this command alone, and what a person has
-    # open is not in it.
+    # A server started for this command stops with it, so it cannot keep a session. It also has
+    # none of the user's sessions, notebooks or kernels.
     named = (arguments.session, arguments.notebook, arguments.kernel)
     may_start = not arguments.keep and named == (None, None, None)
     with connected(arguments, console, may_start=may_start) as client:
@@ -47,7 +47,7 @@ def run(arguments: Namespace, console: Console) -> int:
         with _session(client, arguments, env) as session:
             result = running.finish(session, source, arguments, live=not arguments.json)
         if result.document is not None and result.document.status == "writing":
-            result = client.execution(result.id)  # a session that closes waits for its cells
+            result = client.execution(result.id)  # closing a session waits for its cells
         if arguments.json:
             console.json(result.execution)
         else:
@@ -59,7 +59,7 @@ def run(arguments: Namespace, console: Console) -> int:
 
 
 class _Running:
-    """One execution, from being sent to its end, which a Ctrl-C may bring about."""
+    """One execution, from its request to its end. Ctrl-C cancels it."""
 
     def __init__(self, client: AgentExecClient, console: Console, view: LiveView) -> None:
         self._client = client
@@ -74,7 +74,7 @@ class _Running:
     def finish(
         self, session: Session, source: str | None, arguments: Namespace, *, live: bool
     ) -> Result:
-        """Run `source`, show its outputs if `live`, and return what it came to."""
+        """Run `source`, show its outputs if `live`, and return the result."""
         result: Result | None = None
         events = session.stream(
             source,
@@ -111,13 +111,13 @@ class _Running:
         self._waits(result.waiting_for)
 
     def _waits(self, behind: WaitingFor | None) -> None:
-        # For the kernel itself it is a moment, if it is anything.
+        # A wait for the kernel itself is short, so it gets no note.
         if behind is not None and behind.who != "kernel" and behind != self._behind:
             self._console.note(waiting(behind))
             self._behind = behind
 
     def _answer(self, asked: Input | None, arguments: Namespace) -> None:
-        """Answer what the code asks for, or say that somebody has to."""
+        """Answer the code's input request, or note that it needs an answer."""
         if asked is None or asked == self._asked or self._execution_id is None:
             return
         self._asked = asked
@@ -128,7 +128,7 @@ class _Running:
             )
             return
         value = ask_at_terminal(asked, self._console)
-        with suppress(InputNotAsked):  # somebody was quicker
+        with suppress(InputNotAsked):  # it was answered elsewhere
             self._client.give_input(self._execution_id, value, asked_at=asked.asked_at)
 
     def _cancel(self, execution_id: str) -> Result:
@@ -140,7 +140,7 @@ class _Running:
 
     @contextmanager
     def _ctrl_c(self) -> Iterator[None]:
-        """Hold a Ctrl-C back until it is known what there is to cancel; a second one goes."""
+        """Delay a Ctrl-C until the execution's id is known; a second Ctrl-C exits at once."""
 
         def interrupt(_number: int, _frame: FrameType | None) -> None:
             if self._execution_id is not None or self._asked_to_stop:
@@ -202,7 +202,7 @@ def _pictures(arguments: Namespace, console: Console) -> Protocol | None:
 
 
 def save_images(result: Result, folder: Path, console: Console) -> list[Path]:
-    """Write an execution's images into `folder` and say where they are."""
+    """Write an execution's images into `folder`, note their paths, and return them."""
     saved = []
     for number, image in enumerate(result.images, 1):
         name = f"{result.execution.session_id}-{result.execution.seq}-{number}{image.suffix}"

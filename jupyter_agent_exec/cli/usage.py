@@ -1,4 +1,4 @@
-"""What the command line names, read and checked before anything is done."""
+"""Check the arguments, and read the files they name, before a command does anything."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 
 class UsageError(Exception):
-    """The command line, or what it names, makes no sense."""
+    """The command line is wrong, or names something that cannot be used."""
 
 
 def check_where(arguments: Namespace) -> None:
-    """Refuse what does not go together about where code runs and where its cell goes.
+    """Refuse contradictory options for where code runs and where its cell goes.
 
     Raises
     ------
     UsageError
-        It does not; the message names the options.
+        Options contradict each other, or SOURCE is missing. The message names the option.
     """
     if arguments.source is None and arguments.cell is None:
         raise UsageError("SOURCE is missing; only with --cell it may be.")
@@ -55,12 +55,12 @@ def _refuse(options: Mapping[str, object], why: str) -> None:
 
 
 def read_source(word: str, *, is_code: bool) -> str:
-    """Return the source that `word` stands for: standard input, a file's content, or itself.
+    """Return the source from standard input for ``-``, from the file `word`, or `word` itself.
 
     Raises
     ------
     UsageError
-        It is a file that is not there, cannot be read, or is not source code.
+        The file does not exist, cannot be read, or is not source code.
     """
     if is_code:
         return word
@@ -83,7 +83,7 @@ def read_source(word: str, *, is_code: bool) -> str:
 
 
 def read_pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
-    """Return what an option's ``NAME=value`` pairs say by name."""
+    """Return an option's ``NAME=value`` pairs as a dict."""
     variables: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -94,7 +94,7 @@ def read_pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
 
 
 def image_folder(word: str | None) -> Path | None:
-    """Return the folder for images, made if it was not there."""
+    """Return the folder for images, and create it if it does not exist."""
     if word is None:
         return None
     folder = Path(word)
@@ -109,7 +109,7 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except (OSError, ValueError):
-        return False  # too long for a name, or a NUL in it: it is code
+        return False  # too long for a file name, or contains a NUL: it is code
 
 
 def _decoded(data: bytes, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Commands for a user's decisions: approvals, reviews, agent tokens."""
+"""Commands for the user's decisions: approvals, reviews and agent tokens."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .console import Console
 from .usage import UsageError, read_source
 
 MIN_PASSPHRASE: Final = 12
-"""Characters. Code in a kernel can read the hash, and try what is shorter."""
+"""Minimum characters. Code in a kernel can read the hash, and could guess a shorter passphrase."""
 
 _KINDS: tuple[TargetKind, ...] = ("scratch", "notebook", "kernel")
 
 
 def pending(arguments: Namespace, console: Console) -> int:
-    """List what asks for approval, with the exact sources."""
+    """List the executions that await approval, with their exact sources."""
     with connected(arguments, console, may_start=False) as client:
         approvals = client.approvals()
     if arguments.json:
@@ -38,7 +38,7 @@ def pending(arguments: Namespace, console: Console) -> int:
 
 
 def approve(arguments: Namespace, console: Console) -> int:
-    """Show what an execution asks for, and let it run."""
+    """Show an execution's source, ask the user to confirm, and approve it."""
     edited = None
     if arguments.edit is not None:
         edited = read_source(arguments.edit, is_code=False)
@@ -49,7 +49,7 @@ def approve(arguments: Namespace, console: Console) -> int:
             if not arguments.yes and not _confirmed(console):
                 console.complain("It was not approved.")
                 return exit_codes.STOPPED
-        # If it does not ask, the server says why.
+        # If the execution does not await approval, the server's error says why.
         sha256 = "0" * 64 if asking is None else asking.source_sha256
         answer = decided(
             client, console, lambda: client.approve(arguments.id, sha256, source=edited)
@@ -58,14 +58,14 @@ def approve(arguments: Namespace, console: Console) -> int:
 
 
 def reject(arguments: Namespace, console: Console) -> int:
-    """Do not let an execution run."""
+    """Reject an execution."""
     with connected(arguments, console, may_start=False) as client:
         answer = decided(client, console, lambda: client.reject(arguments.id, arguments.reason))
     return _answered(answer.execution, arguments, console)
 
 
 def pause(arguments: Namespace, console: Console) -> int:
-    """Pause all agents, or let them go on."""
+    """Pause all agents, or resume them."""
     with connected(arguments, console, may_start=False) as client:
         approvals = decided(client, console, client.pause if arguments.paused else client.resume)
     if arguments.json:
@@ -78,7 +78,7 @@ def pause(arguments: Namespace, console: Console) -> int:
 
 
 def policy(arguments: Namespace, console: Console) -> int:
-    """Show what agents must ask for, or set it."""
+    """Show or set the policy: which agent code needs approval."""
     wanted = {kind: getattr(arguments, kind) for kind in _KINDS}
     with connected(arguments, console, may_start=False) as client:
         if any(wanted.values()):
@@ -95,7 +95,7 @@ def policy(arguments: Namespace, console: Console) -> int:
 
 
 def passphrase(arguments: Namespace, console: Console) -> int:
-    """Ask for a new passphrase, and print what goes into the server's configuration."""
+    """Ask the user for a new passphrase, and print the line for the server's configuration."""
     from jupyter_server.auth.security import passwd  # takes half a second
 
     words = typed("New passphrase: ")
@@ -117,7 +117,7 @@ def _asking(client: AgentExecClient, id: str) -> Execution | None:
 
 
 def _show(execution: Execution, source: str, console: Console, *, to_error: bool = False) -> None:
-    """Show who asks for what, with each character that is in the source."""
+    """Show an execution's agent, kernel and source, with every character visible."""
     say = console.complain if to_error else console.line
     kernel = None if execution.approval is None else execution.approval.kernel_id
     where = "a kernel that is not started yet" if kernel is None else f"kernel {kernel}"
@@ -151,7 +151,7 @@ def _say_if_paused(approvals: Approvals, console: Console) -> None:
 
 
 def review(arguments: Namespace, console: Console) -> int:
-    """Review an execution, or all that a session has run."""
+    """Review an execution, or all executions of a session."""
     if not arguments.id.startswith(("s_", "x_")):
         raise UsageError(f"An id begins with s_ (session) or x_ (execution): {arguments.id!r}.")
     if arguments.clear and arguments.comment:
@@ -193,7 +193,7 @@ _NEVER = "-"
 
 
 def new_token(arguments: Namespace, console: Console) -> int:
-    """Mint a token, and show its secret this once."""
+    """Create a token, and show its secret. The server cannot show it again."""
     caps = Caps(
         executions_per_minute=arguments.per_minute,
         concurrent_executions=arguments.at_once,
@@ -234,7 +234,7 @@ def new_token(arguments: Namespace, console: Console) -> int:
 
 
 def list_tokens(arguments: Namespace, console: Console) -> int:
-    """List tokens."""
+    """List agent tokens: the valid ones, or all with ``--all``."""
     with connected(arguments, console, may_start=False) as client:
         tokens = client.tokens()
     if arguments.json:
@@ -260,7 +260,7 @@ def list_tokens(arguments: Namespace, console: Console) -> int:
 
 
 def revoke_token(arguments: Namespace, console: Console) -> int:
-    """Take a token back."""
+    """Revoke a token."""
     with connected(arguments, console, may_start=False) as client:
         token = client.revoke_token(arguments.id)
     if arguments.json:
