@@ -1,8 +1,8 @@
-"""Requests and answers: the shapes that cross the wire, each defined once.
+"""The models of requests and answers, each defined once.
 
-The OpenAPI document and the types of the lab extension are generated from these, requests are
-validated against them, and the record's shapes derive from them. Durations are seconds, sizes are
-bytes, times are RFC 3339 in UTC with milliseconds.
+Requests are validated against these models. The OpenAPI document and the lab extension's types are
+generated from them, and the models of the record derive from them. Durations are in seconds, sizes
+in bytes. Times are RFC 3339 in UTC with milliseconds.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ Sha256 = Annotated[Digest, Meta(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of what a client sends: unknown fields are refused."""
+    """Base of the models that a client sends. Unknown fields are refused."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """Base of what the server sends: fields may be added later."""
+    """Base of the models that the server sends. Later versions may add fields."""
 
 
 class Agent(Request, frozen=True, kw_only=True):
-    """The program that asks.
+    """The agent's description of itself.
 
-    It says these of itself; they are shown and recorded, and no right follows from them.
+    It is shown and recorded, but gives no rights.
     """
 
     name: Name
@@ -61,14 +61,14 @@ class Agent(Request, frozen=True, kw_only=True):
 
 
 class Chain(Answer, frozen=True, kw_only=True):
-    """Where a session's journal ends. Keep it to prove later that nothing was cut off."""
+    """The end of a session's journal. Keep it to prove later that nothing was cut off."""
 
     head: Digest
     length: int
 
 
 class Problem(Answer, frozen=True, kw_only=True):
-    """The body of every refusal."""
+    """The body of every error response."""
 
     message: str
     reason: None
@@ -82,76 +82,77 @@ class ScratchTarget(Request, frozen=True, kw_only=True, tag_field="kind", tag="s
     kernel_name: Name | None = None
     """A kernelspec; null is the server's default."""
     cwd: Annotated[str, Meta(max_length=4096)] | None = None
-    """Contents path of the folder in which the kernel starts; null is the server's root. No
-    symbolic link is followed below that."""
+    """Contents path of the folder in which the kernel starts; null is the server's root folder.
+    Symbolic links below the root are not followed."""
     env: dict[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = field(
         default_factory=dict
     )
-    """Environment variables of the kernel; the server has a list of the names that it allows."""
+    """Environment variables of the kernel. The server's configuration lists the allowed names."""
     isolated: bool = False
-    """Start the kernel apart from the server: no network, nobody else's files, bounded memory and
-    processes; `cwd` is then all that it may write, or null for a folder of its own that goes when
-    the session closes. The server may isolate every scratch kernel, or none."""
+    """Start the kernel isolated from the server: no network, no access to other files, limited
+    memory and processes. It can then write only to `cwd`. If `cwd` is null, it gets a folder of its
+    own, which is deleted when the session closes. The server may isolate every scratch kernel, or
+    none."""
     own_folder: bool = False
-    """Start in a fresh folder that no other session has, and that goes when the session closes;
-    not together with `cwd`."""
+    """Start in a new folder that no other session uses and that is deleted when the session
+    closes. Cannot be combined with `cwd`."""
 
 
 class NotebookTarget(Request, frozen=True, kw_only=True, tag_field="kind", tag="notebook"):
-    """A person's notebook, and the kernel it has."""
+    """A user's notebook and its kernel."""
 
     path: ContentsPath
-    """Contents path, as it is when the session opens; renames are followed."""
+    """Contents path when the session opens. The session follows renames."""
     kernel_name: Name | None = None
-    """The kernelspec to start if the notebook has no kernel; null is what the notebook says."""
+    """The kernelspec to start if the notebook has no kernel; null is the notebook's own."""
     create: bool = False
-    """Make an empty notebook if there is none."""
+    """Create an empty notebook if none exists at `path`."""
 
 
 class KernelTarget(Request, frozen=True, kw_only=True, tag_field="kind", tag="kernel"):
-    """A kernel that runs, without a document."""
+    """A running kernel, without a document."""
 
     kernel_id: Name
 
 
 Target = ScratchTarget | NotebookTarget | KernelTarget
-"""Where a session's code runs; `kind` tells which."""
+"""Where a session's code runs; `kind` selects the model."""
 
 
 class PreloadModule(Request, frozen=True, kw_only=True, tag_field="kind", tag="module"):
-    """A module that is imported."""
+    """A module to import."""
 
     name: Name
-    """With dots, if it is in a package."""
+    """The module's full name, such as `os.path`."""
     alias: Name | None = field(default=None, name="as")
 
 
 class PreloadFunction(Request, frozen=True, kw_only=True, tag_field="kind", tag="function"):
-    """A function that is defined."""
+    """A function to define."""
 
     source: Annotated[str, Meta(max_length=20_000)]
-    """One definition, `def` or `async def`, and nothing else."""
+    """One `def` or `async def`, and nothing else."""
     requirements: Annotated[list[Name], Meta(max_length=50)] = field(default_factory=list)
     """Distributions that must be installed in the kernel's environment, such as `numpy>=2`."""
     imports: Annotated[list[Name], Meta(max_length=50)] = field(default_factory=list)
-    """Statements, such as `import numpy as np`, for names that the function needs."""
+    """Import statements for the names that the function uses, such as `import numpy as np`."""
 
 
 Preload = PreloadModule | PreloadFunction
-"""`kind` tells which."""
+"""A module or a function; `kind` selects the model."""
 
 
 class Limits(Request, frozen=True, kw_only=True):
-    """Bounds on each execution of a session; null takes the server's default."""
+    """Limits of each execution in a session; null is the server's default."""
 
     timeout: Seconds | None = None
     """Seconds an execution may run before it is interrupted."""
     queue_timeout: Seconds | None = None
     """Seconds an execution may wait for its turn."""
     max_output_bytes: Annotated[int, Meta(ge=1000)] | None = None
-    """UTF-8 bytes of output kept with a cell; not above the server's own."""
+    """UTF-8 bytes of output kept with a cell; at most the server's limit."""
     restart_if_interrupt_ignored: bool | None = None
-    """Replace the kernel when code goes on after an interrupt and the grace time."""
+    """Replace the kernel if code still runs after an interrupt and the grace time."""
 
 
 class OpenSession(Request, frozen=True, kw_only=True):
@@ -161,15 +162,16 @@ class OpenSession(Request, frozen=True, kw_only=True):
     target: Target = ScratchTarget()
     title: Annotated[str, Meta(max_length=500)] | None = None
     client_id: Name | None = None
-    """One open session per client: the same id with the same target gets the same session."""
+    """Identifies the client. The same id and target return the client's open session."""
     limits: Limits = field(default_factory=Limits)
     init_source: str | None = None
-    """Code that runs first in each of the session's kernels, outside the kernel's own history."""
+    """Code that runs first in each of the session's kernels. It is not stored in the kernel's
+    history."""
     preload: Annotated[list[Preload], Meta(max_length=100)] = field(default_factory=list)
-    """Modules and functions that are there in each of the session's kernels, before
-    `init_source`; only in kernels of Python."""
+    """Modules and functions to load in each of the session's kernels, before `init_source`. Only
+    Python kernels support it."""
     allow_stdin: bool = False
-    """Whether code may ask for input while it runs; else `input()` and the like fail at once."""
+    """Whether running code may request input. If false, `input()` and the like fail at once."""
 
 
 class CloseSession(Request, frozen=True, kw_only=True):
@@ -177,11 +179,11 @@ class CloseSession(Request, frozen=True, kw_only=True):
 
 
 class InterruptKernel(Request, frozen=True, kw_only=True):
-    """Interrupt what runs in the session's kernel."""
+    """Interrupt the session's kernel."""
 
 
 class RestartKernel(Request, frozen=True, kw_only=True):
-    """Give the session a fresh kernel."""
+    """Restart the session's kernel."""
 
 
 class SessionKernel(Answer, frozen=True, kw_only=True):
@@ -191,7 +193,7 @@ class SessionKernel(Answer, frozen=True, kw_only=True):
     name: str
     execution_state: KernelState
     incarnation: int
-    """Which life this is: 1 for the session's first kernel."""
+    """Number of the kernel in the session: 1 for the first. A restart or a new kernel adds one."""
 
 
 class Session(Answer, frozen=True, kw_only=True):
@@ -206,49 +208,49 @@ class Session(Answer, frozen=True, kw_only=True):
     status: SessionStatus
     close_reason: str | None
     username: str
-    """The person on whose behalf the agent works."""
+    """The user on whose behalf the agent works."""
     access: Access
-    """By what right it asks: `full` is a person's own credential."""
+    """How the session's requests are authorized: `full` is the user's own credential."""
     path: str | None
-    """Contents path of the notebook now; null if the target is none."""
+    """The notebook's current contents path; null if the target is not a notebook."""
     record_people: RecordPeople
-    """What is recorded of what people run in the kernel."""
+    """How much is recorded of the code that users run in the kernel."""
     kernel: SessionKernel | None
     executions: int
-    """How many were accepted."""
+    """How many executions the session has accepted."""
     opened_at: str
     last_activity_at: str
     closed_at: str | None
     chain: Chain
     approval: ApprovalMode = "none"
-    """What of it a person has to approve; of a closed one, when it opened."""
+    """Which executions need a user's approval. For a closed session: the mode when it opened."""
     approved_until: str | None = None
-    """Until when all that it asks for runs without asking."""
+    """Until then, executions run without approval."""
     asking: int = 0
-    """How many executions ask for approval."""
+    """How many executions wait for approval."""
     unreviewed: int = 0
-    """How many executions have ended about which no person has said anything."""
+    """How many finished executions no user has reviewed."""
     review: Review | None = None
-    """The last about the whole session."""
+    """The last review of the whole session."""
     token: TokenRef | None = None
-    """The agent token with which it was opened; null with `full` access."""
+    """The agent token that opened the session; null with `full` access."""
     allow_stdin: bool = False
-    """Whether its code may ask for input while it runs."""
+    """Whether running code may request input."""
     preloaded: list[str] = field(default_factory=list)
-    """What is there in each of its kernels: `import` statements, and functions by signature and
-    docstring."""
+    """What is loaded in each of its kernels: `import` statements, and signatures and docstrings of
+    functions."""
 
 
 class Guide(Answer, frozen=True, kw_only=True):
-    """What a language model should know before it works in a session."""
+    """Instructions for a language model that works in a session."""
 
     session_id: SessionId
     text: str
-    """For a system message; Markdown."""
+    """Markdown for a system message."""
 
 
 class SessionList(Answer, frozen=True, kw_only=True):
-    """Sessions: the open ones first, then the closed, each the newest first."""
+    """A list of sessions: first the open ones, then the closed ones, each newest first."""
 
     sessions: list[Session]
     next_after: str | None
@@ -261,18 +263,18 @@ class SessionFile(Answer, frozen=True, kw_only=True):
     """A file or a folder."""
 
     path: str
-    """Relative to the session's folder, with slashes."""
+    """Relative to the session's folder, separated by slashes."""
     is_folder: bool
     bytes: int | None
     """Null for a folder."""
     mimetype: str | None
     modified_at: str
     execution_id: ExecutionId | None = None
-    """The session's last execution that is known to have written it."""
+    """The last execution of the session that is known to have written the file."""
 
 
 class SessionFileList(Answer, frozen=True, kw_only=True):
-    """What is in a session's folder, or in one below it, by path."""
+    """Files and folders in a session's folder or one of its subfolders, sorted by path."""
 
     files: list[SessionFile]
     next_after: str | None
@@ -280,68 +282,69 @@ class SessionFileList(Answer, frozen=True, kw_only=True):
 
 
 class Placement(Request, frozen=True, kw_only=True):
-    """Where in the notebook an execution's cell goes: one of `after`, `before` and `cell`."""
+    """The place of an execution's cell in the notebook: one of `after`, `before` and `cell`."""
 
     after: CellId | None = None
     before: CellId | None = None
     cell: CellId | None = None
-    """Run the cell that is there; its source is the default."""
+    """Run this existing cell. Its source is the default source."""
     source_sha256: Sha256 | None = None
-    """Of the source that `cell` must still have."""
+    """Hash of the source that `cell` must still have."""
 
 
 Expressions = Annotated[dict[Name, Annotated[str, Meta(max_length=10_000)]], Meta(max_length=100)]
-"""To evaluate after code, by the names under which their values come back."""
+"""Expressions to evaluate after the code. The keys name their values in the answer."""
 
 
 class Step(Request, frozen=True, kw_only=True):
-    """One of several sources to run one after the other."""
+    """One of several sources that run in order."""
 
     source: str | None = None
-    """May be left out only if `placement` names the cell to run."""
+    """Required unless `placement` names the cell to run."""
     timeout: Seconds | None = None
     placement: Placement | Literal["end", "none"] = "end"
-    """Where its cell goes, if the session's target is a notebook."""
+    """The place of its cell, if the session's target is a notebook."""
     values: Expressions = field(default_factory=dict)
-    """Expressions to evaluate after the code, by the names under which their values come back."""
+    """Expressions to evaluate after the code. The keys name their values in the answer."""
 
 
 class Execute(Step, frozen=True, kw_only=True):
-    """Run a source once."""
+    """Run code once."""
 
     queue_timeout: Seconds | None = None
     max_output_bytes: Annotated[int, Meta(ge=1000)] | None = None
     wait: Annotated[float, Meta(ge=0, le=3600)] | None = None
     """Seconds to hold the answer until the execution finishes; null is the server's default."""
     revises: ExecutionId | None = None
-    """An execution of this session of which the source is a new version: whoever approves it is
-    shown the difference. Null is the session's last execution, if that was rejected."""
+    """The execution of this session that the source is a new version of. A user who approves it
+    sees the difference. Null is the session's last execution, if that was rejected."""
 
 
 class RunSteps(Request, frozen=True, kw_only=True):
-    """Run several sources, one after the other, with nothing else of the session in between."""
+    """Run several sources in order. No other execution of the session runs in between."""
 
     steps: Annotated[list[Step], Meta(min_length=1, max_length=100)]
     stop_on_error: bool = True
-    """Cancel what comes after a step that ends with another status than ok."""
+    """If a step ends with any status but `ok`, cancel the steps after it."""
     wait: Annotated[float, Meta(ge=0, le=3600)] | None = None
-    """Seconds to hold the answer until all have finished, or the code of one asks for input; null
-    is the server's default."""
+    """Seconds to hold the answer until all steps have finished or one requests input; null is the
+    server's default."""
 
 
 class GiveInput(Request, frozen=True, kw_only=True):
-    """Answer what the code of an execution asks for while it runs."""
+    """Answer an input request of running code."""
 
     value: Annotated[str, Meta(max_length=100_000)]
     asked_at: str | None = None
-    """Of the input that is answered: refused if the code asks for another by now."""
+    """The `asked_at` of the input request to answer. Refused if the code has made another request
+    since."""
     wait: Annotated[float, Meta(ge=0, le=3600)] | None = 0
-    """Seconds to hold the answer until the execution finishes, or asks again; null is the
+    """Seconds to hold the answer until the execution finishes or requests input again; null is the
     server's default."""
 
 
 class Cancel(Request, frozen=True, kw_only=True):
-    """Take back an execution that waits, or interrupt it if it runs."""
+    """Cancel a waiting execution, or interrupt a running one."""
 
 
 class ExecutionKernel(Answer, frozen=True, kw_only=True):
@@ -351,52 +354,53 @@ class ExecutionKernel(Answer, frozen=True, kw_only=True):
     name: str
     incarnation: int
     restarted: bool
-    """Whether this kernel is fresh since the session's execution before: variables are gone."""
+    """Whether the kernel is a new one since the session's previous execution. If true, the earlier
+    variables are gone."""
     reason: RestartReason | None
 
 
 class VariableChange(Answer, frozen=True, kw_only=True):
-    """A variable that an execution made, changed or removed, as far as it can be told cheaply."""
+    """A variable that an execution added, changed or removed, as far as a cheap check can see."""
 
     name: str
     change: Literal["added", "changed", "removed"]
     type: str | None
-    """Qualified name of its type; null if it is gone."""
+    """Qualified name of its type; null if it was removed."""
     shape: list[int] | None = None
-    """Of an array or a table."""
+    """Shape of an array or a table."""
     length: int | None = None
-    """Of a text or a collection."""
+    """Length of a string or a collection."""
     preview: str | None = None
-    """Its value, or the start of it; only of plain values."""
+    """The value, or its start. Only simple values have one."""
 
 
 class FileChange(Answer, frozen=True, kw_only=True):
     """A file that was written while an execution ran."""
 
     path: str
-    """Relative to the folder in which the kernel works, with slashes."""
+    """Relative to the kernel's working folder, separated by slashes."""
     bytes: int
     modified_at: str
     url: str | UnsetType | None = UNSET
-    """Path on this server at which it can be read while the session is open; null if it cannot.
+    """URL path of the file on this server while the session is open; null if it cannot be read.
     Not recorded."""
 
 
 class Changes(Answer, frozen=True, kw_only=True):
-    """What an execution changed besides its outputs."""
+    """Variables and files that an execution changed."""
 
     variables: list[VariableChange] = field(default_factory=list)
     more_variables: int = 0
-    """How many more there are."""
+    """How many changed variables are not listed."""
     files: list[FileChange] = field(default_factory=list)
     more_files: int = 0
 
 
 class LeftOut(Answer, frozen=True, kw_only=True):
-    """An output that an answer leaves out, since it is large."""
+    """A large output that the answer leaves out."""
 
     index: int
-    """In the cell's outputs, where it stands without its data or text."""
+    """Index in the cell's outputs. The output there has no data or text."""
     bytes: int
     """Size of its data or text."""
     mimetypes: list[str]
@@ -407,18 +411,18 @@ class Image(Answer, frozen=True, kw_only=True):
 
     mimetype: str
     width: int | None
-    """Pixels; null when the data does not tell."""
+    """Pixels; null if the data does not contain the size."""
     height: int | None
     bytes: int
-    """Size of the image itself, not of its base64 text."""
+    """Size of the decoded image."""
     url: str | None
-    """Path on this server; null until the execution has finished."""
+    """URL path on this server; null until the execution has finished."""
     output: int
-    """Index of the output that holds it."""
+    """Index of the output that holds the image."""
 
 
 class ExecutionError(Answer, frozen=True, kw_only=True):
-    """The exception that ended an execution, as the kernel told it."""
+    """The exception that ended an execution, as the kernel reported it."""
 
     ename: str
     evalue: str
@@ -426,167 +430,171 @@ class ExecutionError(Answer, frozen=True, kw_only=True):
 
 
 class Approval(Answer, frozen=True, kw_only=True):
-    """What became of an execution's asking for approval."""
+    """The state of an execution's approval request."""
 
     status: Literal["asked", "approved", "rejected", "expired", "withdrawn"]
-    """`withdrawn`: it was cancelled, or its session closed, before anybody decided."""
+    """`withdrawn`: the execution was cancelled, or its session closed, before a user decided."""
     asked_at: str
     expires_at: str
     kernel_id: str | None
-    """The kernel that it asks for; null if there was none yet."""
+    """The kernel in which the code would run; null if the session had none yet."""
     incarnation: int
-    """The life of the session's kernel that it asks for."""
+    """The `incarnation` of that kernel."""
     before: str | None
-    """The source that it is a new version of: of the execution that it revises, or of the cell
+    """The previous version of the source: of the execution that this one revises, or of the cell
     that it replaces."""
     decided_at: str | None = None
     decided_by: str | None = None
-    """Name of the person."""
+    """Name of the user."""
     reason: str | None = None
     """Why it was rejected."""
     asked_source: str | None = None
-    """What the agent asked for, if a person changed it before approving."""
+    """The agent's source, if the user edited it before approving."""
 
 
 class Review(Answer, frozen=True, kw_only=True):
-    """What a person thinks of an execution, or of a session."""
+    """A user's review of an execution or of a session."""
 
     verdict: Verdict | None
     """Null if there is only a comment."""
     comment: str | None
     by: str
-    """Name of the person."""
+    """Name of the user."""
     at: str
     whole_session: bool = False
-    """Whether it was said of all that the session had run, rather than of this execution."""
+    """Whether the user reviewed the whole session up to then, not only this execution."""
 
 
 class Document(Answer, frozen=True, kw_only=True):
-    """What became of an execution's cell in a notebook."""
+    """The state of an execution's cell in a notebook."""
 
     path: str
     """Contents path of the notebook."""
     cell_id: CellId | None
     """Null if there is no cell."""
     via: Via | None
-    """How the notebook was reached last; null before."""
+    """How the notebook was last accessed; null if it was not accessed yet."""
     status: Literal["writing", "written", "not_written", "discarded"]
-    """`writing`: what is there is on its way, or will grow; `discarded`: a person took the cell
-    out."""
+    """`writing`: the cell is being written, or more output may follow; `discarded`: a user removed
+    the cell."""
     outputs: Literal["inert", "held", "accepted", "discarded"]
-    """What of the outputs is in the notebook: an inert copy of all; one that holds back what is
-    active; the originals, which a person accepted; none, since a person discarded them."""
+    """The outputs in the notebook. `inert`: an inert copy of all; `held`: an inert copy without
+    the active content; `accepted`: the originals, after a user accepted them; `discarded`: none,
+    after a user discarded them."""
     reason: str | None
-    """A sentence: why the cell was not written."""
+    """A sentence that explains why the cell was not written."""
 
 
 class WaitingFor(Answer, frozen=True, kw_only=True):
-    """Behind whom an execution waits for its turn."""
+    """The reason why an execution waits."""
 
     who: Literal["agent", "person", "kernel", "approval", "pause"]
-    """`person`: anybody who is not an agent of ours; `kernel`: it starts, or is being reached;
-    `approval`: a person has to let it run; `pause`: a person has paused all agents."""
+    """`agent`: code of an agent runs in the kernel; `person`: other code runs there; `kernel`: the
+    kernel starts, or the server connects to it; `approval`: a user must approve the execution;
+    `pause`: a user has paused all agents."""
     agent: str | None
     """Name of the agent."""
     execution_id: ExecutionId | None
     since: str | None
-    """When what runs began."""
+    """When the running code began."""
 
 
 class Input(Answer, frozen=True, kw_only=True):
-    """What code asks for while it runs."""
+    """An input request of running code."""
 
     prompt: str
-    """Written by the code, so not to be trusted; not all of it if it is very long."""
+    """Written by the code, so do not trust it. A very long prompt is cut."""
     password: bool
-    """Whether it is not to be shown as it is typed. What is given is not recorded then."""
+    """Whether to hide the value while the user types. Such a value is not recorded."""
     asked_at: str
 
 
 class StepOf(Answer, frozen=True, kw_only=True):
-    """Which one it is of several executions that were asked for at once."""
+    """An execution's position in a request with several steps."""
 
     first: ExecutionId
-    """The first of them."""
+    """The execution of the first step."""
     number: int
-    """From 1."""
+    """Counted from 1."""
     of: int
 
 
 class Omitted(Answer, frozen=True, kw_only=True):
-    """What was left out of an execution's outputs, exactly."""
+    """Exact amount of output that was left out of an execution's outputs."""
 
     bytes: int = 0
     """UTF-8 bytes of stream text and payloads."""
     lines: int = 0
-    """Line ends within the stream text left out."""
+    """Line ends in the omitted stream text."""
     outputs: int = 0
-    """Whole outputs left out."""
+    """Whole outputs."""
 
 
 class ExecutionState(Answer, frozen=True, kw_only=True):
-    """What is known of an execution, wherever it is told: the record and the answer add to it."""
+    """The fields of an execution that the record and the answer share."""
 
     id: ExecutionId
     session_id: SessionId
     seq: int
-    """1 for the session's first; shared with its init_source."""
+    """Number in the session, from 1. Preload and init_source have numbers too."""
     init: bool
-    """Whether this is the session's preload or init_source rather than something asked for."""
+    """Whether this is the session's preload or init_source, not a requested execution."""
     status: Status
     reason: str | None
-    """A sentence that says more of a status that is neither ok nor error."""
+    """A sentence that explains a status other than `ok` and `error`."""
     source: str
     execution_count: int | None
     error: ExecutionError | None
     values: dict[str, Value] | None
-    """By the names under which expressions were asked for; null if none were, or before its end."""
+    """Values of the requested expressions, by name; null if none were requested, and until the
+    execution ends."""
     kernel: ExecutionKernel | None
     agent: Agent
-    """What the program says of itself."""
+    """The agent's description of itself."""
     username: str
     token: TokenRef | None
-    """The agent token with which its session was opened; null with a person's own credential."""
+    """The agent token that opened the session; null with a user's own credential."""
     timeout: float | None
     """Seconds it may run."""
     accepted_at: str
     started_at: str | None
     finished_at: str | None
     duration: float | None
-    """Seconds from start to finish, by a clock that nobody sets; null if that is not known."""
+    """Seconds from start to finish, by a monotonic clock; null if unknown."""
     outputs_complete: bool
     omitted: Omitted
     interrupt_ignored: bool
-    """Whether the code went on after the interrupt and the grace time."""
+    """Whether the code still ran after the interrupt and the grace time."""
     waiting_for: WaitingFor | None
-    """Null unless it waits behind something."""
+    """Null if it does not wait."""
     input: Input | None = None
-    """What its code asks for; null unless the status is `awaiting_input`."""
+    """The input request of its code; null unless the status is `awaiting_input`."""
     step: StepOf | None = None
-    """Null if it was asked for by itself."""
+    """Null if its request had no steps."""
     document: Document | None
     """Null if the session's target is not a notebook."""
     chain: Chain
-    """Where the session's journal ended when this was read."""
+    """The end of the session's journal when this was read."""
     approval: Approval | None = None
-    """Null if it did not have to ask."""
+    """Null if it needed no approval."""
     revises: ExecutionId | None = None
     review: Review | None = None
     changes: Changes | None = None
-    """Null if it is not recorded, or not known yet."""
+    """Null if changes are not recorded, or not known yet."""
 
 
 class Execution(ExecutionState, frozen=True, kw_only=True):
-    """One source, run once."""
+    """One execution of a source."""
 
     source_sha256: Digest
     cell: dict[str, Any]
-    """An nbformat 4.5 code cell, complete."""
+    """A complete nbformat 4.5 code cell."""
     text: str
-    """What a language model should read."""
+    """The outputs as text for a language model."""
     images: list[Image]
     left_out: list[LeftOut] = field(default_factory=list)
-    """Outputs that are large and were not asked for; the execution by itself has them."""
+    """Large outputs that this answer leaves out. A request for the single execution returns
+    them."""
 
 
 class ExecutionList(Answer, frozen=True, kw_only=True):
@@ -598,20 +606,20 @@ class ExecutionList(Answer, frozen=True, kw_only=True):
 
 
 class Steps(Answer, frozen=True, kw_only=True):
-    """Executions that were asked for at once."""
+    """The executions of one request with several steps."""
 
     executions: list[Execution]
     """In the order of the steps."""
     finished: bool
-    """Whether all of them have."""
+    """Whether all executions have finished."""
 
 
 class OutputChange(Answer, frozen=True, kw_only=True):
-    """A step of a running execution's outputs; apply them in order.
+    """A change of a running execution's outputs. Apply changes in order.
 
-    Either the output at `index` becomes `output` (appended when `index` is the current length), or
-    `append` is added to the text of the stream output at `index`, or, with `truncate`, outputs from
-    `index` on are dropped.
+    There are three kinds: `output` replaces the output at `index` (or is appended, if `index` is
+    the current length); `append` is added to the text of the stream output at `index`; `truncate`
+    drops the outputs from `index` on.
     """
 
     index: int
@@ -631,14 +639,14 @@ class StatusChange(Answer, frozen=True, kw_only=True):
 
 
 MOST_CODE = 100_000
-"""Characters: to complete more takes a kernel longer than anybody waits."""
+"""Characters. Completion in longer code takes a kernel too long."""
 
 CursorPos = Annotated[int, Meta(ge=0)]
 """Code points from the start of the code."""
 
 
 class Complete(Request, frozen=True, kw_only=True):
-    """Ask what may follow at a place in code."""
+    """Request completions at a position in code."""
 
     code: Annotated[str, Meta(max_length=MOST_CODE)]
     cursor_pos: CursorPos | None = None
@@ -646,64 +654,64 @@ class Complete(Request, frozen=True, kw_only=True):
 
 
 class Inspect(Request, frozen=True, kw_only=True):
-    """Ask for the documentation of what stands at a place in code."""
+    """Request the documentation of the object at a position in code."""
 
     code: Annotated[str, Meta(min_length=1, max_length=MOST_CODE)]
     cursor_pos: CursorPos | None = None
     """Null is the end of the code."""
     detail_level: Literal[0, 1] = 0
-    """1 adds the source, where the kernel has it."""
+    """1 adds the source, if the kernel has it."""
 
 
 class Variable(Answer, frozen=True, kw_only=True):
-    """A variable of the kernel's user."""
+    """A variable in the kernel's user namespace."""
 
     name: str
     type: str
     """Qualified name of its type."""
     shape: list[int] | None = None
-    """Of an array or a table."""
+    """Shape of an array or a table."""
     length: int | None = None
-    """Of a text or a collection."""
+    """Length of a string or a collection."""
     preview: str | None = None
-    """Its value, or the start of it; only of what can be told cheaply."""
+    """The value, or its start. Only values that are cheap to show have one."""
 
 
 class VariableList(Answer, frozen=True, kw_only=True):
-    """The variables of the kernel's user, by name."""
+    """The variables in the kernel's user namespace, sorted by name."""
 
     variables: list[Variable]
     more: int
-    """How many more there are."""
+    """How many variables are not listed."""
 
 
 class Completion(Answer, frozen=True, kw_only=True):
-    """A text that may stand between `cursor_start` and `cursor_end`."""
+    """A text that can replace the code from `cursor_start` to `cursor_end`."""
 
     text: str
     type: str | None
-    """What it is, as the kernel says: `function`, `module`, …"""
+    """Kind of object, as the kernel names it: `function`, `module`, …"""
 
 
 class Completions(Answer, frozen=True, kw_only=True):
-    """What may follow at a place in code."""
+    """The completions at a position in code."""
 
     completions: list[Completion]
     cursor_start: int
     cursor_end: int
     more: int
-    """How many more there are."""
+    """How many completions are not listed."""
     static: bool = False
-    """Whether nothing was evaluated, since code may not run: only names and attributes are told
-    that are known without that."""
+    """Whether the kernel ran no code, because it was not allowed to. The list then has only names
+    and attributes that can be found without running code."""
 
 
 class Inspection(Answer, frozen=True, kw_only=True):
-    """The documentation of what stands at a place in code."""
+    """The documentation of the object at a position in code."""
 
     found: bool
     text: str
-    """As a language model should read it; empty if nothing was found."""
+    """The documentation as text for a language model; empty if nothing was found."""
 
 
 class Package(Answer, frozen=True, kw_only=True):
@@ -715,88 +723,88 @@ class Package(Answer, frozen=True, kw_only=True):
 
 
 class PackageList(Answer, frozen=True, kw_only=True):
-    """The distributions that code in the kernel can import, by name."""
+    """The distributions that code in the kernel can import, sorted by name."""
 
     packages: list[Package]
     more: int
-    """How many more there are."""
+    """How many distributions are not listed."""
 
 
 class Value(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """What an expression was after an execution: JSON where it is, else a description."""
+    """The value of an expression after an execution: as JSON if possible, else described."""
 
     status: Literal["ok", "error"]
     json: Any | UnsetType = UNSET
-    """The value, if it is JSON: null, booleans, finite numbers, texts, lists, objects."""
+    """The value, if JSON can hold it: null, booleans, finite numbers, strings, lists, objects."""
     type: str | None = None
     """Qualified name of its type."""
     shape: list[int] | None = None
     dtype: str | None = None
-    """Of an array."""
+    """The dtype of an array."""
     dtypes: dict[str, str] | None = None
-    """Of a table, by column."""
+    """The dtypes of a table, by column."""
     head: list[dict[str, Any]] | None = None
     """A table's first rows."""
     range: list[float] | None = None
-    """An array's least and greatest number."""
+    """Minimum and maximum of an array."""
     repr: str | None = None
     truncated: bool = False
-    """Whether some of it was cut off."""
+    """Whether part of the value was cut off."""
     ename: str | None = None
-    """Name of the error; `NotEvaluated` if nobody looked at the expression."""
+    """Name of the error; `NotEvaluated` if the expression was not evaluated."""
     evalue: str | None = None
 
     @classmethod
     def not_evaluated(cls, because: str) -> Value:
-        """Return what is told of an expression that nobody looked at."""
+        """Return the value of an expression that was not evaluated, with the reason."""
         return cls(status="error", ename="NotEvaluated", evalue=because)
 
 
 class AcceptOutputs(Request, frozen=True, kw_only=True):
-    """Bring an execution's original outputs into the notebook, and trust its cell."""
+    """Put an execution's original outputs into the notebook, and trust its cell."""
 
 
 class DiscardOutputs(Request, frozen=True, kw_only=True):
-    """Take an execution's outputs out of the notebook; the record keeps them."""
+    """Remove an execution's outputs from the notebook. The record keeps them."""
 
 
 class RestoreOutputs(Request, frozen=True, kw_only=True):
-    """Take back a decision about an execution's outputs: what was in the notebook before it."""
+    """Undo a decision about an execution's outputs. The notebook gets the outputs it had before."""
 
 
 class DiscardCell(Request, frozen=True, kw_only=True):
-    """Take an execution's cell out of the notebook; the record keeps it."""
+    """Remove an execution's cell from the notebook. The record keeps it."""
 
 
 class RestoreCell(Request, frozen=True, kw_only=True):
-    """Put a cell that was discarded back to where it was."""
+    """Put a discarded cell back in its place."""
 
 
 class Approve(Request, frozen=True, kw_only=True):
-    """Let an execution run that asks for it."""
+    """Approve an execution that waits for approval."""
 
     source_sha256: Sha256
-    """Of the source that was looked at: refused if another one asks."""
+    """Hash of the source that the user saw. Refused if the execution's source is another."""
     source: str | None = None
-    """What to run instead; both are recorded."""
+    """A source to run instead. Both sources are recorded."""
 
 
 class Reject(Request, frozen=True, kw_only=True):
-    """Do not let an execution run that asks for it."""
+    """Reject an execution that waits for approval."""
 
     reason: Annotated[str, Meta(max_length=5000)] | None = None
     """A sentence for the agent."""
 
 
 class GrantApproval(Request, frozen=True, kw_only=True):
-    """Let all that a session asks for run for some time, without asking."""
+    """Let all executions of a session run without approval for some time."""
 
     minutes: Annotated[float, Meta(ge=0, le=1440)]
-    """0 ends it."""
+    """0 ends the grant."""
 
 
 class SetPolicy(Request, frozen=True, kw_only=True):
-    """Say what agents must ask for; null leaves it as it is."""
+    """Set which executions need approval, by the kind of target; null keeps the current mode."""
 
     scratch: ApprovalMode | None = None
     notebook: ApprovalMode | None = None
@@ -804,56 +812,56 @@ class SetPolicy(Request, frozen=True, kw_only=True):
 
 
 class SetPause(Request, frozen=True, kw_only=True):
-    """Send nothing more of any agent to a kernel, or go on."""
+    """Pause or resume all agents. While paused, no agent's code is sent to a kernel."""
 
     paused: bool
 
 
 class SetReview(Request, frozen=True, kw_only=True):
-    """Say what to think of an execution, or of all that a session has run so far."""
+    """Review an execution, or all executions of a session so far."""
 
     verdict: Verdict | None
-    """Null takes back the verdict."""
+    """Null removes the verdict."""
     comment: Annotated[str, Meta(max_length=10_000)] | None = None
 
 
 class ApprovalPolicy(Answer, frozen=True, kw_only=True):
-    """What agents must ask for, by the kind of their target."""
+    """Which executions need approval, by the kind of target."""
 
     scratch: ApprovalMode
     notebook: ApprovalMode
     kernel: ApprovalMode
     forced: list[TargetKind]
-    """For which the server's configuration decides."""
+    """Kinds of target whose mode the server's configuration sets. Users cannot change it."""
 
 
 class Pause(Answer, frozen=True, kw_only=True):
-    """All agents wait, since a person wants it so."""
+    """A user's pause of all agents."""
 
     by: str
     at: str
 
 
 class Approvals(Answer, frozen=True, kw_only=True):
-    """What asks for approval now, and what has to."""
+    """The executions that wait for approval, the approval policy, and the pause."""
 
     executions: list[Execution]
-    """Those with status `awaiting_approval`, the longest waiting first."""
+    """Executions with status `awaiting_approval`; the longest waiting first."""
     policy: ApprovalPolicy
     paused: Pause | None
     needs_passphrase: bool = False
-    """Whether a person has to type the server's passphrase before they decide."""
+    """Whether a user must type the server's passphrase before they decide."""
 
 
 class CellPart(Request, frozen=True, kw_only=True):
-    """A piece of a cell that is split."""
+    """One of the cells into which a cell is split."""
 
     cell_type: CellType
     source: str
 
 
 class InsertCell(Request, frozen=True, kw_only=True, tag_field="op", tag="insert"):
-    """Add a cell: after or before another, or at the end."""
+    """Insert a cell after or before another, or at the end."""
 
     cell_type: CellType
     source: str
@@ -862,17 +870,17 @@ class InsertCell(Request, frozen=True, kw_only=True, tag_field="op", tag="insert
 
 
 class ReplaceCell(Request, frozen=True, kw_only=True, tag_field="op", tag="replace"):
-    """Give a cell another source, or another type."""
+    """Replace a cell's source, or its type."""
 
     cell_id: CellId
     source: str
     cell_type: CellType | None = None
     source_sha256: Sha256 | None = None
-    """Of the source that it must still have."""
+    """Hash of the source that the cell must still have."""
 
 
 class MoveCell(Request, frozen=True, kw_only=True, tag_field="op", tag="move"):
-    """Move a cell: after or before another, or to the end."""
+    """Move a cell after or before another, or to the end."""
 
     cell_id: CellId
     after: CellId | None = None
@@ -880,14 +888,14 @@ class MoveCell(Request, frozen=True, kw_only=True, tag_field="op", tag="move"):
 
 
 class DeleteCell(Request, frozen=True, kw_only=True, tag_field="op", tag="delete"):
-    """Take a cell out."""
+    """Delete a cell."""
 
     cell_id: CellId
     source_sha256: Sha256 | None = None
 
 
 class SplitCell(Request, frozen=True, kw_only=True, tag_field="op", tag="split"):
-    """Put several cells in the place of one; the first keeps its id."""
+    """Split a cell into several. The first keeps the cell's id."""
 
     cell_id: CellId
     parts: Annotated[list[CellPart], Meta(min_length=1, max_length=100)]
@@ -895,7 +903,7 @@ class SplitCell(Request, frozen=True, kw_only=True, tag_field="op", tag="split")
 
 
 class ClearOutputs(Request, frozen=True, kw_only=True, tag_field="op", tag="clear_outputs"):
-    """Clear a code cell's outputs, or those of all cells."""
+    """Clear the outputs of one code cell, or of all."""
 
     cell_id: CellId | None = None
 
@@ -904,17 +912,17 @@ Edit = InsertCell | ReplaceCell | MoveCell | DeleteCell | SplitCell | ClearOutpu
 
 
 class EditNotebook(Request, frozen=True, kw_only=True):
-    """Change a notebook's cells: all of the edits, in order, or none."""
+    """Edit a notebook's cells. Either all edits are applied, in order, or none."""
 
     session_id: SessionId
-    """An open session whose target is this notebook; its journal takes the edits."""
+    """An open session whose target is this notebook. Its journal records the edits."""
     edits: Annotated[list[Edit], Meta(min_length=1, max_length=1000)]
     hash: Sha256 | None = None
-    """Of the notebook, as it was read: refused if its cells have changed since."""
+    """Hash of the notebook when it was read. Refused if its cells have changed since."""
 
 
 class NotebookCell(Answer, frozen=True, kw_only=True):
-    """A cell as it is in a notebook now."""
+    """The current state of a cell in a notebook."""
 
     id: CellId | None
     """Null in a notebook older than nbformat 4.5."""
@@ -924,28 +932,28 @@ class NotebookCell(Answer, frozen=True, kw_only=True):
     source_sha256: Digest
     execution_count: int | None
     text: str
-    """Its outputs, as a language model should read them."""
+    """Its outputs as text for a language model."""
     execution_id: ExecutionId | None
-    """Of the agent's execution that it shows."""
+    """The agent's execution that the cell shows."""
     agent: str | None
 
 
 class NotebookCells(Answer, frozen=True, kw_only=True):
-    """A notebook as it is now, unsaved edits included."""
+    """The current cells of a notebook, including unsaved edits."""
 
     path: str
     hash: Digest
-    """Of ids, types and sources of all cells, in order."""
+    """Hash of the ids, types and sources of all cells, in order."""
     via: Via
     cells: list[NotebookCell]
 
 
 class NotebookEdited(Answer, frozen=True, kw_only=True):
-    """What became of edits."""
+    """The result of notebook edits."""
 
     path: str
     hash: Digest
-    """Of the notebook after them."""
+    """Hash of the notebook after the edits."""
     via: Via
     cell_ids: list[list[CellId]]
     """For each edit, the cells that it added or changed."""
@@ -961,9 +969,9 @@ class OpenNotebook(Answer, frozen=True, kw_only=True):
     tabs: int
     """How many JupyterLab tabs are known to show it."""
     unsaved: bool | None
-    """Whether a tab has changes that are not on disk; null if nobody knows."""
+    """Whether a tab has changes that are not on disk; null if unknown."""
     session_ids: list[SessionId]
-    """Open agent sessions on it."""
+    """Open agent sessions whose target is the notebook."""
 
 
 class NotebookKernel(Answer, frozen=True, kw_only=True):
@@ -975,18 +983,18 @@ class NotebookKernel(Answer, frozen=True, kw_only=True):
 
 
 class OpenNotebookList(Answer, frozen=True, kw_only=True):
-    """Notebooks in use, by path."""
+    """Notebooks in use, sorted by path."""
 
     notebooks: list[OpenNotebook]
 
 
 class Indexing(Answer, frozen=True, kw_only=True):
-    """How far a rebuild of the history's index has come; the newest sessions are indexed first."""
+    """Progress of a rebuild of the history's index. The newest sessions are indexed first."""
 
     done: int
-    """Sessions that are indexed."""
+    """Indexed sessions."""
     total: int
-    """All sessions of the history."""
+    """All sessions in the history."""
 
     def __str__(self) -> str:
         return (
@@ -1001,20 +1009,20 @@ class JournalEvent(Answer, frozen=True, kw_only=True):
     n: int
     """Its position in the journal."""
     type: str
-    """As the record names it: `kernel_started`, `interrupted`, `notebook_edited`, …"""
+    """The entry's type: `kernel_started`, `interrupted`, `notebook_edited`, …"""
     at: str
     by: str | None
-    """Name of the person or agent; null for the server, or if it is not known."""
+    """Name of the user or agent; null for the server, or if unknown."""
     after_seq: int
-    """The last execution that was accepted before it; 0 if none was."""
+    """`seq` of the last execution that was accepted before the entry; 0 if there was none."""
     execution_id: ExecutionId | None
-    """The execution that it is about."""
+    """The execution that the entry is about."""
     text: str | None
-    """A reason, a comment, a path: what it says in one line."""
+    """The entry in one line: a reason, a comment or a path."""
 
 
 class JournalEventList(Answer, frozen=True, kw_only=True):
-    """Entries of a session's journal that are not part of executions' cells, in order."""
+    """Journal entries of a session that are not part of executions' cells, in order."""
 
     events: list[JournalEvent]
     next_after: int | None
@@ -1022,7 +1030,7 @@ class JournalEventList(Answer, frozen=True, kw_only=True):
 
 
 class ExecutionReference(Answer, frozen=True, kw_only=True):
-    """An execution of the history, and the session that it belongs to."""
+    """An execution in the history, and its session."""
 
     execution_id: ExecutionId
     session_id: SessionId
@@ -1033,10 +1041,10 @@ class ExecutionReference(Answer, frozen=True, kw_only=True):
 
 
 class RecordedImage(ExecutionReference, frozen=True, kw_only=True):
-    """An image of the history, and the execution that it came of."""
+    """An image in the history, and its execution."""
 
     output: int
-    """Index of the output that holds it."""
+    """Index of the output that holds the image."""
     mimetype: str
     width: int | None
     height: int | None
@@ -1045,7 +1053,7 @@ class RecordedImage(ExecutionReference, frozen=True, kw_only=True):
 
 
 class ImageList(Answer, frozen=True, kw_only=True):
-    """Images of the history: a session's in order, else the newest first."""
+    """Images in the history: of one session in order, of all sessions newest first."""
 
     images: list[RecordedImage]
     next_after: str | None
@@ -1062,11 +1070,11 @@ class SearchHit(ExecutionReference, frozen=True, kw_only=True):
     source: str
     """The source's first 500 characters."""
     snippet: str
-    """Text around the match; matches stand between U+2068 and U+2069."""
+    """Text around the match. U+2068 and U+2069 enclose each match."""
 
 
 class SearchResults(Answer, frozen=True, kw_only=True):
-    """Executions that match a search, the newest first."""
+    """Executions that match a search, newest first."""
 
     hits: list[SearchHit]
     next_after: ExecutionId | None
@@ -1076,27 +1084,27 @@ class SearchResults(Answer, frozen=True, kw_only=True):
 
 
 class Text(Answer, frozen=True, kw_only=True):
-    """A range of an execution's whole text."""
+    """A range of an execution's complete text."""
 
     text: str
     offset: int
     """Byte in the UTF-8 text at which this range starts (moved back to a character's start)."""
     next_offset: int | None
-    """Where to go on; null at the end."""
+    """The offset of the next range; null at the end."""
     total_bytes: int
-    """Bytes that can be read here."""
+    """Size of the kept text."""
     omitted_bytes: int
-    """Bytes that were printed beyond what is kept."""
+    """Bytes that were printed but not kept."""
 
 
 class TextMatch(Answer, frozen=True, kw_only=True):
-    """A line of an execution's text that matches."""
+    """A line of an execution's text that matches a pattern."""
 
     line: int
     """Counted from 1."""
     offset: int
     text: str
-    """The line, cut to 1,000 characters."""
+    """The line's first 1,000 characters."""
 
 
 class TextMatches(Answer, frozen=True, kw_only=True):
@@ -1104,13 +1112,13 @@ class TextMatches(Answer, frozen=True, kw_only=True):
 
     matches: list[TextMatch]
     next_offset: int | None
-    """Where to go on; null when the whole text was searched."""
+    """The offset at which to search further; null if the whole text was searched."""
     total_bytes: int
     omitted_bytes: int
 
 
 class ServerStatus(Answer, frozen=True, kw_only=True):
-    """How the extension is doing."""
+    """The state of the extension."""
 
     version: str
     history_available: bool
@@ -1128,40 +1136,40 @@ Lifetime = Annotated[float, Meta(ge=60, le=2_592_000)]
 
 
 class Caps(Request, frozen=True, kw_only=True):
-    """The most that an agent may use with a token; null is the server's own bound."""
+    """The limits of an agent token; null is the server's own limit."""
 
     executions_per_minute: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     concurrent_executions: Annotated[int, Meta(ge=1, le=1000)] | None = None
-    """How many may wait and run at once."""
+    """How many executions may wait or run at once."""
     wall_seconds: Seconds | None = None
-    """The longest timeout of an execution, and the one that it has if it names none."""
+    """The longest timeout of an execution, and its default timeout."""
     output_bytes: Annotated[int, Meta(ge=1000)] | None = None
     """UTF-8 bytes of output kept with a cell."""
     kernels: Annotated[int, Meta(ge=1, le=1000)] | None = None
     """How many sessions may be open at once."""
     completion: bool | None = None
-    """False: no documentation from kernels, which may run code for it, and no completion but what
-    is known without running any."""
+    """False: kernels return no documentation, since they may run code to find it, and only the
+    completions that they find without running code."""
 
 
 class MintToken(Request, frozen=True, kw_only=True):
-    """Give an agent a token of its own."""
+    """Create an agent token."""
 
     label: Name
-    """What people call it; shown and recorded."""
+    """Name of the token for users; shown and recorded."""
     scopes: Annotated[list[Annotated[str, Meta(max_length=4200)]], Meta(min_length=1)]
     """`exec:scratch`, `exec:notebook[:<pattern>]`, `read:notebook[:<pattern>]`,
-    `edit:notebook[:<pattern>]`, `files`, `history:read`, `history:read:all`. A pattern is compared
-    with a contents path part by part: `*` within a part, `**` for any number of parts."""
+    `edit:notebook[:<pattern>]`, `files`, `history:read`, `history:read:all`. A pattern matches a
+    contents path part by part: `*` matches within a part, `**` any number of parts."""
     expires_in: Lifetime = 28_800.0
     """Seconds."""
     approval: ApprovalMode | None = None
-    """What a person has to approve before it runs; null is what the policy says."""
+    """Which executions need a user's approval; null is the server's policy."""
     caps: Caps = field(default_factory=Caps)
 
 
 class TokenRef(Answer, frozen=True, kw_only=True):
-    """The token with which a session was opened."""
+    """The token that opened a session."""
 
     id: TokenId
     label: str
@@ -1176,7 +1184,7 @@ class Token(Answer, frozen=True, kw_only=True):
     approval: ApprovalMode | None
     caps: Caps
     username: str
-    """The person who minted it, on whose behalf its agent works."""
+    """The user who created the token. Its agent works on their behalf."""
     status: Literal["active", "expired", "revoked"]
     created_at: str
     expires_at: str
@@ -1185,16 +1193,16 @@ class Token(Answer, frozen=True, kw_only=True):
 
 
 class Configuration(Answer, frozen=True, kw_only=True):
-    """How to hand a token to an agent: text to paste, with the secret in it."""
+    """A text to paste that gives an agent its token. It contains the secret."""
 
     name: str
-    """For whom: `mcp`, `mcp-stdio`, `python`, `curl`."""
+    """The client that reads the text: `mcp`, `mcp-stdio`, `python`, `curl`."""
     language: Literal["json", "python", "shell"]
     text: str
 
 
 class MintedToken(Answer, frozen=True, kw_only=True):
-    """A token that has just been minted. The secret is told this once."""
+    """A new token. Its secret is shown only in this answer."""
 
     token: Token
     secret: str
@@ -1203,27 +1211,27 @@ class MintedToken(Answer, frozen=True, kw_only=True):
 
 
 class Unlock(Request, frozen=True, kw_only=True):
-    """Prove with the server's passphrase that a person decides."""
+    """Prove with the server's passphrase that a user decides."""
 
     passphrase: Annotated[str, Meta(min_length=1, max_length=1000)]
 
 
 class Unlocked(Answer, frozen=True, kw_only=True):
-    """Decisions that show this are taken. Keep it in memory only."""
+    """A secret that allows decisions. Keep it in memory only."""
 
     unlock: str
-    """For the header `X-Agent-Exec-Unlock`."""
+    """Value of the header `X-Agent-Exec-Unlock`."""
     expires_at: str
 
 
 class TokenList(Answer, frozen=True, kw_only=True):
-    """Tokens, the newest first."""
+    """Tokens, newest first."""
 
     tokens: list[Token]
 
 
 def derive(model: type[S], source: Struct, /, **fields: object) -> S:
-    """Return a `model` made of the fields that it shares with `source`, and of `fields`."""
+    """Return a `model` with the fields that it shares with `source`, updated by `fields`."""
     shared = {
         name: getattr(source, name)
         for name in source.__struct_fields__
@@ -1233,16 +1241,17 @@ def derive(model: type[S], source: Struct, /, **fields: object) -> S:
 
 
 PIECE_BYTES: Final = 1 << 17
-"""About how much of a long answer is made, and sent, at once."""
+"""Approximate size of the pieces in which a long answer is encoded and sent."""
 
 _LEVELS: Final = 10
-"""Of a model, down to the text of an output; what is deeper is encoded as a whole."""
+"""Levels of a model that are encoded in pieces; they reach the text of an output. Deeper values are
+encoded as a whole."""
 
 
 def json_pieces(model: Any) -> Iterator[bytes]:
-    """Yield the JSON of a model piece by piece, so that nobody has to hold a copy of a long text.
+    """Yield the JSON of a model in pieces, so that a long text is not copied as a whole.
 
-    All pieces but the last have at least `PIECE_BYTES`.
+    All pieces except the last have at least `PIECE_BYTES`.
     """
     piece = bytearray()
     for part in _json_parts(msgspec.to_builtins(model, str_keys=True), _LEVELS):

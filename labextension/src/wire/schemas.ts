@@ -6,16 +6,16 @@ import type * as nbformat from '@jupyterlab/nbformat';
 
 export type Schemas = {
   /**
-   * The program that asks.
+   * The agent's description of itself.
    *
-   * It says these of itself; they are shown and recorded, and no right follows from them.
+   * It is shown and recorded, but gives no rights.
    */
   Agent: {
     name: string;
     version: string | null;
     model: string | null;
   };
-  /** What became of an execution's asking for approval. */
+  /** The state of an execution's approval request. */
   Approval: {
     status: 'approved' | 'asked' | 'expired' | 'rejected' | 'withdrawn';
     asked_at: string;
@@ -28,21 +28,21 @@ export type Schemas = {
     reason: string | null;
     asked_source: string | null;
   };
-  /** What agents must ask for, by the kind of their target. */
+  /** Which executions need approval, by the kind of target. */
   ApprovalPolicy: {
     scratch: 'always' | 'first' | 'none';
     notebook: 'always' | 'first' | 'none';
     kernel: 'always' | 'first' | 'none';
     forced: ('kernel' | 'notebook' | 'scratch')[];
   };
-  /** What asks for approval now, and what has to. */
+  /** The executions that wait for approval, the approval policy, and the pause. */
   Approvals: {
     executions: Schemas['Execution'][];
     policy: Schemas['ApprovalPolicy'];
     paused: Schemas['Pause'] | null;
     needs_passphrase: boolean;
   };
-  /** The most that an agent may use with a token; null is the server's own bound. */
+  /** The limits of an agent token; null is the server's own limit. */
   Caps: {
     executions_per_minute: number | null;
     concurrent_executions: number | null;
@@ -51,25 +51,25 @@ export type Schemas = {
     kernels: number | null;
     completion: boolean | null;
   };
-  /** Where a session's journal ends. Keep it to prove later that nothing was cut off. */
+  /** The end of a session's journal. Keep it to prove later that nothing was cut off. */
   Chain: {
     head: string;
     length: number;
   };
-  /** What an execution changed besides its outputs. */
+  /** Variables and files that an execution changed. */
   Changes: {
     variables: Schemas['VariableChange'][];
     more_variables: number;
     files: Schemas['FileChange'][];
     more_files: number;
   };
-  /** How to hand a token to an agent: text to paste, with the secret in it. */
+  /** A text to paste that gives an agent its token. It contains the secret. */
   Configuration: {
     name: string;
     language: 'json' | 'python' | 'shell';
     text: string;
   };
-  /** What became of an execution's cell in a notebook. */
+  /** The state of an execution's cell in a notebook. */
   Document: {
     path: string;
     cell_id: string | null;
@@ -78,7 +78,7 @@ export type Schemas = {
     outputs: 'accepted' | 'discarded' | 'held' | 'inert';
     reason: string | null;
   };
-  /** One source, run once. */
+  /** One execution of a source. */
   Execution: {
     id: string;
     session_id: string;
@@ -131,7 +131,7 @@ export type Schemas = {
     images: Schemas['Image'][];
     left_out: Schemas['LeftOut'][];
   };
-  /** The exception that ended an execution, as the kernel told it. */
+  /** The exception that ended an execution, as the kernel reported it. */
   ExecutionError: {
     ename: string;
     evalue: string;
@@ -175,18 +175,18 @@ export type Schemas = {
     url: string | null;
     output: number;
   };
-  /** Images of the history: a session's in order, else the newest first. */
+  /** Images in the history: of one session in order, of all sessions newest first. */
   ImageList: {
     images: Schemas['RecordedImage'][];
     next_after: string | null;
     indexing: Schemas['Indexing'] | null;
   };
-  /** How far a rebuild of the history's index has come; the newest sessions are indexed first. */
+  /** Progress of a rebuild of the history's index. The newest sessions are indexed first. */
   Indexing: {
     done: number;
     total: number;
   };
-  /** What code asks for while it runs. */
+  /** An input request of running code. */
   Input: {
     prompt: string;
     password: boolean;
@@ -202,30 +202,30 @@ export type Schemas = {
     execution_id: string | null;
     text: string | null;
   };
-  /** Entries of a session's journal that are not part of executions' cells, in order. */
+  /** Journal entries of a session that are not part of executions' cells, in order. */
   JournalEventList: {
     events: Schemas['JournalEvent'][];
     next_after: number | null;
   };
-  /** A kernel that runs, without a document. */
+  /** A running kernel, without a document. */
   KernelTarget: {
     kind: 'kernel';
     kernel_id: string;
   };
-  /** An output that an answer leaves out, since it is large. */
+  /** A large output that the answer leaves out. */
   LeftOut: {
     index: number;
     bytes: number;
     mimetypes: string[];
   };
-  /** Bounds on each execution of a session; null takes the server's default. */
+  /** Limits of each execution in a session; null is the server's default. */
   Limits: {
     timeout: number | null;
     queue_timeout: number | null;
     max_output_bytes: number | null;
     restart_if_interrupt_ignored: boolean | null;
   };
-  /** Give an agent a token of its own. */
+  /** Create an agent token. */
   MintToken: {
     label: string;
     scopes: string[];
@@ -233,31 +233,31 @@ export type Schemas = {
     approval: ('always' | 'first' | 'none') | null;
     caps?: Schemas['Caps'];
   };
-  /** A token that has just been minted. The secret is told this once. */
+  /** A new token. Its secret is shown only in this answer. */
   MintedToken: {
     token: Schemas['Token'];
     secret: string;
     configurations: Schemas['Configuration'][];
   };
-  /** A person's notebook, and the kernel it has. */
+  /** A user's notebook and its kernel. */
   NotebookTarget: {
     kind: 'notebook';
     path: string;
     kernel_name: string | null;
     create: boolean;
   };
-  /** What was left out of an execution's outputs, exactly. */
+  /** Exact amount of output that was left out of an execution's outputs. */
   Omitted: {
     bytes: number;
     lines: number;
     outputs: number;
   };
   /**
-   * A step of a running execution's outputs; apply them in order.
+   * A change of a running execution's outputs. Apply changes in order.
    *
-   * Either the output at `index` becomes `output` (appended when `index` is the current length), or
-   * `append` is added to the text of the stream output at `index`, or, with `truncate`, outputs from
-   * `index` on are dropped.
+   * There are three kinds: `output` replaces the output at `index` (or is appended, if `index` is
+   * the current length); `append` is added to the text of the stream output at `index`; `truncate`
+   * drops the outputs from `index` on.
    */
   OutputChange: {
     index: number;
@@ -265,12 +265,12 @@ export type Schemas = {
     append?: string;
     truncate?: true;
   };
-  /** All agents wait, since a person wants it so. */
+  /** A user's pause of all agents. */
   Pause: {
     by: string;
     at: string;
   };
-  /** An image of the history, and the execution that it came of. */
+  /** An image in the history, and its execution. */
   RecordedImage: {
     execution_id: string;
     session_id: string;
@@ -285,7 +285,7 @@ export type Schemas = {
     bytes: number;
     url: string;
   };
-  /** What a person thinks of an execution, or of a session. */
+  /** A user's review of an execution or of a session. */
   Review: {
     verdict: ('approved' | 'flagged') | null;
     comment: string | null;
@@ -329,7 +329,7 @@ export type Schemas = {
     source: string;
     snippet: string;
   };
-  /** Executions that match a search, the newest first. */
+  /** Executions that match a search, newest first. */
   SearchResults: {
     hits: Schemas['SearchHit'][];
     next_after: string | null;
@@ -374,7 +374,7 @@ export type Schemas = {
     execution_state: 'busy' | 'dead' | 'idle' | 'starting';
     incarnation: number;
   };
-  /** Sessions: the open ones first, then the closed, each the newest first. */
+  /** A list of sessions: first the open ones, then the closed ones, each newest first. */
   SessionList: {
     sessions: Schemas['Session'][];
     next_after: string | null;
@@ -400,13 +400,13 @@ export type Schemas = {
     waiting_for: Schemas['WaitingFor'] | null;
     input: Schemas['Input'] | null;
   };
-  /** Which one it is of several executions that were asked for at once. */
+  /** An execution's position in a request with several steps. */
   StepOf: {
     first: string;
     number: number;
     of: number;
   };
-  /** A range of an execution's whole text. */
+  /** A range of an execution's complete text. */
   Text: {
     text: string;
     offset: number;
@@ -428,21 +428,21 @@ export type Schemas = {
     revoked_at: string | null;
     last_used_at: string | null;
   };
-  /** Tokens, the newest first. */
+  /** Tokens, newest first. */
   TokenList: {
     tokens: Schemas['Token'][];
   };
-  /** The token with which a session was opened. */
+  /** The token that opened a session. */
   TokenRef: {
     id: string;
     label: string;
   };
-  /** Decisions that show this are taken. Keep it in memory only. */
+  /** A secret that allows decisions. Keep it in memory only. */
   Unlocked: {
     unlock: string;
     expires_at: string;
   };
-  /** What an expression was after an execution: JSON where it is, else a description. */
+  /** The value of an expression after an execution: as JSON if possible, else described. */
   Value: {
     status: 'error' | 'ok';
     json?: unknown;
@@ -459,7 +459,7 @@ export type Schemas = {
     ename: string | null;
     evalue: string | null;
   };
-  /** A variable that an execution made, changed or removed, as far as it can be told cheaply. */
+  /** A variable that an execution added, changed or removed, as far as a cheap check can see. */
   VariableChange: {
     name: string;
     change: 'added' | 'changed' | 'removed';
@@ -468,7 +468,7 @@ export type Schemas = {
     length: number | null;
     preview: string | null;
   };
-  /** Behind whom an execution waits for its turn. */
+  /** The reason why an execution waits. */
   WaitingFor: {
     who: 'agent' | 'approval' | 'kernel' | 'pause' | 'person';
     agent: string | null;
