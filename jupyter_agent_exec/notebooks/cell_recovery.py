@@ -7,6 +7,7 @@ since the server died. Other cells are left alone, and the execution's `document
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
@@ -175,13 +176,18 @@ class CellRecovery:
         self._log.info("%s: %d of %d cells written from the record", path, written, len(documents))
 
     def _cells(self, found: Mapping[SessionId, UnwrittenCells]) -> list[_Cell]:
-        """Read the executions, in the order in which they were accepted."""
-        cells = [
-            _Cell(self._history.execution(id), placement, each.via not in (None, "contents"))
+        """Read the executions, in the order in which they were accepted.
+
+        Within a session this is the order of its journal, also if the clock was set back.
+        """
+        sessions = [
+            [
+                _Cell(self._history.execution(id), placement, each.via not in (None, "contents"))
+                for id, placement in each.placements.items()
+            ]
             for each in found.values()
-            for id, placement in each.placements.items()
         ]
-        return sorted(cells, key=lambda cell: cell.record.accepted_at)
+        return list(heapq.merge(*sessions, key=lambda cell: cell.record.accepted_at))
 
     async def _write(
         self, path: str, cells: Sequence[_Cell], may_put: bool

@@ -12,9 +12,12 @@ from typing import Any
 
 import nbformat
 import psutil
+from msgspec.structs import replace
 
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.models import NotebookTarget
+from tests.journal.recorded import opened, run
 from tests.server_process import ServerProcess, server_process, with_its_own_pid
 
 BURST = 200
@@ -105,6 +108,24 @@ def test_the_next_server_writes_the_cells_that_a_killed_one_did_not_but_none_tha
         assert document["status"] == "not_written"
         assert "was saved since" in document["reason"]
     assert verify_history(tmp_path / "history").outcome is Outcome.WHOLE
+
+
+def test_cells_are_written_in_their_order_though_the_clock_was_set_back(tmp_path: Path) -> None:
+    notebook = tmp_path / "root" / "a.ipynb"
+    notebook.parent.mkdir()
+    nbformat.write(nbformat.v4.new_notebook(), notebook)
+    os.utime(notebook, (0, 0))
+    history = History(tmp_path / "history", version="0", log=logging.getLogger())
+    history.root_dir = str(notebook.parent)
+    history.start()
+    session = history.open_session(replace(opened(), target=NotebookTarget(path=notebook.name)))
+    for seq, second in enumerate((2, 1), 1):
+        at = f"2026-11-21T09:00:0{second}.000Z"
+        run(session, seq, f"# {seq}", [], at=at, placement="end")
+    history.stop()
+    with server_process(tmp_path) as server:
+        assert server.get("notebooks/a.ipynb/cells")["cells"]
+        assert sources(tmp_path) == ["# 1", "# 2"]
 
 
 def test_a_cell_that_asked_when_the_server_was_killed_is_taken_out(tmp_path: Path) -> None:
