@@ -24,8 +24,15 @@ from ipykernel.kernelapp import IPKernelApp
 class Plain(IPythonKernel):
     _supports_kernel_subshells = False
 
-IPKernelApp.launch_instance(kernel_class=Plain)
+class App(IPKernelApp):
+    def init_kernel(self):
+        self.shell_channel_thread = None
+        super().init_kernel()
+
+App.launch_instance(kernel_class=Plain)
 """
+"""A kernel as before ipykernel 7. Its thread for the shell channel goes too: a kernel without
+subshells flushes that thread's socket from its own, which at times stops the kernel."""
 
 
 @pytest.fixture
