@@ -1,11 +1,11 @@
-"""What the history keeps: the entries of a journal, and the records that they add up to.
+"""The entries of journals and the ledger, and the record of an execution that they add up to.
 
-An entry is one line of a session's journal. It names its payloads (a source, an execution's
-outputs, an image) by digest; their bytes stand beside the entry on its line, or in the session's
-blobs, and are not part of the chained bytes. So a payload can be erased and the chain still
-verifies.
+An entry is one line of a journal. It names its payloads (a source, an execution's outputs, an
+image) by digest. The payloads' bytes are stored beside the entry on the same line, or in the
+session's blobs. They are not part of the chained bytes, so the chain still verifies after a payload
+was erased.
 
-A record is what the entries about one session, or one execution, amount to.
+A record combines all entries about one session or one execution.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ class Payload(Struct, frozen=True):
     digest: Digest
     data: bytes
     as_file: bool = False
-    """Keep it as a file of its own, whatever its size (images, which have a URL)."""
+    """Store it in a separate file, whatever its size. Images need this, since they have a URL."""
 
     @classmethod
     def of(cls, data: bytes, *, as_file: bool = False) -> Payload:
-        """Digest `data`."""
+        """Return `data` as a payload, with its digest."""
         return cls(digest=digest_of(data), data=data, as_file=as_file)
 
 
 def timestamp(moment: datetime | None = None) -> str:
-    """Return a moment, by default now, as the record tells times."""
+    """Return a moment, by default now, in the record's format: RFC 3339, UTC, milliseconds."""
     moment = moment or datetime.now(UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
@@ -77,36 +77,36 @@ def digest_of(data: bytes) -> Digest:
 
 
 class BlobRef(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A value that was taken out of an execution's outputs because it is large or an image."""
+    """A value of an execution's outputs that is stored apart: it is large or an image."""
 
     at: tuple[int | str, ...]
-    """Where it belongs: output index, then keys, such as ``(0, "data", "image/png")``."""
+    """Its place: output index, then keys, such as ``(0, "data", "image/png")``."""
     sha256: Digest
     bytes: int
     encoding: Literal["text", "json", "base64"]
-    """How the value becomes the blob's bytes: its UTF-8 text, its JSON, or base64-decoded."""
+    """How the value is stored: as UTF-8 text, as JSON, or decoded from base64."""
     mimetype: str
 
 
 class By(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who did what an entry tells."""
+    """The author of an entry's action."""
 
     kind: Literal["person", "agent", "server"]
-    """`agent`: an agent through a person's own credential, or with a token of its own."""
+    """`person`: a user; `agent`: an agent with a user's own credential or with an agent token."""
     username: str | None = None
     display_name: str | None = None
     agent: str | None = None
     token_id: TokenId | None = None
-    """Of the agent token that was shown."""
+    """Id of the agent token that authorized the request."""
 
     @property
     def named(self) -> str:
-        """How to call them in a sentence."""
+        """The author's name for a sentence."""
         return self.display_name or self.username or "the server"
 
 
 SERVER = By(kind="server")
-"""The server itself, which nobody asked."""
+"""The server itself, without a request from a user or an agent."""
 
 
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
@@ -119,7 +119,7 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ty
 
 
 class Accepted(Entry, frozen=True, kw_only=True, tag="accepted"):
-    """An execution was asked for and will reach a final status."""
+    """The server accepted an execution. The execution will reach a final status."""
 
     execution_id: ExecutionId
     seq: int
@@ -132,23 +132,24 @@ class Accepted(Entry, frozen=True, kw_only=True, tag="accepted"):
     body_sha256: Digest | None = None
     """Digest of the request body that came with `idempotency_key`."""
     placement: Placement | Literal["end", "none"] | None = None
-    """Where its cell goes; null if the session's target is not a notebook."""
+    """The place of its cell; null if the session's target is not a notebook."""
     revises: ExecutionId | None = None
     values: Digest | None = None
-    """JSON: the expressions to evaluate after it, by name; null for none."""
+    """JSON: the expressions to evaluate after the code, by name; null for none."""
     step: StepOf | None = None
-    """Which one it is of those that were asked for at once; the first has their key."""
+    """Its position in a request with several steps. The first step's entry has the request's
+    `idempotency_key`."""
 
 
 class Dispatched(Entry, frozen=True, kw_only=True, tag="dispatched"):
-    """The execution is about to be sent to the kernel; it is never sent again."""
+    """The execution is about to be sent to the kernel. It is never sent again."""
 
     execution_id: ExecutionId
     kernel: ExecutionKernel
 
 
 class Finished(Entry, frozen=True, kw_only=True, tag="finished"):
-    """An execution has its final status."""
+    """An execution has reached its final status."""
 
     execution_id: ExecutionId
     status: Status
@@ -157,45 +158,45 @@ class Finished(Entry, frozen=True, kw_only=True, tag="finished"):
     error: bool = False
     """Whether the last output of type error is the execution's error."""
     outputs: Digest | None = None
-    """JSON array of nbformat outputs, with null where `blobs` has the value; null for none."""
+    """JSON array of nbformat outputs, with null for each value in `blobs`; null for no outputs."""
     blobs: tuple[BlobRef, ...] = ()
     started_at: str | None = None
     duration: float | None = None
-    """Seconds that it ran, by a clock that nobody sets; null if it did not run to its end."""
+    """Seconds that it ran, by a monotonic clock; null if it did not run to its end."""
     outputs_complete: bool = True
     omitted: Omitted = Omitted()
     interrupt_ignored: bool = False
     text: Digest | None = None
-    """Whole text of capped outputs, as far as it was kept; see `omitted_text_bytes`."""
+    """Complete text of capped outputs, up to the limit; see `omitted_text_bytes`."""
     text_bytes: int = 0
     omitted_text_bytes: int = 0
     variables: Digest | None = None
-    """JSON: what `models.Changes` tells of variables; null if that is not recorded."""
+    """JSON: the changed variables, as in `models.Changes`; null if they are not recorded."""
     values: Digest | None = None
-    """JSON: a `models.Value` for each of the expressions; null if it did not come to them."""
+    """JSON: a `models.Value` for each expression; null if none was evaluated."""
 
 
 class InputAsked(Entry, frozen=True, kw_only=True, tag="input_asked"):
-    """The code of an execution asks for input, and waits for it."""
+    """The code of an execution requests input, and waits for it."""
 
     execution_id: ExecutionId
     prompt: Digest
-    """Text; not all of it if it is very long."""
+    """Text; a very long prompt is cut."""
     password: bool = False
 
 
 class InputGiven(Entry, frozen=True, kw_only=True, tag="input_given"):
-    """Somebody answers what the code of an execution asks for; written before the kernel has it."""
+    """A user or an agent answered an input request. Written before the kernel gets the answer."""
 
     execution_id: ExecutionId
     value: Digest | None = None
-    """Text; null for a password, of which not even a digest is kept."""
+    """Text; null for a password, for which not even a digest is kept."""
 
 
 class KernelInspected(Entry, frozen=True, kw_only=True, tag="kernel_inspected"):
-    """The agent asks the kernel for completion or documentation; written before it is sent.
+    """The agent requests completion or documentation. Written before the kernel gets the request.
 
-    The kernel may run code for it, such as an import or a property.
+    The kernel may run code to answer, such as an import or a property.
     """
 
     kind: Literal["complete", "inspect"]
@@ -211,11 +212,11 @@ class FilesWritten(Entry, frozen=True, kw_only=True, tag="files_written"):
 
     execution_id: ExecutionId
     files: Digest
-    """JSON: what `models.Changes` tells of files."""
+    """JSON: the changed files, as in `models.Changes`."""
 
 
 class LateOutput(Entry, frozen=True, kw_only=True, tag="late_output"):
-    """Outputs that came after their execution had finished; they follow its others."""
+    """Outputs that came after their execution had finished. They follow its earlier outputs."""
 
     execution_id: ExecutionId
     outputs: Digest
@@ -224,17 +225,18 @@ class LateOutput(Entry, frozen=True, kw_only=True, tag="late_output"):
 
 
 class OutputRef(Struct, frozen=True):
-    """An output of an execution that has finished."""
+    """An output of a finished execution."""
 
     execution_id: ExecutionId
     index: int
 
 
 class DisplayUpdated(Entry, frozen=True, kw_only=True, tag="display_updated"):
-    """A later execution replaced data and metadata of outputs with the same display id."""
+    """A later execution replaced the data and metadata of outputs with the same display id."""
 
     execution_id: ExecutionId
-    """The execution that sent the update; if a person's cell did, the first that it is for."""
+    """The execution that sent the update. If a user's cell sent it: the first execution whose
+    output it replaces."""
     targets: tuple[OutputRef, ...]
     outputs: Digest
     """JSON array of one display_data output that holds the new data and metadata."""
@@ -242,22 +244,22 @@ class DisplayUpdated(Entry, frozen=True, kw_only=True, tag="display_updated"):
 
 
 class Interrupted(Entry, frozen=True, kw_only=True, tag="interrupted"):
-    """An interrupt was sent to the kernel."""
+    """The server interrupted the kernel."""
 
     execution_id: ExecutionId | None
     reason: Literal["asked", "cancelled", "timed_out", "closing"]
 
 
 class PersonRan(Entry, frozen=True, kw_only=True, tag="person_ran"):
-    """A person ran something in the kernel; as far as the kernel told, so it may not be all."""
+    """A user ran code in the kernel. The entry lacks what the kernel did not report."""
 
     kernel_id: str
     msg_id: str
-    """Of the person's `execute_request`."""
+    """Message id of the user's `execute_request`."""
     source: Digest
     execution_count: int | None
     status: Literal["ok", "error"] | None = None
-    """Null if only the source is recorded, or its end was not seen."""
+    """Null if only the source is recorded, or the kernel did not report the end."""
     outputs: Digest | None = None
     blobs: tuple[BlobRef, ...] = ()
     omitted: Omitted = Omitted()
@@ -280,48 +282,48 @@ class Opened(Entry, frozen=True, kw_only=True, tag="opened"):
     approval: ApprovalMode = "none"
     allow_stdin: bool = False
     preloaded: tuple[str, ...] = ()
-    """What is there in each of its kernels, as `Session.preloaded` tells it."""
+    """What is loaded in each of its kernels, as in `Session.preloaded`."""
     ledger: Chain | None = None
-    """Where the ledger ended when the session was opened; null in version 0.1."""
+    """The end of the ledger when the session was opened; null in version 0.1."""
 
 
 class KernelStarted(Entry, frozen=True, kw_only=True, tag="kernel_started"):
-    """A kernel now belongs to the session."""
+    """The session has got a kernel."""
 
     kernel: SessionKernel
     reason: RestartReason | None
-    """Why the one before it is gone; null for the first."""
+    """Why the session lost the kernel before; null for the first kernel."""
     display_name: str | None = None
-    """The kernelspec's name for people."""
+    """The kernelspec's display name."""
     language_info: dict[str, Any] | None = None
-    """What the kernel's `kernel_info_reply` says of its language."""
+    """The `language_info` of the kernel's `kernel_info_reply`."""
 
 
 class KernelEnded(Entry, frozen=True, kw_only=True, tag="kernel_ended"):
-    """The session's kernel is gone."""
+    """The session has lost its kernel."""
 
     kernel_id: str
     incarnation: int
     reason: RestartReason
     message: str
-    """A sentence: how it ended."""
+    """A sentence that says how it ended."""
 
 
 class Recovered(Entry, frozen=True, kw_only=True, tag="recovered"):
-    """The server that wrote this journal died; another took it up."""
+    """The server that wrote this journal died, and another server continued the journal."""
 
     torn_bytes: int
-    """Length of the incomplete last line, which nobody had been told of, that was removed."""
+    """Length of the incomplete last line, which was removed. No client had seen its content."""
 
 
 class Closed(Entry, frozen=True, kw_only=True, tag="closed"):
-    """The session's end. What may follow is only what people decide about it afterwards."""
+    """The session was closed. Only users' later decisions about it may follow."""
 
     reason: CloseReason
 
 
 class ApprovalAsked(Entry, frozen=True, kw_only=True, tag="approval_asked"):
-    """An execution waits for a person to let it run; asked anew if its kernel is another since."""
+    """An execution waits for a user's approval. If its kernel changes, another entry follows."""
 
     execution_id: ExecutionId
     source: Digest
@@ -329,101 +331,101 @@ class ApprovalAsked(Entry, frozen=True, kw_only=True, tag="approval_asked"):
     incarnation: int
     expires_at: str
     before: Digest | None = None
-    """The source that it is a new version of."""
+    """The previous version of the source."""
 
 
 class Approved(Entry, frozen=True, kw_only=True, tag="approved"):
-    """A person let an execution run."""
+    """A user approved an execution."""
 
     execution_id: ExecutionId
     source: Digest
-    """What is to run; another than the one asked for if the person changed it."""
+    """The source to run. It differs from the agent's source if the user edited it."""
 
 
 class Rejected(Entry, frozen=True, kw_only=True, tag="rejected"):
-    """A person did not let an execution run."""
+    """A user rejected an execution."""
 
     execution_id: ExecutionId
     reason: str | None
 
 
 class ApprovalGranted(Entry, frozen=True, kw_only=True, tag="approval_granted"):
-    """What the session asks for runs without asking; null ends that."""
+    """The session's executions run without approval for some time; a null `until` ends that."""
 
     until: str | None
 
 
 class AgentsPaused(Entry, frozen=True, kw_only=True, tag="agents_paused"):
-    """Nothing more of any agent is sent to a kernel."""
+    """A user paused all agents. No agent's code is sent to a kernel."""
 
 
 class AgentsResumed(Entry, frozen=True, kw_only=True, tag="agents_resumed"):
-    """Agents go on."""
+    """A user resumed all agents."""
 
 
 class OutputsAccepted(Entry, frozen=True, kw_only=True, tag="outputs_accepted"):
-    """A person accepted an execution's outputs: the originals belong in the notebook."""
+    """A user accepted an execution's outputs: the notebook gets the originals."""
 
     execution_id: ExecutionId
 
 
 class OutputsDiscarded(Entry, frozen=True, kw_only=True, tag="outputs_discarded"):
-    """A person discarded an execution's outputs: none of them belongs in the notebook."""
+    """A user discarded an execution's outputs: the notebook gets none of them."""
 
     execution_id: ExecutionId
 
 
 class OutputsRestored(Entry, frozen=True, kw_only=True, tag="outputs_restored"):
-    """A person took back what they decided about an execution's outputs."""
+    """A user undid their decision about an execution's outputs."""
 
     execution_id: ExecutionId
 
 
 class CellDiscarded(Entry, frozen=True, kw_only=True, tag="cell_discarded"):
-    """A person took an execution's cell out of the notebook."""
+    """A user removed an execution's cell from the notebook."""
 
     execution_id: ExecutionId
     path: str
     cell_id: CellId
     cell: Digest
-    """JSON of the cell as it was."""
+    """JSON of the removed cell."""
     after: CellId | None
     """The cell before it; null if it was the first."""
 
 
 class CellRestored(Entry, frozen=True, kw_only=True, tag="cell_restored"):
-    """A person put back an execution's cell that had been discarded."""
+    """A user put a discarded cell of an execution back."""
 
     execution_id: ExecutionId
     path: str
 
 
 class Reviewed(Entry, frozen=True, kw_only=True, tag="reviewed"):
-    """A person said what to think of an execution, or of all that the session had run."""
+    """A user reviewed an execution, or all executions of the session so far."""
 
     execution_id: ExecutionId | None
-    """Null for the session."""
+    """Null for a review of the session."""
     verdict: Verdict | None
     comment: str | None = None
     up_to: int = 0
-    """The last execution that a review of the session is about."""
+    """For a review of the session: the last execution that it covers."""
 
 
 class NotebookCreated(Entry, frozen=True, kw_only=True, tag="notebook_created"):
-    """There was no notebook at the session's path, so an empty one was made."""
+    """The server created an empty notebook, because there was none at the session's path."""
 
     path: str
 
 
 class NotebookMoved(Entry, frozen=True, kw_only=True, tag="notebook_moved"):
-    """The session's notebook has another path."""
+    """The session's notebook was moved or renamed."""
 
     path: str
     before: str
 
 
 class CellWritten(Entry, frozen=True, kw_only=True, tag="cell_written"):
-    """What became of an execution's cell in the notebook."""
+    """The new state of an execution's cell in the notebook."""
 
     execution_id: ExecutionId
     document: Document
@@ -432,22 +434,22 @@ class CellWritten(Entry, frozen=True, kw_only=True, tag="cell_written"):
 class NotebookEditAsked(Entry, frozen=True, kw_only=True, tag="notebook_edit_asked"):
     """The agent is about to change cells of the notebook.
 
-    What came of it is the next `notebook_edited` or `notebook_edit_refused` of this path; if there
-    is none, the server died in between, and nobody knows.
+    The next `notebook_edited` or `notebook_edit_refused` of this path has the result. If there is
+    none, the server died in between, and the result is unknown.
     """
 
     path: str
     edits: Digest
-    """JSON array of the edits, as they were asked for."""
+    """JSON array of the requested edits."""
 
 
 class NotebookEditRefused(Entry, frozen=True, kw_only=True, tag="notebook_edit_refused"):
-    """What the agent was about to change has not been changed."""
+    """The edits before this entry were refused, so the notebook was not changed."""
 
     path: str
     code: str
     message: str
-    """A sentence: why not."""
+    """A sentence that gives the reason."""
 
 
 class NotebookEdited(Entry, frozen=True, kw_only=True, tag="notebook_edited"):
@@ -456,35 +458,35 @@ class NotebookEdited(Entry, frozen=True, kw_only=True, tag="notebook_edited"):
     path: str
     via: Via
     before: Digest
-    """JSON: ``{"order": [cell id, …], "cells": {cell id: {"cell_type", "source"}}}`` with the
-    cells that the edits touch, as they were; `order` is of the whole notebook."""
+    """JSON: ``{"order": [cell id, …], "cells": {cell id: {"cell_type", "source"}}}``. `cells` has
+    the cells that the edits change, before the edits; `order` has all cells of the notebook."""
     after: Digest
-    """The same, as they are since."""
+    """The same, after the edits."""
 
 
 class FileUploaded(Entry, frozen=True, kw_only=True, tag="file_uploaded"):
-    """The agent put a file into the session's folder; written just before it appears there."""
+    """The agent uploaded a file to the session's folder. Written just before the file appears."""
 
     path: str
-    """Relative to the session's folder, with slashes."""
+    """Relative to the session's folder, separated by slashes."""
     bytes: int
     sha256: Digest
     replaced: bool = False
-    """Whether there was a file at that path."""
+    """Whether it replaced a file at that path."""
 
 
 class FileDeleted(Entry, frozen=True, kw_only=True, tag="file_deleted"):
-    """The agent deleted a file, or an empty folder; written just before it is gone."""
+    """The agent deleted a file or an empty folder. Written just before the deletion."""
 
     path: str
     bytes: int | None = None
     """Null for a folder."""
     sha256: Digest | None = None
-    """Of what the file held; null for a folder, and if it was too large to be read for that."""
+    """Digest of the file's content; null for a folder, and for a file too large to digest."""
 
 
 class FileUnchanged(Entry, frozen=True, kw_only=True, tag="file_unchanged"):
-    """What the entry before said of a file did not come to be: it is as it was, or is not there."""
+    """The upload or deletion that the entry before announced did not happen."""
 
     path: str
 
@@ -534,84 +536,84 @@ class KeptImage(Struct, frozen=True, kw_only=True):
     """An image of an execution, without its data."""
 
     output: int
-    """Index of the output that holds it."""
+    """Index of the output that holds the image."""
     mimetype: str
     width: int | None
     height: int | None
     bytes: int
     sha256: Digest | None
-    """Of its blob; null as long as there is none."""
+    """Digest of its blob; null until the blob is stored."""
 
 
 class Brief(Struct, frozen=True, kw_only=True):
-    """What an execution's record leaves out of its outputs."""
+    """What a brief record leaves out of an execution's outputs."""
 
     left_out: tuple[LeftOut, ...]
     images: tuple[KeptImage, ...]
-    """All of its images, wherever their data is."""
+    """All images of the execution, also those whose data is left out."""
 
 
 class ExecutionRecord(ExecutionState, frozen=True, kw_only=True):
-    """An execution as its entries tell it, or, while it goes on, as the server holds it."""
+    """The record of an execution: from its journal entries, or from memory while it runs."""
 
     outputs: list[Output]
-    """Whole, but for what `brief` tells: blobs are back in their places, late outputs and display
-    updates applied."""
+    """Complete outputs, except for what `brief` lists. They include the values of blobs, late
+    outputs and display updates."""
     blobs: tuple[BlobRef, ...] = ()
-    """Where the large values and images of `outputs` are kept; empty until it has finished."""
+    """The blobs of large values and images in `outputs`; empty until it has finished."""
     text: Digest | None = None
-    """The whole text, as far as it is kept, if the outputs are capped."""
+    """The complete text of capped outputs, up to the limit."""
     text_bytes: int = 0
     omitted_text_bytes: int = 0
     entry_hash: Digest | None = None
     """Hash of the journal line with its `finished` entry."""
     brief: Brief | None = None
-    """Null if nothing was to be left out of the outputs."""
+    """Null if complete outputs were requested."""
 
 
 class LedgerOpened(Entry, frozen=True, kw_only=True, tag="ledger_opened"):
-    """A server began to write this ledger, or went on with one that a server before it left."""
+    """A server began to write this ledger, or continued the ledger of an earlier server."""
 
     instance: str
     version: str
     address: str | None = None
-    """Where the server answers."""
+    """URL of the server."""
     host: str | None = None
-    """Name of the machine on which it runs."""
+    """Name of the server's machine."""
     pid: int | None = None
-    """Its process there."""
+    """Process id of the server."""
     root_dir: str | None = None
-    """The folder that it serves, to which contents paths are relative; null in older ledgers."""
+    """The server's root folder, to which contents paths are relative; null in older ledgers."""
 
 
 class SessionOpened(Entry, frozen=True, kw_only=True, tag="session_opened"):
-    """A session exists, and so does its journal."""
+    """A session was opened. Its journal exists."""
 
     session_id: SessionId
 
 
 class SessionClosed(Entry, frozen=True, kw_only=True, tag="session_closed"):
-    """A session's journal has ended."""
+    """A session was closed. `chain` is the end of its journal."""
 
     session_id: SessionId
     chain: Chain
 
 
 class SessionAmended(Entry, frozen=True, kw_only=True, tag="session_amended"):
-    """A person decided something about a closed session, and its journal says so after its end."""
+    """A user's decision about a closed session was added to its journal."""
 
     session_id: SessionId
     chain: Chain
 
 
 class PolicySet(Entry, frozen=True, kw_only=True, tag="policy_set"):
-    """A person said what agents must ask for."""
+    """A user set the approval policy."""
 
     policy: dict[TargetKind, ApprovalMode]
 
 
 class TokenMinted(Entry, frozen=True, kw_only=True, tag="token_minted"):
-    """A person gave an agent a token. A token counts only as it was minted here."""
+    """A user created an agent token. The server accepts no token without this entry."""
 
     token_id: TokenId
     label: str
@@ -624,31 +626,31 @@ class TokenMinted(Entry, frozen=True, kw_only=True, tag="token_minted"):
 
 
 class TokenRevoked(Entry, frozen=True, kw_only=True, tag="token_revoked"):
-    """A person took a token back."""
+    """A user revoked a token."""
 
     token_id: TokenId
 
 
 class DecisionsUnlocked(Entry, frozen=True, kw_only=True, tag="decisions_unlocked"):
-    """Somebody sent the passphrase and may decide for some minutes."""
+    """Somebody sent the passphrase, which allows decisions for some minutes."""
 
 
 class PassphraseRefused(Entry, frozen=True, kw_only=True, tag="passphrase_refused"):
-    """Somebody sent a wrong passphrase; what they sent is not recorded."""
+    """Somebody sent a wrong passphrase. The passphrase is not recorded."""
 
 
 class AccessDenied(Entry, frozen=True, kw_only=True, tag="access_denied"):
-    """An agent token was shown for something that it does not reach."""
+    """A request with an agent token was refused, because the token does not allow it."""
 
     token_id: TokenId
     code: str
-    """Of the error that was answered."""
+    """Code of the error in the response."""
     method: str
-    """A verb of HTTP, or `tools/call` and the like."""
+    """An HTTP method, or an MCP method such as `tools/call`."""
     route: str
-    """The route's template, or the tool's name: nothing that the agent wrote."""
+    """The route's template or the tool's name, never text from the agent."""
     count: int = 1
-    """How many alike this entry stands for."""
+    """How many equal refusals this entry stands for."""
 
 
 LedgerEntry = (

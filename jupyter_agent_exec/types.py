@@ -1,26 +1,26 @@
-"""Closed sets, ids and small shapes that every floor shares."""
+"""Literal types, ids and small type aliases that all layers share."""
 
 from __future__ import annotations
 
 from typing import Any, Final, Literal, NewType, TypeAlias
 
 SessionId = NewType("SessionId", str)
-"""``s_`` and a ULID: an agent session."""
+"""Id of an agent session: ``s_`` and a ULID."""
 
 ExecutionId = NewType("ExecutionId", str)
-"""``x_`` and a ULID: an execution, and the id of its cell."""
+"""Id of an execution and of its cell: ``x_`` and a ULID."""
 
 Digest = NewType("Digest", str)
 """SHA-256 of a payload's bytes, 64 lower-case hexadecimal characters."""
 
 TokenId = NewType("TokenId", str)
-"""``t_`` and a ULID: an agent token, without its secret."""
+"""Id of an agent token, without its secret: ``t_`` and a ULID."""
 
 CellId = NewType("CellId", str)
-"""Of a cell in a notebook, as nbformat 4.5 has it."""
+"""Id of a cell in a notebook, as in nbformat 4.5."""
 
 JSON: TypeAlias = Any
-"""What ``json.loads`` may return."""
+"""A value that ``json.loads`` may return."""
 
 Output: TypeAlias = dict[str, Any]
 """An nbformat 4 output: stream, display_data, execute_result or error."""
@@ -39,7 +39,7 @@ Status: TypeAlias = Literal[
     "rejected",
     "lost",
 ]
-"""Where an execution stands. All but the first four are final."""
+"""Status of an execution. All but the first four are final."""
 
 FINAL_STATUSES: Final[frozenset[Status]] = frozenset(
     {"ok", "error", "interrupted", "timed_out", "kernel_died", "cancelled", "rejected", "lost"}
@@ -53,13 +53,13 @@ ExecutionState: TypeAlias = Literal["starting", "idle", "busy", "dead"]
 RestartReason: TypeAlias = Literal[
     "died", "restarted", "interrupt_ignored", "culled", "shut_down", "changed"
 ]
-"""Why a session's variables are gone: its kernel died, somebody restarted it, it was replaced
-because it ignored an interrupt, it was culled when idle, somebody else shut it down, or gave the
-notebook another kernel."""
+"""Why a session lost its variables: its kernel died, somebody restarted it, it ignored an interrupt
+and was replaced, it was idle and was culled, somebody else shut it down, or somebody changed the
+notebook's kernel."""
 
 Via: TypeAlias = Literal["collaboration", "tab", "contents"]
-"""How a notebook was reached: collaboration's live document, a JupyterLab tab that has it open, or
-the contents manager."""
+"""How the server accessed a notebook: through the live document of jupyter-collaboration, a
+JupyterLab tab that has it open, or the contents manager."""
 
 CellType: TypeAlias = Literal["code", "markdown", "raw"]
 
@@ -67,24 +67,24 @@ TargetKind: TypeAlias = Literal["scratch", "notebook", "kernel"]
 """The kinds of a session's target."""
 
 ApprovalMode: TypeAlias = Literal["none", "first", "always"]
-"""What of an agent session a person has to approve before it runs: nothing, its first execution
-in each kernel that it works in, or every one."""
+"""Which executions of an agent session need a user's approval before they run: none, the first one
+in each kernel of the session, or all."""
 
 Verdict: TypeAlias = Literal["approved", "flagged"]
-"""What a person thinks of an execution that has run."""
+"""A user's verdict on a finished execution."""
 
 Access: TypeAlias = Literal["full", "token"]
-"""By what right somebody asks: a person's own credential, which may do anything that the person
-may, or an agent token."""
+"""The credential of a request: the user's own, which allows all that the user may do, or an agent
+token."""
 
 RecordChanges: TypeAlias = Literal["off", "scratch", "all"]
-"""In which kernels it is recorded what an execution changed: variables and files."""
+"""In which kernels to record the variables and files that an execution changed."""
 
 RecordPeople: TypeAlias = Literal["off", "source", "outputs"]
-"""What is recorded of what people run in a kernel that an agent session is attached to."""
+"""How much to record of the code that users run in a kernel with an attached agent session."""
 
 IsolationMode: TypeAlias = Literal["allow", "off", "always"]
-"""Which scratch kernels are isolated: those of sessions that ask for it, none, or all."""
+"""Which scratch kernels are isolated: those of sessions that request it, none, or all."""
 
 CloseReason: TypeAlias = Literal[
     "closed",
@@ -95,8 +95,8 @@ CloseReason: TypeAlias = Literal[
     "token_revoked",
     "token_expired",
 ]
-"""Why a session is closed: somebody closed it, nobody used it, its init source failed, the server
-stopped or was killed, or the agent token with which it was opened has ended."""
+"""Why a session was closed: somebody closed it, it was idle, its init source failed, the server
+stopped or died, or its agent token was revoked or expired."""
 
 RAW_IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 """Raster image types; in a mimebundle their data is base64."""
