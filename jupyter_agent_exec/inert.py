@@ -1,7 +1,8 @@
-"""Makes the inert copy of outputs that enters a notebook before a user has accepted them.
+"""Make the inert copy of outputs that a notebook gets before a user has accepted them.
 
-The cell of the copy is flagged trusted, so that the notebook's own trust stays what it is. So
-JupyterLab sanitises nothing of it: what can run, load or cover something is taken out here.
+The copy's cell is marked as trusted, so that the notebook's own trust does not change. JupyterLab
+therefore does not sanitise the cell. This module removes all content that can run code, load
+something, or cover other parts of the page.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from .models import OutputChange
 from .types import RAW_IMAGE_TYPES, Output
 
 MAX_HTML_LENGTH: Final = 500_000
-"""Characters of HTML from which on it is held: beyond, sanitising would hold up the server."""
+"""HTML with more characters is held back, because sanitising would block the server."""
 
 LARGE_HTML: Final = 50_000
-"""Characters of HTML from which on it is sanitised in a thread."""
+"""HTML with more characters is sanitised in a thread."""
 
 _MAX_ENTITIES: Final = 20_000
 _MAX_EFFORT: Final = 2_000_000
@@ -40,7 +41,7 @@ _FORMATTING: Final = frozenset(
     {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"}
     | {"u"}
 )
-"""Elements that a parser opens again after an end tag closed them too early."""
+"""Elements that a parser reopens if an end tag closed them too early."""
 _VOID: Final = frozenset({"br", "hr", "img", "col", "wbr"})
 _ATTRIBUTES: Final = {
     "a": {"href", "title"},
@@ -75,20 +76,21 @@ _KEPT_ATTRIBUTE: Final = re.compile(
     ) | \s*/?$""",
     re.VERBOSE,
 )
-"""Attributes that may be removed from a tag without a visible change, or that stay."""
+"""Attributes that sanitising keeps, or removes without a visible change."""
 _PANDAS_STYLE: Final = re.compile(
     r"(?:\s*\.dataframe [a-z:\- ]+\{\s*(?:vertical|text)-align: [a-z]+;\s*\})*\s*"
 )
 _STAND_IN: Final = re.compile(r"\s*<[^<>\n]*>\s*")
-"""Text that is only the name of an object."""
+"""Text with only the name of an object."""
 
 
 def inert(outputs: Sequence[Output]) -> tuple[list[Output], list[str]]:
     """Return a copy of outputs without active content, and the MIME types that were held back.
 
-    Text, raster images and JSON stay as they are. HTML is sanitised. Markdown and LaTeX, which may
-    bring HTML of their own, become text. Of all else, only what comes beside it is left; if nothing
-    does, a text says what is held. An inert copy is its own inert copy.
+    Text, raster images and JSON stay unchanged. HTML is sanitised. Markdown and LaTeX become plain
+    text, since they may contain HTML. All other MIME types are removed. If an output then has no
+    data left, it gets a note that lists the types held back. The inert copy of an inert copy is
+    equal to it.
     """
     copies: list[Output] = []
     held: dict[str, None] = {}
@@ -144,7 +146,7 @@ def _inert_data(data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _lines(value: Any) -> str | None:
-    """Return a multi-line string as one; None if it is none."""
+    """Return a list of lines as one string; None for any other value."""
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "".join(value)
     return None
@@ -160,7 +162,7 @@ def _markup_source(data: dict[str, Any]) -> str | None:
 
 
 def _says_nothing(kept: dict[str, Any]) -> bool:
-    """Whether there is nothing but the name of an object."""
+    """Whether the data is only the name of an object."""
     plain = kept.get("text/plain", "<>")
     return kept.keys() <= {"text/plain"} and _STAND_IN.fullmatch(str(plain)) is not None
 
@@ -200,7 +202,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _attribute(tag: str, name: str, value: str) -> str | None:
-    """Return the value of an attribute that is allowed, or None."""
+    """Return the value of an attribute if it is allowed, else None."""
     if name == "href":
         return value if _LINK.match(value) else None
     if name == "src":
@@ -226,9 +228,9 @@ _CLEANER: Final = nh3.Cleaner(
 
 
 def sanitised(html: str) -> tuple[str | None, bool]:
-    """Return HTML with nothing in it that is active, and whether it is all that there was.
+    """Return HTML without active content, and whether nothing was removed.
 
-    None if nothing is left to be seen, or it cannot be sanitised in a bounded time.
+    The HTML is None if nothing visible is left, or if it cannot be sanitised in a bounded time.
     """
     if len(html) > MAX_HTML_LENGTH or html.count("&") > _MAX_ENTITIES:
         return None, False
@@ -242,11 +244,11 @@ def sanitised(html: str) -> tuple[str | None, bool]:
         if again == cleaned:
             return (cleaned if _is_seen(cleaned) else None), whole
         cleaned = again
-    return None, False  # what changes with each parsing may become anything in a browser
+    return None, False  # HTML that changes with each parsing is unpredictable in a browser
 
 
 def _without_pandas_style(html: str) -> str:
-    """Return HTML without the style that pandas puts before a table; JupyterLab has its own."""
+    """Return HTML without the style that pandas adds to a table; JupyterLab has its own."""
     before, opened, rest = html.partition("<style scoped>")
     style, closed, after = rest.partition("</style>")
     if opened and closed and len(style) < 1000 and _PANDAS_STYLE.fullmatch(style):
@@ -255,9 +257,9 @@ def _without_pandas_style(html: str) -> str:
 
 
 def _survey(html: str) -> tuple[bool, int]:
-    """Return whether sanitising takes nothing away, and what it may cost, in steps of a parser.
+    """Return whether sanitising removes nothing, and its maximum cost in parser steps.
 
-    For each tag a parser may walk up all open elements, and open all formatting again that was
+    For each tag, a parser may visit all open elements and reopen all formatting elements that were
     closed too early. A tag counts as open until its end tag follows at its own level.
     """
     whole, count, deepest, formatting, most = True, 0, 0, 0, 0
@@ -283,7 +285,7 @@ def _is_seen(html: str) -> bool:
 
 
 class _Item:
-    """One output: the original, to recognise it, and its inert copy."""
+    """One output: its inert copy, and the original to identify it."""
 
     __slots__ = ("_inert", "held", "more", "original")
 
@@ -291,7 +293,7 @@ class _Item:
         self.original = original
         (self._inert,), self.held = inert([original])
         self.more: list[str] = []
-        """Text that was added to a stream since."""
+        """Text that was appended to a stream later."""
 
     def whole(self) -> Output:
         if self.more:
@@ -301,10 +303,9 @@ class _Item:
 
 
 class InertCopy:
-    """The outputs of an execution's cell.
+    """The inert copy of the outputs of an execution's cell.
 
-    Each output is made inert once, however often it is sent: what comes as the same object again
-    has not changed.
+    Each output is made inert once. If the same object comes again, it has not changed.
     """
 
     def __init__(self) -> None:
@@ -313,16 +314,16 @@ class InertCopy:
 
     @property
     def held(self) -> list[str]:
-        """MIME types of active content that was left out."""
+        """MIME types that were held back."""
         return sorted(self._held)
 
     def feed(self, steps: Iterable[OutputChange]) -> list[OutputChange]:
-        """Apply changes of the original outputs; return the changes of the copy."""
+        """Apply changes of the original outputs, and return the changes of the copy."""
         dropped: dict[int, _Item] = {}
         return [self._feed(step, dropped) for step in steps]
 
     async def feed_without_blocking(self, steps: Sequence[OutputChange]) -> list[OutputChange]:
-        """Do what `feed` does; much HTML is sanitised in a thread."""
+        """Like `feed`, but sanitise large HTML in a thread."""
         if _html_length(steps) > LARGE_HTML:
             return await asyncio.to_thread(self.feed, steps)
         return self.feed(steps)
@@ -343,7 +344,7 @@ class InertCopy:
         return item.whole()
 
     def _replace(self, where: slice, *items: _Item) -> list[_Item]:
-        """Put items in the place of others, and return those."""
+        """Replace a range of items, and return the replaced items."""
         gone = self._items[where]
         self._items[where] = items
         for item in items:
@@ -354,17 +355,17 @@ class InertCopy:
         return gone
 
     def whole(self) -> list[OutputChange]:
-        """Return the steps that make any outputs those of the copy."""
+        """Return changes that turn any outputs into the copy."""
         return set_outputs([item.whole() for item in self._items])
 
 
 def _html_length(steps: Iterable[OutputChange]) -> int:
-    """Return how many characters of HTML there are to be made inert."""
+    """Return the number of HTML characters to sanitise."""
     outputs = [step.output for step in steps if isinstance(step.output, dict)]
     return sum(len(output.get("data", {}).get("text/html", "")) for output in outputs)
 
 
 def set_outputs(outputs: Sequence[Output]) -> list[OutputChange]:
-    """Return the steps that make any outputs these."""
+    """Return changes that turn any outputs into `outputs`."""
     first = OutputChange(index=0, truncate=True)
     return [first, *(OutputChange(index=i, output=output) for i, output in enumerate(outputs))]

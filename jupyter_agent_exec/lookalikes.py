@@ -1,8 +1,8 @@
-"""Finds letters that look like ASCII letters. Pure.
+"""Find letters that look like ASCII letters. Pure.
 
-`\u0440assword` begins with a Cyrillic letter, and Python reads `\uff45val` as `eval`. What is
-written in one script is left alone: a comment in Russian, a variable called by one Greek letter.
-`labextension/src/model/lookalikes.ts` does the same; the tests hold the two against each other.
+`\u0440assword` begins with a Cyrillic letter, and Python reads `\uff45val` as `eval`. Text in one
+script is not reported, such as a comment in Russian or a variable with one Greek letter as its
+name. `labextension/src/model/lookalikes.ts` does the same, and tests compare the two.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-# Source: confusables.txt of Unicode's UTS 39, the letters of scripts in which people write that
-# stand for one ASCII letter. Those that Python itself reads as ASCII letters need no table.
+# Source: confusables.txt of Unicode's UTS 39: letters of living scripts that look like one ASCII
+# letter. Letters that Python itself reads as ASCII letters need no table.
 _TABLE: Final = (
     ("\u0251\u0261\u1d04\u1d0f\u1d1c\u1d20\u1d21\u1d22\ua731", "agcouvwzs"),  # Latin
     ("\u037f\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d", "JABEZHlKMN"),  # Greek
@@ -42,7 +42,7 @@ _TABLE: Final = (
 LOOKALIKES: Final = {
     letter: like for letters, likes in _TABLE for letter, like in zip(letters, likes, strict=True)
 }
-"""What each letter looks like."""
+"""The ASCII letter that each letter looks like."""
 
 _RUN: Final = re.compile(r"[\w\x80-\U0010ffff]+")
 _PART: Final = re.compile(r"[^_]+")
@@ -51,12 +51,12 @@ _ASCII_LETTER: Final = re.compile(r"[A-Za-z]")
 
 
 def lookalikes(text: str) -> dict[int, str]:
-    """Return what letters of a text look like and are not, by their positions.
+    """Return the ASCII letters that letters of a text look like, by position.
 
-    Of a word that Python would read as one of ASCII, or that has ASCII letters, each letter that
-    Python reads as one of ASCII. Of a part of a word between underscores, each letter that looks
-    like one of ASCII, if there are ASCII letters beside it, or if nothing but such letters is
-    called like a function.
+    Two kinds of letters are reported. First, letters that Python reads as ASCII letters, in a word
+    that Python reads as an ASCII name or that contains ASCII letters. Second, letters that look
+    like ASCII letters, in a part of a word between underscores that also contains ASCII letters, or
+    that consists only of such letters in the name of a called function.
     """
     if text.isascii():
         return {}
@@ -84,7 +84,7 @@ def lookalikes(text: str) -> dict[int, str]:
 
 
 def _words(text: str) -> Iterator[tuple[int, str]]:
-    """Return what can be a name, with where it begins."""
+    """Yield the words of a text that can be names, with their start positions."""
     for run in _RUN.finditer(text):
         start = run.start()
         for at, letter in enumerate(run.group(), run.start()):
@@ -97,5 +97,5 @@ def _words(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _read(name: str) -> str:
-    """Return what Python reads a name as."""
+    """Return the name that Python reads, in NFKC form."""
     return unicodedata.normalize("NFKC", name)

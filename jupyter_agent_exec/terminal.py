@@ -1,8 +1,8 @@
-"""What a terminal would show of a text: escape sequences gone, carriage returns resolved. Pure.
+"""Clean text as a terminal shows it: no escape sequences, carriage returns applied. Pure.
 
-A line is edited in place (carriage return, backspace, erase-in-line) until its line end; movements
-to other lines are dropped. Escape sequences are recognised up to a bounded length, so that a stray
-introducer does not swallow the text after it.
+Carriage return, backspace and erase-in-line edit a line until its line end. Cursor movements to
+other lines are dropped. Escape sequences have a maximum length, so that a stray introducer does not
+swallow the text after it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 LINE_CHARACTERS: Final = 16_384
-"""An unfinished line longer than this is let go and cannot be edited any more; what would be
-written over it comes on a line of its own."""
+"""An unfinished line longer than this is written and can no longer be edited. Text that would
+overwrite it goes on a new line."""
 
 _STRING: Final = r"[^\x00-\x08\x0a-\x1f\x7f]{0,4096}"
 _SEQUENCE = re.compile(
@@ -40,12 +40,12 @@ _VISIBLE: Final = {
 
 
 class Terminal:
-    """Takes text piece by piece and writes clean text.
+    """Clean text piece by piece.
 
     Parameters
     ----------
     write
-        Is given the clean text, in pieces; an unfinished line only by `finish`.
+        Called with each piece of clean text. Only `finish` writes an unfinished line.
     """
 
     def __init__(self, write: Callable[[str], object]) -> None:
@@ -54,10 +54,10 @@ class Terminal:
         self._column = 0
         self._held = ""
         self._let_go = False  # the start of the line has been written
-        self._returned = False  # a carriage return has come since
+        self._returned = False  # a carriage return came after it
 
     def feed(self, text: str) -> None:
-        """Take more text."""
+        """Clean more text."""
         if self._held:
             text, self._held = self._held + text, ""
         if not text.isascii():
@@ -80,12 +80,12 @@ class Terminal:
         self._edit(text[start:])
 
     def finish(self) -> None:
-        """Write the unfinished line, and forget an unfinished escape sequence."""
+        """Write the unfinished line, and drop an unfinished escape sequence."""
         self._held = ""
         self._end_line("")
 
     def _plain(self, text: str) -> None:
-        """Take text in which nothing edits a line."""
+        """Process text without line-editing characters."""
         end = text.rfind("\n") + 1
         if end:
             first = text.find("\n")
@@ -103,7 +103,7 @@ class Terminal:
         self._line, self._column = "", 0
 
     def _put(self, run: str) -> None:
-        """Write over the line from the column on."""
+        """Overwrite the line from the current column on."""
         if not run:
             return
         if self._returned and self._let_go:
@@ -116,7 +116,7 @@ class Terminal:
             self._let_go, self._returned = True, False
 
     def _edit(self, text: str) -> None:
-        """Take a part of one line with what edits it."""
+        """Process a part of one line with line-editing characters."""
         start = 0
         for match in _EDIT.finditer(text):
             self._put(text[start : match.start()])
@@ -141,7 +141,7 @@ class Terminal:
 
 
 def clean(text: str) -> str:
-    """Return what a terminal would show of the whole of `text`."""
+    """Return `text` as a terminal shows it."""
     pieces: list[str] = []
     terminal = Terminal(pieces.append)
     terminal.feed(text)
@@ -150,10 +150,10 @@ def clean(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Drop escape sequences and make controls harmless.
+    """Drop escape sequences and make control characters harmless.
 
-    What edits a line stays: carriage return, backspace, and U+0001 to U+0003 for erasing to its
-    end, to its start, and all of it.
+    Line-editing characters stay: carriage return, backspace, and U+0001 to U+0003, which stand for
+    erasing to the line's end, to its start, and the whole line.
     """
     if "\x1b" not in text:
         return text.translate(_VISIBLE)

@@ -1,6 +1,6 @@
-"""What a language model reads of an execution's outputs. Pure.
+"""Convert an execution's outputs to text and images for a language model. Pure.
 
-One output gives at most one image: a raster image if there is one, else its SVG.
+One output gives at most one image: its raster image, or else its SVG.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .terminal import Terminal, clean
 from .types import IMAGE_TYPES, Output
 
 ReadOn: TypeAlias = Callable[[int], str]
-"""Says how to read a text on, from a byte of it."""
+"""Returns a sentence that says how to read the text from a byte offset on."""
 
 _STAND_IN = re.compile(r"<[^<>\n]*>(?:\n|$)")
-"""Text that is only the name of an object, which libraries send beside what is to be seen."""
+"""Text with only the name of an object, which libraries send beside the real content."""
 
 NUMBER_SIZE: Final = 8
-"""Characters that a number in a mimebundle is taken to have."""
+"""Assumed characters of a number in a mimebundle."""
 
 _JSON_TYPES: Final = ("application/json", "application/geo+json")
 
@@ -44,13 +44,13 @@ _SPACE = re.compile(r"[ \t\r\n\f\v\u00a0]+")
 
 
 class TextSink(Protocol):
-    """Takes a text piece by piece."""
+    """Receives a text piece by piece."""
 
     def write(self, text: str) -> object:
-        """Take the next piece, without waiting for anything."""
+        """Buffer the next piece. Does not block."""
 
     def flush(self) -> object:
-        """Put away what was taken, which may take time."""
+        """Store the buffered text. May take time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +59,12 @@ class FoundImage:
 
     mimetype: str
     width: int | None
-    """Pixels; None when the data does not tell."""
+    """Pixels; None if the data does not contain the size."""
     height: int | None
     data: bytes
-    """The image itself, not base64."""
+    """The decoded image, not base64."""
     output: int
-    """Index of the output that holds it."""
+    """Index of the output that holds the image."""
 
     @property
     def bytes(self) -> int:
@@ -73,12 +73,12 @@ class FoundImage:
 
     @property
     def kind(self) -> str:
-        """What it is, in a word, such as ``png``."""
+        """The image format, such as ``png``."""
         return self.mimetype.removeprefix("image/").removesuffix("+xml")
 
     @property
     def in_words(self) -> str:
-        """What it is, and how large."""
+        """The image's size and format for a sentence."""
         pixels = (
             f"{self.width}\N{MULTIPLICATION SIGN}{self.height} " if self.width is not None else ""
         )
@@ -86,10 +86,10 @@ class FoundImage:
 
 
 def transcript(outputs: Iterable[Output]) -> str:
-    """Return all that there is to read, in the order in which it came.
+    """Return the whole text of outputs, in their order.
 
-    Streams as a terminal shows them, results as their text, errors with their tracebacks, images
-    as a note.
+    Streams appear as in a terminal, results as their text, errors with their tracebacks, and images
+    as notes.
     """
     pieces: list[str] = []
     whole = Transcript(pieces.append)
@@ -100,14 +100,15 @@ def transcript(outputs: Iterable[Output]) -> str:
 
 
 class Transcript:
-    """Writes a transcript piece by piece; see `transcript`.
+    """Write a transcript piece by piece; see `transcript`.
 
     Parameters
     ----------
     write
-        Is given the text; the unfinished line of a stream only when something follows it.
+        Called with each piece of text. The unfinished line of a stream is written only when other
+        output follows, or by `finish`.
     image_note
-        Says what stands for an image, by its number.
+        Returns the note for an image, given its number.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Transcript:
         self._images = 0
 
     def output(self, output: Output) -> None:
-        """Take a whole output; a stream may go on with `stream`."""
+        """Add an output. `stream` may continue a stream."""
         kind = output.get("output_type")
         if kind == "stream":
             self.stream(output["name"], output["text"])
@@ -134,18 +135,18 @@ class Transcript:
             self._block(self._display_text(output))
 
     def stream(self, name: str, text: str) -> None:
-        """Take more of a stream; it goes on if the last output was of the same stream."""
+        """Add text of a stream. It continues the last output if that was the same stream."""
         if name != self._stream:
             self._next_line()
             self._stream = name
         self._terminal.feed(text)
 
     def note(self, text: str) -> None:
-        """Take a remark that is not from the program."""
+        """Add a note that is not the code's output."""
         self._block(f"[{text}]")
 
     def finish(self) -> None:
-        """Write what is held back."""
+        """Write the unfinished line."""
         self._terminal.finish()
 
     def _write(self, text: str) -> None:
@@ -181,7 +182,7 @@ def images(outputs: Sequence[Output]) -> list[FoundImage]:
 
 
 def output_size(outputs: Iterable[Output], *, most: int) -> int:
-    """Return about how many characters outputs hold as JSON; of more than `most`, at least that."""
+    """Return the approximate characters of outputs as JSON. Counting stops at `most`."""
     size = 0
     left: list[Any] = list(outputs)
     while left and size < most:
@@ -196,10 +197,10 @@ def output_size(outputs: Iterable[Output], *, most: int) -> int:
 
 
 def model_text(transcript: str, *, limit: int = 10_000, read_on: ReadOn | None) -> str:
-    """Return at most about `limit` characters of a transcript: its start and its end.
+    """Return the start and the end of a transcript, together about `limit` characters.
 
-    The cut is made at line ends where there are any near; the note between the parts tells how
-    many characters are missing and, with `read_on`, how to read them.
+    Cuts are made at line ends if there are any nearby. A note between the parts gives the number of
+    missing characters and, with `read_on`, how to read them.
     """
     if len(transcript) <= limit:
         return transcript
@@ -246,14 +247,14 @@ def _image_note(number: int, image: FoundImage) -> str:
 
 
 def size_in_words(size: int) -> str:
-    """Return a number of bytes as people read it."""
+    """Return a number of bytes for a sentence, such as ``12 kB``."""
     if size < 1000:
         return f"{size} bytes"
     return f"{size / 1000:.0f} kB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
 
 
 def _bundle_text(data: dict[str, Any], *, with_image: bool) -> str:
-    """Return the best text of a mimebundle, or a note of its type."""
+    """Return the best text of a mimebundle, or a note with its type."""
     plain = data.get("text/plain")
     plain = clean(plain) if isinstance(plain, str) else ""
     stand_in = _STAND_IN.match(plain) is not None
@@ -282,7 +283,7 @@ def _bundle_text(data: dict[str, Any], *, with_image: bool) -> str:
 
 
 def _interactive(data: dict[str, Any]) -> bool:
-    """Whether HTML only stands in for something that runs in a browser."""
+    """Whether the HTML is only a fallback for an interactive output."""
     return any(mimetype.startswith("application/vnd.") for mimetype in data)
 
 
@@ -296,7 +297,7 @@ def _error_text(output: Output) -> str:
 
 
 def html_text(html: str) -> str:
-    """Return what there is to read in `html`."""
+    """Return the visible text of `html`."""
     reader = _Reader()
     reader.feed(html)
     reader.close()
