@@ -1,4 +1,4 @@
-"""A Jupyter server with this extension, for as long as a command or a program needs one.
+"""A temporary Jupyter server with this extension, for a command or a program.
 
-It imports nothing: the server begins here, too, and what starts it is no part of it.
+This module imports nothing, because the server process imports it too and does not need `launch`.
 """

@@ -1,4 +1,4 @@
-"""Start a Jupyter server for as long as it is needed, where none runs."""
+"""Start a temporary Jupyter server if none is running."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ def own_server(
 ) -> Iterator[Server]:
     """Run a Jupyter server with this extension on a free loopback port.
 
-    It reads the person's Jupyter configuration, loads no other extension, and stops when the block
-    ends or this process dies.
+    It reads the user's Jupyter configuration and loads no other extension. It stops when the
+    ``with`` block ends or this process dies.
 
     Parameters
     ----------
     root_dir
-        The folder it serves, and in which kernels start.
+        The server's root folder, in which kernels start.
     history_dir
-        Where its history is kept; the extension's default when None.
+        Folder of the history; the extension's default when None.
     log_file
-        Where its log, and what its kernels write outside of the protocol, is kept; nowhere when
-        None.
+        File for the server's log and for text that kernels write to their standard output and error
+        directly; a temporary file when None.
     token
-        Its credential; a new one when None.
+        The server's token; a new one when None.
     traits
-        What else is configured, such as ``ServerApp.port``, as the command line takes it.
+        Further configuration, such as ``ServerApp.port``, in the format of the command line.
 
     Raises
     ------
     ServerUnreachable
-        It did not start; the message holds the end of its log.
+        The server did not start. The message contains the end of its log.
     """
     creator = os.getpid()
     with tempfile.TemporaryFile() if log_file is None else log_file.open("w+b") as log:
@@ -69,7 +69,8 @@ def own_server(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            # A Ctrl-C is for us; we let it go when the execution is cancelled.
+            # Ctrl-C must reach only this process. It stops the server later, after it has
+            # cancelled the execution.
             start_new_session=os.name != "nt",
         )
         try:
@@ -82,7 +83,7 @@ def own_server(
             }
             yield _started(process, log, options)
         finally:
-            if os.getpid() == creator:  # not in a process that was forked in the block
+            if os.getpid() == creator:  # not in a process that the block has forked
                 _stop(process)
 
 

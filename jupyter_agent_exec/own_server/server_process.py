@@ -1,9 +1,9 @@
-"""A Jupyter server that runs until the process that started it ends, or asks it to stop.
+"""A Jupyter server that runs until its parent process ends or tells it to stop.
 
-`python -m jupyter_agent_exec.own_server.server_process` reads one line of JSON from its standard
-input (`ServerOptions`), writes one to its standard output once it listens, and stops when another
-line comes, its standard input ends, or the other process dies. On Linux, all that its kernels
-started ends with it; elsewhere, what they have detached from themselves is left.
+`python -m jupyter_agent_exec.own_server.server_process` reads one line of JSON (`ServerOptions`)
+from its standard input, and writes one line to its standard output when it listens. It stops when
+another line comes, its standard input ends, or the parent process dies. On Linux, it then kills all
+processes that its kernels started. On other systems, detached processes stay.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ skip_iri_grammar()
 from jupyter_server.serverapp import ServerApp  # noqa: E402
 
 _SET_CHILD_SUBREAPER: Final = 36
-"""Of ``prctl``; Source: linux/prctl.h."""
+"""An option of ``prctl``. Source: linux/prctl.h."""
 
 _KILL_ROUNDS: Final = 10
 
@@ -42,20 +42,20 @@ class ServerOptions(msgspec.Struct, kw_only=True):
     token: str
     root_dir: str
     owner: int
-    """The process that started this one."""
+    """Process id of the parent."""
     history_dir: str | None = None
-    """The extension's default when null."""
+    """Null is the extension's default."""
     traits: dict[str, str] = {}
     """Further configuration, such as ``ServerApp.port``, in the format of the command line."""
 
 
 class OwnServer(ServerApp):
-    """A server that reports when it listens, and stops when its parent says so or ends."""
+    """A server that reports when it listens, and stops when its parent ends or tells it to."""
 
     owner: int
 
     def start_app(self) -> None:
-        """Start, and report the address as soon as it listens."""
+        """Start the server, and report its address as soon as it listens."""
         super().start_app()
         if "jupyter_agent_exec" not in self.extension_manager.extension_apps:
             self.exit("The extension was not loaded; what is above says why.")
@@ -76,7 +76,7 @@ class OwnServer(ServerApp):
         self.io_loop.add_callback(self.stop)
 
     def _stop_when_orphaned(self) -> None:
-        # Its pipe to us stays open as long as a process lives that it has forked.
+        # If the parent has forked, its child keeps the pipe to this process open.
         wait_for_end(self.owner)
         self.io_loop.add_callback(self.stop)
 
@@ -104,7 +104,7 @@ def _arguments(options: ServerOptions) -> list[str]:
 
 
 def main() -> None:
-    """Serve until the parent says so or ends."""
+    """Serve until the parent ends or sends a line."""
     options = msgspec.json.decode(sys.stdin.buffer.readline(), type=ServerOptions)
     adopt_orphans()
     app = OwnServer.instance()
@@ -118,11 +118,11 @@ def main() -> None:
 
 
 def wait_for_end(owner: int) -> None:
-    """Return when the parent process has ended, even if another process holds its pipes open."""
+    """Wait until the parent process has ended, even if another process keeps its pipes open."""
     if os.getppid() != owner:
         return
     if sys.platform == "linux":
-        with suppress(OSError):  # an older Linux, or it has ended: handled below
+        with suppress(OSError):  # an older Linux, or the parent has ended: handled below
             descriptor = os.pidfd_open(owner)
             select.select([descriptor], [], [])
             return
@@ -131,14 +131,14 @@ def wait_for_end(owner: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parents end, such as a kernel's daemons."""
+    """Become the parent of orphaned descendants, such as a kernel's daemons."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_descendants() -> None:
-    """Kill all descendants that are left."""
+    """Kill all remaining descendants of this process."""
     for _ in range(_KILL_ROUNDS):  # a dying process may have started another one
         found = list(_descendants(os.getpid()))
         for pid in found:
@@ -157,7 +157,7 @@ def _descendants(of: int) -> Iterator[int]:
     children: dict[int, list[int]] = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError, IndexError):
-            # The name before it may contain any text, even a parenthesis.
+            # The process name before the last parenthesis may contain any text.
             state, parent = file.read_text(errors="replace").rpartition(")")[2].split()[:2]
             if state != "Z":
                 children.setdefault(int(parent), []).append(int(file.parent.name))
@@ -168,7 +168,8 @@ def _descendants(of: int) -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    # Kernels inherit standard output, and must not write to the answer.
+    # The answer goes to a copy of standard output. Kernels inherit descriptor 1, which now leads to
+    # standard error, so that they cannot write to the answer.
     _ready = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     main()
