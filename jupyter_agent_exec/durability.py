@@ -1,4 +1,4 @@
-"""Files and names that survive a power failure, and room that is kept for a full disk."""
+"""Make files and their names survive a power failure, and reserve space for a full disk."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ sync_data: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, if it is not there, and make its name durable. Its parent must exist.
+    """Create a folder, if it does not exist, and make its name durable. Its parent must exist.
 
     Raises
     ------
     OSError
-        If it cannot be made.
+        The folder cannot be created.
     """
     try:
         path.mkdir(mode=0o700)
@@ -40,7 +40,7 @@ def sync_folder(path: Path) -> None:
 
 
 class Reserve:
-    """A file that holds room until it is needed. Thread-safe.
+    """A file that reserves disk space until it is needed. Thread-safe.
 
     Parameters
     ----------
@@ -54,12 +54,14 @@ class Reserve:
         self._held = False
 
     def hold(self) -> None:
-        """Make the file, if it was freed, also by another server; costs next to nothing if not.
+        """Create the file, unless it exists.
+
+        Another server may have freed it. The call is cheap if the file exists.
 
         Raises
         ------
         OSError
-            If there is no room for it.
+            The disk has no space for it.
         """
         if self._held and self._path.exists():
             return
@@ -76,7 +78,7 @@ class Reserve:
             self._held = True
 
     def free(self) -> None:
-        """Give the room back."""
+        """Delete the file to free its space."""
         with self._lock:
             self._held = False
             try:

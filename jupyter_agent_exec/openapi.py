@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the routes and the models they name."""
+"""Generate the OpenAPI document from the routes and their models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .auth.scopes import FOR_PEOPLE
 from .models import Execution, OutputChange, Problem, StatusChange
 
 STREAMED: Final = (Execution, StatusChange, OutputChange)
-"""Models of the events in an execution's stream; no answer is one of the last two."""
+"""Models of the events in an execution's stream. The last two occur in no other answer."""
 
 _REF: Final = "#/components/schemas/{name}"
 
@@ -128,14 +128,14 @@ def _operation(
 
 
 def _agents(path: str, operation: Operation) -> str | None:
-    """Return in words what an agent token gets from an operation; None if it is refused."""
+    """Describe what an agent token gets from an operation; None if the token is refused."""
     if FOR_PEOPLE.intersection(operation.scopes):
         return None
     return operation.agents or ("what is within its scopes" if "{" in path else None)
 
 
 def _refusals() -> dict[int, str]:
-    """Return the statuses of errors, and the codes that come with each."""
+    """Return a description for each HTTP status of an error: the error codes with that status."""
     codes: dict[int, list[str]] = {500: ["internal_error"]}
     for error, status in STATUSES.items():
         codes.setdefault(status, []).append(error.code)
@@ -163,11 +163,11 @@ def _id(path: str, verb: str) -> str:
 
 
 class OpenAPIHandler(AgentExecHandler):
-    """The description of all routes."""
+    """Serve the OpenAPI document."""
 
     openapi_document: Callable[[], bytes]
-    """Returns the document. It is called in a thread, and makes the document at the first request:
-    that takes time which the server's start should not."""
+    """Returns the document. It is called in a thread and generates the document at the first
+    request, because that would slow down the server's start."""
 
     @web.authenticated
     @requires(

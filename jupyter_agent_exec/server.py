@@ -1,4 +1,4 @@
-"""Access to Jupyter Server itself: its contents, its sessions, its events and its signals."""
+"""Access to Jupyter Server: its contents, sessions, events and signals."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ KERNEL_EVENTS: Final = "https://events.jupyter.org/jupyter_server/kernel_actions
 CONTENTS_EVENTS: Final = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
 STOP_SIGNALS: Final = ("SIGINT", "SIGHUP")
-"""Signals that Jupyter Server has no handler for if it has no terminal."""
+"""Signals that Jupyter Server does not handle when it has no terminal."""
 
 
 class ServerContents:
-    """The server's contents manager, whichever it is."""
+    """The server's contents manager, of any class."""
 
     def __init__(self, contents: Any, kernels: ServerKernels) -> None:
         self._contents = contents
         self._kernels = kernels
 
     async def is_folder(self, path: str) -> bool:
-        """Return whether a contents path is a folder in which a kernel may start."""
+        """Return whether a contents path is a visible folder, so that a kernel may start there."""
         try:
             hidden = await ensure_async(self._contents.is_hidden(path)) if path else False
             found: bool = await ensure_async(self._contents.dir_exists(path))
@@ -51,7 +51,7 @@ class ServerContents:
         return found and not hidden
 
     async def kind(self, path: str) -> str | None:
-        """Return `notebook`, `file` or `directory`; None for nothing, and for what is hidden."""
+        """Return `notebook`, `file` or `directory`; None if the path is missing or hidden."""
         try:
             if await ensure_async(self._contents.is_hidden(path)):
                 return None
@@ -72,11 +72,11 @@ class ServerContents:
 
     @property
     def is_here(self) -> bool:
-        """Whether contents are files on this machine."""
+        """Whether the contents are files on this machine."""
         return isinstance(self._contents, FileContentsManager)
 
     def folder_of(self, path: str) -> Folder | None:
-        """Return the folder of a contents path on this machine; None if it is no file there."""
+        """Return the folder that holds a contents path; None if it is not on this machine."""
         if not self.is_here:
             return None
         root = Path(to_os_path(ApiPath(""), self._contents.root_dir))
@@ -84,7 +84,13 @@ class ServerContents:
         return Folder(root, there.relative_to(root).parts) if there.is_relative_to(root) else None
 
     async def create(self, path: str, kernel_name: str) -> None:
-        """Make an empty notebook; NotebookNotFound if it cannot be made there."""
+        """Create an empty notebook.
+
+        Raises
+        ------
+        NotebookNotFound
+            The notebook cannot be created at `path`.
+        """
         spec = kernel_spec(self._kernels, kernel_name)
         content = {
             "cells": [],
@@ -118,7 +124,7 @@ class ServerSessions:
         self._log = log
 
     async def of_notebook(self, path: str, *, beside: str | None = None) -> JupyterSession | None:
-        """Return the session of a notebook, the most recently active if there are several."""
+        """Return a notebook's most recently active session, ignoring the session `beside`."""
         found: JupyterSession | None = None
         for model in await self._notebooks():
             if contents_path(model["path"]) == path and model["id"] != beside:
@@ -137,7 +143,7 @@ class ServerSessions:
         }
 
     async def notebooks_of(self, kernel_id: str) -> list[str]:
-        """Return the contents paths of the notebooks that have a kernel."""
+        """Return the contents paths of the notebooks that use a kernel."""
         return [
             contents_path(model["path"])
             for model in await self._notebooks()
@@ -145,7 +151,7 @@ class ServerSessions:
         ]
 
     async def path_of(self, kernel_id: str) -> str | None:
-        """Return the contents path for which a kernel was started; None if it has no session."""
+        """Return the contents path of a kernel's session; None if it has no session."""
         models = await ensure_async(self._sessions.list_sessions())
         paths = [
             contents_path(model["path"])
@@ -163,14 +169,20 @@ class ServerSessions:
         return sorted(notebooks, key=lambda model: str(model["kernel"]["last_activity"]))
 
     async def get(self, id: str) -> JupyterSession | None:
-        """Return a session; None if it is gone, or its kernel is."""
+        """Return a session; None if the session or its kernel no longer exists."""
         try:
             return _session(await ensure_async(self._sessions.get_session(session_id=id)))
         except web.HTTPError:
             return None
 
     async def start(self, path: str, kernel_name: str) -> JupyterSession:
-        """Start a kernel for a notebook as JupyterLab would; KernelUnavailable if that fails."""
+        """Start a kernel for a notebook, as JupyterLab does.
+
+        Raises
+        ------
+        KernelUnavailable
+            The kernel did not start.
+        """
         try:
             model = await self._starter.start(
                 partial(
@@ -180,7 +192,7 @@ class ServerSessions:
                     type="notebook",
                     kernel_name=kernel_name,
                 ),
-                partial(folder_provisioner, None),  # the person's folder is theirs to choose
+                partial(folder_provisioner, None),  # start in the folder that the user chose
             )
         except Exception as error:
             self._log.warning("Kernel %r did not start", kernel_name, exc_info=error)
@@ -192,7 +204,7 @@ class ServerSessions:
 
     async def end(self, id: str) -> None:
         """End a session and its kernel."""
-        with suppress(web.HTTPError):  # somebody else was quicker
+        with suppress(web.HTTPError):  # somebody else has ended it already
             await ensure_async(self._sessions.delete_session(id))
 
 
@@ -202,14 +214,20 @@ def _session(model: Any) -> JupyterSession:
 
 
 class ServerFolders:
-    """Finds the folder in which an agent session's kernel works, if the contents are files here."""
+    """Find the working folders of sessions' kernels, if contents are files on this machine."""
 
     def __init__(self, contents: ServerContents, sessions: ServerSessions) -> None:
         self._contents = contents
         self._sessions = sessions
 
     async def of(self, session: LiveSession) -> Folder:
-        """Return the folder in which a session's kernel works; FolderUnknown if there is none."""
+        """Return the working folder of a session's kernel.
+
+        Raises
+        ------
+        FolderUnknown
+            The folder is unknown, gone or not on this machine.
+        """
         if not self._contents.is_here:
             raise FolderUnknown("This server keeps its files elsewhere: a session's are not here.")
         target = session.record().target
@@ -232,7 +250,13 @@ class ServerFolders:
 
 
 class ContentsEvents:
-    """Listens to the server's events about contents."""
+    """Listen to the server's contents events.
+
+    Parameters
+    ----------
+    moved
+        Called with the old and the new contents path of a renamed file or folder.
+    """
 
     def __init__(self, event_logger: Any, moved: Callable[[str, str], None]) -> None:
         self._event_logger = event_logger
@@ -252,12 +276,12 @@ class ContentsEvents:
 
 
 class KernelEvents:
-    """Listens to the server's events about kernels.
+    """Listen to the server's kernel events.
 
     Parameters
     ----------
     started
-        Called with the id of a kernel that somebody has started for no document, and with their
+        Called when somebody starts a kernel without a document, with the kernel's id and the user's
         username and display name.
     """
 
@@ -274,8 +298,8 @@ class KernelEvents:
         self._event_logger.remove_listener(listener=self._handle_event)
 
     async def _handle_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
-        # It comes in the context of the request that started the kernel: documents' kernels are
-        # started by another handler, agents' own by ours.
+        # The event comes in the context of the request that started the kernel. MainKernelHandler
+        # starts kernels without a document; other handlers start documents' and agents' kernels.
         handler = CallContext.get(CallContext.JUPYTER_HANDLER)
         if (data["action"], data.get("status")) == ("start", "success") and isinstance(
             handler, MainKernelHandler
@@ -285,16 +309,17 @@ class KernelEvents:
 
 
 class StopSignals:
-    """Makes the server stop in order at signals that would end it at once.
+    """Stop the server cleanly at signals that would end it at once.
 
     JupyterHub stops a server with SIGINT. Without a terminal, Jupyter Server has no handler for it:
-    the event loop breaks off, and no extension is stopped. At SIGHUP the process ends. A handler
-    that somebody has set stays, and so does a signal that is ignored (`nohup`).
+    the event loop breaks off, and no extension is stopped. SIGHUP ends the process. A handler that
+    is already set stays, and an ignored signal (`nohup`) stays ignored.
 
     Parameters
     ----------
     stop
-        Called with the signal's name at each such signal, between two bytecodes of the main thread.
+        Called with the signal's name at each such signal. Like every signal handler, it runs
+        between two bytecodes of the main thread.
     """
 
     def __init__(self, stop: Callable[[str], None]) -> None:
@@ -315,7 +340,7 @@ class StopSignals:
                 signal.signal(number, self._handle)
 
     def end(self) -> None:
-        """Put back what was there before. Idempotent."""
+        """Restore the previous handlers. Idempotent."""
         while self._replaced:
             number, before = self._replaced.popitem()
             if signal.getsignal(number) == self._handle:

@@ -1,4 +1,4 @@
-"""Makes the managers of the extension, wires them, and starts and stops them."""
+"""Create and connect the managers of the extension, and start and stop them."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ from .traits import AgentExecTraits
 
 
 class Services:
-    """The managers behind the routes and the tools; there is one of each.
+    """The managers behind the routes and the MCP tools, one of each.
 
     Parameters
     ----------
     traits
-        What the operator configured.
+        The configuration.
     serverapp
         The Jupyter server.
     """
@@ -95,7 +95,7 @@ class Services:
         self._make_managers()
 
     def _make_backends(self) -> None:
-        """Make what reads and writes notebooks."""
+        """Create the backends that read and write notebooks."""
         contents_manager = self._serverapp.contents_manager
         self.tabs = TabBackend(log=self._log)
         self._contents_backend = ContentsBackend(
@@ -110,7 +110,7 @@ class Services:
         self._writer = NotebookWriter(self._documents, settle=self.tabs.settle, log=self._log)
 
     def _make_kernels(self) -> None:
-        """Make what starts kernels, or attaches to those of the server."""
+        """Create the managers that start kernels and attach to the server's kernels."""
         traits, serverapp = self._traits, self._serverapp
         server_kernels = cast(ServerKernels, serverapp.kernel_manager)
         starter = KernelStarter(server_kernels)
@@ -146,7 +146,7 @@ class Services:
         self._contents_events = ContentsEvents(serverapp.event_logger, self._notebook_kernels.moved)
 
     def _make_auth(self) -> None:
-        """Make what knows agent tokens and the passphrase."""
+        """Create the managers of agent tokens, the passphrase and denied requests."""
         traits = self._traits
         self.tokens = Tokens(
             TokenStore(self._folder, TokenEntries(self._folder).read),
@@ -162,7 +162,7 @@ class Services:
         self.denials = Denials(self.history.note_owed, thread=self._token_thread, log=self._log)
 
     def _make_sessions(self) -> None:
-        """Make what opens sessions, and what asks people for approval."""
+        """Create the session manager and the approval policy."""
         traits = self._traits
         self._policy = Policy(
             self._folder,
@@ -214,7 +214,7 @@ class Services:
         self.access = AccessControl(self.manager.history, self._jupyter_sessions)
 
     def _make_managers(self) -> None:
-        """Make what the routes and the tools use beside the sessions."""
+        """Create the other managers that routes and MCP tools use."""
         traits, activity = self._traits, self.activity
         self.approvals: Approvals = traits.approval_manager_class(
             self.manager, self.history, self._policy, self._rules, activity
@@ -267,7 +267,7 @@ class Services:
         )
 
     def of_handlers(self) -> dict[str, object]:
-        """Return what handlers may declare as attributes, by name."""
+        """Return the objects that handlers may declare as attributes, by name."""
         traits = self._traits
         return {
             "access": self.access,
@@ -295,13 +295,13 @@ class Services:
         }
 
     def listen(self) -> None:
-        """Start to listen to the server's events."""
+        """Listen to the server's events."""
         self._contents_events.start()
         if self._traits.record_people != "off":
             self._kernel_events.start()
 
     def start(self) -> None:
-        """Start the work that goes on as long as the server runs."""
+        """Start the background work of the extension."""
         self.history.address = self._serverapp.connection_url
         self.history.root_dir = self._serverapp.root_dir
         self.manager.start()
@@ -309,9 +309,9 @@ class Services:
         self._stop_signals.start()
 
     async def stop(self) -> None:
-        """Refuse new work, end what runs, and return when that is recorded.
+        """Refuse new work, end running executions, and return when their end is recorded.
 
-        Each further signal makes the server stop once more: all of these wait for the same end.
+        Each further signal calls this again. All calls wait for the same stop.
         """
         if self._stopping is None:
             self._stopping = start_apart(self._stop(), "stop the extension")

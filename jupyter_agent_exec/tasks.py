@@ -1,4 +1,4 @@
-"""Tasks with an owner: kept while they go on, waited for when it stops."""
+"""Tasks with an owner, which keeps a reference to them and waits for them when it stops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def first_of(*futures: asyncio.Future[Any], timeout: float | None = None) 
 
 
 def settle(future: asyncio.Future[None], error: Exception | None = None) -> None:
-    """Set a future's result, or its exception, if it has none."""
+    """Set a future's result to None, or set its exception. Do nothing if the future is done."""
     if future.done():
         return
     if error is None:
@@ -27,15 +27,15 @@ def settle(future: asyncio.Future[None], error: Exception | None = None) -> None
 
 
 def start_apart(coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-    """Start a task that outlives what starts it, in a context of its own.
+    """Start a task in a new context, so that it can outlive the request that starts it.
 
-    The context of a request holds its handler, and so all that came with it.
+    The context of a request refers to its handler, which would keep the whole request in memory.
     """
     return Context().run(asyncio.get_running_loop().create_task, coroutine, name=name)
 
 
 def call_later_apart(delay: float, call: Callable[..., None], *args: Any) -> asyncio.TimerHandle:
-    """Have something called later, in a context of its own; a timer holds its, even cancelled."""
+    """Call a function after `delay` seconds in a new context, since a timer keeps its context."""
     return asyncio.get_running_loop().call_later(delay, call, *args, context=Context())
 
 
@@ -54,12 +54,12 @@ class Tasks:
         return task
 
     async def end(self, timeout: float | None = None) -> None:
-        """Wait for all tasks, also those that they start, but not for the one that asks.
+        """Wait for all tasks and the tasks that they start, except the current task.
 
         Parameters
         ----------
         timeout
-            Seconds after which those that still go on are cancelled; None to wait for ever.
+            Seconds after which the remaining tasks are cancelled; None to wait without a limit.
         """
         me = asyncio.current_task()
         late = None if timeout is None else asyncio.get_running_loop().time() + timeout
