@@ -39,19 +39,19 @@ class MessageReceiver(Protocol):
 
         Returns
         -------
-        Seconds after which to be called again though nothing came; None for not at all.
+        Seconds until the next call if no message arrives before; None for no such call.
         """
 
 
 class KernelChannels(Protocol):
-    """The channels of one kernel, in one life of it, and the thread that serves them.
+    """The channels of one life of a kernel, and the thread that serves them.
 
-    IOPub and shell are open from the beginning, control when something is sent there first.
+    IOPub and shell are open from the beginning. Control opens with the first message sent there.
     """
 
     @property
     def session(self) -> str:
-        """Our id in the headers of all that is sent here."""
+        """Our session id in the headers of all messages that we send here."""
 
     @property
     def key(self) -> bytes | None:
@@ -69,8 +69,8 @@ class KernelChannels(Protocol):
     def open_stdin(self) -> None:
         """Make the kernel send input requests of our code to us. Call from the channels' thread.
 
-        What it asks while we are not connected is lost, and it would wait for ever. So this waits,
-        within bounds, until we are.
+        An input request that the kernel sends before we are connected is lost, and the kernel would
+        wait for ever. So this waits for the connection, with a time limit.
         """
 
     def send(
@@ -87,7 +87,7 @@ class KernelChannels(Protocol):
         Parameters
         ----------
         subshell_id
-            Of the subshell that is to answer; None for the kernel's main shell.
+            The subshell that handles the message; None for the kernel's main shell.
 
         Raises
         ------

@@ -56,8 +56,8 @@ class KernelConnection:
         Jupyter's id and kernelspec name.
     found
         Jupyter's execution state of a kernel that others use. The connection greets it with one
-        request, which waits in the kernel's queue, and nobody has to wait for the answer. None: a
-        kernel that was started only for us; see `ready`.
+        request, which waits in the kernel's queue. Nobody has to wait for the answer. None means
+        that the kernel was started only for us; see `ready`.
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class KernelConnection:
         self.on_late: Listeners[Late] = Listeners()
         """Called in the channels' thread with late output, of any execution."""
         self.on_person: Listeners[PersonExecution] = Listeners()
-        """Called in the channels' thread with what others run: at once, or at its end if outputs
-        are recorded."""
+        """Called in the channels' thread with each execution of others: at its start, or at its end
+        if outputs are recorded."""
         self._loop = asyncio.get_running_loop()
         self.disconnected: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel has disconnected."""
         self.greeted: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel has answered on both channels."""
         self.latest_request = Header()
-        """The request that the kernel runs, or ran last, of any sender."""
+        """The request that the kernel runs or ran last, whoever sent it."""
         self._displays = Displays()
         self._waiting: list[asyncio.Future[None]] = []
         self._late = LateOutputs(self._displays, self.on_late)
@@ -132,7 +132,7 @@ class KernelConnection:
     # -- on the loop -------------------------------------------------------------------------------
 
     async def ready(self) -> None:
-        """Wait until a kernel that starts answers on both channels; the caller sets a bound."""
+        """Wait until a starting kernel answers on both channels; the caller sets a time limit."""
         while not self.greeted.done():
             self._channels.call(self._say_hello)
             delay = HELLO_AGAIN_DELAY if self.kernel_info else HELLO_DELAY
@@ -228,7 +228,7 @@ class KernelConnection:
         self._greeting.kernel_info = kernel_info
 
     def hear_people(self, listener: Callable[[PersonExecution], None]) -> None:
-        """Add a listener for others' code. The first also gets what has ended since adoption."""
+        """Add a listener for others' code; the first also gets code that ended since adoption."""
         self.on_person.add(listener)
         self._channels.call(partial(self._people.tell_held, listener))
 

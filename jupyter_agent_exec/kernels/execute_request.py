@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from .connection import KernelConnection
 
 PROMPT_CHARACTERS: Final = 2000
-"""Of a prompt that are kept."""
+"""Maximum number of characters to keep of a prompt."""
 
 
 class InputRequest(NamedTuple):
     """A request for input."""
 
     prompt: str
-    """Written by the code; not all of it if it is very long."""
+    """The code's prompt, cut if it is very long."""
     password: bool
     """Whether the input must not be shown."""
     asked_at: datetime
@@ -68,7 +68,7 @@ class ExecuteOutcome:
     """How an execute request ended, according to the kernel."""
 
     status: Literal["ok", "error", "abandoned"]
-    """The kernel's; `abandoned` if the request had not ended."""
+    """The kernel's status; `abandoned` if the request had not ended."""
     reason: str | None
     """A sentence if the kernel's messages were not complete."""
     execution_count: int | None
@@ -92,7 +92,7 @@ class ExecuteOutcome:
 
 
 class RequestObserver:
-    """Takes part in one execute request. All calls come from the channels' thread."""
+    """Observes one execute request. All calls come from the channels' thread."""
 
     def before_sending(self) -> bool:
         """Prepare for the request; nothing is sent if this returns False."""
@@ -105,7 +105,7 @@ class RequestObserver:
         """Handle that the kernel begins with it."""
 
     def input_requested(self, request: InputRequest) -> None:
-        """Handle that its code asks for input."""
+        """Handle an input request of its code."""
 
     def ended(self, outcome: ExecuteOutcome) -> None:
         """Handle its end."""
@@ -137,7 +137,7 @@ class ExecuteRequest:
     input: InputRequest | None = None
     """The input request that is not answered yet."""
     is_watched: bool = False
-    """Whether to tell the observer that outputs changed."""
+    """Whether to notify the observer when outputs change."""
     outputs: Outputs = field(init=False)
     started_at: datetime | None = None
     """When it was sent; or when the kernel began with it, if cells were ahead of it."""
@@ -267,7 +267,7 @@ class ExecuteRequests:
         self._lock = threading.Lock()
         self._run: ExecuteRequest | None = None
         self.latest: ExecutionId | None = None
-        """The last that was begun."""
+        """The id of the last request that was begun."""
         self._looking = VariableTracker(is_fresh=is_fresh)
         self._look_until: float | None = None
         self._look_expressions: dict[str, str] | None = None
@@ -296,7 +296,7 @@ class ExecuteRequests:
         Parameters
         ----------
         early_bytes
-            Of output that other code has sent in its name, which is left out; None for none.
+            Bytes of output that other code sent in its name, which are left out; None for none.
         """
         with self._bringing_to_an_end(run):
             self._begin(run, early_bytes)
@@ -321,7 +321,7 @@ class ExecuteRequests:
             self._dispatch(run)
 
     def abandon(self, reason: str) -> None:
-        """End the request that runs, though the kernel has not."""
+        """End the running request on our side, although the kernel has not ended it."""
         self._look_until = None
         if (run := self._run) is not None:
             if not run.is_sent:
@@ -345,7 +345,7 @@ class ExecuteRequests:
 
     @property
     def running(self) -> Outputs | None:
-        """Where the outputs go of what runs, if anything does."""
+        """The outputs of the running request; None if none runs."""
         return None if self._run is None else self._run.outputs
 
     def feed(self, outputs: Outputs, message: Message) -> None:
@@ -360,7 +360,7 @@ class ExecuteRequests:
             outputs.flush()  # the loop must not wait for the lock while this waits for the disk
 
     def overhear(self, parent: Header) -> None:
-        """Note the request of others, which may change variables."""
+        """Record a request of others, which may change variables."""
         self._looking.overhear(parent)
 
     def take_output(self, message: Message) -> bool:
@@ -438,7 +438,7 @@ class ExecuteRequests:
         run.input = None
 
     def settled(self, now: float) -> list[float]:
-        """Do what is due after all messages were read; return when to be called again."""
+        """Handle what is due after all messages were read; return the times of further calls."""
         run = self._run
         if run is None:
             return []

@@ -38,7 +38,7 @@ class IdleState(NamedTuple):
     since: float
     """On the monotonic clock."""
     after_ours: bool
-    """Whether the last thing that it did was ours."""
+    """Whether the last request that it handled was ours."""
 
 
 class KernelActivity:
@@ -49,10 +49,10 @@ class KernelActivity:
     Parameters
     ----------
     session
-        Our id in the messaging protocol's sense: with it a request is ours, else foreign.
+        Our session id in the messaging protocol. Requests with another one are foreign.
     found
-        The state in which a kernel was found that others use. It counts as busy or starting then
-        until `known` is called. None for one that was started for us alone.
+        The state in which we found a kernel that others use. The kernel counts as busy or starting
+        until `known` is called. None for a kernel that was started only for us.
     clock
         Monotonic seconds.
     """
@@ -145,7 +145,7 @@ HELLO: Final = "hello"
 """The id of our `kernel_info_request`."""
 
 AGAIN_DELAY: Final = 0.05
-"""Seconds after an answer that was not heard on IOPub before the request is sent again; doubled
+"""Seconds after an answer until the request is sent again, if nothing was heard on IOPub; doubled
 each time."""
 
 
@@ -155,8 +155,8 @@ class Greeting:
     Parameters
     ----------
     is_shared
-        Whether others use the kernel. Then anything that is heard on IOPub is not enough: it may be
-        the middle of something whose beginning was missed.
+        Whether others use the kernel. Then not every IOPub message completes the greeting, because
+        it may belong to a request whose beginning was missed.
     """
 
     def __init__(self, *, is_shared: bool) -> None:
@@ -224,5 +224,5 @@ class Listeners(Generic[T]):
         self._listeners += (listener,)
 
     def remove(self, listener: Callable[[T], None]) -> None:
-        """Call it no more; nothing happens if it is not there. Only from one thread."""
+        """Remove a listener, if it is there; only from one thread."""
         self._listeners = tuple(other for other in self._listeners if other != listener)

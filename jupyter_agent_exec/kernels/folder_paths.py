@@ -18,10 +18,10 @@ from ..errors import InvalidRequest
 
 MOST_NAME_BYTES: Final = 255
 MOST_READINGS: Final = 4
-"""How often a name is decoded, to find what other programs may read it as."""
+"""Maximum number of times to decode a name, to find how other programs may read it."""
 
 MOST_PARTS: Final = 64
-"""A chain of nested folders, with the entries of the last one."""
+"""Maximum number of names in a path."""
 
 _DATA: Final = re.compile(
     r"[^.]\.(?:txt|log|csv|tsv|json|jsonl|ndjson|geojson|parquet|feather|arrow|orc|avro|xlsx|ods|"
@@ -38,11 +38,11 @@ _CONFIGURATION: Final = re.compile(
     r"entry_points|dist-info|egg-info|nodemon|deno\b",
     re.IGNORECASE | re.ASCII,
 )
-"""What stands in names of files, or of folders, that tell programs what to run, whatever their
-suffix: `jupyter_server_config.json`, `requirements.txt`, `kernel.json`, `CMakeLists.txt`, …"""
+"""Matches names of files and folders that configure what programs run, whatever their suffix:
+`jupyter_server_config.json`, `requirements.txt`, `kernel.json`, `CMakeLists.txt`, …"""
 
 _NO_TEXT: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
-"""Categories of characters: controls, halves of others, line and paragraph ends."""
+"""Unicode categories that no name may contain: controls, surrogates, line and paragraph ends."""
 
 
 def parts_of(path: str, field: str = "path") -> tuple[str, ...]:
@@ -51,7 +51,7 @@ def parts_of(path: str, field: str = "path") -> tuple[str, ...]:
     Raises
     ------
     InvalidRequest
-        It is not written in the one way.
+        The path does not have this one spelling.
     """
     parts = tuple(path.split("/"))
     if len(parts) > MOST_PARTS:
@@ -150,7 +150,7 @@ def _wrong_with(name: str) -> str | None:
 
 
 def _readings(name: str) -> Iterator[str]:
-    """Yield a name, and what other programs may read it as."""
+    """Yield a name, and the names that other programs may read it as."""
     while True:
         yield name
         told = unicodedata.normalize("NFKC", name)

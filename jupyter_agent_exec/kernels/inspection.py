@@ -1,8 +1,8 @@
 """Inspects a kernel without an execution: variables, completion, documentation.
 
-Where a kernel has subshells, one of them answers, also while it runs code; else the kernel itself
-when nobody else needs it. These requests have ids of their own, belong to no execution, and do not
-change the execution state that is shown.
+If the kernel has subshells, one of them answers, even while the kernel runs code. Otherwise, the
+main shell answers when nobody else needs it. These requests have their own ids, belong to no
+execution, and do not change the execution state that users see.
 
 A subshell also runs nested executions: a cell that waits for code in its own kernel would never end
 if that code had to wait for its turn.
@@ -66,10 +66,10 @@ class Question(NamedTuple):
     """A question to a kernel."""
 
     name: str
-    """Of one of the questions that `comm_target` answers."""
+    """The name of a question that `comm_target` answers."""
     given: dict[str, Any]
     timeout: float
-    """Seconds for the answer."""
+    """Seconds to wait for the answer."""
     msg_type: str | None = None
     """Type of the request to a kernel other than IPython; None if there is no such request."""
 
@@ -101,7 +101,7 @@ class Inspector:
 
     @property
     def is_python(self) -> bool:
-        """Whether code of ours can answer there."""
+        """Whether the kernel can run our code to answer."""
         return is_ipython(self._connection.kernel_info)
 
     @property
@@ -124,7 +124,7 @@ class Inspector:
         Parameters
         ----------
         aside
-            Whether a subshell is to answer; else the caller holds the kernel's turn.
+            Whether a subshell answers. Otherwise, the caller holds the kernel's turn.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class Inspector:
         raise Unanswered
 
     async def nested_subshell(self) -> str:
-        """Return the subshell that runs code while the kernel is at a cell that waits for it.
+        """Return the subshell that runs code while a running cell waits for that code.
 
         Raises
         ------
@@ -196,7 +196,7 @@ class Inspector:
         await self._answer(ASIDE, send, CONTROL_TIMEOUT)
 
     async def end(self) -> None:
-        """Leave no subshell behind; but one that is at something would keep the kernel waiting."""
+        """Delete our subshells; stop if one is busy, because deletion would block the kernel."""
         subshells = self._subshell, self._nested_subshell
         self._subshell = self._nested_subshell = None
         for subshell in filter(None, subshells):
@@ -206,13 +206,13 @@ class Inspector:
                 await self._on_control("delete_subshell_request", {"subshell_id": subshell})
 
     def _told(self, answer: dict[str, Any]) -> Any:
-        """Read an answer; Unanswered if it is none."""
+        """Return the content of an answer; raise Unanswered if it is not valid."""
         if not self.is_python and answer.get("status") == "ok":
             return answer
         try:
             return msgspec.json.decode(answer["told"])
         except (KeyError, TypeError, UnicodeError, RecursionError, msgspec.MsgspecError) as error:
-            raise Unanswered from error  # what runs in the kernel can write messages too
+            raise Unanswered from error  # user code in the kernel can write messages too
 
     async def _new_subshell(self) -> str:
         async with self._making:
@@ -356,23 +356,23 @@ class Inspector:
 
 
 class KernelOccupied(Exception):
-    """The kernel is busy for others, and cannot answer meanwhile."""
+    """The kernel is busy for others, and cannot answer now."""
 
 
 async def ask(
     kernel: Kernel, question: Question, asker: Requester, about_to: Callable[[], Awaitable[None]]
 ) -> Any:
-    """Send a request to a kernel, aside if possible, else when the kernel is idle.
+    """Send a question to a kernel: to a subshell if possible, otherwise when the kernel is idle.
 
     Parameters
     ----------
     about_to
-        Awaited just before the question is sent; what it raises keeps that from being sent.
+        Awaited just before the question is sent. If it raises, the question is not sent.
 
     Raises
     ------
-    Taken
-        It has something to do.
+    KernelOccupied
+        The kernel is busy.
     Unanswered, KernelUnavailable
     """
     inspector = kernel.connection.inspector
@@ -429,12 +429,12 @@ async def is_nested(kernel: Kernel, host_kernels: Mapping[str, str]) -> bool:
     Parameters
     ----------
     host_kernels
-        What the program shows of the kernels in which it runs (`jupyter_agent_exec.host_kernel`).
+        The program's proofs for the kernels in which it runs (`jupyter_agent_exec.host_kernel`).
 
     Raises
     ------
     KernelWaitsForItself
-        It would, and cannot run beside it.
+        The code would wait for the program, and cannot run beside it.
     """
     connection = kernel.connection
     proof = host_kernels.get(kernel.id)

@@ -1,8 +1,8 @@
 """A kernel as an agent session holds it, and how one life of it ends.
 
-The end of the connection says that a kernel ended, but not whether it died or somebody ended it.
+The end of the connection shows that a kernel ended, but not whether it died or somebody ended it.
 The server restarts a kernel in place, with the same id and often the same ports, and an autorestart
-would hide its death. So its process, its manager and the server's list say how it ended.
+would hide its death. So this module looks at its process, its manager and the server's list.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Kernel(Protocol):
 
     id: str
     name: str
-    """Of its kernelspec."""
+    """The name of its kernelspec."""
     owned: bool
-    """Whether it is the session's own: only then may it be replaced, culled, or shut down."""
+    """Whether the session owns it. Only then may the session replace, cull, or shut it down."""
     connection: KernelConnection
     turns: KernelQueue
     """Its queue, which all sessions that hold it share."""
@@ -68,7 +68,7 @@ class Kernel(Protocol):
         """Whether it has ended, or is being ended, so that code sent now may never run."""
 
     async def interrupt(self) -> None:
-        """Interrupt what runs in it."""
+        """Interrupt the code that runs in it."""
 
     async def death(self) -> Death:
         """Wait until this life ends, and return how."""
@@ -98,8 +98,8 @@ class KernelSource(Protocol):
 
 
 EXIT_DELAYS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
-"""Seconds between looks for the exit code of a kernel whose connection is gone: sockets close a
-moment before the process has ended, and nothing portable tells when it has without reaping it."""
+"""Seconds between checks of the exit code of a kernel whose connection is gone. Sockets close a
+moment before the process ends, and no portable call reports the end without reaping the process."""
 
 TRANSITION_TIMEOUT = 60.0
 """Seconds within which a shutdown, or the start after it, must end."""

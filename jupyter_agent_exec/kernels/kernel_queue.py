@@ -10,8 +10,8 @@ Fairness, in one place:
 - Agents do not wait without limit: after `PATIENCE` seconds at the head of the queue, the shortest
   idle is enough. The request then waits in the kernel's own queue, behind the cells that users have
   queued so far, and before those that they send later.
-- A request that a running cell waits for runs beside that cell, ahead of all others. Else neither
-  would ever end.
+- A request that a running cell waits for runs beside that cell, ahead of all others. Otherwise,
+  neither would ever end.
 
 This module only decides. It gets the kernel's states, the clock and the timer from its caller.
 """
@@ -42,21 +42,21 @@ PATIENCE: Final = 10.0
 
 
 class Requester(NamedTuple):
-    """The owner of a turn, to show to those that wait behind it."""
+    """The owner of a turn, as shown to those who wait behind it."""
 
     agent: str
-    """Its name."""
+    """The agent's name."""
     execution_id: ExecutionId | None
 
 
 class Turn(asyncio.Future[None]):
-    """Done when it is one's turn; cancelled when the kernel ended before."""
+    """A future that is done when the turn is granted; cancelled if the kernel ends before."""
 
     def __init__(self, asker: Requester | None) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self.asker = asker
         self.nested = False
-        """Whether the kernel is at a cell that waits for this."""
+        """Whether a running cell of the kernel waits for this turn."""
         self.first_at: float | None = None
         """When it reached the head of the queue, on the scheduler's clock."""
         self._granted_at: datetime | None = None
@@ -75,20 +75,20 @@ class Turn(asyncio.Future[None]):
 def delay_before(
     quiet: IdleState | None, *, now: float, first_at: float, patience: float = PATIENCE
 ) -> float | None:
-    """Return how long the head of the line has to wait still.
+    """Return how long the head of the queue still has to wait.
 
     Parameters
     ----------
     quiet
-        Of the kernel.
+        The kernel's idle state; None while it is busy.
     now, first_at
-        On the same clock: the time, and since when it is first in line.
+        The current time, and the time when the turn reached the head; both on the same clock.
     patience
         Seconds after which it need not wait for the kernel to settle.
 
     Returns
     -------
-    Seconds, 0 to go in now; None if it has to wait for the kernel to become idle.
+    Seconds, 0 to grant the turn now; None if it has to wait for the kernel to become idle.
     """
     if quiet is None:
         return None
@@ -146,7 +146,7 @@ class KernelQueue:
         Parameters
         ----------
         nested
-            Whether the cell that the kernel is at waits for it: it need not be idle then.
+            Whether the kernel's running cell waits for it. Then the kernel need not be idle.
         """
         turn = Turn(asker)
         turn.nested = nested
@@ -182,7 +182,7 @@ class KernelQueue:
         self.on_change(None)
 
     def ahead_of(self, turn: Turn) -> WaitingFor | None:
-        """Return behind whom a turn waits; None if it does not wait."""
+        """Return what a turn waits for; None if it does not wait."""
         if turn.done():
             return None
         kernel = WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
@@ -218,8 +218,8 @@ class KernelQueue:
     def person(self) -> WaitingFor | None:
         """The owner of code that runs without a turn; None if there is none.
 
-        Who has the turn, but whose code has not begun, waits behind it in the kernel's own queue.
-        It may be an agent's code that ignored an interrupt and still runs.
+        A turn's owner whose code has not begun waits behind it in the kernel's own queue. The code
+        may be an agent's that ignored an interrupt and still runs.
         """
         foreign = None if self._kernel is None else self._kernel.foreign
         if foreign is None:

@@ -1,7 +1,7 @@
 """Users' running kernels: adopted by id, shared, never shut down by us.
 
-All sessions that hold a kernel share one connection to it and one queue before it, for as long as
-this life of it lasts. The server's own watching, restarting and buffering of it goes on as it was.
+All sessions that hold a kernel share one connection and one queue until this life of the kernel
+ends. The server keeps watching, restarting and buffering the kernel as before.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .person_executions import NOTHING, PersonRecording
 from .server_kernels import ServerKernels, open_channels
 
 ANSWER_TIMEOUT: Final = 1.0
-"""Seconds for which an idle kernel's answer is waited for. It may have become busy meanwhile, and
-then it is known soon enough."""
+"""Seconds to wait for the answer of an idle kernel. If the kernel has become busy meanwhile, the
+answer may come later."""
 
 
 class LiveKernels:
@@ -35,7 +35,7 @@ class LiveKernels:
     start_timeout
         Seconds within which a kernel that starts, or is being restarted, must answer.
     people
-        What is kept of what others run in them.
+        Which parts of other people's executions to record.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LiveKernels:
         self._start_timeout = start_timeout
         self._people = people
         self._lives: dict[str, _SharedLife] = {}
-        # Else the server might count a kernel as idle, and cull it, while it runs a user's cell.
+        # Otherwise, the server might count a kernel as idle, and cull it, while it runs a cell.
         kernels.untracked_message_types = list(
             dict.fromkeys([*kernels.untracked_message_types, *REQUESTS])
         )
@@ -59,15 +59,15 @@ class LiveKernels:
     async def adopt(self, kernel_id: str) -> LiveKernel:
         """Hold a kernel, which may be busy for a long time. The caller must release it.
 
-        One that ends as it starts, such as when another process took its ports, is waited for until
-        the server has started it once more.
+        If the kernel ends while it starts, for example because another process took its ports, this
+        waits until the server has started it again.
 
         Raises
         ------
         KernelNotFound
-            The server has none with this id.
+            The server has no kernel with this id.
         KernelUnavailable
-            It is dead, does not come to life in time, or cannot be reached from here.
+            It is dead, does not start in time, or cannot be reached from here.
         """
         kernel = await self._started(kernel_id) or await self._started(kernel_id)
         if kernel is None:
@@ -112,7 +112,7 @@ class LiveKernels:
         await life.close()
 
     async def _come_to_life(self, kernel_id: str) -> tuple[Any, bool]:
-        """Return the manager of a kernel that lives, and whether it had to be waited for."""
+        """Wait until a kernel runs; return its manager, and whether this had to wait."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._start_timeout
         waited = False
@@ -192,7 +192,7 @@ class LiveKernel:
         return self._life.is_ending
 
     async def interrupt(self) -> None:
-        """Interrupt what runs in it, also if others run it."""
+        """Interrupt the code that runs in it, also if others run it."""
         await self._kernels.interrupt(self.id)
         self.connection.interrupted()
 
@@ -253,7 +253,7 @@ class _SharedLife:
 
 
 def not_running(kernel_id: str) -> KernelNotFound:
-    """Return the error for a kernel that is not there, or not for this caller."""
+    """Return the error for a kernel that does not exist, or that the caller may not use."""
     return KernelNotFound(
         f"No kernel with the id {kernel_id!r} runs on this server.", kernel_id=kernel_id
     )

@@ -32,7 +32,7 @@ class FolderProvisioner(LocalProvisioner):
         Raises
         ------
         FolderGone
-            Its folder is not there, or is another one by now.
+            Its folder is missing or was replaced.
         """
         cmd = with_folder_last(cmd, str(LAUNCHER))
         if self.folder is None:

@@ -1,4 +1,4 @@
-"""Scratch kernels: started for one agent session, warm where possible, never handed on.
+"""Scratch kernels: each is started for one agent session, warm if possible, and never reused.
 
 They are kernels of the server's own kernel manager, so they appear in Jupyter's list of running
 kernels, but belong to no Jupyter session.
@@ -88,7 +88,7 @@ class ScratchKernel:
         return self._life.is_ending
 
     async def interrupt(self) -> None:
-        """Interrupt what runs in it."""
+        """Interrupt the code that runs in it."""
         await self._kernels.interrupt_kernel(self.id)
         self.connection.interrupted()
 
@@ -129,9 +129,9 @@ class ScratchSource:
     Parameters
     ----------
     spec
-        What they are started with; its folder does not count if they have one of their own.
+        The options to start them with. Its folder is ignored if `own_folder` is set.
     own_folder
-        Whether they have a folder that they alone have, and that goes with the session.
+        Whether they have a private folder, which is removed with the session.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class ScratchSource:
         return Folder(path.parent, (path.name,))
 
     def _look_again(self) -> None:
-        """Check that the folder is still in its place, and allowed for these kernels."""
+        """Check that the folder was not moved, and is still allowed for these kernels."""
         try:
             os.close(self._kernels.open_folder(self._spec, isolated=self._isolated))
         except InvalidRequest as error:
@@ -186,8 +186,8 @@ class ScratchSource:
 class ScratchKernels:
     """Starts scratch kernels, and keeps some warm after the first use.
 
-    A warm kernel is a started one that has not run anything, in the right folder with the right
-    environment: it is taken only by a session that asks for just the same.
+    A warm kernel was started with the options of an earlier session, and has not run anything. Only
+    a session with exactly the same options gets it.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class ScratchKernels:
         self._stopping = False
 
     def isolates(self, requested: bool) -> bool:
-        """Return whether a session's kernels are isolated: if it or the server wants that."""
+        """Return whether a session's kernels are isolated: the session or the server demands it."""
         return requested or self._isolation.mode == "always"
 
     def spec(
@@ -241,8 +241,8 @@ class ScratchKernels:
         cwd
             Contents path of a folder.
         is_here
-            Whether contents are files on this machine. If not, Jupyter takes the nearest folder
-            above that there is.
+            Whether contents are files on this machine. If not, Jupyter uses the nearest parent
+            folder that exists.
 
         Raises
         ------
@@ -266,7 +266,7 @@ class ScratchKernels:
         Raises
         ------
         IsolationUnavailable, InvalidRequest
-            The server isolates none, or none of these; or not in that folder.
+            The server does not isolate kernels, or not this kernelspec, or not in that folder.
         """
         if isolated:
             self._isolation.check_allowed(kernel_spec(self._kernels, spec.kernel_name))
@@ -280,7 +280,7 @@ class ScratchKernels:
         Raises
         ------
         InvalidRequest
-            It is not there, a link leads there, or isolated kernels may not work in it.
+            It does not exist, a link leads to it, or isolated kernels may not work in it.
         """
         try:
             descriptor = spec.folder.open()
@@ -310,7 +310,7 @@ class ScratchKernels:
         Parameters
         ----------
         spec
-            Its folder is held.
+            The options to start it with; the caller holds the folder open.
         """
         if not may_be_warm:
             return await self._start(spec, isolated=isolated)
@@ -416,8 +416,8 @@ class ScratchKernels:
                 await self._starter.start(start, partial(folder_provisioner, spec.folder))
             manager = self._kernels.get_kernel(kernel_id)
             self._managers.add(manager)
-            # We set its state by our own channels: one reader of IOPub on the loop less. And its
-            # death is ours to report: the autorestart would hide it.
+            # Our own channels set its state, which saves a reader of IOPub on the loop. We also
+            # report its death, which the autorestart would hide.
             self._kernels.stop_watching_activity(kernel_id)
             manager.stop_restarter()
             connection = KernelConnection(

@@ -51,7 +51,7 @@ class ServerKernels(Protocol):
         extra_arguments: list[str],
         cwd: str = ...,
     ) -> Awaitable[str]:
-        """Start a kernel in the folder of a contents path, without one in `cwd`; return its id."""
+        """Start a kernel in the folder of `path`, or in `cwd` without a path; return its id."""
 
     def cwd_for_path(self, path: str) -> str:
         """Return the folder on this machine in which a kernel of a contents path starts."""
@@ -66,16 +66,16 @@ class ServerKernels(Protocol):
         """Shut a kernel down."""
 
     def stop_watching_activity(self, kernel_id: str) -> None:
-        """Read its IOPub no more."""
+        """Stop reading a kernel's IOPub."""
 
 
 def open_channels(manager: Any, kernel_id: str, log: logging.Logger) -> OpenChannels:
-    """Return what opens the channels of a kernel of the server.
+    """Return a callable that opens the channels of a kernel of the server.
 
     Parameters
     ----------
     manager
-        The kernel's.
+        The kernel's manager.
     """
     info = manager.get_connection_info()
     return partial(ZMQChannels, info, name=f"kernel-{kernel_id[:8]}", log=log)
@@ -97,9 +97,9 @@ def kernel_spec(kernels: ServerKernels, name: str) -> Any:
 class KernelStarter:
     """Starts kernels through the server's kernel manager, with provisioners that we choose.
 
-    Which provisioner a kernel has is said in its kernelspec, or by the default, for all kernels.
-    So the default becomes one that starts a person's kernels as Jupyter does, and an agent's as the
-    session wants. A kernelspec or an operator that names another provisioner keeps it.
+    A kernel's provisioner comes from its kernelspec or from the default for all kernels. So this
+    sets a default that starts users' kernels as Jupyter does, and agents' kernels as the session
+    demands. If a kernelspec or the operator names another provisioner, that one is used.
 
     Parameters
     ----------
@@ -113,13 +113,13 @@ class KernelStarter:
     async def start(self, start: Callable[[], Awaitable[T]], make: MakeProvisioner) -> T:
         """Start a kernel. If the start is cancelled, the kernel is shut down once it has started.
 
-        The server's kernel manager loses a kernel whose start is broken off: its process goes on,
-        and the server cannot stop. Source: jupyter_client 8.10, *multikernelmanager.py*.
+        The server's kernel manager loses a kernel whose start is cancelled: its process keeps
+        running, and the server cannot stop. Source: jupyter_client 8.10, *multikernelmanager.py*.
 
         Parameters
         ----------
         start
-            Has the server's kernel manager start it.
+            Makes the server's kernel manager start the kernel.
         make
             Makes its provisioner, unless its kernelspec or the operator has chosen one.
         """

@@ -1,9 +1,9 @@
 """A kernel's variables: changes by an execution, and values of expressions. Pure.
 
-A look at the variables, and an expression that is evaluated, go with an `execute_request` as its
-`user_expressions`, which the kernel evaluates when the code has ended well. Where there is no such
-request, or its code failed, a silent one carries the look. Nothing of it stays in the kernel: the
-code that it runs is compiled here and sent each time (`in_kernel/variable_listing.py`,
+The listing of variables, and the expressions to evaluate, are sent as `user_expressions` of an
+`execute_request`. The kernel evaluates them when the code has ended without an error. If there is
+no such request, or its code failed, a silent request carries the listing. Nothing stays in the
+kernel: our code is compiled here and sent each time (`in_kernel/variable_listing.py`,
 `in_kernel/evaluation.py`).
 """
 
@@ -54,18 +54,18 @@ class Variables(NamedTuple):
 
 
 class VariableChanges(NamedTuple):
-    """How variables differ from how they were."""
+    """The changes between two listings of variables."""
 
     changes: list[VariableChange]
     more: int
 
     @property
     def told(self) -> Changes:
-        """Return the model of the variable for an execution."""
+        """The changes as the model for an execution."""
         return Changes(variables=self.changes, more_variables=self.more)
 
     def encode(self) -> bytes:
-        """Return it as the record keeps it."""
+        """Return the changes as JSON for the record."""
         return msgspec.json.encode({"variables": self.changes, "more_variables": self.more})
 
 
@@ -85,7 +85,7 @@ def variables_in(reply: dict[str, Any] | None) -> Variables | None:
             try:
                 total, newest = _decode_variables(item["variables"])
             except (KeyError, TypeError, msgspec.MsgspecError, UnicodeError, RecursionError):
-                continue  # what runs in the kernel can write payloads too
+                continue  # user code in the kernel can write payloads too
             return Variables(total, {variable.name: variable for variable in newest})
     return None
 
@@ -93,8 +93,9 @@ def variables_in(reply: dict[str, Any] | None) -> Variables | None:
 def differences(before: Variables, now: Variables) -> VariableChanges:
     """Return the new, changed and removed variables, in the kernel's order, removed ones last.
 
-    Where not all were looked at, the newest were: what is not known from before is then new only if
-    it is newer than anything that is, and what was not seen again need not be gone.
+    A listing that is not whole has only the newest variables. If `before` is not whole, a variable
+    that it lacks is new only if it is newer than all variables that both list. If `now` is not
+    whole, variables that it lacks are not reported as removed.
     """
     added = set(_added(before, now))
     changes = [
@@ -279,7 +280,7 @@ def value_expressions(kernel_info: Mapping[str, Any], values: Mapping[str, str])
 def values_in(reply: Mapping[str, Any] | None, asked: Iterable[str]) -> dict[str, Value]:
     """Return the values in an `execute_reply`, in the order of the request.
 
-    Each that it does not tell was not evaluated; that is told too.
+    An expression without a value in the reply gets a `not_evaluated` value with the reason.
     """
     found: dict[str, Value] = {}
     payload = (reply or {}).get("payload")

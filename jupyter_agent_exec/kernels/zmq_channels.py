@@ -2,7 +2,7 @@
 
 Reading IOPub on the server's loop loses output when the loop is busy: the kernel's PUB socket drops
 what a slow reader leaves behind. Here a thread with a zmq context of its own does nothing else, and
-its receive queue has no limit. What the frames mean is the receiver's business.
+its receive queue has no limit. The receiver interprets the messages.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ MOST_FAILURES = 10
 """Consecutive errors, ours or ZMQ's, after which the thread disconnects from the kernel."""
 
 LARGE_BYTES = 1 << 20
-"""Of a frame, from which on it is read where ZMQ put it: a copy of 50 MB keeps all threads
-waiting."""
+"""Frames from this size on are read in ZMQ's own memory. Copying 50 MB would block all threads."""
 
 STDIN_CONNECT_MILLISECONDS = 2000
-"""For the stdin channel of a kernel that answers on the others already."""
+"""Maximum time to connect the stdin channel of a kernel that already answers on the others."""
 
 RECONNECT_MILLISECONDS = 20
-"""How soon a connection to a kernel that is still starting is tried again."""
+"""Time between attempts to connect to a kernel that is still starting."""
 
 
 class ZMQChannels:
@@ -47,9 +46,9 @@ class ZMQChannels:
     connection
         As in a connection file (``KernelManager.get_connection_info()``).
     receiver
-        Is told what comes in.
+        Receives the kernel's messages.
     name
-        Of the thread.
+        The name of the thread.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class ZMQChannels:
         socket: zmq.Socket[bytes] = self._context.socket(kind)
         socket.linger = 0
         socket.rcvhwm = 0
-        # ZMQ disconnects from a port of another program than a kernel; then a send would never end.
+        # ZMQ disconnects from a port of a program that is no kernel; then a send would never end.
         socket.sndtimeo = 0
         socket.reconnect_ivl = RECONNECT_MILLISECONDS
         if "curve_publickey" in connection:
@@ -110,7 +109,7 @@ class ZMQChannels:
 
     @property
     def session(self) -> str:
-        """Our id in the headers of all that is sent here."""
+        """Our session id in the headers of all messages that we send here."""
         return self._codec.session
 
     def start(self) -> None:
@@ -124,7 +123,8 @@ class ZMQChannels:
     def call(self, command: Callable[[], None]) -> None:
         """Run `command` in the thread, in the order of the calls. Call from any thread.
 
-        If that thread has given the kernel up, this one runs it: what runs can still be ended.
+        If that thread has given up the kernel, the calling thread runs the command, so that a
+        running request can still be ended.
         """
         self._commands.append(command)
         with self._wake_lock, contextlib.suppress(zmq.Again):  # Again: enough wakes are pending
@@ -200,7 +200,7 @@ class ZMQChannels:
                 self._guard(self._receiver.channels_ended)
 
     def _serve(self, again: float | None) -> float | None:
-        """Wait for messages and commands, and see to them; return when to be called again."""
+        """Wait for messages and commands, and handle them; return when to be called again."""
         ready = dict(self._poller.poll(None if again is None else int(again * 1000)))
         if self._wake in ready:
             self._obey()
@@ -229,7 +229,7 @@ class ZMQChannels:
                 self._guard(self._commands.popleft())
 
     def _read_all(self) -> None:
-        """Deliver all that a kernel whose end is gone has sent."""
+        """Deliver all remaining messages of a disconnected kernel."""
         while self._read(self._shell, self._receiver.shell_message):
             pass
         while self._read(self._iopub, self._receiver.iopub_message):
@@ -256,7 +256,7 @@ class ZMQChannels:
         return True
 
     def _guard(self, call: Callable[..., T], *args: Any) -> T | None:
-        """Call; what it raises is logged, since a dead thread would lose output."""
+        """Call, and log any exception, because a dead thread would lose output."""
         try:
             return call(*args)
         except Exception:

@@ -56,7 +56,7 @@ class TooLarge(Exception):
 
 
 def number(value: Any, kind: Any) -> Any:
-    """Return a number of NumPy's as Python's own; NoJSON if it is none."""
+    """Return a NumPy number as Python's own; raise NoJSON if it is not a number."""
     module, name = named(kind)
     if module == "numpy" and name in NUMBERS and is_of("numpy", name, kind):
         return value.item()
@@ -64,7 +64,7 @@ def number(value: Any, kind: Any) -> Any:
 
 
 def check(value: Any, depth: int, room: list[int]) -> None:
-    """Raise NoJSON unless a value is JSON exactly, TooLarge if it is too much of it."""
+    """Raise NoJSON unless a value is exactly JSON; raise TooLarge if it is too large."""
     kind = type(value)
     room[0] -= 1
     if room[0] < 0 or depth > MOST_DEPTH:
@@ -97,7 +97,7 @@ def check(value: Any, depth: int, room: list[int]) -> None:
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as JSON if it is: NoJSON, or TooLarge."""
+    """Return a value as JSON; raise NoJSON or TooLarge otherwise."""
     check(value, 0, [MOST_NODES, MOST_EACH])
     if len(dumps(value, ensure_ascii=False).encode()) > MOST_EACH:
         raise TooLarge

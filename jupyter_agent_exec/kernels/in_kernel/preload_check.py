@@ -2,7 +2,7 @@
 
 
 def _check_preload(modules: list[str], requirements: list[tuple[str, str]]) -> None:
-    """Raise ModuleNotFoundError that lists all that is missing, before anything is loaded."""
+    """Raise a ModuleNotFoundError that lists all missing modules, before anything is loaded."""
     from importlib.metadata import PackageNotFoundError, version
     from importlib.util import find_spec
 

@@ -34,7 +34,7 @@ PARTS = 120
 DEPTH = 3
 SAMPLES = 128
 WHOLE_BYTES = 8_192
-"""Of an array, that are read rather than sampled."""
+"""An array of up to this many bytes is read whole; a larger one is sampled."""
 
 BRACKETS = {
     id(list): (list, "[", "]"),
@@ -45,7 +45,7 @@ BRACKETS = {
 }
 PLAIN = {id(kind) for kind in (int, float, bool, complex, str, bytes, type(None))}
 SIZED = ((1 << 25, list), (1 << 26, tuple), (1 << 27, bytes), (1 << 28, str), (1 << 29, dict))
-"""Flags that a class has which inherits from one of these, and with it their length."""
+"""Flags of the classes that inherit from these types, and with them their length."""
 INDEXES = (
     "Index",
     "RangeIndex",

@@ -138,7 +138,7 @@ class Sandbox:
     Parameters
     ----------
     limits
-        For each kernel.
+        The limits of each kernel.
     private
         The server's own folders. They are not shown, and no isolated kernel works in them.
     root_dir
