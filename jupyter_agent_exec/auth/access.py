@@ -63,7 +63,7 @@ class TargetAccess:
         self._kernels = kernels
 
     def check(self, caller: Caller, scope: Scope) -> None:
-        """Raise Forbidden if a caller can do this nowhere."""
+        """Raise Forbidden if a caller does not have a scope for any object."""
         grants = caller.grants
         if grants is None:
             return
@@ -91,9 +91,9 @@ class TargetAccess:
         Raises
         ------
         NotebookNotFound
-            It may not be read there.
+            The caller may not read it.
         Forbidden
-            It may be read, but this may not be done to it.
+            The caller may read it, but not do this to it.
         """
         grants = caller.grants
         if grants is None:
@@ -160,7 +160,7 @@ class AccessControl(TargetAccess):
     sessions
         The agent sessions, open or closed.
     kernels
-        Which notebook has which kernel.
+        Finds the notebooks of a kernel.
     """
 
     def __init__(self, sessions: SessionLookup, kernels: KernelNotebooks) -> None:
@@ -183,7 +183,7 @@ class AccessControl(TargetAccess):
         Raises
         ------
         SessionNotFound
-            There is none, or the caller may not see it.
+            It does not exist, or the caller may not see it.
         Forbidden
             The caller may read it, or it is the caller's own, but the caller may not do this.
         """
@@ -199,9 +199,9 @@ class AccessControl(TargetAccess):
         Raises
         ------
         ExecutionNotFound
-            There is none, or the caller may not see it.
+            It does not exist, or the caller may not see it.
         Forbidden
-            As for its session.
+            The same as for its session.
         """
         if caller.grants is not None:
             id = await self._sessions.session_of(execution_id)

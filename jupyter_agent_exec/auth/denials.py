@@ -1,4 +1,4 @@
-"""Records in the ledger what agent tokens were refused (denials).
+"""Records denials in the ledger: requests that were refused to agent tokens.
 
 The first denial of a kind is recorded at once. Similar denials within the next minute are counted,
 and recorded as one.
@@ -36,7 +36,7 @@ class Denials:
     record
         Writes an entry; blocks.
     thread
-        For what blocks.
+        Runs blocking work.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Denials:
         self._timers: dict[_Denied | None, asyncio.TimerHandle] = {}
 
     def note(self, token_id: TokenId, code: str, method: str, route: str) -> None:
-        """Record that a token was refused.
+        """Record that a token was refused access.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class Denials:
         self._write(denied, 1)
 
     def note_unknown(self) -> None:
-        """Count a request whose token is none of this server's."""
+        """Count a request whose token this server does not have."""
         self._unknown += 1
         if None not in self._timers:
             self._later(None, self._log_unknown)

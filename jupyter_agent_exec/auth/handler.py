@@ -3,7 +3,7 @@
 Authentication happens in `prepare()`, before any verb. A person has one of Jupyter's own
 credentials. An agent may have an agent token, which is not for Jupyter's identity provider. Before
 the verb runs, the handler checks that the token gives access to the object in the route's path. A
-route whose path names no object is for people, unless its verb says what agents get there. If a
+route whose path names no object is for people, unless its verb declares what agents get there. If a
 verb does not name its scope with `requires`, the extension does not load (see `check_verbs`).
 """
 
@@ -92,7 +92,7 @@ STATUSES: Final[dict[type[errors.AgentExecError], int]] = {
     errors.HistoryUnavailable: 503,
     errors.ServerStopping: 503,
 }
-"""HTTP status of each error; a class that is not listed has its base's."""
+"""HTTP status of each error; a class that is not listed has the status of its base class."""
 
 
 def status_of(error: type[errors.AgentExecError]) -> int:
@@ -180,7 +180,7 @@ class AgentExecHandler(JupyterHandler):
     # -- authentication ----------------------------------------------------------------------------
 
     async def prepare(self) -> None:  # type: ignore[override]
-        """Authenticate the caller; raise what refuses it."""
+        """Authenticate the caller; raise an error if the request is refused."""
         CallContext.set(CallContext.JUPYTER_HANDLER, self)
         self._check_token_placement()
         if not self.check_host():
@@ -332,7 +332,7 @@ class AgentExecHandler(JupyterHandler):
         Forbidden
             The caller may not, or programs need an agent token on this server.
         PassphraseRequired
-            This is a decision, and the request does not have a valid unlock.
+            This is a user's decision, and the request does not have a valid unlock.
         """
         if self.caller.grants is not None:
             self.access.check(self.caller, scope)
@@ -416,7 +416,7 @@ class AgentExecHandler(JupyterHandler):
             self.set_cors_headers()
 
     def clear(self) -> None:
-        """Begin the answer again; an error sets no cookie."""
+        """Start the answer over, without cookies, so that an error sets none."""
         super().clear()
         self._cookies: list[Callable[[], None]] = []
 
@@ -433,7 +433,7 @@ class AgentExecHandler(JupyterHandler):
         return super().flush(include_footers)
 
     def on_finish(self) -> None:
-        """Count as activity, so that a hub does not cull a server that only an agent uses."""
+        """Record activity, so that a hub does not cull a server that only an agent uses."""
         if getattr(self, "caller", None) is not None:
             self.settings["api_last_activity"] = datetime.now(UTC)
 
@@ -446,7 +446,7 @@ class AgentExecHandler(JupyterHandler):
             super().log_exception(typ, value, tb)
 
     def send_error(self, status_code: int = 500, **kwargs: object) -> None:
-        """Answer with the error's own status, or break off an answer that has begun."""
+        """Answer with the error's own status; if an answer has begun, close the connection."""
         if self.has_begun:
             self.detach().close()  # an ordinary end would make it look complete
             return
@@ -494,7 +494,7 @@ class AgentExecHandler(JupyterHandler):
 
 
 class NotFoundHandler(AgentExecHandler):
-    """Any path under ours that is no route."""
+    """Any path under the namespace that is not a route."""
 
     async def prepare(self) -> None:  # type: ignore[override]
         """Refuse every verb in the same words."""
@@ -509,7 +509,7 @@ class AgentExecWebSocket(AgentExecHandler, WebSocketHandler):
     max_message_bytes: int
 
     async def accept(self) -> None:
-        """Make the handshake. The caller has been authorized before."""
+        """Make the handshake; the caller is already authorized."""
         headers = self.request.headers
         if headers.get("Upgrade", "").lower() != "websocket":
             raise errors.InvalidRequest(
@@ -519,7 +519,7 @@ class AgentExecWebSocket(AgentExecHandler, WebSocketHandler):
         await WebSocketHandler.get(self)
 
     def get_compression_options(self) -> None:
-        """Use no compression: it costs more time than it saves to a browser nearby."""
+        """Use no compression: it takes more time than it saves for a local browser."""
 
     @property
     def ping_interval(self) -> float:

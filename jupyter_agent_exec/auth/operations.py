@@ -1,4 +1,4 @@
-"""What each verb of a route needs, reads and answers."""
+"""Declares the scope, input and answers of each verb of a route."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def requires(
     Parameters
     ----------
     agents
-        For a route whose path names no object: what an agent token gets, in words. The verb must
-        enforce that with `self.access`.
+        For a route whose path names no object: a sentence about what an agent token gets. The verb
+        must enforce it with `self.access`.
     without_passphrase
         For a change by people that only stops agents: it does not need the server's passphrase. If
         that depends on the body, the verb calls `check_unlocked`.
@@ -68,7 +68,7 @@ def requires(
     def decorate(method: M) -> M:
         @functools.wraps(method)
         async def verb(self: AgentExecHandler, **path: str) -> None:
-            if self.caller.grants is None:  # else it was checked before
+            if self.caller.grants is None:  # an agent was checked before
                 for each in (scope, *more):
                     await self.authorize(each)
             arguments: dict[str, object] = {}

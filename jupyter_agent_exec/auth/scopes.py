@@ -85,22 +85,22 @@ class Grants(Struct, frozen=True, kw_only=True):
     """What an agent may do with a token."""
 
     scratch: bool = False
-    """To run code in scratch kernels."""
+    """Run code in scratch kernels."""
     files: bool = False
     """Read and write the files in the folders of its own sessions."""
     all_history: bool = False
-    """Read also what was done without this token. Its own history is always readable."""
+    """Read also the history of other tokens and users. Its own history is always readable."""
     notebooks: tuple[tuple[NotebookScope, str], ...] = ()
     """Patterns of contents paths, and what the agent may do to the notebooks there."""
 
     @classmethod
     def parse(cls, scopes: Iterable[str], *, field: str = "scopes") -> Grants:
-        """Return what scopes mean.
+        """Return the grants of scopes.
 
         Raises
         ------
         InvalidRequest
-            One of them is none.
+            A scope is not valid.
         """
         plain: set[str] = set()
         notebooks: dict[tuple[NotebookScope, str], None] = {}

@@ -76,7 +76,7 @@ class UnlockHandler(AgentExecHandler):
 
 
 def configurations(url: str, namespace: str, secret: str) -> list[Configuration]:
-    """Return what to paste, the secret in it.
+    """Return the client configurations to paste; they contain the secret.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def configurations(url: str, namespace: str, secret: str) -> list[Configuration]
     namespace
         Path of the routes under it.
     secret
-        The whole credential.
+        The complete token.
     """
     base = url.rstrip("/")
     over_http = {

@@ -36,7 +36,7 @@ Standing: TypeAlias = Literal["active", "expired", "revoked"]
 
 SECRET_BYTES: Final = 32
 KEEP_DELAY: Final = 60.0
-"""Seconds after which the times of last use are saved, and what could not be saved before."""
+"""Seconds after which times of last use, and changes that could not be saved, are saved."""
 KEPT_DAYS: Final = 90
 """How long an ended token is still listed."""
 
@@ -50,19 +50,19 @@ _NOBODYS: Final = digest_of(b"")
 
 
 class TokenRefused(Unauthenticated):
-    """An agent token that is not valid, or not any more."""
+    """An agent token that is not valid, or no longer valid."""
 
     def __init__(self, message: str, token_id: TokenId | None = None) -> None:
         super().__init__(message)
         self.token_id = token_id
-        """Of the token, if there is one with the id that was shown."""
+        """The token's id, if a token with this id exists."""
 
 
 class Ledger(Protocol):
     """Writes into the history's ledger; both methods block."""
 
     def note(self, entry: LedgerEntry) -> None:
-        """Record what concerns all sessions, durable on return; HistoryUnavailable if not."""
+        """Record an event of all sessions, durable on return; raise HistoryUnavailable if not."""
 
     def note_owed(self, entry: LedgerEntry) -> None:
         """Record an entry now, or together with the next one."""
@@ -101,8 +101,8 @@ class Tokens:
         self._known: Stored = {}
         self._unminted: frozenset[TokenId] = frozenset()
         self._callers: dict[TokenId, Caller] = {}
-        self._revoked: dict[TokenId, str] = {}  # when, as long as that is not on disk
-        self._used: dict[TokenId, str] = {}  # when last, as long as that is not on disk
+        self._revoked: dict[TokenId, str] = {}  # times of revocation that are not on disk yet
+        self._used: dict[TokenId, str] = {}  # times of last use that are not on disk yet
         self._timer: asyncio.TimerHandle | None = None
         self._queued: _Read | None = None
 
@@ -164,7 +164,7 @@ class Tokens:
         NotFound
             There is no such token.
         HistoryUnavailable
-            It is revoked on this server, but not yet on disk. Writing it is tried again.
+            It is revoked on this server, but not yet on disk. The write is retried.
         """
         await self.refresh()
         token = self._known.get(TokenId(id))
@@ -196,7 +196,7 @@ class Tokens:
         Raises
         ------
         TokenRefused
-            It is not a token, or not valid any more.
+            It is not a token, or no longer valid.
         HistoryUnavailable
             The tokens cannot be read.
         """
@@ -243,7 +243,7 @@ class Tokens:
             raise TokenRefused(ending, id)
 
     def ending(self, id: TokenId) -> str | None:
-        """Return a sentence that says why a token is not valid any more; None if it is valid."""
+        """Return a sentence that explains why a token is no longer valid; None if it is valid."""
         standing = self.standing(id)
         if standing == "active":
             return None

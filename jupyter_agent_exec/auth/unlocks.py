@@ -44,7 +44,7 @@ def is_slow_hash(text: str) -> bool:
 
 
 class Unlocks:
-    """Checks the passphrase, and remembers the unlocks that it gave out.
+    """Checks the passphrase, and stores the unlocks that it has issued.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ class Unlocks:
         self._hash = passphrase_hash
         self._note = note
         self._thread = thread
-        self._until: dict[str, float] = {}  # by the SHA-256 of an unlock
-        self._tries: deque[float] = deque()  # when each began that was wrong or is being checked
+        self._until: dict[str, float] = {}  # expiry times, by the SHA-256 of the unlock
+        self._tries: deque[float] = deque()  # start times of checks that failed or still run
 
     @property
     def needed(self) -> bool:
@@ -102,7 +102,7 @@ class Unlocks:
         await loop.run_in_executor(self._thread, partial(self._note, entry))
         if not is_right:
             raise PassphraseWrong("This is not the passphrase.")
-        with suppress(ValueError):  # it began so long ago that it counts no more
+        with suppress(ValueError):  # it began so long ago that it no longer counts
             self._tries.remove(began)
         unlock = secrets.token_hex(32)
         self._until[_sha256(unlock)] = time.monotonic() + UNLOCK_SECONDS

@@ -18,7 +18,7 @@ R = TypeVar("R", bound=Request)
 _PATH = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>.*?)(?:\[\.\.\.\])*`$")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 MAX_DEPTH = 100
-"""How deep objects and lists of a body may be nested."""
+"""How deeply objects and lists of a body may be nested."""
 
 _TOKEN = re.compile(
     rb'"[^"\\]*(?:\\.[^"\\]*)*"?(?P<names>\s*:)?|(?P<open>[\[{])|(?P<close>[\]}])', re.DOTALL
@@ -29,7 +29,7 @@ _MEMBER = re.compile(r"(?:unknown|required) field `(?P<member>[^`]*)`")
 
 
 class Nothing(Request, frozen=True, kw_only=True):
-    """Of a route that reads no query."""
+    """The query of a route that reads none."""
 
 
 def read_body(body: bytes, model: type[R], *, limit_bytes: int) -> R:
