@@ -1,4 +1,4 @@
-"""Entries of a journal that are no part of an execution's cell, each as one line. Pure."""
+"""Returns the entries of a journal that are not part of an execution's cell as events. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from .lines import Line
 from .outputs import ReadBlob
 
 MAX_CHARACTERS: Final = 500
-"""Of an event's text."""
+"""Maximum number of characters of an event's text."""
 
 _IN_CELLS: Final = (
     Opened,
@@ -80,7 +80,7 @@ def event_of(line: Line, last_seq: int, read_blob: ReadBlob) -> JournalEvent | N
     line
         The line.
     last_seq
-        Number of the last execution that was accepted before it; 0 if there is none.
+        The `seq` of the last execution that was accepted before the line; 0 if there is none.
     read_blob
         Reads a payload that is not on the line.
     """

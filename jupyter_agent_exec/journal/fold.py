@@ -85,9 +85,9 @@ class SessionState(Struct, frozen=True, kw_only=True):
     session: Session
     """The session without the counts of its executions, `asking` and `unreviewed`."""
     last_seq: int = 0
-    """Of the last execution that was accepted."""
+    """The `seq` of the last execution that was accepted."""
     reviewed_up_to: int = 0
-    """The last execution that `session.review` is about."""
+    """The `seq` of the last execution that `session.review` covers."""
 
 
 def session_after(state: SessionState | None, line: Line) -> SessionState | None:
@@ -161,7 +161,7 @@ def executions_of(entry: Entry) -> tuple[ExecutionId, ...]:
 
 
 def status_after(status: Status, entry: JournalEntry) -> Status:
-    """Return an execution's status after one more of its entries."""
+    """Return an execution's status after its next entry."""
     if isinstance(entry, (Accepted, Approved)):
         return "queued"
     if isinstance(entry, ApprovalAsked):
@@ -266,7 +266,7 @@ def _review(state: SessionState, seq: int, own: Reviewed | None) -> Review | Non
 
 
 def _input(status: Status, asked: InputAsked | None, folded: Outputs) -> Input | None:
-    """Return the input that its code waits for; None if it waits for none."""
+    """Return the input that the code waits for; None if there is none."""
     if status != "awaiting_input" or asked is None:
         return None
     return Input(prompt=folded.text(asked.prompt), password=asked.password, asked_at=asked.at)

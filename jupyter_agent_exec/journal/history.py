@@ -1,4 +1,4 @@
-"""The history as the rest of the server sees it, on a good disk and on a bad one."""
+"""The history: the interface for the rest of the server, which also handles disk failures."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class History(HistoryReader):
         self._version = version
         self._log = log
         self.address: str | None = None
-        """Where this server answers: others on the same history name it."""
+        """The address of this server; other servers on the same history show it to clients."""
         self.root_dir: str | None = None
         """The folder that this server serves."""
         self._reserve = Reserve(folder / "reserve")
@@ -72,7 +72,7 @@ class History(HistoryReader):
     def start(self) -> None:
         """Get a ledger, end the sessions of servers that died, and start the index.
 
-        Does not raise if the disk fails: `available` says whether it worked.
+        Does not raise if the disk fails; `available` shows whether it worked.
         """
         try:
             self._begin()
@@ -110,12 +110,12 @@ class History(HistoryReader):
         return Chain(head=Digest(GENESIS), length=0) if ledger is None else ledger.head
 
     def check(self) -> None:
-        """Make sure that something can be recorded now.
+        """Check that something can be recorded now.
 
         Raises
         ------
         HistoryUnavailable
-            If not.
+            If nothing can be recorded.
         """
         with self._lock:
             try:
@@ -222,7 +222,7 @@ class History(HistoryReader):
                 )
 
     def note(self, entry: LedgerEntry) -> None:
-        """Record in the ledger what concerns all sessions; durable on return.
+        """Record in the ledger an event that concerns all sessions; durable on return.
 
         Raises
         ------

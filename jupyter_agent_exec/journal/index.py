@@ -36,7 +36,7 @@ T = TypeVar("T")
 BATCH_DELAY: Final = 0.25
 """Seconds for which new lines are collected while there is no query."""
 ANSWER_TIMEOUT: Final = 10.0
-"""Seconds that a question waits, mostly for a rebuild."""
+"""Seconds that a query waits, mostly for a rebuild."""
 PARTIAL_DELAY: Final = 1.0
 """Seconds after which a rebuild is long enough to answer lists and searches from a part."""
 _BATCH_SESSIONS: Final = 16
@@ -45,7 +45,7 @@ _FAILURE_DELAY: Final = 0.5
 
 
 class _Question(NamedTuple):
-    """A question to the index's thread."""
+    """A query for the index's thread."""
 
     answer: Callable[[sqlite3.Connection], Any]
     future: Future[Any]
@@ -92,7 +92,7 @@ class Index:
     def indexing(self) -> Indexing | None:
         """How many sessions are indexed while the index is rebuilt; None once it is complete.
 
-        A question that reads it learns from how many sessions it is answered.
+        A query can read it to report how many sessions its answer covers.
         """
         if self._ready.is_set():
             return None
@@ -126,8 +126,8 @@ class Index:
         question
             Reads from the connection.
         partial
-            While a rebuild takes long, answer from the sessions that are indexed so far. Only for
-            lists and searches, which say so (`indexing`); a lookup would miss what exists.
+            During a long rebuild, answer from the sessions that are indexed so far. Only for lists
+            and searches, which report this (`indexing`). A lookup could miss existing rows.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class Index:
         rebuilding = time.monotonic() - self._rebuilt_since
         if partial:
             delay = max(0.0, PARTIAL_DELAY - rebuilding)
-        else:  # in a long rebuild, do not keep threads from lists and searches
+        else:  # in a long rebuild, do not take threads from lists and searches
             delay = max(PARTIAL_DELAY, ANSWER_TIMEOUT - rebuilding)
         is_ready = self._ready.wait(delay)
         if not is_ready and not partial:
@@ -292,7 +292,7 @@ class Index:
         try:
             return self._connect(self._path)
         except sqlite3.OperationalError:
-            raise  # it cannot be written, or not be locked
+            raise  # it cannot be written or locked
         except sqlite3.DatabaseError as error:
             self._log.warning("The index of the history is made again: %s", error)
         for name in ("index.sqlite", "index.sqlite-journal"):
@@ -373,7 +373,7 @@ class Index:
         if not isinstance(error, sqlite3.OperationalError):
             self._path.unlink(missing_ok=True)
             return self._open()
-        with self._condition:  # never round and round
+        with self._condition:  # do not recover again and again
             self._condition.wait_for(lambda: self._stopping, _FAILURE_DELAY)
         return self._open_in_memory()
 

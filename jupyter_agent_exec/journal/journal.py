@@ -105,7 +105,7 @@ class Journal:
             return False
 
     def refusal(self, error: OSError) -> HistoryUnavailable:
-        """Return the sentence about an error of the disk."""
+        """Return the error for a failure of the disk."""
         what = f"The history cannot be written ({error.strerror or error}); nothing was run."
         if self.is_deleted:
             what = "The session's record was deleted; nothing was run. Open another session."
@@ -311,7 +311,7 @@ class SessionJournal:
 
     @property
     def kept(self) -> bool:
-        """Whether something that has happened is only in memory."""
+        """Whether entries about past events are only in memory."""
         return bool(self._kept)
 
     @property
@@ -320,7 +320,7 @@ class SessionJournal:
         return self._journal.is_deleted
 
     def append(self, entries: Sequence[Entry], payloads: Iterable[Payload] = ()) -> list[Digest]:
-        """Record what is about to happen; durable before this returns.
+        """Record events before they happen; durable before this returns.
 
         Entries that are kept in memory are written first.
 
@@ -332,7 +332,7 @@ class SessionJournal:
         Raises
         ------
         HistoryUnavailable
-            If it is not recorded. Then the caller must not do it.
+            If they are not recorded. Then the caller must not perform them.
         """
         with self._lock:
             try:
@@ -346,10 +346,10 @@ class SessionJournal:
     def append_final(
         self, entries: Sequence[Entry], payloads: Iterable[Payload] = ()
     ) -> list[Digest]:
-        """Record what has already happened.
+        """Record past events.
 
-        If the disk is full, the reserve is freed. If it still cannot be written, it is kept in
-        memory, and `retry` or the next call of any kind writes it in order.
+        If the disk is full, the reserve is freed. Entries that still cannot be written are kept in
+        memory, and `retry` or the next call of any kind writes them in order.
 
         Returns
         -------
@@ -359,7 +359,7 @@ class SessionJournal:
         Raises
         ------
         HistoryUnavailable
-            If it is in memory only.
+            If the entries are only in memory.
         """
         final = tuple(payloads)
         with self._lock:
@@ -433,7 +433,7 @@ class SessionJournal:
 _CLOSED: Final = b'"type":"closed"'
 """Occurs only in the last entry, because quotes within a text are escaped."""
 _LOCK_TIMEOUT: Final = 5.0
-"""Seconds to wait for another server on the same history that does the same."""
+"""Seconds to wait for another server on the same history that amends the same session."""
 
 
 def amend_session(
@@ -441,7 +441,7 @@ def amend_session(
 ) -> Chain:
     """Append to the journal of a closed session; return the new end of its chain.
 
-    A closed session belongs to no server, so a lock prevents that two servers write to it.
+    A closed session belongs to no server, so a lock keeps two servers from writing to it.
 
     Raises
     ------

@@ -99,12 +99,12 @@ class Ledger:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path of the ledger."""
         return self._journal.path
 
     @property
     def head(self) -> Chain:
-        """Where its chain ends."""
+        """The end of its chain."""
         return self._journal.head
 
     @property

@@ -36,7 +36,7 @@ from .fold import SessionState, execution_record, executions_of, session_after
 from .lines import Line, Range, lines, lines_at
 
 SCHEMA_VERSION: Final = 1
-"""Of the metadata; `metadata.schema.json` beside this file describes it."""
+"""Version of the metadata, which `metadata.schema.json` beside this file describes."""
 
 _CHUNK_CHARACTERS: Final = 1 << 16
 
@@ -49,8 +49,8 @@ _SESSION_FIELDS: Final = (
 def cell(record: ExecutionRecord) -> NotebookNode:
     """Return an execution as an nbformat 4.5 code cell.
 
-    It is made as nbformat's `new_code_cell` makes one, but not validated: that takes 2 ms, as long
-    as it takes to run a short source. The tests validate cells of all kinds.
+    It equals the result of nbformat's `new_code_cell`, but is not validated. A validation takes
+    2 ms, as long as running a short source. The tests validate cells of all kinds.
     """
     return _node(
         cell_type="code",

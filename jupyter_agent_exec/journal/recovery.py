@@ -163,11 +163,11 @@ class Recovery:
 
     def _end_one(self, session_id: SessionId, ledger: Ledger) -> None:
         chain = end_session(self._journal_path(session_id).parent)
-        # A note is not owed: it is either written, or this is done again.
+        # Use `note`, not `note_owed`: if the write fails, the next `settle` tries again.
         ledger.note(SessionClosed(at=timestamp(), by=SERVER, session_id=session_id, chain=chain))
 
     def _write(self, session_id: SessionId, write: Callable[[], None]) -> bool:
-        """Write the end of a session, if need be with the room of the reserve."""
+        """Write the end of a session; free the reserve if the disk is full."""
         try:
             write()
         except (OSError, HistoryUnavailable):

@@ -35,7 +35,7 @@ class Outcome(enum.IntEnum):
     TRUNCATED = 3
     """The chain is consistent but ends before a known head."""
     TORN = 4
-    """The last line is incomplete: a server died while it wrote it, before it told anyone."""
+    """The last line is incomplete: a server died while writing it, before reporting it."""
     MISSING = 5
     """A session's journal, its mention in a ledger, or a payload is missing."""
 
@@ -341,7 +341,7 @@ def _compare_session(
 def _compare_opened(
     path: Path, opened: dict[str, Any], session_id: str, listed: Listed, report: Report
 ) -> None:
-    """Compare a journal's first entry with what the ledgers must have said before it."""
+    """Compare a journal's first entry with earlier entries that the ledgers must have."""
     if opened.get("session_id") != session_id:
         report.add(Outcome.ALTERED, path, 0, "This is the journal of another session.")
     before, token = opened.get("ledger"), opened.get("token")
@@ -424,7 +424,7 @@ def _check_ledger(path: Path, report: Report) -> Checked:
 
 
 def _list(entry: dict[str, Any], listed: Listed) -> bool:
-    """Note what a ledger's entry says; return False if it cannot be understood."""
+    """Store the content of a ledger's entry; return False if it cannot be understood."""
     kind, session_id, token_id = (entry.get(name) for name in ("type", "session_id", "token_id"))
     if kind in ("session_opened", "session_closed", "session_amended"):
         if not isinstance(session_id, str) or not _SESSION.fullmatch(session_id):
@@ -452,7 +452,7 @@ def _list(entry: dict[str, Any], listed: Listed) -> bool:
 
 
 def _end(chain: object) -> End | None:
-    """Return where an entry says that a chain ended; None if the values are not valid."""
+    """Return the end of a chain according to an entry; None if the values are not valid."""
     if not isinstance(chain, dict):
         return None
     head, length = chain.get("head"), chain.get("length")

@@ -26,7 +26,7 @@ _WRONG_SHAPE = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 
 
 class _Cell(NamedTuple):
-    """What the journal says about an execution, as far as the notebook could know it."""
+    """The content of an execution's cell according to the journal."""
 
     n: int
     told: dict[str, Any]
@@ -116,7 +116,7 @@ def _verify(notebook: Path, journal: Path, checked: Checked, report: Report) -> 
 def _compare_metadata(
     notebook: Path, metadata: dict[str, Any], journal: _Journal, clean: bool, report: Report
 ) -> None:
-    """Compare what the notebook says about the session as a whole."""
+    """Compare the notebook's metadata about the session."""
     about = metadata["agent_exec"]
     if clean:
         told = {"session_id": journal.session.get("id")}
