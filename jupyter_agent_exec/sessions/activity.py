@@ -66,9 +66,9 @@ class Activity:
         Parameters
         ----------
         session
-            None for what concerns all sessions.
+            The session; None for a change that concerns all sessions.
         status
-            Of the execution, or else of the session.
+            The status of the execution; without an execution, of the session.
         seq
             The number of the execution in its session.
         """

@@ -48,7 +48,7 @@ def execution(record: ExecutionRecord, base_url: str, *, inert: bool = False) ->
     Parameters
     ----------
     base_url
-        The server's, with a slash at both ends.
+        The server's base URL, with a slash at both ends.
     inert
         Whether its cell has an inert copy of its outputs.
     """
@@ -88,8 +88,7 @@ def text(
     Parameters
     ----------
     read_file
-        Says how to read a file of the session that is an image, by its path; None to leave that
-        out.
+        Returns how to read an image file of the session, by its path; None to leave this out.
     """
     read = model_text(transcript(record.outputs), read_on=read_on)
     said = [_saved(file, read_file) for file in _saved_images(record)] + notes(record)
@@ -117,7 +116,7 @@ def notes(record: ExecutionRecord) -> list[str]:
 
 
 def _asks_for(input: Input) -> str:
-    """Return a sentence about the input that the code waits for."""
+    """Return a sentence about an input request."""
     what = "a password" if input.password else "input"
     return f"The code waits for {what}: {input.prompt!r}. Answer it, or interrupt it."
 
@@ -125,7 +124,7 @@ def _asks_for(input: Input) -> str:
 def duration(record: ExecutionRecord) -> float | None:
     """Return the seconds that an execution ran; None if unknown.
 
-    Earlier records have only wall times, which tell nothing if the clock was set back between.
+    Older records have only wall times, which are wrong if the clock was set back meanwhile.
     """
     started_at, finished_at = record.started_at, record.finished_at
     if record.duration is not None or started_at is None or finished_at is None:

@@ -115,7 +115,7 @@ class StreamHandler(SessionsBase):
         if live is not None:
             async for event in follow(*live, self.base_url, resumed=resumed, inert=inert):
                 await self.send_event(event)
-                del event  # nothing is held while the next is waited for
+                del event  # frees its memory while this waits for the next one
         elif record is not None:
             async for event in replay(record, self.base_url, resumed=resumed, inert=inert):
                 await self.send_event(event)

@@ -39,7 +39,7 @@ class SessionFactory:
     Parameters
     ----------
     make_cells
-        Makes what writes a session's executions into its notebook.
+        Makes the object that writes a session's executions into its notebook.
     has_gateway
         Whether the server's kernels run behind a gateway, where no session can be opened.
     """
@@ -72,7 +72,7 @@ class SessionFactory:
         await self._resources.leftovers.end()
 
     def settled(self, request: OpenSession) -> OpenSession:
-        """Return a request with the settings that the operator decided for every session.
+        """Return a request with the operator's settings for all sessions applied.
 
         Raises
         ------

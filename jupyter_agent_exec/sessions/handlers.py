@@ -46,7 +46,7 @@ from .queries import (
 )
 
 LARGE_BYTES = 1 << 18
-"""Of outputs, from which on an answer is prepared in a thread and sent in pieces."""
+"""An answer with outputs of at least this size is encoded in a thread and sent in pieces."""
 
 MAX_KEY_LENGTH = 200
 
@@ -94,7 +94,7 @@ class SessionsBase(AgentExecHandler):
         *,
         inert: bool = False,
     ) -> None:
-        """Answer with what `whole` makes of executions, without holding up the loop."""
+        """Answer with what `whole` returns for executions, without blocking the event loop."""
 
         def model() -> Any:
             return whole(
@@ -110,7 +110,7 @@ class SessionsBase(AgentExecHandler):
             await self.send(piece)
 
     async def send_pieces(self, pieces: Iterable[bytes]) -> None:
-        """Send what comes piece by piece from something that blocks."""
+        """Send the pieces of an iterable that blocks."""
         iterator = iter(pieces)
         while (piece := await self.manager.in_thread(lambda: next(iterator, None))) is not None:
             await self.send(piece)

@@ -64,7 +64,7 @@ class Keys:
         Raises
         ------
         IdempotencyConflict
-            It was used with another body.
+            The key was used with another body.
         """
         known = self._known.get((id, key))
         if known is not None and known.refused:
@@ -114,7 +114,8 @@ class Clients:
         Parameters
         ----------
         token_id
-            The id of the agent token that the client used; clients of other tokens are others.
+            The id of the client's agent token. The same client id with another token is another
+            client.
         source
             The kernel source of the requested target.
         new
@@ -123,7 +124,7 @@ class Clients:
         Raises
         ------
         InvalidRequest
-            It has one with another target.
+            The client has an open session with another target.
         """
         client = (token_id, client_id)
         async with self._locks.setdefault(client, asyncio.Lock()):

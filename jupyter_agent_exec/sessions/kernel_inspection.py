@@ -48,7 +48,7 @@ MOST_LINE: Final = 5_000
 
 MOST_COMPLETIONS: Final = 500
 MOST_CHARACTERS: Final = 100_000
-"""Of documentation."""
+"""Maximum number of characters of documentation to return."""
 
 _Variable = tuple[str, str, list[int] | None, int | None, str | None]
 _Package = tuple[str, str, list[str]]
@@ -109,7 +109,7 @@ class KernelInspection:
     async def complete(self, session_id: str, body: Complete, caller: Caller) -> Completions:
         """Return completions at a position in code.
 
-        Where code may not run, they are those that the kernel finds without running any.
+        If code may not run, the kernel finds them without running any.
         """
         cursor_pos = _cursor(body.code, body.cursor_pos)
         live = await self._manager.live_session(session_id)
@@ -180,7 +180,7 @@ class KernelInspection:
         code: Payload,
         kind: type[T],
     ) -> T:
-        """Send a question for which the kernel may run code: admitted first, and recorded."""
+        """Admit, record and send a question for which the kernel may run code."""
         live = await self._manager.live_session(session_id)
         what = "Completion" if entry.kind == "complete" else "Documentation"
         self._check_as_code(live, what, caller)
@@ -210,7 +210,7 @@ class KernelInspection:
         kind: type[T],
         about_to: Callable[[], Awaitable[None]] | None = None,
     ) -> T:
-        """Send a question to a session's kernel, if that can answer now."""
+        """Send a question to a session's kernel, if the kernel can answer now."""
 
         async def check() -> None:
             live.gate.check(question.name.capitalize(), is_code=False)
@@ -237,7 +237,7 @@ class KernelInspection:
             ) from None
 
     def _busy(self, behind: WaitingFor | None) -> KernelBusy:
-        """Return the error that says what keeps the kernel busy."""
+        """Return the error that names what keeps the kernel busy."""
         behind = behind or WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
         detail: dict[str, Any] = {"waiting_for": msgspec.to_builtins(behind)}
         who = "It is busy"

@@ -54,7 +54,7 @@ class SessionLifetimes:
             self._watching = start_apart(self._watch_tokens(), "watch agent tokens")
 
     async def stop(self) -> None:
-        """Watch no more, and wait for the sessions that are being closed. Idempotent."""
+        """Stop watching, and wait for the sessions that are being closed. Idempotent."""
         self._stopping = True
         if self._watching is not None:
             self._watching.cancel()

@@ -1,4 +1,4 @@
-"""A script that searches the lines of its standard input; see `ranges.grep`.
+"""A script that searches the lines of its standard input; see `text_ranges.grep`.
 
 It runs apart from the server, with nothing but the standard library, and takes its request, a JSON
 object, as its argument.
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def search(file: BinaryIO, pattern: re.Pattern[str], request: dict[str, Any]) -> dict[str, Any]:
-    """Return the lines that match, and where to go on."""
+    """Return the lines that match, and where to continue."""
     deadline = time.monotonic() + request["seconds"]
     matches: list[dict[str, Any]] = []
     next_offset = None

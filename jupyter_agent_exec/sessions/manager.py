@@ -65,7 +65,7 @@ class AgentSessions:
         self._open: dict[SessionId, LiveSession] = {}
         self._tasks = Tasks(log)
         self.history = SessionHistory(history, self._open, disk=disk, tasks=self._tasks)
-        """What all sessions have run, on this server and on others."""
+        """The sessions and executions of this server and of others on the same history."""
         self.lifetimes = SessionLifetimes(self, tokens, settings.session_idle_timeout, log)
         self._clients = Clients()
         self._quotas = Quotas(
@@ -77,11 +77,11 @@ class AgentSessions:
         self._stopping = False
 
     def start(self) -> None:
-        """Begin to load the history; everything that needs it waits for that. Idempotent."""
+        """Begin to load the history; requests that need it wait. Idempotent."""
         self.history.start()
 
     async def stop(self) -> None:
-        """Refuse new work, end what runs, and return when that is recorded. Idempotent."""
+        """Refuse new work, end running executions, and wait until this is recorded. Idempotent."""
         if self._stopping:
             return
         self._stopping = True
@@ -136,7 +136,7 @@ class AgentSessions:
         return self._clients.find(client_id, None if caller.token is None else caller.token.id)
 
     async def close(self, id: str, caller: Caller) -> Session:
-        """Close a session; one that is closed stays as it is.
+        """Close a session; a closed session stays unchanged.
 
         Raises
         ------
@@ -156,7 +156,7 @@ class AgentSessions:
         self._forget(live)
 
     async def interrupt(self, id: str, caller: Caller) -> Session:
-        """Interrupt what runs in a session's kernel."""
+        """Interrupt the code that runs in a session's kernel."""
         live = await self.live_session(id)
         await live.interrupt(caller.by())
         return live.record()
@@ -183,13 +183,14 @@ class AgentSessions:
         Parameters
         ----------
         asked_at
-            Of an input request that the caller knows of: only another one ends the wait.
+            The `asked_at` of the input request that the caller has seen. Only another one ends the
+            wait.
 
         Raises
         ------
         ExecutionNotFound
         SessionElsewhere
-            It is to be waited for, but runs on another server.
+            The caller wants to wait for it, but it runs on another server.
         """
         found = self.watching(id)
         if found is None:
@@ -201,7 +202,7 @@ class AgentSessions:
     def holding(
         self, caller: Caller, wait: float | None = None
     ) -> contextlib.AbstractContextManager[None]:
-        """Count an answer while it is held back; one that waits for nothing is not counted.
+        """Count an answer while it is held; an answer without a wait is not counted.
 
         Raises
         ------
@@ -258,7 +259,7 @@ class AgentSessions:
         return await self.execution(id, given.wait)
 
     def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
-        """Return an execution that is not finished yet, with its session; None if it is."""
+        """Return an unfinished execution with its session; None if it has finished."""
         return find_execution(self._open.values(), id)
 
     # -- the server --------------------------------------------------------------------------------
@@ -309,14 +310,14 @@ class AgentSessions:
     def admit(
         self, live: LiveSession, caller: Caller, what: str, *, is_code: bool, executions: int = 0
     ) -> None:
-        """Admit an action of an agent that is no execution, or refuse it at once.
+        """Admit an agent's action that is not an execution, or refuse it at once.
 
         Every action that runs or changes something is admitted here, or waits as an execution.
 
         Parameters
         ----------
         what
-            The action, as the beginning of a sentence.
+            The action. It begins the error message.
         is_code
             Whether it runs code, or writes code that a user may run: then it needs approval where
             executions do.

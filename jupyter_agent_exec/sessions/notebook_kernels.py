@@ -260,10 +260,10 @@ class NotebookKernels:
             return await self._resolved(started)
 
     async def used(self, session: JupyterSession, kernel: Kernel) -> JupyterSession:
-        """Return the session to use now, which a kernel is about to run code for.
+        """Return the Jupyter session to use, just before its kernel runs code.
 
-        It is another one only if this server started `session`, nobody has used it, and a page
-        that was being opened started its own at the same time.
+        It differs from `session` only if this server started `session`, nobody has used it, and a
+        page that was being opened started its own at the same time.
         """
         if session.id not in self._unused:
             return session

@@ -1,6 +1,6 @@
 """The preload of a session: checks what is loaded into its kernels, and makes one source of it.
 
-Pure, and for kernels of Python. Nothing that is loaded is run here, only parsed.
+Pure, and only for Python kernels. The preload is only parsed here, never run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Records what programs run in their own kernels, if users' code is recorded too.
+"""Records the code that programs run in their own kernels, if users' code is recorded too.
 
-Such a program starts its kernel by Jupyter's own routes, and for no document; a framework's client
-of a Jupyter server is one. It knows nothing of agent sessions, so it is given one.
+Such a program starts its kernel through Jupyter's own routes and without a document. An example is
+a framework's client for Jupyter servers. It does not open an agent session, so this module opens
+one for it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class ProgramKernels:
         self._tasks = Tasks(log)
 
     def started(self, kernel_id: str, username: str, display_name: str) -> None:
-        """Record what runs in a kernel that a user's program has started."""
+        """Record the code that runs in a kernel that a user's program has started."""
         caller = Caller(username=username, display_name=display_name, access="full")
         self._tasks.start(self._follow(kernel_id, caller), f"record {kernel_id}")
 

@@ -11,35 +11,35 @@ from ..types import SessionStatus, Status, TargetKind, Verdict
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Match = Annotated[str, Meta(max_length=200)]
-"""Only names that contain this text, in any case; empty: all."""
+"""List only names that contain this text, ignoring case; all names if it is empty."""
 LARGEST = 2**63 - 1
-"""Number that the index can hold."""
+"""The largest number that the index can hold."""
 
 
 class StreamQuery(Request, frozen=True, kw_only=True):
     """How to show an execution."""
 
     inert: bool = False
-    """Whether `cell` has an inert copy of the outputs, as a notebook would: HTML sanitised, and
-    nothing that runs. `metadata.agent_exec.held` names the MIME types that it is without."""
+    """Whether `cell` has an inert copy of the outputs, as in the notebook: sanitised HTML, and
+    nothing that runs. `metadata.agent_exec.held` names the MIME types that were left out."""
 
 
 class WaitQuery(StreamQuery, frozen=True, kw_only=True):
     """How long to wait, and how to show the execution."""
 
     wait: Annotated[float, Meta(ge=0, le=3600)] = 0
-    """Seconds to hold the answer until the execution finishes, or its code asks for input; not
-    above the server's own."""
+    """Seconds to hold the answer until the execution finishes, or its code asks for input. The
+    server may have a lower limit."""
     asked_at: str | None = None
-    """Id of the input request that the client knows. Only another one ends the wait."""
+    """Id of the input request that the client has seen. Only another one ends the wait."""
 
 
 class ExportQuery(Request, frozen=True, kw_only=True):
     """Which notebook to make of a session."""
 
     clean: bool = False
-    """Whether it is to be as git, nbdime, jupytext and papermill like it: indented, cells without
-    metadata of ours, and the tag `raises-exception` on those that raised. The record stays in the
+    """Whether to write it for git, nbdime, jupytext and papermill: indented, without our metadata
+    in cells, and with the tag `raises-exception` on cells that raised. The record stays in the
     history: a cell's id is that of its execution."""
 
 
@@ -65,22 +65,22 @@ class ExecutionsQuery(Request, frozen=True, kw_only=True):
     """Which of a session's executions to list."""
 
     after: Annotated[int, Meta(ge=0, le=LARGEST)] | None = None
-    """Those that follow this `seq`; `next_after` of the page before."""
+    """List executions after this `seq`; `next_after` of the page before."""
     before: Annotated[int, Meta(ge=1, le=LARGEST)] | None = None
-    """The last ones before this `seq`, still in order; not together with `after`."""
+    """List the last executions before this `seq`, in order; not together with `after`."""
     limit: Limit = 50
     inert: bool = False
     """Whether each `cell` has an inert copy of the outputs."""
     outputs: Literal["full", "brief"] = "full"
-    """`brief` leaves out images and what is large in outputs, which `left_out` tells, and `text`;
-    each execution by itself has all."""
+    """`brief` leaves out `text`, and images and large values in outputs, which `left_out` lists. A
+    request for a single execution returns everything."""
 
 
 class EventsQuery(Request, frozen=True, kw_only=True):
     """Which of a session's events to list."""
 
     after: Annotated[int, Meta(ge=0, le=LARGEST)] | None = None
-    """Those that follow the entry with this `n`; `next_after` of the page before."""
+    """List events after the entry with this `n`; `next_after` of the page before."""
     limit: Limit = 50
 
 
@@ -90,16 +90,16 @@ class TextQuery(Request, frozen=True, kw_only=True):
     offset: Annotated[int, Meta(ge=0)] = 0
     """Byte at which to begin."""
     limit: Annotated[int, Meta(ge=1, le=1_000_000)] = 50_000
-    """Bytes of text, or with `grep` lines, at the most."""
+    """Maximum bytes of text; with `grep`, maximum lines."""
     grep: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
-    """A regular expression: only lines that match, with their numbers."""
+    """A regular expression: return only lines that match, with their numbers."""
 
 
 class CriteriaQuery(Request, frozen=True, kw_only=True):
     """The conditions for executions. A missing one matches all."""
 
     q: Annotated[str, Meta(max_length=1000)] | None = None
-    """Words that must all be there, in source, output or error; quotes hold a phrase together."""
+    """Words that must all occur in source, output or error; quotes hold a phrase together."""
     agent: str | None = None
     target: TargetKind | None = None
     status: Status | None = None
@@ -110,11 +110,11 @@ class CriteriaQuery(Request, frozen=True, kw_only=True):
     """RFC 3339; accepted at this time or earlier; a date alone means its whole day."""
     has_image: bool | None = None
     review: Verdict | Literal["none"] | None = None
-    """Their last verdict; `none`: they have run and have no review."""
+    """The last verdict; `none` for executions that have run and have no review."""
 
 
 class SearchQuery(CriteriaQuery, frozen=True, kw_only=True):
-    """What to search the history for; without `q` the filters alone count."""
+    """What to search the history for; without `q`, only the filters apply."""
 
     after: str | None = None
     """`next_after` of the page before."""
@@ -122,7 +122,7 @@ class SearchQuery(CriteriaQuery, frozen=True, kw_only=True):
 
 
 class ImagesQuery(CriteriaQuery, frozen=True, kw_only=True):
-    """Of which executions to list the images."""
+    """The executions whose images to list."""
 
     after: str | None = None
     """`next_after` of the page before."""

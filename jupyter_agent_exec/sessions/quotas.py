@@ -16,13 +16,13 @@ from ..types import TokenId
 from .session import LiveSession
 
 WINDOW: Final = 60.0
-"""Seconds in which executions are counted."""
+"""Length in seconds of the time window in which executions are counted."""
 
 RETRY_AFTER: Final = 5
 """Seconds after which a client with too many held answers should try again."""
 
 NAMED_SESSIONS: Final = 10
-"""How many open sessions the refusal of a further one names."""
+"""How many open sessions an error for too many sessions names."""
 
 
 class Quotas:
@@ -51,12 +51,12 @@ class Quotas:
 
     @contextmanager
     def opening(self, caller: Caller, sessions: Collection[LiveSession]) -> Iterator[None]:
-        """Count a session as one of those that are open while it is being opened.
+        """Count a session as open while it is being opened.
 
         Raises
         ------
         TooManyRequests
-            No further session may be open, on this server or with this token.
+            This server or this token may have no more open sessions.
         """
         id = None if caller.token is None else caller.token.id
         own = [each for each in sessions if id is None or _is_of(caller, each)]
@@ -78,7 +78,7 @@ class Quotas:
             self._opening[id] -= 1
 
     def _too_many(self, what: str, most: int, closable: Collection[LiveSession]) -> TooManyRequests:
-        """Return that no session can be opened, with those that the caller could close."""
+        """Return the error for too many sessions; it names sessions that the caller could close."""
         unused = sorted(closable, key=lambda each: each.idle_for(), reverse=True)
         advice = "wait until one is closed, or ask the user to close one."
         if unused:
@@ -93,12 +93,12 @@ class Quotas:
 
     @contextmanager
     def holding(self, caller: Caller) -> Iterator[None]:
-        """Count an answer that is held, or a stream, for as long as it is.
+        """Count a held answer, or an open stream, for the time of the block.
 
         Raises
         ------
         TooManyRequests
-            No further one may be held.
+            No more may be held.
         """
         id = None if caller.token is None else caller.token.id
         if id is None:
@@ -127,7 +127,7 @@ class Quotas:
     def check_execute(
         self, caller: Caller, sessions: Collection[LiveSession], count: int = 1
     ) -> None:
-        """Raise TooManyRequests if a token may not run so many more now."""
+        """Raise TooManyRequests if a token may not run `count` more executions now."""
         if caller.token is None:
             return
         most = caller.caps.concurrent_executions
@@ -143,7 +143,7 @@ class Quotas:
         self._check_rate(caller.token.id, caller.caps.executions_per_minute, count)
 
     def count(self, caller: Caller, count: int) -> None:
-        """Count executions that come with something else; TooManyRequests if they are too many."""
+        """Count an action as `count` executions; raise TooManyRequests if they are too many."""
         if caller.token is not None:
             self._check_rate(caller.token.id, caller.caps.executions_per_minute, count)
             self.executed(caller, count)

@@ -51,10 +51,10 @@ NOT_OWNED = (
 )
 
 SOMEBODY = By(kind="person")
-"""A user of JupyterLab; which one is not known."""
+"""An unknown user of JupyterLab."""
 
 END_TIMEOUT: Final = 5.0
-"""Seconds, beyond the grace time of an interrupt, to wait until all that ran is recorded."""
+"""Seconds to wait, beyond the grace time of an interrupt, until all executions are recorded."""
 
 CLOSE_REASONS: Final[dict[str, str]] = {
     "closed": "The session was closed.",
@@ -71,7 +71,7 @@ CLOSE_REASONS: Final[dict[str, str]] = {
 def find_execution(
     sessions: Iterable[LiveSession], id: str
 ) -> tuple[LiveSession, LiveExecution] | None:
-    """Return an execution that has not finished yet, with its session; None if none has it."""
+    """Return an unfinished execution with its session; None if no session has it."""
     for session in sessions:
         execution = session.live(ExecutionId(id))
         if execution is not None:
@@ -140,7 +140,7 @@ class LiveSession(ExecutionObserver):
 
     @property
     def path(self) -> str | None:
-        """Contents path of its notebook now; None if its target is none."""
+        """The current contents path of its notebook; None if its target is not a notebook."""
         return None if self._notebook is None else self._notebook.path
 
     @property
@@ -165,7 +165,7 @@ class LiveSession(ExecutionObserver):
 
     @property
     def running(self) -> LiveExecution | None:
-        """What runs in the kernel."""
+        """The execution that runs in the kernel."""
         return self._queue.running
 
     @property
@@ -194,7 +194,7 @@ class LiveSession(ExecutionObserver):
 
     @property
     def folder(self) -> WorkingFolder | None:
-        """Where its kernels work; None if that is not known, or not on this machine."""
+        """The working folder of its kernels; None if it is unknown or on another machine."""
         return self._queue.incarnations.folder
 
     @property
@@ -239,7 +239,7 @@ class LiveSession(ExecutionObserver):
         Raises
         ------
         SessionClosed, InvalidRequest, CellNotFound, DocumentChanged
-            Nothing is to be run.
+            Nothing may run.
         """
         self._check_open()
         return await self.cells.place(request)
@@ -255,7 +255,7 @@ class LiveSession(ExecutionObserver):
         idempotency_key: str | None,
         body_sha256: Digest | None,
     ) -> ExecutionSpec:
-        """Return the specification of a request, with the session's limits where it has none.
+        """Return the specification of a request; the session's limits are the defaults.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ class LiveSession(ExecutionObserver):
         )
 
     def submit(self, spec: ExecutionSpec) -> LiveExecution:
-        """Queue an execution; its `accepted` tells when it is on disk.
+        """Queue an execution; its `accepted` future is done when its acceptance is on disk.
 
         Raises
         ------
@@ -289,7 +289,7 @@ class LiveSession(ExecutionObserver):
     def submit_steps(
         self, specs: Sequence[ExecutionSpec], *, stop_on_error: bool
     ) -> list[LiveExecution]:
-        """Queue executions with nothing else of the session's in between; all or none.
+        """Queue all of these executions or none, with no other of the session in between.
 
         Raises
         ------
@@ -309,12 +309,12 @@ class LiveSession(ExecutionObserver):
         Parameters
         ----------
         host_kernels
-            Of the program that opens it; see `is_nested`.
+            The kernels of the program that opens it; see `is_nested`.
 
         Raises
         ------
         InitFailed, KernelWaitsForItself
-            The init source did not end well, or cannot run; the session is still to be closed.
+            The init source failed or cannot run. The caller must still close the session.
         """
         if self.first_sources and await is_nested(kernel, host_kernels):
             self._queue.nests_in = kernel
@@ -331,7 +331,7 @@ class LiveSession(ExecutionObserver):
         Raises
         ------
         KernelWaitsForItself
-            It does, and it cannot run beside the cell.
+            A cell waits for the code, which cannot run beside the cell.
         """
         kernel = self.kernel
         if kernel is None or not await is_nested(kernel, host_kernels):
@@ -351,10 +351,10 @@ class LiveSession(ExecutionObserver):
         await self._queue.runner.inputs.give(execution, given, by)
 
     async def interrupt(self, by: By) -> None:
-        """Interrupt what runs, and cancel what waits for approval.
+        """Interrupt the running execution, and cancel those that await approval.
 
-        In a kernel that others use too, all that waits is cancelled: a user who stops an agent
-        there wants it to run nothing more.
+        In a kernel that others use too, all waiting executions are cancelled, because a user who
+        stops an agent there wants it to run nothing more.
         """
         self._check_open()
         reason = f"Interrupted by {by.named}."
@@ -379,7 +379,7 @@ class LiveSession(ExecutionObserver):
             raise AlreadyFinished("The execution has finished.", execution_id=execution.id)
 
     async def restart(self, by: By) -> None:
-        """Give the session a fresh kernel; the next execution tells that its variables are gone.
+        """Give the session a fresh kernel; the next execution reports that variables were lost.
 
         Raises
         ------
@@ -405,7 +405,7 @@ class LiveSession(ExecutionObserver):
         return await self._queue.incarnations.fresh()
 
     async def run_out(self, why: str) -> None:
-        """Cancel what waits, and wait until what runs has ended."""
+        """Cancel waiting executions, and wait for the end of the running one."""
         running = self.running
         for execution in self._queue.executions:
             execution.withdraw("cancelled", f"It was not run: {why}")
@@ -413,7 +413,7 @@ class LiveSession(ExecutionObserver):
             await asyncio.wait({running.finished})
 
     async def close(self, reason: CloseReason, by: By) -> None:
-        """Refuse new work, end what runs, record it, and let the kernel go. Idempotent."""
+        """Refuse new work, end and record all executions, and release the kernel. Idempotent."""
         if not self._closing:
             self._closing = True
             why = CLOSE_REASONS[reason]
@@ -465,39 +465,39 @@ class LiveSession(ExecutionObserver):
             self._tasks.start(note(), f"notebook of {self.id} moved")
 
     def touch(self) -> None:
-        """Note that somebody uses the session."""
+        """Record that somebody uses the session now."""
         self._last_used = self._loop.time()
 
     def idle_for(self) -> float:
         """Return for how many seconds it has been unused; 0 while something keeps it open.
 
-        An execution that waits or runs keeps it open, and so does a kernel of its own. A kernel
-        that others use too does not: it goes on without the session.
+        A waiting or running execution keeps it open, and so does a kernel of its own. A kernel that
+        others use too does not, because that kernel continues without the session.
         """
         if self.is_kept or self._queue.executions or (self._is_scratch and self.has_kernel):
             return 0
         return self._loop.time() - self._last_used
 
     async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
-        """Record what is about to happen; HistoryUnavailable if it cannot be recorded."""
+        """Record an event before it happens; raise HistoryUnavailable if that fails."""
         await self._queue.recorder.write(entry, payloads)
 
     async def pause_changed(self, entry: Entry) -> None:
         """Record that all agents were paused or resumed, and apply it."""
         self._queue.executions.waits_changed()
         for execution in self.unfinished:
-            self._queue.executions.output_changed(execution)  # its cell waits too
+            self._queue.executions.output_changed(execution)  # no cell is written in a pause
         await self._queue.recorder.record(entry)
         self._activity.publish("session", self)
 
     async def grant(self, minutes: float, by: By) -> None:
-        """Let all run for some minutes without approval; HistoryUnavailable if not recorded."""
+        """Approve all executions for some minutes; raise HistoryUnavailable if not recorded."""
         self._check_open()
         await self.gate.grant(minutes, by)
         self._activity.publish("session", self)
 
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
-        """Record what has happened. If it cannot be written now, the entry is kept."""
+        """Record a past event. If it cannot be written now, the entry is kept in memory."""
         self.cells.noted(entry)
         await self._queue.recorder.record(entry, payloads)
         self._activity.publish("notebook", self)
@@ -532,7 +532,7 @@ class LiveSession(ExecutionObserver):
         self._activity.publish("execution", self, execution_id)
 
     def approvals_changed(self) -> None:
-        """Publish that other executions than before wait for approval."""
+        """Publish that the set of executions that wait for approval changed."""
         self._activity.publish("approvals", None)
 
     def kernel_changed(self) -> None:
@@ -544,7 +544,7 @@ class LiveSession(ExecutionObserver):
         self._activity.publish("person", self)
 
     def active(self) -> None:
-        """Note activity, and cull the kernel after the idle timeout if there is no more."""
+        """Record activity, and restart the idle timeout after which the kernel is culled."""
         self._active_at = datetime.now(UTC)
         self.touch()
         if self._idle_timer is not None:

@@ -1,6 +1,6 @@
-"""The history of this server: its sessions and executions, open or ended, and what is in them.
+"""The history of this server: its sessions and executions, open or ended.
 
-Open sessions and executions are answered with their current state, all others from the record.
+Open sessions and executions are returned in their current state, all others from the record.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from .text_ranges import grep, read_range
 T = TypeVar("T")
 
 SETTLE_INTERVAL: Final = 60.0
-"""Seconds between two checks whether another server on the history has died, or whether entries
-that could not be written can be now. A request for such a session checks at once."""
+"""Seconds between two checks for other servers that have died, and for entries that could not be
+written before. A request for such a session checks at once."""
 
 LONG_READ_THREADS: Final = 2
 
@@ -50,7 +50,7 @@ class SessionHistory:
     disk
         Runs what blocks on the disk.
     tasks
-        Owns the task that settles what dead servers left.
+        Owns the task that ends the sessions of dead servers.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class SessionHistory:
             self._settling.cancel()
 
     async def stop(self) -> None:
-        """Wait for the reads that go on, and close the history."""
+        """Wait for pending reads, and close the history."""
         if self._started is not None:
             await self._started
         await self.long_reads.stop()
@@ -107,7 +107,7 @@ class SessionHistory:
         return await asyncio.get_running_loop().run_in_executor(self._disk, call)
 
     async def read(self, call: Callable[[], T]) -> T:
-        """Run something that reads the history, once that is loaded."""
+        """Run something that reads the history, once the history is loaded."""
         await self.started()
         return await self.in_thread(call)
 
@@ -130,7 +130,7 @@ class SessionHistory:
             return live.record()  # without its reviews, which are only on disk
 
     async def recorded_session(self, id: str) -> Session:
-        """Return a session as recorded; one that a dead server left open is ended before."""
+        """Return a session as recorded; if a dead server left it open, end it first."""
         read = partial(self._history.session, id)
         record = await self.read(read)
         if self.is_elsewhere(record):
@@ -245,7 +245,7 @@ class SessionHistory:
         Parameters
         ----------
         leave_out
-            Leave out what is large in their outputs.
+            Whether to leave out large values of their outputs.
         """
         page = partial(
             self._history.executions, id, after=after, before=before, limit=limit, brief=leave_out
@@ -276,7 +276,7 @@ class SessionHistory:
         return await self.read(partial(self._history.find_by_key, id, key))
 
     async def _recorded_execution(self, id: str) -> ExecutionRecord:
-        """Return an execution as recorded; one that a dead server left open is ended before."""
+        """Return an execution as recorded; if a dead server left it open, end it first."""
         read = partial(self._history.execution, id)
         record = await self.read(read)
         if record.status not in FINAL_STATUSES and record.session_id not in self._open:
@@ -285,7 +285,7 @@ class SessionHistory:
         return record
 
     def _with_document(self, record: ExecutionRecord) -> ExecutionRecord:
-        """Return a finished execution with its cell, also before that is recorded."""
+        """Return a finished execution with its cell, even if the cell is not recorded yet."""
         live = self._open.get(record.session_id)
         if live is None or record.document is not None:
             return record
@@ -371,7 +371,7 @@ class SessionHistory:
     async def decide(
         self, id: SessionId, entries: Sequence[Entry], payloads: Sequence[Payload] = ()
     ) -> None:
-        """Record what people decided about a session; HistoryUnavailable if it is not recorded."""
+        """Record a user's decision about a session; raise HistoryUnavailable if that fails."""
         await self.in_thread(partial(self._history.decide, id, entries, payloads))
 
 

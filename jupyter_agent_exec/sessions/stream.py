@@ -63,8 +63,8 @@ async def follow(
 ) -> AsyncIterator[Event | None]:
     """Yield the events of an execution until it has finished, and None when nothing happens.
 
-    A client that resumes gets all outputs again, after a change that drops those that it has: it
-    may have been cut off between changes that belong together.
+    A client that resumes gets a change that drops its outputs, and then all outputs again. Its
+    connection may have ended between changes that belong together.
     """
     version = 0
     copy = InertCopy() if inert else None
@@ -93,7 +93,7 @@ async def follow(
                 changes = await copy.feed_without_blocking(changes)
             for index in range(len(changes)):
                 yield Event("output", str(version), changes[index])
-            del changes  # while it waits it holds no texts
+            del changes  # frees their memory while this waits
             if finished:
                 record = session.execution_record(execution)
                 whole = await asyncio.to_thread(answers.execution, record, base_url, inert=inert)

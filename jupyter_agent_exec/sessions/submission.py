@@ -160,7 +160,7 @@ class Submission:
         place = await live.find_place(request)
         named_source = await _named_source(live, request.revises)
         nested = await live.is_nested(caller.host_kernels)
-        self._quotas.check_execute(caller, self._sessions.all_open())  # others came in
+        self._quotas.check_execute(caller, self._sessions.all_open())  # others were accepted
         spec = live.spec(
             request,
             by=caller.by(),
@@ -260,7 +260,7 @@ async def _named_source(live: LiveSession, revises: ExecutionId | None) -> str |
 
 @contextmanager
 def _naming(index: int) -> Iterator[None]:
-    """Have an error name the step that it is about."""
+    """Make an error name the step that it is about."""
     try:
         yield
     except AgentExecError as error:

@@ -1,8 +1,8 @@
-"""Reading a large text by parts: a range of it, or the lines that match a pattern.
+"""Reads parts of a large text: a range, or the lines that match a pattern.
 
-A pattern comes from outside, and Python's regular expressions can take forever while they hold the
-interpreter's lock. So the search runs in a process of its own, which gives back what it has found
-when its time is over, and is killed if it does not.
+The pattern comes from a client, and Python's regular expressions can run without end while they
+hold the interpreter's lock. So the search runs in its own process. It returns the lines found so
+far when its time is over, and is killed if it does not.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def read_range(file: BinaryIO, offset: int, limit: int, omitted_bytes: int = 0) 
     Parameters
     ----------
     file
-        Seekable.
+        A seekable file.
     offset
         Byte at which to start; moved back to the start of a character, and to the text's end if it
         is beyond.
     omitted_bytes
-        How much there was beyond what is kept; only handed on.
+        Bytes that were not kept of the text; passed on to the result.
 
     Raises
     ------
@@ -71,16 +71,16 @@ def grep(
     """Return up to `limit` lines of a UTF-8 text in which a regular expression is found.
 
     This blocks, up to `KILL_TIMEOUT`. Very long lines are searched in pieces. A search that takes
-    long stops in between and tells where to go on.
+    too long stops and returns where to continue.
 
     Parameters
     ----------
     file
-        Seekable; a real file is not read into memory.
+        A seekable file; a real file is not read into memory.
     offset
         Byte at which to start, normally a `next_offset`.
     omitted_bytes
-        How much there was beyond what is kept; only handed on.
+        Bytes that were not kept of the text; passed on to the result.
 
     Raises
     ------
