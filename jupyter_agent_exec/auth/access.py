@@ -1,8 +1,8 @@
-"""What a caller may do: where code may run, and which notebooks, sessions and files are visible.
+"""Checks what a caller may do: where to run code, and which notebooks, sessions and files to see.
 
 A person's own credential may do all that Jupyter's Authorizer allows, so nothing is checked here
 for it. An agent token may do what its scopes grant. Each error raised here is a denial. If a token
-may not see something, the error is "not found", in the same words as if it did not exist.
+may not see an object, the error is the same "not found" as if the object did not exist.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ Route: TypeAlias = "tuple[str, type[AgentExecHandler]]"
 """A path template under the namespace, and the handler of its verbs."""
 
 PING_INTERVAL: Final = 20.0
-"""Seconds between two pings of a WebSocket. A peer that has not answered by the next is gone."""
+"""Seconds between two pings of a WebSocket. A peer must answer before the next ping."""
 
 READ_HEADERS: Final = (
     "accept, authorization, content-type, idempotency-key, last-event-id, x-agent-exec-unlock, "

@@ -29,7 +29,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """A model, or the media type of a body that is read as a stream."""
     query: type[Request] | None
     answers: Mapping[int, Any]
-    """Status to a model, to several of which one is answered, or to a media type."""
+    """The answer for each status: a model, several alternative models, or a media type."""
     headers: tuple[str, ...]
     """Names of request headers that it reads."""
     agents: str | None
@@ -53,7 +53,7 @@ def requires(
 
     The verb gets the parts of the path, `body` and `query`, all by name. Before that, the object in
     the path, and a session in the body, are checked: an agent token must reach them. A route whose
-    path names no object is for people, unless `agents` says otherwise.
+    path names no object is for people, unless `agents` is given.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Scopes: what each route needs, and what an agent token grants. Pure.
+"""Scopes: the permissions that a route needs, and that an agent token grants. Pure.
 
 A token's scopes may name patterns of contents paths. A pattern is compared with a path part by
 part, and case matters: `*` matches any text within a part, a part `**` matches any number of parts.
@@ -183,7 +183,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     token: TokenRef | None = None
     """The agent token in the request."""
     grants: Grants | None = None
-    """What the token allows; None: no token, so everything that the person may do."""
+    """What the token allows; None without a token, which allows all that the person may do."""
     approval: ApprovalMode | None = None
     """Which of the token's code needs approval; None follows the policy."""
     caps: Caps = Caps()

@@ -1,1 +1,1 @@
-"""How one source is run, once: its queue, its states, its record."""
+"""Executions: their queue, approval, states and record."""

@@ -294,7 +294,7 @@ class ApprovalGate:
                 await first_of(self._rules.until_resumed(), execution.withdrawn, *gone)
         return False
 
-    # -- ask ---------------------------------------------------------------------------------------
+    # -- accept ------------------------------------------------------------------------------------
 
     async def accept(self, *executions: LiveExecution) -> None:
         """Record executions as accepted, and request approval for those that need it now.

@@ -246,7 +246,7 @@ _BUFFER_BYTES: Final = 1 << 16
 
 
 class SpilledText(NamedTuple):
-    """What became of a text."""
+    """The stored text of an execution."""
 
     digest: Digest
     bytes: int

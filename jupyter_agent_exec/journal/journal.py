@@ -38,13 +38,13 @@ class Journal:
     Parameters
     ----------
     path
-        Where the file is.
+        The path of the file.
     fd
         An open descriptor of it, for reading and appending; closed by `close`.
     size
         Bytes up to the end of its last whole line.
     head
-        Where its chain ends.
+        The end of its chain.
     """
 
     def __init__(self, path: Path, fd: int, *, size: int, head: Chain) -> None:
@@ -88,7 +88,7 @@ class Journal:
 
     @property
     def head(self) -> Chain:
-        """Where the chain ends; never waits for a write."""
+        """The end of the chain; never waits for a write."""
         return self._head
 
     @property
@@ -306,7 +306,7 @@ class SessionJournal:
 
     @property
     def head(self) -> Chain:
-        """Where the journal's chain ends; never waits for a write."""
+        """The end of the journal's chain; never waits for a write."""
         return self._journal.head
 
     @property

@@ -124,7 +124,7 @@ def _clean_cell(record: ExecutionRecord) -> NotebookNode:
 
 
 def _approval(approval: Approval) -> dict[str, Any]:
-    """Return the approval of an execution, with the digest of the source that it was asked for."""
+    """Return the approval of an execution, with the digest of the source shown for approval."""
     told: dict[str, Any] = msgspec.to_builtins(approval)
     asked = approval.asked_source
     del told["asked_source"], told["before"]
@@ -333,7 +333,7 @@ class DiscardedCells(NamedTuple):
     """The discarded cells in a journal. Some may have been restored since."""
 
     last: dict[CellId, CellDiscarded]
-    """By cell, how it was discarded last."""
+    """The last discard of each cell."""
     cells: dict[ExecutionId, dict[str, Any]]
     """The requested cells, as they were. Those whose payload is gone are left out."""
 
@@ -341,7 +341,7 @@ class DiscardedCells(NamedTuple):
 def discarded_cells(
     path: Path, blobs: BlobStore, wanted: Collection[ExecutionId]
 ) -> DiscardedCells:
-    """Read a journal; return the cells of `wanted` executions, and where all others stood.
+    """Read a journal; return the cells of `wanted` executions, and the places of all others.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Ending the sessions of servers that died: nothing stays open, and nothing is run again."""
+"""Ends the sessions of servers that died. No code is run again."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Recovery:
             ledger.note(SessionOpened(at=opened.at, by=opened.by, session_id=session_id))
 
     def _end(self, ledger: Ledger, sessions: set[SessionId]) -> set[SessionId]:
-        """End sessions that a dead server left open. Return those that are ended, or are gone."""
+        """End sessions that a dead server left open; return those that have ended or are gone."""
         ended = set()
         for session_id in sorted(sessions):
             if not self._has_journal(session_id):

@@ -99,12 +99,12 @@ class Listed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unsaid:
-    """Something in a journal that the ledgers, which were read earlier, did not list."""
+    """A journal's content that was missing in the ledgers, which were read earlier."""
 
     session_id: str
     path: Path
     length: int
-    """How many of the journal's entries a ledger should know; 0 if it should list the session."""
+    """How many of the journal's entries a ledger should cover; 0 if it should list the session."""
     message: str
 
 
@@ -400,7 +400,7 @@ def _read_ledgers(folder: Path, report: Report) -> Listed:
 
 
 def _check_ledger(path: Path, report: Report) -> Checked:
-    """Check a ledger, and that it is at least as long as the file beside it says."""
+    """Check a ledger, and that it reaches the head in the file beside it."""
     beside = path.with_suffix(".head")
     try:
         kept = beside.read_text("ascii")  # read first: the ledger may grow meanwhile

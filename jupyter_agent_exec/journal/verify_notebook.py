@@ -32,7 +32,7 @@ class _Cell(NamedTuple):
     told: dict[str, Any]
     """The expected fields of the cell itself."""
     metadata: dict[str, Any]
-    """The expected `metadata.agent_exec` of the cell, without what cannot be known."""
+    """The expected `metadata.agent_exec` of the cell, without unknown values."""
     unknown: set[str]
     """Names in `told` or `metadata` that cannot be known, because a payload is missing."""
 
@@ -222,7 +222,7 @@ def _compare(
 
 
 def _without_sentences(metadata: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the sentence that says why an expression was not evaluated: it is not recorded."""
+    """Leave out the unrecorded sentence about why an expression was not evaluated."""
     values = dict(_dict(metadata.get("values")))
     for name, value in _dict(known.get("values")).items():
         if value is _NOT_EVALUATED:
@@ -272,7 +272,7 @@ class _Journal:
     def __init__(self, path: Path, length: int, report: Report) -> None:
         self.session: dict[str, Any] = {}
         self.kernel: dict[str, Any] = {}
-        """The notebook's `kernelspec` and `language_info`, as far as they are known."""
+        """The known parts of the notebook's `kernelspec` and `language_info`."""
         self.events: list[dict[str, Any]] = []
         self._n = 0
         self._blobs = path.parent / "blobs"

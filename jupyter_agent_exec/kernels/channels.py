@@ -1,7 +1,7 @@
 """The interface to a kernel: channels that carry messages over any transport.
 
-Above it, nothing knows ZMQ. ZMQ sockets are one implementation (`zmq_channels.py`); a WebSocket to
-a gateway can be another.
+Code that uses it does not depend on ZMQ. ZMQ sockets are one implementation (`zmq_channels.py`); a
+WebSocket to a gateway can be another.
 """
 
 from __future__ import annotations

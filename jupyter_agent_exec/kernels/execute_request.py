@@ -150,7 +150,7 @@ class ExecuteRequest:
     is_sent: bool = False
     ended_at: datetime | None = None
     variables: VariableChanges | None = None
-    """How it changed the kernel's variables, once that is known."""
+    """How it changed the kernel's variables; None while unknown."""
     _clock: float = 0.0
     """When it started, by `time.monotonic`."""
     _duration: float | None = None
@@ -507,7 +507,7 @@ class ExecuteRequests:
         return run.looks and bool(self._looking_expressions())
 
     def _looking_expressions(self) -> dict[str, str]:
-        """Return the expressions that look at the variables, made once the kernel is known."""
+        """Return the expressions that list the variables; made once the kernel info is known."""
         if self._look_expressions is None and (info := self._connection.kernel_info):
             self._look_expressions = variable_expressions(info)
         return self._look_expressions or {}

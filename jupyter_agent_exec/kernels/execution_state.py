@@ -36,7 +36,7 @@ class IdleState(NamedTuple):
     """A kernel that has nothing to do."""
 
     since: float
-    """On the monotonic clock."""
+    """When it became idle, on the monotonic clock."""
     after_ours: bool
     """Whether the last request that it handled was ours."""
 

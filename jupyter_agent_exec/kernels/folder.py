@@ -25,7 +25,7 @@ _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_
 
 
 class Barred(Exception):
-    """An agent must not reach what is at this place; the message says what it is."""
+    """An agent must not access this file or folder; the message explains why."""
 
 
 class FolderGone(Exception):
@@ -188,7 +188,7 @@ def look(folder: int, name: str) -> os.stat_result | None:
     ------
     OSError
     Barred
-        If it is something else: a link, a pipe, a device, a socket.
+        If it is neither: a link, a pipe, a device, a socket.
     """
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -206,7 +206,7 @@ def open_file(folder: int, name: str) -> tuple[int, os.stat_result]:
     ------
     FileNotFoundError, OSError
     Barred
-        If it is not a file. What does not look like a file is not even opened.
+        If it is not a regular file. Anything else is not opened.
     """
     _check_file(look(folder, name), name)
     file = os.open(name, _FILE, dir_fd=folder)

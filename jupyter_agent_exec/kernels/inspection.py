@@ -275,7 +275,7 @@ class Inspector:
         if not self._stays:
             self._stays = True
             code = expression(self._connection.kernel_info, _MODULES, call)
-            # Aside, because the next request follows at once. It must not find the kernel busy.
+            # In a subshell, because the next request follows at once and must find the kernel idle.
             self._evaluate(code, f"{ASIDE}stay")
 
     def give_back(self, subshell: str, work: ActiveRequest) -> None:

@@ -31,7 +31,7 @@ class Death(NamedTuple):
 
 
 class WorkingFolder(NamedTuple):
-    """Where a kernel works, on this machine."""
+    """The folder on this machine in which a kernel works."""
 
     folder: Folder
     document: str | None = None
@@ -61,7 +61,7 @@ class Kernel(Protocol):
 
     @property
     def language_info(self) -> dict[str, Any]:
-        """From its kernel info; empty until known."""
+        """The `language_info` of its kernel info; empty until known."""
 
     @property
     def is_ending(self) -> bool:
@@ -134,7 +134,7 @@ class KernelLife:
     def is_ending(self) -> bool:
         """Whether it has ended, or the server is ending it.
 
-        That begins with an interrupt, so that the kernel is idle for a moment before it goes.
+        A shutdown begins with an interrupt, so that the kernel is idle for a moment before it ends.
         """
         return self._connection.disconnected.done() or bool(self._manager.shutting_down)
 

@@ -203,7 +203,7 @@ class KernelQueue:
 
     @property
     def at_work(self) -> WaitingFor | None:
-        """The owner of the turn, or else of the code that runs without one."""
+        """The owner of the turn; without one, the owner of the code that runs without a turn."""
         if self._holder is None:
             return self.person
         asker = self._holder.asker

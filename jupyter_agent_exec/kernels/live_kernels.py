@@ -182,7 +182,7 @@ class LiveKernel:
 
     @property
     def language_info(self) -> dict[str, Any]:
-        """From its kernel info; empty while it has been busy since it was adopted."""
+        """The `language_info` of its kernel info; empty if it has been busy since its adoption."""
         info: dict[str, Any] = self.connection.kernel_info.get("language_info", {})
         return info
 

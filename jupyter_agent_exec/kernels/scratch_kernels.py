@@ -41,7 +41,7 @@ class Spec(NamedTuple):
 
     kernel_name: str
     folder: Folder
-    """Where it starts."""
+    """The folder in which it starts."""
     env: tuple[tuple[str, str], ...]
     """Environment variables beyond the server's own, sorted by name."""
 
@@ -72,7 +72,7 @@ class ScratchKernel:
 
     @property
     def language_info(self) -> dict[str, Any]:
-        """From its kernel info."""
+        """The `language_info` of its kernel info."""
         info: dict[str, Any] = self.connection.kernel_info.get("language_info", {})
         return info
 
@@ -305,7 +305,7 @@ class ScratchKernels:
         return kernel_id in self._kernels and self._kernels.get_kernel(kernel_id) in self._managers
 
     async def take(self, spec: Spec, *, isolated: bool, may_be_warm: bool) -> ScratchKernel:
-        """Return a kernel that has run no code: a warm one if possible, else a new one.
+        """Return a kernel that has run no code: a warm one if possible, otherwise a new one.
 
         Parameters
         ----------

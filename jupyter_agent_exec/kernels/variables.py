@@ -182,7 +182,7 @@ class VariableTracker:
         self._is_shared = not is_fresh
 
     def overhear(self, parent: Header) -> None:
-        """Note a request of others, which may have changed variables."""
+        """Record a request of others, which may have changed variables."""
         if parent.msg_type not in _HARMLESS:
             self._known = None
 
@@ -226,7 +226,7 @@ def may_change(source: str) -> bool:
 
 
 def look_id(execution_id: ExecutionId, *, after: bool) -> str:
-    """Return the id of a listing's request. A thread's output meanwhile goes to the execution."""
+    """Return the id of a listing's request; output of threads then belongs to the execution."""
     return f"{execution_id}.{'after' if after else 'before'}"
 
 

@@ -244,7 +244,7 @@ class ZMQChannels:
                 return False
             frames = [part.bytes if len(part) < LARGE_BYTES else part.buffer for part in parts]
             message = self._codec.read(frames)
-            del parts, frames  # they may be large, and so is what is made of them
+            del parts, frames  # they may be large, and so may the decoded message
             if message is None:
                 self._log.warning("%s: message that is not the kernel's", self._thread.name)
                 continue

@@ -34,7 +34,7 @@ _NOTES = {
 
 
 NO_STDIN: Final = "StdinNotImplementedError"
-"""Name of the exception that IPython raises if code may not ask for input."""
+"""Name of the exception that IPython raises if code requests input but may not."""
 
 _NO_STDIN_NOTE: Final = (
     "Code in this session cannot ask for input. Write the value into the code, or open a session "

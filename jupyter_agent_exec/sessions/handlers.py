@@ -187,7 +187,7 @@ class RestartHandler(SessionsBase):
 
 
 class StatusHandler(SessionsBase):
-    """How the extension is doing."""
+    """The state of the extension."""
 
     @web.authenticated
     @requires(

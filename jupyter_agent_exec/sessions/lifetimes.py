@@ -24,7 +24,8 @@ another one on the same history revokes a token."""
 class SessionLifetimes:
     """Closes sessions after their idle timeout, and at the end of their agent token.
 
-    A revoked token's sessions close at once. An expired token's sessions finish what runs first.
+    A revoked token's sessions close at once. An expired token's sessions first finish their running
+    executions.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """A script that searches the lines of its standard input; see `text_ranges.grep`.
 
-It runs apart from the server, with nothing but the standard library, and takes its request, a JSON
-object, as its argument.
+It runs in its own process, needs only the standard library, and gets its request as a JSON object
+in its argument.
 """
 
 from __future__ import annotations

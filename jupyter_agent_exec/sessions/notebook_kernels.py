@@ -98,7 +98,7 @@ class AttachedNotebook:
 
     def __init__(self, kernels: NotebookKernels, target: NotebookTarget, path: str) -> None:
         self.path = path
-        """Its current contents path, as far as it is known."""
+        """Its last known contents path."""
         self.created = False
         """Whether the notebook was created for the session."""
         self.on_moved: Callable[[str, str], None] | None = None
@@ -304,7 +304,7 @@ class LiveKernel:
         self._live = live
         self._kernel_id = kernel_id
         self.folder: WorkingFolder | None = None
-        """The folder of a kernel without a document is not known."""
+        """None, because the folder of a kernel without a notebook is unknown."""
 
     async def take(self) -> Kernel:
         """Return the kernel; KernelNotFound if it does not run."""

@@ -28,7 +28,7 @@ class WaitQuery(StreamQuery, frozen=True, kw_only=True):
     """How long to wait, and how to show the execution."""
 
     wait: Annotated[float, Meta(ge=0, le=3600)] = 0
-    """Seconds to hold the answer until the execution finishes, or its code asks for input. The
+    """Seconds to hold the answer until the execution finishes, or its code requests input. The
     server may have a lower limit."""
     asked_at: str | None = None
     """Id of the input request that the client has seen. Only another one ends the wait."""

@@ -136,7 +136,7 @@ class LiveSession(ExecutionObserver):
         )
         self._tasks = self._queue.tasks
 
-    # -- look --------------------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------
 
     @property
     def path(self) -> str | None:
@@ -299,7 +299,7 @@ class LiveSession(ExecutionObserver):
         self._check_open()
         return self._queue.submit_steps(specs, stop_on_error=stop_on_error)
 
-    # -- do ----------------------------------------------------------------------------------------
+    # -- control -----------------------------------------------------------------------------------
 
     async def open(self, kernel: Kernel, by: By, host_kernels: Mapping[str, str]) -> None:
         """Begin with a kernel, and run the init source in it.
@@ -451,7 +451,7 @@ class LiveSession(ExecutionObserver):
             self._resources.log.error("%s: its end is not recorded: %s", self.id, error.message)
         queue.recorder.stop()
 
-    # -- what happens ------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------
 
     def _moved(self, before: str, path: str) -> None:
         """Record that the notebook has moved."""

@@ -319,7 +319,7 @@ class SessionHistory:
         )
 
     async def images(self, query: ImagesQuery, *, only: TokenId | None = None) -> ImagePage:
-        """Return images, of one session in order, else the newest first.
+        """Return images: those of one session in order, otherwise the newest first.
 
         `only` as for `sessions`.
         """

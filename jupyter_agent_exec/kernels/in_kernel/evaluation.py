@@ -215,7 +215,7 @@ def described(value: Any, kind: Any) -> dict[str, Any]:
 
 
 def looked_at(value: Any) -> dict[str, Any]:
-    """Return a value as JSON, or else its description."""
+    """Return a value as JSON; if that is impossible, return its description."""
     kind = type(value)
     try:
         try:

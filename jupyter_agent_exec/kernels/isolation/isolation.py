@@ -25,7 +25,7 @@ class Isolation:
     Parameters
     ----------
     sandbox
-        What the kernels see and may use.
+        The paths and resources of the kernels.
     mode
         Whether scratch kernels may be isolated, must be, or must not.
     """

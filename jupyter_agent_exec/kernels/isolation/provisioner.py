@@ -78,7 +78,7 @@ class IsolatedProvisioner(FolderProvisioner):
         help="Absolute paths of folders and files, such as data, that the kernel may read.",
     )
     sandbox: Sandbox | None = Instance(Sandbox, allow_none=True)  # type: ignore[assignment]
-    """What the kernel sees and may use; None: the traits above decide."""
+    """The kernel's paths and resources; None to use the traits above."""
     env_names: Collection[str] = Tuple()  # type: ignore[assignment]
     """Names of environment variables that this kernel gets in addition to the usual ones."""
     _files: SandboxFiles | None = None

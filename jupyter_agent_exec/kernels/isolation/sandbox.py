@@ -1,4 +1,4 @@
-"""What isolated kernels see and may use, and the command that isolates one.
+"""The paths and resources of isolated kernels, and the command that isolates one.
 
 The command uses bubblewrap, or the system's namespaces without it.
 """
@@ -29,8 +29,8 @@ ENTER_INSIDE = "/run/jupyter/enter.py"
 """Its path for a program in the sandbox, which does not see our installation."""
 HOSTNAME = "isolated"
 CWD = "."
-"""As the source of a mount: the folder that the command runs in. A path could be replaced by
-another folder meanwhile."""
+"""As the source of a mount: the folder that the command runs in. A path could lead to another
+folder meanwhile."""
 TRY_TIMEOUT = 30.0
 """Seconds within which a trial must end."""
 
@@ -62,7 +62,7 @@ _ETC: Final = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IsolationLimits:
-    """What an isolated kernel may use. 0: no limit."""
+    """The resources that an isolated kernel may use; 0 means no limit."""
 
     memory_bytes: int = 8 << 30
     """Bytes of address space for each process."""
@@ -133,7 +133,7 @@ class SandboxFiles:
 
 
 class Sandbox:
-    """What all isolated kernels see and may use.
+    """The paths and resources of all isolated kernels.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class Sandbox:
             return way
 
     def found_in(self, folder: Path, program: str) -> str | None:
-        """Return what a kernel in a folder would reach that it must not reach; None if nothing.
+        """Return the forbidden files that a kernel in a folder would reach; None if there are none.
 
         A kernel must not reach private files, nor files that others run or read, because it could
         replace them.
