@@ -1,1 +1,1 @@
-"""The person's documents: reached, read, changed, with nothing of released_cell spoiled."""
+"""Reads and changes users' notebooks without losing their unsaved edits."""

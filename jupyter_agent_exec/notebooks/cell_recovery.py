@@ -1,7 +1,7 @@
-"""Writes the cells that a killed server did not write into notebooks, from the record.
+"""Writes cells from the record into notebooks if a killed server did not write them.
 
 A missing cell is inserted only if nobody can have deleted it, that is, if nobody has saved the file
-since the server died. Other cells are left alone, and the execution's `document` says why.
+since the server died. Other cells do not change, and the execution's `document` gives the reason.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from .finished_cells import (
 )
 
 SAVE_TIME: Final = timedelta(seconds=10)
-"""How long after its last entry a killed server may still have saved a file."""
+"""How long after its last journal entry a killed server may still have saved a file."""
 
 TRIES: Final = 3
-"""How often to try again if a notebook changes at the same time."""
+"""How often to retry if a notebook changes at the same time."""
 
 SAVED_SINCE: Final = (
     "The server died before it was known whether the cell is in the notebook, which was saved "
@@ -75,7 +75,7 @@ class _Cell(NamedTuple):
 
     @property
     def is_new(self) -> bool:
-        """Whether the agent put it there."""
+        """Whether the agent inserted the cell."""
         return self.placement == "end" or self.placement.cell is None
 
     @property
@@ -85,9 +85,9 @@ class _Cell(NamedTuple):
         return ran or CellId(self.record.id)
 
     def changes(self, shown: FinishedCell) -> list[Change]:
-        """Return what makes the cell, there or not, show its execution.
+        """Return the changes that make the cell show its execution, and insert it if needed.
 
-        Of an execution that was lost, the notebook may have outputs that the record has not.
+        The outputs of a lost execution stay, because they may be missing in the record.
         """
         changes = shown.changes(self.id)
         if self.record.status == "lost":
@@ -107,11 +107,11 @@ class CellRecovery:
     Parameters
     ----------
     root_dir
-        Of this server; with another root folder, the same path is another file.
+        The server's root folder. With another one, the same path is another file.
     stored
-        Knows when a notebook's file was saved.
+        Returns when a notebook's file was saved.
     disk
-        Where what blocks goes.
+        Executor for blocking calls.
     """
 
     def __init__(
@@ -133,11 +133,11 @@ class CellRecovery:
         self._tasks = Tasks(log)
 
     def start(self) -> None:
-        """Begin; cells of new executions wait for those of killed servers."""
+        """Start. Cells of new executions wait until this is done."""
         self._writer.recovered = self._tasks.start(self._all(), "write what dead servers did not")
 
     async def stop(self) -> None:
-        """Wait until it is done, up to `CLOSE_TIMEOUT`; the next start does the rest."""
+        """Wait up to `CLOSE_TIMEOUT` until it is done. The next start does the rest."""
         await self._tasks.end(timeout=CLOSE_TIMEOUT)
 
     async def _all(self) -> None:
@@ -218,7 +218,7 @@ class CellRecovery:
         return [(cell, _document(path, cell, None, "inert", why)) for cell in cells]
 
     async def _take_out(self, path: str, cell: _Cell) -> Document:
-        """Remove the cell of an execution that was refused."""
+        """Remove the cell of a refused execution."""
         if not cell.is_new:
             return unchanged_document(path, None)
         try:

@@ -1,8 +1,8 @@
 """Keeps the cell of one execution in a notebook up to date.
 
-A `CellWriter` holds how the cell should be, not what was sent. A handle that was used before gets
-what changed since; any other handle gets the whole cell. So if a tab reloads, closes or opens
-during the execution, no cell is written twice and none is lost.
+A `CellWriter` holds the desired state of the cell. The handle of its last write gets only later
+changes; any other handle gets the whole cell. So if a tab reloads, closes or opens during the
+execution, no cell is written twice and none is lost.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BATCH_DELAY = 1.0
 
 
 class SaveBatches:
-    """Collects writes to one file, since each of them writes the whole file.
+    """Collects writes to one file, because each write saves the whole file.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class SaveBatches:
         self._hurried: Counter[str] = Counter()
 
     def join(self, path: str) -> asyncio.Future[None]:
-        """Return a future that is done when it is time to write; in the order of joining."""
+        """Return a future that is done when it is time to write. Writers keep their order."""
         loop = asyncio.get_running_loop()
         time: asyncio.Future[None] = loop.create_future()
         waiting = self._waiting.setdefault(path, [])
@@ -90,7 +90,8 @@ class SaveBatches:
 
 
 Changes = Callable[[int], tuple[int, list[OutputChange]]]
-"""Returns the version of the outputs, and their changes since another version; 0 is no outputs."""
+"""Takes a version of the outputs; 0 means no outputs. Returns the current version and the changes
+since."""
 
 
 class NewCell(NamedTuple):
@@ -100,7 +101,7 @@ class NewCell(NamedTuple):
     at: Position
 
     def made(self, id: CellId) -> dict[str, Any]:
-        """Return the cell as it is inserted."""
+        """Return the cell to insert."""
         return new_cell(id, "code", self.source)
 
 
@@ -108,13 +109,13 @@ class ExistingCell(NamedTuple):
     """A cell of the notebook that is run."""
 
     before: str
-    """Its source when it was read, or the one that replaced it since."""
+    """Its source when it was read, or the source that has replaced it since."""
     source: str | None
     """Its new source; None if the source stays."""
 
 
 class CellState(Struct, frozen=True, kw_only=True):
-    """What the cell of an execution shows, apart from outputs."""
+    """The state of an execution that its cell shows, without outputs."""
 
     agent_exec: dict[str, Any]
     """The cell's `metadata.agent_exec` without `outputs` and `held`."""
@@ -122,9 +123,9 @@ class CellState(Struct, frozen=True, kw_only=True):
     ended: bool
     """Whether the status is final."""
     has_begun: bool
-    """Whether it was sent to the kernel."""
+    """Whether the execution was sent to the kernel."""
     goes_on: bool
-    """Whether it runs or waits for its turn."""
+    """Whether the execution runs or waits for its turn."""
 
 
 def cell_metadata(
@@ -138,9 +139,9 @@ def cell_metadata(
     Parameters
     ----------
     execution_count
-        Of the execution; the cell has another one after the user runs it again.
+        The execution's count. The cell has another one after the user runs it again.
     held
-        MIME types of outputs that are held back.
+        MIME types of the outputs that are held back.
     """
     told = {**agent_exec, "execution_count": execution_count, "outputs": what}
     return {**told, "held": list(held)} if held else told
@@ -150,7 +151,7 @@ MERGE_DELAY = 0.1
 """Seconds for which changes are collected before they are sent."""
 
 RENAME_LOOKS = 10
-"""How often to look again for a notebook that was perhaps renamed; `MERGE_DELAY` apart."""
+"""How often to look for a notebook that may have been renamed, `MERGE_DELAY` apart."""
 
 GONE = "The cell is not in the notebook any more, or is no code cell."
 CHANGED = "The cell's source was changed before its code ran, so it was left as it is."
@@ -165,13 +166,13 @@ class CellWriter:
     path
         Returns the current contents path of the notebook.
     state
-        What the cell shows first; see `update`.
+        The state that the cell shows first; see `update`.
     changes
-        Of the execution's outputs; call `request_update` when there are any.
+        Returns changes of the execution's outputs. Call `request_update` after each change.
     join_batch
         Returns a future that is done when it is time to write the file at a path.
     turn
-        Done when the cell may be inserted: the one before it is there, or about to be.
+        Done when the cell may be inserted, after the previous cell or in the same batch.
     merge_delay
         Seconds between two writes.
     """
@@ -210,31 +211,31 @@ class CellWriter:
         self._dropped = False
         self._source_changed = False
         self._claimed = False  # the cell had the right source when the execution began
-        self._claims = False  # the current write makes sure of it
+        self._claims = False  # the current write ensures that
         self.sources = {cell.source} if isinstance(cell, NewCell) else set()
-        """All sources that a new cell was given."""
+        """All sources that a new cell has had."""
         self._update_requested = asyncio.Event()
         self._update_requested.set()
         loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = loop.create_future()
         self.cell_id = cell_id
         self.again_at: Position | None = None
-        """Where the cell goes if it was inserted and is lost, or if the next one overtook it.
+        """Where to insert the cell again if it was lost, or if the next cell overtook it.
 
-        None is where it went.
+        None stands for its first place.
         """
         self.reached: asyncio.Future[None] = loop.create_future()
-        """Done when it is known whether and how the notebook can be reached."""
+        """Done after the first attempt to reach the notebook."""
         self.placed: asyncio.Future[None] = loop.create_future()
-        """Done when the cell was inserted, could not be, or is next in the batch of its file."""
+        """Done when the cell was inserted, could not be inserted, or joined the file's batch."""
         self.there: asyncio.Future[None] = loop.create_future()
-        """Done when the cell is in the notebook, or the reason is known why not."""
+        """Done when the cell is in the notebook, or could not be written."""
         self.written: asyncio.Future[Document] = loop.create_future()
         """Done when the cell shows the end of its execution, or never will."""
 
     @property
     def streams(self) -> bool:
-        """Whether the notebook takes outputs as they arrive; a file does not."""
+        """Whether the notebook gets outputs as they arrive. A file does not."""
         return self._via not in (None, "contents")
 
     @property
@@ -243,7 +244,7 @@ class CellWriter:
         return self._ended.done()
 
     def document(self) -> Document:
-        """Return the state of the cell for the answer."""
+        """Return the current state of the cell."""
         if self.written.done():
             return self.written.result()
         return self._document(final=False)
@@ -256,13 +257,13 @@ class CellWriter:
         self.request_update()
 
     def drop(self) -> None:
-        """Stop writing; the caller decides what happens to the cell."""
+        """Stop writing. The caller decides what happens to the cell."""
         self._dropped = True
         settle(self._ended)
         self.request_update()
 
     def set_source(self, source: str) -> None:
-        """Give a new cell the source that the user approved instead."""
+        """Give a new cell the source that the user edited and approved."""
         if isinstance(self._cell, NewCell) and source != self._cell.source:
             self._cell = self._cell._replace(source=source)
             self.sources.add(source)
@@ -301,7 +302,7 @@ class CellWriter:
     # -- write -------------------------------------------------------------------------------------
 
     async def _finish(self) -> None:
-        """Write the end of the execution; look again if the notebook is just being renamed."""
+        """Write the end of the execution. Retry if the notebook is being renamed."""
         for _ in range(RENAME_LOOKS):
             await self._flush(ended=True)
             if not self._missing:
@@ -310,7 +311,7 @@ class CellWriter:
         self.written.set_result(self._document(final=True))
 
     async def _flush(self, *, ended: bool) -> None:
-        """Bring the cell up to date, if that is possible and worth a write now."""
+        """Bring the cell up to date. A file is written only at the start and at the end."""
         if self._gone:
             return
         try:
@@ -338,7 +339,7 @@ class CellWriter:
             settle(self.reached)
 
     async def _batch_is_due(self, handle: NotebookHandle, *, ended: bool) -> bool:
-        """Wait until the file is to be written; False if the execution ended before."""
+        """Wait until it is time to write the file; False if the execution ended before."""
         self._via = handle.via
         if self._batch is None or self._batch.done():
             self._batch = self._join_batch(self._path())
@@ -349,7 +350,7 @@ class CellWriter:
         return self._batch.done()
 
     async def _update_cell(self, handle: NotebookHandle) -> None:
-        """Bring the cell up to date through this handle, or if it breaks, through any.
+        """Bring the cell up to date through this handle, or if it fails, through any other.
 
         Raises
         ------
@@ -383,7 +384,7 @@ class CellWriter:
             await self._send_whole(put=False)
 
     async def _send(self, handle: NotebookHandle, *, whole: bool) -> None:
-        """Send through one handle what it has not been sent yet."""
+        """Send unsent changes through one handle, or the whole cell."""
         seen = self._sent_state
         self._via = handle.via
         settle(self.reached)
@@ -479,12 +480,12 @@ class CellWriter:
         return await self._copy.feed_without_blocking(steps)
 
     def _expected(self, *, put: bool) -> Expected:
-        """Return what must hold: the source, until the execution has begun with it.
+        """Return the expected source of the cell, until the execution has begun with it.
 
         Parameters
         ----------
         put
-            Whether a missing cell is inserted: then nothing can be expected of it.
+            Whether a missing cell is inserted. A new cell then has no expected source.
         """
         if isinstance(self._cell, ExistingCell) and not self._claimed:
             return Expected(cells={self.cell_id: ("code", self._cell.before)})
@@ -510,7 +511,7 @@ class CellWriter:
         return "held" if self._copy.held else "inert"
 
     def _whole_cell(self, told: SetCell, *, put: bool) -> list[Change]:
-        """Return the changes that turn any cell, or none, into this one."""
+        """Return the changes that write the whole cell, whatever the notebook has now."""
         changes: list[Change] = []
         if isinstance(self._cell, ExistingCell):
             if self._cell.source is not None:

@@ -1,7 +1,7 @@
-"""Changes to a notebook: what they are, and what they do to a plain nbformat 4 dict.
+"""Changes to a notebook, and their effect on a plain nbformat 4 dict.
 
-Every backend makes the same changes; as JSON they go to a JupyterLab tab over its WebSocket. Cells
-and positions are named by cell id, never by index, since the user may be editing meanwhile.
+Every backend makes the same changes. JupyterLab tabs receive them as JSON over a WebSocket. Cells
+and positions are identified by cell id, not by index, because the user may edit meanwhile.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..types import CellId, Output, Via
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """After or before a cell; at the end if neither is given, or if that cell is gone."""
+    """A position after or before a cell; the end if neither is given, or if that cell is gone."""
 
     after: CellId | None = None
     before: CellId | None = None
 
 
 class PutCell(Struct, frozen=True, kw_only=True, tag_field="op", tag="put"):
-    """Insert a cell. If there is one with its id already, nothing happens."""
+    """Insert a cell. Nothing happens if a cell has its id already."""
 
     cell: dict[str, Any]
     """An nbformat 4.5 cell without outputs."""
@@ -39,13 +39,13 @@ class MoveCell(Struct, frozen=True, kw_only=True, tag_field="op", tag="move"):
 
 
 class DeleteCell(Struct, frozen=True, kw_only=True, tag_field="op", tag="delete"):
-    """Delete a cell; nothing happens if it is gone."""
+    """Delete a cell. Nothing happens if it is gone."""
 
     cell_id: CellId
 
 
 class SetSource(Struct, frozen=True, kw_only=True, tag_field="op", tag="set_source"):
-    """Give a cell another source."""
+    """Replace the source of a cell."""
 
     cell_id: CellId
     source: str
@@ -56,15 +56,15 @@ class SetCell(Struct, frozen=True, kw_only=True, tag_field="op", tag="set_cell")
 
     cell_id: CellId
     agent_exec: dict[str, Any] | None
-    """The whole `metadata.agent_exec` of the cell; null removes it."""
+    """The new `metadata.agent_exec` of the cell; null removes it."""
     execution_count: int | None
     execution_state: Literal["idle", "running"]
     trusted: bool
-    """Whether the outputs of the cell, present and next, are inert or were accepted."""
+    """Whether the cell's outputs, current and following ones, are inert or were accepted."""
 
 
 class SetOutputs(Struct, frozen=True, kw_only=True, tag_field="op", tag="set_outputs"):
-    """Change a code cell's outputs, step by step; a first step that truncates to 0 sets them."""
+    """Change a code cell's outputs step by step. To replace them, first truncate to 0."""
 
     cell_id: CellId
     changes: list[OutputChange]
@@ -74,30 +74,30 @@ Change = PutCell | MoveCell | DeleteCell | SetSource | SetCell | SetOutputs
 
 
 class Expected(Struct, frozen=True, kw_only=True):
-    """What must still be true when changes are made. They are all made, or none is."""
+    """Conditions that must hold when changes are made. Otherwise none of them is made."""
 
     cells: dict[CellId, tuple[str, str]] = {}
     """Cell type and source of cells, by id."""
     counts: dict[CellId, int | None] = {}
-    """Execution counts of code cells, by id; a different one means that somebody ran the cell."""
+    """Execution counts of code cells, by id. Another count means that someone ran the cell."""
     order: list[CellId] | None = None
-    """Ids of all cells; null if they do not matter."""
+    """Ids of all cells in order; null to accept any order."""
 
 
 class Moved(Exception):
-    """What was expected is not true any more; nothing was done. Read and plan again."""
+    """An expectation does not hold; nothing was changed. Read the notebook and plan again."""
 
 
 class Unreachable(Exception):
-    """The document cannot be reached through this handle any more, as when its tab was closed.
+    """The handle cannot reach the document any more, for example because its tab was closed.
 
-    It is not known whether changes on their way were made. All changes but `SetOutputs` can be made
-    again through another backend; outputs are then set as a whole.
+    Changes in transit may or may not have been made. All changes except `SetOutputs` can be made
+    again through another backend. Outputs must then be replaced as a whole.
     """
 
 
 class Notebook(Struct, frozen=True, kw_only=True):
-    """A notebook as it is now, unsaved edits included."""
+    """The current notebook, unsaved edits included."""
 
     cells: list[dict[str, Any]]
     """nbformat 4 cells; `source` and stream texts are strings. `id` is absent before 4.5."""
@@ -106,15 +106,15 @@ class Notebook(Struct, frozen=True, kw_only=True):
 
 
 class NotebookHandle(Protocol):
-    """One open or stored document, reached through one backend."""
+    """An open or stored document that one backend reaches."""
 
     @property
     def via(self) -> Via:
-        """Which kind of backend this is."""
+        """The kind of the backend."""
 
     @property
     def streams(self) -> bool:
-        """Whether outputs can be sent as they arrive: the cost does not grow with the document."""
+        """Whether outputs can be sent as they arrive, since no write saves the whole document."""
 
     async def read(self) -> Notebook:
         """Return the document.
@@ -125,7 +125,7 @@ class NotebookHandle(Protocol):
         """
 
     async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
-        """Make changes, all or none; they are in the document when this returns.
+        """Make changes, all or none. When this returns, they are in the document.
 
         Raises
         ------
@@ -139,8 +139,8 @@ class Backend(Protocol):
     async def find(self, path: str) -> NotebookHandle | None:
         """Return the handle of the notebook at a contents path; None if there is none now.
 
-        It is the same object for as long as it reaches the same document: whoever used it before
-        can send only what has changed since.
+        The handle is the same object while it reaches the same document. So a caller that used it
+        before can send only later changes.
         """
 
 
@@ -151,15 +151,15 @@ CELL_IDS_SINCE = 5
 
 
 def apply(notebook: dict[str, Any], changes: Sequence[Change], expected: Expected) -> Cell:
-    """Return the notebook with changes made; cells that they do not touch are shared with it.
+    """Return a changed copy of a notebook. It shares all unchanged cells with the original.
 
-    In a notebook older than nbformat 4.5, cells get no ids: those that are put bear theirs in their
-    metadata, and only those can be found. The notebook is not upgraded.
+    Notebooks before nbformat 4.5 have no cell ids, and are not upgraded. Inserted cells get their
+    id in their metadata there, and only those can be found.
 
     Raises
     ------
     Moved
-        An expectation is not true, or a cell to change is gone.
+        An expectation does not hold, or a cell to change is gone.
     """
     cells: list[Cell] = list(notebook["cells"])
     check(cells, expected)
@@ -170,7 +170,7 @@ def apply(notebook: dict[str, Any], changes: Sequence[Change], expected: Expecte
 
 
 def check(cells: Sequence[Cell], expected: Expected) -> None:
-    """Raise Moved if an expectation is not true of the cells."""
+    """Raise Moved if an expectation does not hold."""
     if expected.order is not None and expected.order != order_of(cells):
         raise Moved("Cells were added, removed or moved.")
     for id, (cell_type, source) in expected.cells.items():
@@ -183,7 +183,7 @@ def check(cells: Sequence[Cell], expected: Expected) -> None:
 
 
 def id_of(cell: Cell) -> CellId | None:
-    """Return a cell's id; before nbformat 4.5 the one under which an agent put it, if one did."""
+    """Return a cell's id. Before nbformat 4.5, only cells that agents inserted have one."""
     if "id" in cell:
         return CellId(cell["id"])
     ours = cell.get("metadata", {}).get("agent_exec")
@@ -199,12 +199,12 @@ def find_cell(cells: Sequence[Cell], id: CellId) -> Cell | None:
 
 
 def order_of(cells: Sequence[Cell]) -> list[CellId]:
-    """Return the ids of cells in their order; an empty one for a cell without."""
+    """Return the ids of cells in order; an empty string for a cell without an id."""
     return [id_of(cell) or CellId("") for cell in cells]
 
 
 def joined(text: str | Sequence[str]) -> str:
-    """Return a multi-line string, which nbformat also allows as a list of lines, as one."""
+    """Return a multi-line string as one string. nbformat also allows a list of lines."""
     return text if isinstance(text, str) else "".join(text)
 
 
@@ -216,7 +216,7 @@ def apply_output_changes(
     Raises
     ------
     Moved
-        A change is for an output that is not there.
+        A change refers to a missing output.
     """
     changed = list(outputs)
     for change in changes:
@@ -252,7 +252,7 @@ def _apply_one(cells: list[Cell], change: Change, with_ids: bool) -> None:
 
 
 def _as_stored(cell: Cell, with_ids: bool) -> Cell:
-    """Return a cell to insert; it is never trusted by itself."""
+    """Return a cell to insert. It is not trusted unless a `SetCell` says so."""
     metadata = {key: value for key, value in cell.get("metadata", {}).items() if key != "trusted"}
     stored = {**cell, "metadata": metadata}
     if not with_ids:
@@ -268,14 +268,14 @@ def _move(cells: list[Cell], change: MoveCell) -> None:
 
 
 def _stands(cell: Cell, change: SetCell, with_ids: bool) -> Cell:
-    """Return a cell after a `SetCell`; `execution_state` is not kept in notebooks."""
+    """Return a cell after a `SetCell`. Notebooks do not store its `execution_state`."""
     metadata = {
         key: value
         for key, value in cell["metadata"].items()
         if key not in ("agent_exec", "trusted")
     }
     ours = change.agent_exec
-    if not with_ids:  # by this it is found again
+    if not with_ids:  # `id_of` finds the cell by this
         ours = {**(ours or {}), "cell_id": change.cell_id}
     if ours is not None:
         metadata["agent_exec"] = ours
@@ -306,7 +306,7 @@ def _index(cells: Sequence[Cell], id: CellId) -> int:
 
 
 def _place(cells: Sequence[Cell], at: Position) -> int:
-    """Return the index at which a cell goes in."""
+    """Return the index at which to insert a cell."""
     for index, cell in enumerate(cells):
         id = id_of(cell)
         if id is not None and id == at.after:
@@ -317,9 +317,9 @@ def _place(cells: Sequence[Cell], at: Position) -> int:
 
 
 def new_cell(id: CellId, cell_type: str, source: str) -> Cell:
-    """Return an nbformat 4.5 cell with nothing in it but a source.
+    """Return an nbformat 4.5 cell that has only a source.
 
-    It is valid: nbformat raises ValidationError for a cell that is not.
+    nbformat raises ValidationError if the cell is invalid.
     """
     make = {
         "code": nbformat.v4.new_code_cell,

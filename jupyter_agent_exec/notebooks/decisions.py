@@ -1,4 +1,4 @@
-"""What users decide about agents' outputs in their notebooks: accept, discard, restore.
+"""Users' decisions about agents' outputs in their notebooks: accept, discard, restore.
 
 A decision is recorded before the notebook is changed. Later updates of the cell respect it.
 """
@@ -35,19 +35,19 @@ from .execution_cells import NotebookWriter
 from .finished_cells import Decision, FinishedCell, cell_to_decide_on, finished_cell
 
 TRIES: Final = 3
-"""How often to try again if a notebook changes at the same time."""
+"""How often to retry if a notebook changes at the same time."""
 
 PAGE: Final = 100
-"""How many executions of a session are read together."""
+"""How many executions of a session to read at once."""
 
 
 class DecisionsBase:
     """Base of the decisions about outputs and about whole cells, also in closed sessions.
 
     Decisions about one execution raise ExecutionNotFound, NotFinished, CellNotFound,
-    DocumentChanged, NotebookNotFound, DocumentUnwritable or HistoryUnavailable. Those about a whole
-    session skip executions that cannot be decided on, and raise SessionNotFound, NotebookNotFound,
-    DocumentUnwritable or HistoryUnavailable.
+    DocumentChanged, NotebookNotFound, DocumentUnwritable or HistoryUnavailable. Decisions about a
+    session skip executions for which no decision is possible, and raise SessionNotFound,
+    NotebookNotFound, DocumentUnwritable or HistoryUnavailable.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class DecisionsBase:
         self._log = log
 
     async def _finished(self, id: str) -> ExecutionRecord:
-        """Return an execution that can be decided on.
+        """Return an execution, and check that it has finished.
 
         Raises
         ------
@@ -135,14 +135,14 @@ _ENTRIES: dict[Decision, type[OutputsAccepted | OutputsDiscarded | OutputsRestor
 
 
 class OutputDecisions(DecisionsBase):
-    """Accepts and discards outputs, and restores what was before."""
+    """Accepts and discards outputs, and restores the previous ones."""
 
     async def accept(self, id: str, caller: Caller) -> ExecutionRecord:
         """Put an execution's original outputs into its cell, and trust the cell."""
         return await self._decide(id, "accepted", caller)
 
     async def discard(self, id: str, caller: Caller) -> ExecutionRecord:
-        """Remove an execution's outputs from its cell; accepting brings them back."""
+        """Remove an execution's outputs from its cell. `accept` brings them back."""
         return await self._decide(id, "discarded", caller)
 
     async def restore(self, id: str, caller: Caller) -> ExecutionRecord:
@@ -150,12 +150,12 @@ class OutputDecisions(DecisionsBase):
         return await self._decide(id, "restored", caller)
 
     async def accept_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
-        """Accept all held outputs of a session whose cells are still there."""
+        """Accept all held outputs of a session whose cells still exist."""
         held = await self._all(session_id, lambda document: document.outputs == "held")
         return await self._each(held, self.accept, caller)
 
     async def discard_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
-        """Discard all outputs of a session that nobody has decided on."""
+        """Discard all outputs of a session that have no decision yet."""
         undecided = await self._all(
             session_id, lambda document: document.outputs in ("inert", "held")
         )
@@ -178,7 +178,7 @@ class OutputDecisions(DecisionsBase):
 
     async def _decide(self, id: str, what: Decision, caller: Caller) -> ExecutionRecord:
         record = await self._finished(id)
-        async with self._writer.lock(record.id):  # else its cell is still being written
+        async with self._writer.lock(record.id):  # no write to the cell is under way
             record = await self._sessions.execution(id)
             session = await self._sessions.session(record.session_id)
             if record.document is None or session.path is None:
@@ -187,7 +187,7 @@ class OutputDecisions(DecisionsBase):
             cell_id, notebook = await self._look(session.path, record)
             entry = _ENTRIES[what](at=timestamp(), by=caller.by(), execution_id=record.id)
             await self._record(session.id, [entry])
-            if what == "restored":  # to what was decided before, if anything was
+            if what == "restored":  # to the previous decision, if there is one
                 record = await self._sessions.execution(id)
             as_decided = await finished_cell(record, _decision(what, record))
             await self._write(document, cell_id, notebook, record, as_decided)
@@ -205,7 +205,7 @@ class OutputDecisions(DecisionsBase):
         record: ExecutionRecord,
         as_decided: FinishedCell,
     ) -> None:
-        """Change the cell; try again if the user changes it at the same time."""
+        """Change the cell. Retry if the user changes it at the same time."""
         for _ in range(TRIES):
             expected = Expected(cells={id: ("code", _source(notebook, id))})
             try:
@@ -222,7 +222,7 @@ class OutputDecisions(DecisionsBase):
 
 
 def _decision(what: Decision, record: ExecutionRecord) -> Decision:
-    """Return what the cell shows after a decision."""
+    """Return the decision that the cell shows after a new decision."""
     before = None if record.document is None else record.document.outputs
     if what == "restored" and (before == "accepted" or before == "discarded"):
         return before

@@ -1,6 +1,6 @@
 """Discards agents' cells from a notebook, and restores them.
 
-A cell is discarded only while it is exactly what the agent wrote. The whole cell is recorded first,
+A cell is discarded only if it is exactly as the agent wrote it. The whole cell is recorded first,
 so that it can be restored.
 """
 
@@ -68,7 +68,7 @@ class _DiscardedCell(NamedTuple):
     trusted: bool
 
     def changes(self, order: Sequence[CellId]) -> list[Change]:
-        """Return the changes that restore it among the cells that are there now."""
+        """Return the changes that restore it among the current cells."""
         id, cell = self.entry.cell_id, self.cell
         return [
             PutCell(cell={**cell, "outputs": []}, at=place_of(self.entry, order, self.discarded)),
@@ -127,7 +127,7 @@ class CellDecisions(DecisionsBase):
     async def _discard(
         self, records: Sequence[ExecutionRecord], caller: Caller, *, single: bool
     ) -> list[ExecutionRecord]:
-        """Discard cells of one session; skip those that cannot be, unless it is a single one."""
+        """Discard cells of a session. Skip cells that cannot be discarded, unless `single`."""
         async with AsyncExitStack() as locks:
             for id in sorted(record.id for record in records):
                 await locks.enter_async_context(self._writer.lock(id))
@@ -161,7 +161,10 @@ class CellDecisions(DecisionsBase):
     async def _take_out(
         self, path: str, standing: Sequence[_AgentCell], *, single: bool
     ) -> tuple[Via | None, Sequence[_AgentCell]]:
-        """Delete the cells; return how, and which: the user may change some at the same time."""
+        """Delete cells. Skip those that the user changes at the same time.
+
+        Returns how the notebook was reached, and the deleted cells.
+        """
         for _ in range(TRIES):
             changes = [DeleteCell(cell_id=each.id) for each in standing]
             try:
@@ -177,7 +180,7 @@ class CellDecisions(DecisionsBase):
         return None, []
 
     async def _leave(self, path: str, standing: Iterable[_AgentCell]) -> None:
-        """Record that cells stay in the notebook after all."""
+        """Record that cells were not deleted."""
         for each in standing:
             record = each.record
             entry = CellRestored(at=timestamp(), by=SERVER, execution_id=record.id, path=path)
@@ -226,12 +229,12 @@ class CellDecisions(DecisionsBase):
 def _standing(
     notebook: Notebook, records: Iterable[ExecutionRecord], *, single: bool
 ) -> list[_AgentCell]:
-    """Return cells that are as an agent left them, from the last on.
+    """Return the cells that are as an agent left them, the last one first.
 
     Raises
     ------
     CellNotFound, DocumentChanged
-        The single one is not.
+        With `single`: the cell is gone or has changed.
     """
     found: list[_AgentCell] = []
     at = {id_of(cell): index for index, cell in enumerate(notebook.cells)}
@@ -290,9 +293,9 @@ def _without_trust(cell: Cell) -> Cell:
 
 
 def _is_harmless(outputs: Iterable[Output], record: ExecutionRecord) -> bool:
-    """Whether outputs that stood in a notebook are inert, or a person has accepted them.
+    """Return whether a discarded cell's outputs are all inert, or accepted by a user.
 
-    Others than the agent may have written there, and what is put back flagged as trusted would run.
+    Not only the agent may have written them, and restored outputs that are trusted would run.
     """
     assert record.document is not None
     accepted = record.outputs if record.document.outputs == "accepted" else []
@@ -304,15 +307,15 @@ def place_of(
 ) -> Position:
     """Return where a discarded cell is restored.
 
-    Several cells end up in their former order, whichever is restored first. If the cell before it
-    is deleted, it goes before the next of the agents' cells, or else to the end.
+    Several cells end up in their former order, in whatever order they are restored. If the previous
+    cell was deleted, the cell goes before the next agents' cell, or else to the end.
 
     Parameters
     ----------
     order
-        The cells that are in the notebook now.
+        Ids of the notebook's current cells.
     discarded
-        How cells were discarded last, by cell; some may be back.
+        The last discard of each cell; some cells may have been restored.
     """
     present = set(order)
     before: CellId | None = None
@@ -329,9 +332,9 @@ def place_of(
 def _order_with_all(
     order: Sequence[CellId], discarded: Mapping[CellId, CellDiscarded]
 ) -> list[CellId]:
-    """Return the order as if nothing had been discarded.
+    """Return the order as if no cell had been discarded.
 
-    The last discarded cell is inserted first, so that the cell before each one is there.
+    The last discarded cell is inserted first, so that the cell before each one exists.
     """
     follows: dict[CellId | None, CellId | None] = {}
     last: CellId | None = None
@@ -351,7 +354,7 @@ def _order_with_all(
 
 
 def _before_later(entry: CellDiscarded, order: Sequence[CellId]) -> Position:
-    """Return the place before the next of the agents' cells, whose ids are in order of time."""
+    """Return the place before the next agents' cell. Their ids are in order of time."""
     if is_execution_id(entry.cell_id):
         for id in order:
             if is_execution_id(id) and id > entry.cell_id:

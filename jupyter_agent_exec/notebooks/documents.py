@@ -1,4 +1,4 @@
-"""Reads and changes notebooks through the first backend that has them, or the next if it fails."""
+"""Reads and changes notebooks through the first backend that reaches them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .changes import (
 from .edits import EditPlan, as_told, notebook_hash, plan, state_of
 
 MAX_PLANS: Final = 10
-"""How often edits are planned again because the notebook changed."""
+"""How often to plan edits again because the notebook has changed."""
 
 _LONG: Final = 50_000
-"""Edits times cells from which on edits are planned in a thread."""
+"""Number of edits times number of cells from which on edits are planned in a thread."""
 
 
 class Notebooks:
@@ -36,7 +36,7 @@ class Notebooks:
     Parameters
     ----------
     backends
-        In the order in which they are tried: collaboration, open tabs, the contents manager.
+        Backends in the order in which to try them: collaboration, open tabs, the contents manager.
     """
 
     def __init__(self, backends: Sequence[Backend]) -> None:
@@ -44,7 +44,7 @@ class Notebooks:
         self._edited: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def find(self, path: str) -> NotebookHandle:
-        """Return the best handle of a notebook now.
+        """Return the notebook's handle of the first backend that reaches it.
 
         Raises
         ------
@@ -55,7 +55,7 @@ class Notebooks:
         raise _nowhere(path)
 
     async def read(self, path: str) -> tuple[NotebookHandle, Notebook]:
-        """Return a notebook as it is now, and the handle it was read through.
+        """Return the current notebook, and the handle that read it.
 
         Raises
         ------
@@ -67,8 +67,8 @@ class Notebooks:
     async def apply(self, path: str, changes: Sequence[Change], expected: Expected) -> Via:
         """Make changes, all or none, and return how the notebook was reached.
 
-        They may be made twice if a backend fails in the middle, so they must not append to outputs;
-        see `Unreachable`.
+        If a backend fails in the middle, changes may be made twice. So they must not append to
+        outputs; see `Unreachable`.
 
         Raises
         ------
@@ -89,20 +89,20 @@ class Notebooks:
         hash: Digest | None,
         about_to: Callable[[EditPlan], Awaitable[None]],
     ) -> tuple[Via, EditPlan]:
-        """Make edits, all or none; return how the notebook was reached, and what was done.
+        """Make edits, all or none. Return how the notebook was reached, and the plan.
 
         Parameters
         ----------
         hash
-            Of the notebook as it was read; None to edit whatever it is now.
+            Hash of the notebook when it was read; None to edit any version.
         about_to
-            Awaited with the plan before anything is done, and again if the plan changes. If it
-            raises, nothing is done.
+            Awaited with the plan before the notebook changes, and again if the plan changes. If it
+            raises, nothing is changed.
 
         Raises
         ------
         NotebookNotFound, DocumentUnwritable, CellNotFound, DocumentChanged, InvalidRequest
-            Nothing was done.
+            Nothing was changed.
         """
         lock = self._edited.setdefault(path, asyncio.Lock())
         async with lock:
@@ -167,9 +167,9 @@ class Notebooks:
 
 
 async def _plan(notebook: Notebook, edits: Sequence[Edit], ids: list[CellId]) -> EditPlan:
-    """Return a plan; planned again, the same cells get the same ids.
+    """Return a plan. When it is planned again, new cells get the same ids.
 
-    So a backend that failed, but made the plan after all, does not insert them twice.
+    So cells are not inserted twice if a backend failed, but made the changes.
     """
     new_id = _replayed(ids).__next__
     if len(edits) * len(notebook.cells) < _LONG:
@@ -187,9 +187,9 @@ def _replayed(ids: list[CellId]) -> Iterator[CellId]:
 
 
 def _is_made(planned: EditPlan, notebook: Notebook) -> bool:
-    """Return whether a plan whose outcome is unknown was made, as far as the notebook shows.
+    """Return whether the notebook shows that a plan with an unknown outcome was made.
 
-    A plan that adds cells is recognised by them, whatever else the user has done meanwhile.
+    A plan that adds cells is recognized by them, even if the user has made other changes.
     """
     added = set(planned.after["order"]).difference(planned.before["order"])
     if not added.isdisjoint(order_of(notebook.cells)):

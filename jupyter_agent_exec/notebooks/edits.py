@@ -28,27 +28,27 @@ from . import changes
 from .changes import Change, Expected, Notebook, Position, apply, id_of, joined, new_cell, order_of
 
 MAX_TOLD_SOURCE = 2_000
-"""Characters of each cell's source in a refusal."""
+"""Characters of each cell's source in an error's detail."""
 
 MAX_TOLD_CELLS = 500
 
 
 class CellContent(TypedDict):
-    """A cell in the record."""
+    """A cell in the journal."""
 
     cell_type: str
     source: str
 
 
 class NotebookState(TypedDict):
-    """Cells that edits touch, and the order of all; see `records.NotebookEdited`."""
+    """The cells that edits touch, and the order of all cells; see `records.NotebookEdited`."""
 
     order: list[CellId]
     cells: dict[CellId, CellContent]
 
 
 class EditPlan(Struct, frozen=True, kw_only=True):
-    """The changes that edits make to a notebook as it was read."""
+    """The changes that edits make to a notebook."""
 
     changes: list[Change]
     expected: Expected
@@ -57,7 +57,7 @@ class EditPlan(Struct, frozen=True, kw_only=True):
     before: NotebookState
     after: NotebookState
     hash: Digest
-    """Of the notebook after them."""
+    """Hash of the notebook after the changes."""
 
     @property
     def touched(self) -> set[CellId]:
@@ -66,7 +66,7 @@ class EditPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def is_code(self) -> bool:
-        """Whether a code cell is added, changed, moved or removed; not if it is only cleared."""
+        """Whether a code cell is added, changed, moved or removed, not only cleared."""
         code = {
             id
             for state in (self.before, self.after)
@@ -81,38 +81,38 @@ class EditPlan(Struct, frozen=True, kw_only=True):
 
 
 def notebook_hash(cells: Iterable[dict[str, Any]]) -> Digest:
-    """Return the SHA-256 of ids, types and sources; the same through each backend."""
+    """Return the SHA-256 of ids, types and sources. It is the same through each backend."""
     told = [[id_of(cell), cell["cell_type"], joined(cell["source"])] for cell in cells]
     return digest_of(as_json(told))
 
 
 def as_json(value: Any) -> bytes:
-    """Return a value as JSON in ASCII, so that a lone surrogate in a source passes."""
+    """Return a value as JSON in ASCII, which can represent lone surrogates."""
     return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
 def as_told_edits(edits: Sequence[Edit]) -> bytes:
-    """Return requested edits as JSON for the record."""
+    """Return requested edits as JSON for the journal."""
     return as_json(msgspec.to_builtins(edits))
 
 
 def source_hash(source: str) -> Digest:
-    """Return the SHA-256 of a source; a lone surrogate, which JSON allows, counts as it is."""
+    """Return the SHA-256 of a source. It may contain lone surrogates, which JSON allows."""
     return Digest(hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest())
 
 
 def plan(notebook: Notebook, edits: Sequence[Edit], new_id: Callable[[], CellId]) -> EditPlan:
-    """Return the changes that make the edits, in order; each sees what those before it did.
+    """Return the changes that make edits in order. Each edit sees the effect of earlier ones.
 
     Parameters
     ----------
     new_id
-        Returns an id for a new cell; called again if the notebook has that one.
+        Returns an id for a new cell. Called again if the notebook already has that id.
 
     Raises
     ------
     CellNotFound, DocumentChanged
-        A cell is gone, or has another source than the edit says.
+        A cell is gone, or its source differs from the edit's `source_sha256`.
     InvalidRequest
         An edit cannot be made.
     """
@@ -125,7 +125,7 @@ def plan(notebook: Notebook, edits: Sequence[Edit], new_id: Callable[[], CellId]
 
 
 def state_of(cells: Sequence[dict[str, Any]], touched: Container[CellId]) -> NotebookState:
-    """Return the order of all cells, and those that are touched."""
+    """Return the order of all cells, and the content of touched cells."""
     return {
         "order": order_of(cells),
         "cells": {
@@ -137,7 +137,7 @@ def state_of(cells: Sequence[dict[str, Any]], touched: Container[CellId]) -> Not
 
 
 def as_told(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the state of a notebook for the detail of a refusal."""
+    """Return the state of a notebook for an error's detail."""
     told = [
         {
             "id": id_of(cell),
@@ -151,7 +151,7 @@ def as_told(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 class _Planner:
-    """The notebook after the edits so far, and the changes that led there."""
+    """The notebook after the edits so far, and the changes that were made."""
 
     def __init__(self, notebook: Notebook, new_id: Callable[[], CellId]) -> None:
         self._base = notebook.cells
@@ -278,7 +278,7 @@ class _Planner:
             )
 
     def _become(self, id: CellId, cell: dict[str, Any], cell_type: str, source: str) -> None:
-        """Give a cell another source, and another type if it has another."""
+        """Replace the source of a cell, and its type if it differs."""
         self._touch(id)
         if cell_type == cell["cell_type"]:
             self._do(changes.SetSource(cell_id=id, source=source))

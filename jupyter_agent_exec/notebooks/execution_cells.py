@@ -1,7 +1,7 @@
-"""Shows executions as cells of the user's notebook: finds their places, writes them, reports them.
+"""Shows executions as cells of the user's notebook: finds their places, writes and reports them.
 
-Nothing here fails an accepted execution. If its cell cannot be written, the execution's `document`
-says why.
+An accepted execution never fails because of its cell. If the cell cannot be written, the
+execution's `document` gives the reason.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ from .finished_cells import remove_refused_cell, show_late_outputs, unchanged_do
 
 
 class CellPlace(NamedTuple):
-    """Where the cell of an execution goes, and which source runs there."""
+    """The place of an execution's cell, and the source that runs there."""
 
     source: str
     cell: NewCell | ExistingCell
     cell_id: CellId | None
-    """Of an existing cell that is run; None for a new one."""
+    """Id of the existing cell to run; None for a new cell."""
 
     @property
     def replaces(self) -> str | None:
-        """The source that an existing cell has now and is going to lose; None if there is none."""
+        """The source of an existing cell that the execution replaces; None if there is none."""
         cell = self.cell
         return cell.before if isinstance(cell, ExistingCell) and cell.source is not None else None
 
     def approved(self, source: str) -> CellPlace:
-        """Return the place with the source that the user approved, which may be another one."""
+        """Return the place with the source that the user approved. The user may have edited it."""
         if isinstance(self.cell, NewCell):
             return self._replace(source=source, cell=self.cell._replace(source=source))
         becomes = None if source == self.cell.before else source
@@ -85,7 +85,7 @@ def check(placement: Placement) -> None:
 
 
 def at_end(source: str | None) -> CellPlace:
-    """Return the place of a new cell at the notebook's end; InvalidRequest without a source."""
+    """Return the place of a new cell at the notebook's end. Raise InvalidRequest without source."""
     return CellPlace(_given(source), NewCell(_given(source), Position()), None)
 
 
@@ -95,7 +95,7 @@ def named(notebook: Notebook | None, placement: Placement, source: str | None) -
     Parameters
     ----------
     notebook
-        None if it cannot be read: the placement is then used unchecked.
+        None if it cannot be read. Then the placement is used unchecked.
 
     Raises
     ------
@@ -159,14 +159,14 @@ def _cell_to_run(
 
 
 FLUSH_TIMEOUT = 2.0
-"""Seconds for which reading a notebook waits for cells that are being written."""
+"""Seconds that reading a notebook waits for cells that are being written."""
 
 CLOSE_TIMEOUT = 5.0
-"""Seconds for which closing a session waits for cells that are being written."""
+"""Seconds that closing a session waits for cells that are being written."""
 
 
 class NotebookWriter:
-    """Writes the cells of all sessions, and knows which cells are being written.
+    """Writes the cells of all sessions, and tracks which cells are being written.
 
     Parameters
     ----------
@@ -193,8 +193,8 @@ class NotebookWriter:
         self.merge_delay = merge_delay
         self.save_batches = SaveBatches(batch_delay)
         self.recovered: asyncio.Future[Any] | None = None
-        """Done when the cells that a killed server did not write are written or given up."""
-        # By path: the writer of the last cell at the end, and of each cell. Gone when they end.
+        """Done when `CellRecovery` has written or given up the cells of a killed server."""
+        # By path: the writer of the last cell at the end, and of each cell, until they end.
         self._last_at_end: WeakValueDictionary[str, CellWriter] = WeakValueDictionary()
         self._by_cell: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
         self._sessions: WeakValueDictionary[SessionId, SessionCells] = WeakValueDictionary()
@@ -206,7 +206,7 @@ class NotebookWriter:
         return cells
 
     async def note(self, session_id: SessionId, entry: CellWritten) -> bool:
-        """Record the state of a cell in an open session's journal; False if it is not open."""
+        """Record the state of a cell in a session's journal; False if the session is closed."""
         cells = self._sessions.get(session_id)
         if cells is None or cells.closing:
             return False
@@ -222,7 +222,7 @@ class NotebookWriter:
             cells.owner.document_changed(id)
 
     async def flush(self, path: str) -> None:
-        """Wait, up to `FLUSH_TIMEOUT`, until agents' cells are written to a notebook."""
+        """Wait up to `FLUSH_TIMEOUT` until agents' cells are written to a notebook."""
         pending = {
             future
             for cells in self._sessions.values()
@@ -250,7 +250,7 @@ class NotebookWriter:
     def writer(
         self, path: Callable[[], str], execution: LiveExecution, found: CellPlace
     ) -> CellWriter:
-        """Return the writer of an execution's cell, which starts after those before it."""
+        """Return the writer of an execution's cell. It starts after the writers before it."""
         now = path()
         id = found.cell_id or CellId(execution.id)
         before: CellWriter | None
@@ -296,11 +296,11 @@ class SessionCells(ExecutionCells):
         self.closing = False
 
     async def find(self, source: str | None, placement: Placement | Literal["end"]) -> CellPlace:
-        """Find the place of a cell, before anything is recorded."""
+        """Find the place of a cell, before the execution is recorded."""
         if placement == "end":
             return at_end(source)
         check(placement)
-        await self._writer.flush(self._path())  # it may name a cell that is just being written
+        await self._writer.flush(self._path())  # `placement` may name such a cell
         try:
             _, notebook = await self._writer.documents.read(self._path())
         except (NotebookNotFound, DocumentUnwritable):
@@ -366,7 +366,7 @@ class SessionCells(ExecutionCells):
             self._tasks.start(self._rewrite(execution_id), f"late output of {execution_id}")
 
     def document(self, execution_id: ExecutionId) -> Document | None:
-        """Return the state of a cell; None once it is in the execution's record."""
+        """Return the state of a cell; None after it was recorded with the execution."""
         if execution_id in self._held:
             id = self._held[execution_id].cell_id or CellId(execution_id)
             return unchanged_document(self._path(), id)
@@ -379,7 +379,7 @@ class SessionCells(ExecutionCells):
         return document
 
     async def written(self, execution_id: ExecutionId) -> None:
-        """Wait until a cell is acknowledged; writes of files, in batches, are not waited for."""
+        """Wait until a cell is completely written. Does not wait for batched writes of files."""
         writer = self._writers.get(execution_id)
         if execution_id in self._refused:
             await asyncio.wait({self._refused[execution_id]})
@@ -407,7 +407,7 @@ class SessionCells(ExecutionCells):
         return {cell_id: id for cell_id, id in (*held, *kept) if cell_id is not None}
 
     async def close(self) -> None:
-        """Write what is left to write, up to `CLOSE_TIMEOUT`."""
+        """Wait up to `CLOSE_TIMEOUT` until the remaining cells are written."""
         self.closing = True
         with self._writer.save_batches.hurrying(self._path()):
             await self._tasks.end(timeout=CLOSE_TIMEOUT)
@@ -441,7 +441,7 @@ class SessionCells(ExecutionCells):
         self._writer.changed(self.owner.id, id, document)
 
     async def _rewrite(self, id: ExecutionId) -> None:
-        """Write late outputs into a cell, together with those that arrive meanwhile."""
+        """Write late outputs into a cell, including outputs that arrive meanwhile."""
         again: bool | None = True
         try:
             while again:
@@ -473,7 +473,7 @@ def _must_wait(execution: LiveExecution, place: CellPlace) -> bool:
 
 
 def cell_state(record: ExecutionRecord) -> CellState:
-    """Return what the cell of an execution shows."""
+    """Return the state of an execution for its cell."""
     return CellState(
         agent_exec=execution_metadata(record),
         execution_count=record.execution_count,

@@ -36,7 +36,7 @@ _DECIDED: Final = ("accepted", "discarded")
 
 
 class FinishedCell(NamedTuple):
-    """What the cell of a finished execution should show."""
+    """The outputs that the cell of a finished execution should show."""
 
     record: ExecutionRecord
     what: Literal["inert", "held", "accepted", "discarded"]
@@ -44,7 +44,7 @@ class FinishedCell(NamedTuple):
     held: Sequence[str] = ()
 
     def changes(self, id: CellId) -> list[Change]:
-        """Return the changes that make a cell show it."""
+        """Return the changes that make a cell show the outputs."""
         record = self.record
         metadata = execution_metadata(record)
         told = SetCell(
@@ -58,7 +58,7 @@ class FinishedCell(NamedTuple):
 
 
 async def finished_cell(record: ExecutionRecord, what: Decision) -> FinishedCell:
-    """Return what a cell should show: original outputs, none, or an inert copy."""
+    """Return the outputs that a cell should show: the original ones, none, or an inert copy."""
     if what == "accepted":
         return FinishedCell(record, what, record.outputs)
     if what == "discarded":
@@ -70,9 +70,10 @@ async def finished_cell(record: ExecutionRecord, what: Decision) -> FinishedCell
 async def show_late_outputs(
     documents: Notebooks, path: str, record: ExecutionRecord
 ) -> Document | None:
-    """Write an inert copy of all outputs into a cell that nobody has touched since.
+    """Write an inert copy of all outputs into a cell, unless someone has changed the cell.
 
-    Returns the state of the cell; None if it was decided on, edited, run again or deleted.
+    Returns the state of the cell. None if a user decided on its outputs, or if it was edited, run
+    again or deleted.
     """
     document = record.document
     if document is None or document.cell_id is None or document.outputs in _DECIDED:
@@ -91,14 +92,14 @@ async def show_late_outputs(
 
 
 def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> CellId:
-    """Return the cell whose outputs can be decided on.
+    """Return the id of an execution's cell, for a decision about its outputs.
 
     Raises
     ------
     CellNotFound
-        There is none.
+        The cell does not exist.
     DocumentChanged
-        It shows something else by now.
+        The cell does not show this execution any more.
     """
     id = None if record.document is None else record.document.cell_id
     cell = None if id is None else find_cell(notebook.cells, id)
@@ -118,9 +119,9 @@ def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> CellId:
 
 
 def check_untouched(cell: dict[str, Any], record: ExecutionRecord) -> None:
-    """Raise DocumentChanged unless a cell is exactly what an agent inserted.
+    """Raise DocumentChanged unless a cell is exactly as an agent inserted it.
 
-    A cell of the user's that the agent only ran does not count.
+    Also raises for a user's cell that the agent only ran.
     """
     id = id_of(cell)
     why: str | None = None
@@ -139,7 +140,7 @@ def check_untouched(cell: dict[str, Any], record: ExecutionRecord) -> None:
 
 
 def _shows(cell: dict[str, Any], record: ExecutionRecord) -> bool:
-    """Return whether nobody has run a cell since."""
+    """Return whether a cell still shows this execution and was not run again."""
     ours = cell.get("metadata", {}).get("agent_exec")
     return (
         cell["cell_type"] == "code"
@@ -150,7 +151,7 @@ def _shows(cell: dict[str, Any], record: ExecutionRecord) -> bool:
 
 
 TRIES: Final = 3
-"""How often to look again at a notebook that changes at this very moment."""
+"""How often to retry if a notebook changes at the same time."""
 
 TAKEN_OUT: Final = "It was not let run, so its cell was taken out."
 STAYS: Final = "It was not let run; a person has changed or run its cell, which is theirs now."
@@ -158,7 +159,7 @@ LEFT_ALONE: Final = "It was not run, so the notebook is as it was."
 
 
 def was_refused(record: ExecutionRecord) -> bool:
-    """Return whether an execution needed an approval and did not get it."""
+    """Return whether an execution needed approval and did not get it."""
     return record.approval is not None and record.approval.status in (
         "rejected",
         "expired",
@@ -167,12 +168,12 @@ def was_refused(record: ExecutionRecord) -> bool:
 
 
 def unchanged_document(path: str, id: CellId | None) -> Document:
-    """Return the state of a cell of the user's that is not changed.
+    """Return the state of a user's cell that was not changed.
 
     Parameters
     ----------
     id
-        The cell while it may still be run; None if it will not.
+        The cell's id while the execution may still run; None if it will not run.
     """
     return Document(
         path=path,
@@ -187,12 +188,12 @@ def unchanged_document(path: str, id: CellId | None) -> Document:
 async def remove_refused_cell(
     documents: Notebooks, document: Document, id: CellId, sources: Collection[str]
 ) -> Document:
-    """Remove the cell of a refused execution if nobody touched it; return its state.
+    """Remove the cell of a refused execution if nobody has changed it. Return its state.
 
     Parameters
     ----------
     sources
-        All sources that the cell was given; with another one the user has edited it.
+        All sources that the cell has had. If it has another one, the user has edited it.
     """
     gone = replace(document, cell_id=None, status="discarded", reason=TAKEN_OUT)
     try:

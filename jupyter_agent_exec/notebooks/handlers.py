@@ -1,4 +1,4 @@
-"""The routes of notebooks, of people's decisions about them, and the channel of open tabs."""
+"""The routes of notebooks and of users' decisions, and the WebSocket of open tabs."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ class CellsHandler(NotebooksBase):
 
 
 MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
-"""Limit for a whole notebook that a page sends, with all its outputs."""
+"""Limit for a message of a page, which may hold a whole notebook with its outputs."""
 
 
 class ChannelHandler(AgentExecWebSocket):
-    """The channel of a JupyterLab page; for users, never for agents."""
+    """The WebSocket of a JupyterLab page; for users, never for agents."""
 
     tabs: TabBackend
     max_message_bytes = MAX_MESSAGE_BYTES
@@ -88,7 +88,7 @@ class ChannelHandler(AgentExecWebSocket):
     @web.authenticated
     @requires("edit:notebook", answers={})
     async def get(self) -> None:  # type: ignore[override]
-        """Open the WebSocket over which a JupyterLab page says which notebooks it has open."""
+        """Open the WebSocket over which a JupyterLab page announces its open notebooks."""
         await self.accept()
 
     def open(self) -> None:
@@ -96,7 +96,7 @@ class ChannelHandler(AgentExecWebSocket):
         self._page = self.tabs.connect(self._send, partial(self.close, 1001))
 
     def on_message(self, message: str | bytes) -> None:
-        """Handle a message of the page; close the socket if it is not valid."""
+        """Handle a message of the page. Close the socket if the message is not valid."""
         assert self._page is not None
         try:
             self.tabs.receive(self._page, message)
@@ -123,7 +123,7 @@ class NotebookDecisionsBase(SessionsBase):
     cell_decisions: CellDecisions
 
     async def answer_executions(self, records: Sequence[ExecutionRecord]) -> None:
-        """Answer with all executions that were decided on."""
+        """Answer with the executions that were accepted or discarded."""
         await self.answer_large(
             records, lambda told: ExecutionList(executions=told, next_after=None)
         )
@@ -135,7 +135,7 @@ class AcceptHandler(NotebookDecisionsBase):
     @web.authenticated
     @requires("edit:notebook", "decide", body=AcceptOutputs, answers={200: Execution})
     async def post(self, execution_id: str, body: AcceptOutputs) -> None:
-        """Bring an execution's original outputs into the notebook, and trust its cell."""
+        """Put an execution's original outputs into its cell, and trust the cell."""
         await self.answer_execution(await self.output_decisions.accept(execution_id, self.caller))
 
 
@@ -145,7 +145,7 @@ class DiscardHandler(NotebookDecisionsBase):
     @web.authenticated
     @requires("edit:notebook", "decide", body=DiscardOutputs, answers={200: Execution})
     async def post(self, execution_id: str, body: DiscardOutputs) -> None:
-        """Take an execution's outputs out of the notebook; accepting brings them back."""
+        """Remove an execution's outputs from the notebook. Accepting brings them back."""
         await self.answer_execution(await self.output_decisions.discard(execution_id, self.caller))
 
 
@@ -155,59 +155,59 @@ class RestoreHandler(NotebookDecisionsBase):
     @web.authenticated
     @requires("edit:notebook", "decide", body=RestoreOutputs, answers={200: Execution})
     async def post(self, execution_id: str, body: RestoreOutputs) -> None:
-        """Take back the last decision about an execution's outputs."""
+        """Undo the last decision about an execution's outputs."""
         await self.answer_execution(await self.output_decisions.restore(execution_id, self.caller))
 
 
 class DiscardCellHandler(NotebookDecisionsBase):
-    """An execution's cell, taken out of its notebook."""
+    """An execution's cell, discarded from its notebook."""
 
     @web.authenticated
     @requires("edit:notebook", "decide", body=DiscardCell, answers={200: Execution})
     async def post(self, execution_id: str, body: DiscardCell) -> None:
-        """Take an execution's cell out of the notebook, if it is as the agent left it."""
+        """Remove an execution's cell from the notebook, if it is as the agent left it."""
         await self.answer_execution(await self.cell_decisions.discard(execution_id, self.caller))
 
 
 class RestoreCellHandler(NotebookDecisionsBase):
-    """An execution's cell, back in its notebook."""
+    """An execution's cell, restored to its notebook."""
 
     @web.authenticated
     @requires("edit:notebook", "decide", body=RestoreCell, answers={200: Execution})
     async def post(self, execution_id: str, body: RestoreCell) -> None:
-        """Put a cell that was discarded back to where it was, as it was."""
+        """Restore a discarded cell at its former place."""
         await self.answer_execution(await self.cell_decisions.restore(execution_id, self.caller))
 
 
 class AcceptAllHandler(NotebookDecisionsBase):
-    """All outputs of a session that are held, accepted."""
+    """All held outputs of a session, accepted."""
 
     @web.authenticated
     @requires("edit:notebook", "decide", body=AcceptOutputs, answers={200: ExecutionList})
     async def post(self, session_id: str, body: AcceptOutputs) -> None:
-        """Accept all outputs of a session of which something is held back in the notebook."""
+        """Accept the outputs of all executions of a session with held outputs."""
         decided = await self.output_decisions.accept_all(session_id, self.caller)
         await self.answer_executions(decided)
 
 
 class DiscardAllHandler(NotebookDecisionsBase):
-    """All outputs of a session that nobody has decided on, discarded."""
+    """All outputs of a session that have no decision yet, discarded."""
 
     @web.authenticated
     @requires("edit:notebook", "decide", body=DiscardOutputs, answers={200: ExecutionList})
     async def post(self, session_id: str, body: DiscardOutputs) -> None:
-        """Take all outputs of a session out of the notebook that nobody has decided on."""
+        """Remove a session's outputs from the notebook, if they have no decision yet."""
         decided = await self.output_decisions.discard_all(session_id, self.caller)
         await self.answer_executions(decided)
 
 
 class DiscardCellsHandler(NotebookDecisionsBase):
-    """All cells of a session, taken out of its notebook."""
+    """All cells of a session, discarded from its notebook."""
 
     @web.authenticated
     @requires("edit:notebook", "decide", body=DiscardCell, answers={200: ExecutionList})
     async def post(self, session_id: str, body: DiscardCell) -> None:
-        """Take all cells of a session out of the notebook that are as the agent left them."""
+        """Remove a session's cells from the notebook, if they are as the agent left them."""
         decided = await self.cell_decisions.discard_all(session_id, self.caller)
         await self.answer_executions(decided)
 
@@ -224,4 +224,4 @@ ROUTES = (
     ("/sessions/{session_id}/discard", DiscardAllHandler),
     ("/sessions/{session_id}/cells/discard", DiscardCellsHandler),
 )
-"""Paths under the namespace, and the handlers that answer there."""
+"""Paths under the namespace, and their handlers."""

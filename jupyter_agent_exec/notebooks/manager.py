@@ -40,13 +40,13 @@ class CellsQuery(Request, frozen=True, kw_only=True):
     """How much of a notebook's cells to return."""
 
     outputs: bool = True
-    """Whether to return the text of their outputs."""
+    """Whether to return the text of the cells' outputs."""
     text_limit: Annotated[int, Meta(ge=100, le=1_000_000)] = 10_000
-    """Characters of each cell's output, at most; the text says what is left out."""
+    """Maximum characters of each cell's output. The text says how much is left out."""
 
 
 LARGE = 200_000
-"""Characters of a notebook from which on its answer is made in a thread."""
+"""Characters of a notebook from which on its response is made in a thread."""
 
 
 class NotebookManager:
@@ -55,7 +55,7 @@ class NotebookManager:
     Parameters
     ----------
     kernels
-        Returns the kernels that notebooks have, by contents path.
+        Returns the kernels of notebooks by contents path.
     """
 
     def __init__(
@@ -76,9 +76,10 @@ class NotebookManager:
         self._kernels = kernels
 
     async def list(self, caller: Caller, access: AccessControl) -> OpenNotebookList:
-        """Return the notebooks that have a kernel or are open, by path, that a caller may read.
+        """Return the notebooks in use that a caller may read, by path.
 
-        Its agent sessions are those that the caller may know of.
+        A notebook is in use if it has a kernel, an agent session or an open document. Its sessions
+        are only those that the caller may see.
         """
         kernels = await self._kernels()
         tabs, live = self._tabs.open_notebooks(), set(self._collaboration.paths())
@@ -103,7 +104,7 @@ class NotebookManager:
         )
 
     async def cells(self, path: str, query: CellsQuery, read_on: ReadExecutionOn) -> NotebookCells:
-        """Return a notebook's cells as they are now.
+        """Return a notebook's current cells.
 
         Raises
         ------
@@ -116,11 +117,11 @@ class NotebookManager:
         return await self._made(notebook, make)
 
     async def edit(self, path: str, asked: EditNotebook, caller: Caller) -> NotebookEdited:
-        """Change a notebook's cells: all edits, or none.
+        """Edit a notebook's cells: make all edits, or none.
 
-        Code cells are changed only if code of the session may run, and never while an execution
-        waits or runs in them, so that what was approved is what runs. The journal records the edits
-        before they are made, and then the result.
+        Code cells are changed only if the session may run code, and never while an execution waits
+        or runs in them. So only approved code runs. The journal records the edits before they are
+        made, and then the result.
 
         Raises
         ------
@@ -185,7 +186,7 @@ class _Recording:
         self._begun = False
 
     async def about_to(self) -> None:
-        """Record the request before anything is done."""
+        """Record the request before the notebook changes."""
         if self._begun:
             return
         edits = Payload.of(as_told_edits(self._asked.edits))
@@ -194,7 +195,7 @@ class _Recording:
         self._begun = True
 
     async def refused(self, error: AgentExecError) -> None:
-        """Record a refusal, unless it came before the request was recorded."""
+        """Record a refusal, unless it happened before the request was recorded."""
         if self._begun:
             await self._session.note(
                 NotebookEditRefused(
@@ -207,7 +208,7 @@ class _Recording:
             )
 
     async def made(self, via: Via, before: Any, after: Any) -> None:
-        """Record what was changed."""
+        """Record the changes."""
         payloads = [Payload.of(as_json(before)), Payload.of(as_json(after))]
         entry = NotebookEditedEntry(
             at=timestamp(),
@@ -242,7 +243,7 @@ def _via(path: str, tabs: OpenTabs | None, live: Collection[str]) -> Via:
 
 
 ReadExecutionOn: TypeAlias = Callable[[ExecutionId, int], str]
-"""Says how to read the text of an execution on, from a byte of it."""
+"""Returns instructions to read the rest of an execution's text, from a byte offset."""
 
 
 def told(
@@ -253,7 +254,7 @@ def told(
     Parameters
     ----------
     read_on
-        Says how to read the text of an execution on.
+        Returns instructions to read the rest of an execution's text.
     """
     return NotebookCells(
         path=path,
@@ -264,7 +265,7 @@ def told(
 
 
 def size(notebook: Notebook, *, most: int) -> int:
-    """Return about how many characters there are to read; stops counting at `most`."""
+    """Return the approximate number of characters in a notebook. Stops counting at `most`."""
     outputs = (output for cell in notebook.cells for output in cell.get("outputs", ()))
     return sum(len(cell["source"]) for cell in notebook.cells) + output_size(outputs, most=most)
 

@@ -1,4 +1,4 @@
-"""A contents manager whose saves replace a file: a crash leaves the old notebook or the new one.
+"""Makes a contents manager's saves atomic: a crash leaves the old notebook or the new one.
 
 Jupyter empties the file and writes into it, with a copy of the old content in a hidden file beside
 it. If the server is killed meanwhile, it leaves an empty or half-written notebook, which Jupyter
@@ -6,11 +6,11 @@ restores only when it reads it again.
 
 Jupyter Server has no public way to replace a file on save: `use_atomic_writing` only switches the
 copy. So this module overrides `FileManagerMixin.atomic_writing` in a subclass that shares the
-`__dict__` of the server's contents manager; a second manager would lose hooks that were registered
-at run time. Nothing here is needed once Jupyter's own `atomic_writing` replaces the file. It did,
-until files that tools such as Dropbox synchronize spoke against it
-(https://github.com/jupyter/notebook/pull/67); no issue that asks for it again is known.
-`tests/notebooks/test_atomic_contents.py` fails if either stops working.
+`__dict__` of the server's contents manager. A second manager would lose hooks that were registered
+at run time. Jupyter's own `atomic_writing` used to replace the file, until that caused problems
+with tools such as Dropbox (https://github.com/jupyter/notebook/pull/67). If it does so again, this
+module can go; no issue about that is known. `tests/notebooks/test_atomic_contents.py` fails if
+either stops working.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 
 def atomic(contents: T) -> T:
-    """Return the same contents manager with saves that replace the file.
+    """Return a view of a contents manager whose saves replace the file.
 
-    What is returned shares all state with the contents manager, whose own saves stay as they are.
-    One that does not write files as Jupyter does, or for which `use_atomic_writing` is switched
-    off, saves as ever.
+    The view shares all state with the contents manager, whose own saves do not change. Saves of the
+    view do not change either if the manager does not write files as Jupyter does, or if
+    `use_atomic_writing` is off.
     """
     made = type(contents)
     if getattr(made, "atomic_writing", None) is not FileManagerMixin.atomic_writing:
@@ -46,13 +46,13 @@ def atomic(contents: T) -> T:
 
 
 class _Replacing(FileManagerMixin):
-    """Overrides what Jupyter's contents managers write files with."""
+    """Overrides the method with which Jupyter's contents managers write files."""
 
     @contextmanager
     def atomic_writing(
         self, os_path: str, text: bool = True, encoding: str = "utf-8", **options: Any
     ) -> Iterator[IO[Any]]:
-        """Write to a new file beside a file, and replace it when that is on the disk."""
+        """Write a temporary file in the same folder. Once it is on the disk, replace the file."""
         path = Path(os.path.realpath(os_path))
         beside = _file_beside(path) if self.use_atomic_writing else None
         if beside is None:
@@ -71,7 +71,7 @@ class _Replacing(FileManagerMixin):
                 os.fsync(file.fileno())
                 try:
                     beside.replace(path)
-                except OSError:  # such as a file that is a mount of its own
+                except OSError:  # for example, the file is a mount point
                     file.seek(0)
                     with super().atomic_writing(os_path, text, encoding) as in_place:
                         shutil.copyfileobj(file, in_place)
@@ -80,10 +80,10 @@ class _Replacing(FileManagerMixin):
 
 
 def _file_beside(path: Path) -> Path | None:
-    """Make an empty file with the owner and the permissions of another, in the same folder.
+    """Make an empty file with the owner and the permissions of `path`, in the same folder.
 
-    Returns None if that cannot be, or replacing the file would do more than change its content:
-    it has other hard links, is no regular file, or may not be written.
+    Returns None if that is impossible, or if replacing the file would not only change its content:
+    the file has other hard links, is not a regular file, or is not writable.
     """
     beside: Path | None = None
     try:

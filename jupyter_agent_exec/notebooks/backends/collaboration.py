@@ -1,10 +1,10 @@
 """Reaches a notebook that has a live document of jupyter-collaboration.
 
-Live documents are in the rooms of jupyter-server-ydoc. No room is made here, since nobody would
-close it. `ydoc_cells` changes the documents. Without jupyter-collaboration this backend finds
-nothing, and nothing of jupyter-collaboration is imported.
+Live documents are in the rooms of jupyter-server-ydoc. This module never makes a room, because
+nobody would close it. `ydoc_cells` changes the documents. Without jupyter-collaboration, this
+backend finds no notebooks and imports nothing of jupyter-collaboration.
 
-The objects of jupyter-server-ydoc are typed as `Any`: it ships no types, and is optional.
+The objects of jupyter-server-ydoc are typed as `Any`, because it is optional and ships no types.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 EXTENSION: Final = "jupyter_server_ydoc"
 
 OLDEST: Final = 2
-"""The first major version of jupyter-server-ydoc that will do: jupyter-collaboration 4."""
+"""The oldest supported major version of jupyter-server-ydoc; it is in jupyter-collaboration 4."""
 
 _PREFIX: Final = "json:notebook:"
-"""Of the ids of rooms with notebooks; the file's id follows."""
+"""Prefix of the ids of notebooks' rooms. The file's id follows."""
 
 
 class CollaborationBackend:
@@ -51,7 +51,7 @@ class CollaborationBackend:
         self._handles: dict[str, CollaborationHandle] = {}
 
     async def find(self, path: str) -> CollaborationHandle | None:
-        """Return the handle of a live document: the same one for as long as its room lives."""
+        """Return the handle of a live document. It is the same object while its room exists."""
         extension = self._extension()
         file_ids = self._file_ids()
         if extension is None or file_ids is None:
@@ -100,7 +100,7 @@ class CollaborationBackend:
             self._handles.pop(id).close()
         if room_id not in rooms:
             return None
-        # This waits while the room is being opened or closed.
+        # This call waits while the room is being opened or closed.
         document = await extension.get_document(room_id=room_id, copy=False)
         room = rooms.get(room_id)
         if document is None or room is None or not room.ready:
@@ -111,7 +111,7 @@ class CollaborationBackend:
 
 
 class CollaborationHandle:
-    """A live document, for as long as its room lives."""
+    """A live document, while its room exists."""
 
     via: Via = "collaboration"
 
@@ -127,7 +127,7 @@ class CollaborationHandle:
 
     @property
     def alive(self) -> bool:
-        """Whether the room is still there."""
+        """Whether the room still exists."""
         return self._extension.ywebsocket_server.rooms.get(self._room_id) is self._room
 
     @property
@@ -140,7 +140,7 @@ class CollaborationHandle:
         self._cells.close()
 
     async def catch_up(self) -> None:
-        """Read what another backend wrote to the file before; the room looks only once a second."""
+        """Load earlier writes of other backends. The room polls the file only once a second."""
         if not self._up_to_date:
             loader = self._loader()
             if loader is not None:
@@ -157,8 +157,8 @@ class CollaborationHandle:
     async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
         """Make changes, all or none, in one transaction.
 
-        If nobody looks at the document, it is then also in its file: a room that is empty is
-        closed some time later, and what it has not saved by then is lost.
+        If no page shows the document, it is also saved. An empty room is closed some time later,
+        and unsaved changes are lost.
         """
         await self._settled()
         self._cells.apply(changes, expected)
@@ -167,7 +167,7 @@ class CollaborationHandle:
             self._check_alive()
 
     async def _settled(self) -> None:
-        """Wait while the room reads the document again from its file."""
+        """Wait while the room reloads the document from its file."""
         await room_settled(self._room)
         self._check_alive()
 

@@ -1,7 +1,7 @@
 """Reaches a notebook that nobody has open, through the server's contents manager.
 
-A file is read, changed and saved. Right before saving its hash is checked; if somebody else has
-saved meanwhile, everything starts again. Changes of several callers go into one save.
+A file is read, changed and saved. Its hash is checked right before the save. If someone else has
+saved the file meanwhile, everything starts again. Changes of several callers go into one save.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ..changes import Change, Expected, Moved, Notebook, NotebookHandle, apply, 
 from .atomic_contents import atomic
 
 MAX_TRIES: Final = 5
-"""How often a save begins anew because somebody else has saved in between."""
+"""How often to retry a save because someone else has saved in between."""
 
 READ_DELAYS: Final = (0.02, 0.05, 0.1, 0.2)
-"""Seconds after which a file that cannot be read is looked at again. Jupyter writes files in place:
-while somebody saves, there is only a part of one."""
+"""Seconds before each retry of a failed read. Jupyter writes files in place, so a file is
+incomplete while someone saves it."""
 
 Model: TypeAlias = dict[str, Any]
 
@@ -41,10 +41,10 @@ class ContentsBackend:
     Parameters
     ----------
     contents
-        The server's contents manager; its answers may be awaitable or not.
+        The server's contents manager. Its results may be awaitable or not.
     saved
-        Called with the path of a notebook that was saved here, and the hash of its file; None if
-        the contents manager knows no hashes.
+        Called with the path of a notebook that was saved here, and the hash of its file. The hash
+        is None if the contents manager has no hashes.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ContentsBackend:
         self._handles: WeakValueDictionary[str, _ContentsHandle] = WeakValueDictionary()
 
     async def find(self, path: str) -> NotebookHandle:
-        """Return the handle of a path; using it tells whether there is a notebook."""
+        """Return the handle of a path. Its methods raise if there is no notebook."""
         path = path.strip("/")
         handle = self._handles.get(path)
         if handle is None:
@@ -70,16 +70,16 @@ class ContentsBackend:
         return handle
 
     async def last_modified(self, path: str) -> datetime | None:
-        """Return when a notebook was saved last; None if that cannot be known."""
+        """Return when a notebook was saved last; None if unknown."""
         return await self._files.last_modified(path)
 
     async def stop(self) -> None:
-        """Return when all that was begun is saved."""
+        """Wait until all pending changes are saved."""
         await self._tasks.end()
 
 
 class _PendingChanges:
-    """Changes that one caller waits for."""
+    """The changes of one caller, who waits for the save."""
 
     def __init__(self, changes: Sequence[Change], expected: Expected) -> None:
         self.changes = changes
@@ -87,7 +87,7 @@ class _PendingChanges:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def end(self, error: Exception | None = None) -> None:
-        """Tell the caller, if it still waits."""
+        """Wake up the caller, if it still waits."""
         if self.done.done():
             return
         if error is None:
@@ -117,7 +117,7 @@ class _ContentsHandle:
         self._saving = False
 
     async def read(self) -> Notebook:
-        """Return the notebook as it is on disk."""
+        """Return the notebook from the disk."""
         model = await self._files.get(self._path)
         self._check_valid(model)
         content = model["content"]
@@ -137,7 +137,7 @@ class _ContentsHandle:
         await asked.done
 
     async def _save_all(self) -> None:
-        """Save until nothing waits; in a task of its own, since callers may be cancelled."""
+        """Save until no changes are left, in a task that outlives cancelled callers."""
         batch: Sequence[_PendingChanges] = ()
         try:
             while self._waiting:
@@ -191,7 +191,10 @@ class _ContentsHandle:
 def _apply_each(
     content: dict[str, Any], batch: Sequence[_PendingChanges]
 ) -> tuple[dict[str, Any], list[_PendingChanges], list[tuple[_PendingChanges, Exception]]]:
-    """Return the notebook with the changes of all callers for whom what they expect holds."""
+    """Make the changes of all callers whose expectations hold.
+
+    Returns the changed notebook, the changes that were made, and those that were refused.
+    """
     made: list[_PendingChanges] = []
     refused: list[tuple[_PendingChanges, Exception]] = []
     for asked in batch:
@@ -209,7 +212,7 @@ def _apply_each(
 
 
 def _check_changed(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Raise DocumentUnwritable if a cell would not be as nbformat says; a save would not."""
+    """Raise DocumentUnwritable if a changed cell is invalid. Saving does not check this."""
     as_they_were = {id(cell) for cell in before["cells"]}
     minor = min(after["nbformat_minor"], nbformat.v4.nbformat_minor)
     for cell in after["cells"]:
@@ -227,7 +230,7 @@ def _check_changed(before: dict[str, Any], after: dict[str, Any]) -> None:
 
 
 def _with_strings(cell: dict[str, Any]) -> dict[str, Any]:
-    """Return a cell whose source and stream texts are strings, whichever manager read it."""
+    """Return a cell with source and stream texts as strings. Some managers read them as lists."""
     cell = {**cell, "source": joined(cell["source"])}
     if "outputs" in cell:
         cell["outputs"] = [
@@ -238,7 +241,7 @@ def _with_strings(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Files:
-    """Calls the contents manager and turns its HTTPErrors into errors of ours."""
+    """Calls the contents manager and translates its HTTPErrors into our errors."""
 
     def __init__(self, contents: Any) -> None:
         self._contents = contents
@@ -269,13 +272,13 @@ class _Files:
                 raise _not_found(path)
             got = self._contents.get(path, type="notebook", content=True, **self._asked)
             return await ensure_async(got)
-        except UnicodeError as error:  # a lone surrogate, at which Jupyter's own signing fails
+        except UnicodeError as error:  # Jupyter cannot sign a notebook with a lone surrogate
             raise _unreadable(path) from error
-        except OSError as error:  # such as a name that is too long for the disk
+        except OSError as error:  # for example, the name is too long
             raise _not_found(path) from error
 
     async def is_as_it_was(self, path: str, model: Model) -> bool:
-        """Return whether a notebook is still the one that was read."""
+        """Return whether a notebook's file is unchanged since it was read."""
         try:
             got = self._contents.get(path, type="notebook", content=False, **self._asked)
             now: Model = await ensure_async(got)
@@ -285,7 +288,7 @@ class _Files:
         return bool(now.get(key) == model.get(key))
 
     async def last_modified(self, path: str) -> datetime | None:
-        """Return when a notebook's file was saved last; None if that cannot be known."""
+        """Return when a notebook's file was saved last; None if unknown."""
         try:
             got = self._contents.get(path, type="notebook", content=False)
             found = (await ensure_async(got)).get("last_modified")
@@ -294,7 +297,7 @@ class _Files:
         return found if isinstance(found, datetime) and found.tzinfo is not None else None
 
     async def hash(self, path: str) -> str | None:
-        """Return the hash of a notebook's file now; None if there is none to be had."""
+        """Return the current hash of a notebook's file; None if unknown."""
         try:
             got = self._contents.get(path, type="notebook", content=False, **self._asked)
             found = (await ensure_async(got)).get("hash")

@@ -1,8 +1,7 @@
-"""Notebooks through the JupyterLab tabs that have them open, without collaboration.
+"""Reaches notebooks through the JupyterLab tabs that have them open, without collaboration.
 
-Each JupyterLab page says over its WebSocket which notebooks it has open, for as long as the socket
-lives. A change goes to one of these tabs, which makes it in its own model, so that the person's
-unsaved edits stay.
+Each JupyterLab page announces its open notebooks over a WebSocket, until the socket closes. A
+change goes to one of these tabs, which makes it in its own model. So the user's unsaved edits stay.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from . import tab_messages as wire
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 BYTES_PER_SECOND: Final = 4_000_000
-"""The slowest connection that is allowed for: large changes get that much more time."""
+"""The slowest supported connection. The timeout of large changes grows accordingly."""
 
 
 class Tab:
@@ -37,18 +36,18 @@ class Tab:
         self.shown = shown
         self.used_at = used_at
         self.handle = TabHandle(self)
-        """The same one for as long as the tab lives."""
+        """The same object while the tab is open."""
         self.has_changes = False
-        """Whether anything of agents is in it that its file has not."""
+        """Whether it has unsaved changes of agents."""
         self._turn = asyncio.Lock()
 
     @property
     def is_reachable(self) -> bool:
-        """Whether changes go through this tab; not if collaboration shares its model."""
+        """Whether changes go through this tab. False if collaboration shares its model."""
         return not self.shown.collaborative
 
     async def ask(self, make: Callable[[int], wire.ToPage]) -> wire.Answer:
-        """Send one request after the other, so that a save ends before the next change comes.
+        """Send a request after the previous one has ended, so that no change comes during a save.
 
         Raises
         ------
@@ -66,16 +65,16 @@ class Tab:
 
 
 class Page:
-    """A JupyterLab page, for as long as its socket lives.
+    """A JupyterLab page, while its socket is open.
 
     Parameters
     ----------
     send
-        Sends a message to the page; raises ConnectionError if the page is gone.
+        Sends a message to the page. Raises ConnectionError if the page is gone.
     hang_up
-        Closes the socket; the page may connect again.
+        Closes the socket. The page may connect again.
     timeout
-        Seconds within which the page answers.
+        Seconds to wait for the page's answer.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class Page:
         Raises
         ------
         Unreachable
-            If none comes in time, or the page goes meanwhile.
+            No answer came in time, or the page was closed.
         """
         if self._is_gone:
             raise Unreachable("The page was closed.")
@@ -126,7 +125,7 @@ class Page:
         return await answered
 
     def receive_answer(self, answer: wire.Answer) -> None:
-        """Hand an answer to its request; drop it if nobody waits for it any more."""
+        """Hand an answer to its request. Drop it if no request waits for it."""
         waiting = self._waiting.get(answer.id)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
@@ -145,7 +144,7 @@ class Page:
             self.tabs[shown.panel] = tab
 
     def leave(self) -> None:
-        """Forget all tabs: the socket is gone."""
+        """Forget all tabs, because the socket was closed."""
         self._is_gone = True
         self.tabs = {}
         for answered in self._waiting.values():
@@ -168,7 +167,7 @@ class TabHandle:
         self._tab = tab
 
     async def read(self) -> Notebook:
-        """Return the notebook as the tab has it."""
+        """Return the notebook in the tab, unsaved edits included."""
         panel = self._tab.shown.panel
         answer = await self._tab.ask(lambda id: wire.Read(id=id, panel=panel))
         if answer.notebook is None:
@@ -176,7 +175,7 @@ class TabHandle:
         return answer.notebook
 
     async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
-        """Have the tab make changes, all or none."""
+        """Send changes to the tab, which makes all or none."""
         panel = self._tab.shown.panel
         answer = await self._tab.ask(
             lambda id: wire.Apply(id=id, panel=panel, changes=list(changes), expected=expected)
@@ -190,13 +189,13 @@ class TabHandle:
 
 
 ANSWER_TIMEOUT: Final = 5.0
-"""Seconds within which a page answers; a page that does not is taken for gone."""
+"""Seconds to wait for a page's answer. After that, the page counts as closed."""
 
 KERNEL_TIMEOUT: Final = 10.0
-"""Seconds within which a page has a kernel for a notebook; longer, it waits for the person."""
+"""Seconds to wait for a kernel that a page starts. After that, the page may wait for the user."""
 
 REMEMBERED: Final = 256
-"""How many files are remembered as written behind the tabs' backs."""
+"""How many files to remember that were written directly, not through their tabs."""
 
 
 class OpenTabs(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,7 +205,7 @@ class OpenTabs(msgspec.Struct, frozen=True, kw_only=True):
     unsaved: bool
     collaborative: bool
     kernel_id: str | None
-    """Of the tab that was used last."""
+    """The kernel of the tab that was used last."""
 
 
 class TabBackend:
@@ -215,9 +214,9 @@ class TabBackend:
     Parameters
     ----------
     timeout
-        Seconds within which a page answers.
+        Seconds to wait for a page's answer.
     kernel_timeout
-        Seconds within which a page has a kernel that it starts.
+        Seconds to wait for a kernel that a page starts.
     """
 
     def __init__(
@@ -276,10 +275,10 @@ class TabBackend:
     # -- documents ---------------------------------------------------------------------------------
 
     async def find(self, path: str) -> NotebookHandle | None:
-        """Return a handle for the tab that was used last; None if no tab shows the notebook.
+        """Return the handle of the tab that was used last; None if no tab shows the notebook.
 
-        A tab with unsaved changes of agents is used until they are saved, even if the user works
-        in another one: if both had unsaved changes, Jupyter would ask which of them to lose.
+        A tab with unsaved changes of agents is used until they are saved, even if the user works in
+        another tab. If both had unsaved changes, Jupyter would ask the user which ones to discard.
         """
         tabs = self._tabs(path)
         return tabs[0].handle if tabs else None
@@ -311,12 +310,12 @@ class TabBackend:
             await self._announced.wait()
 
     def _wake(self) -> None:
-        """Wake up everything that waits for an announcement."""
+        """Wake up all callers that wait for an announcement."""
         announced, self._announced = self._announced, asyncio.Event()
         announced.set()
 
     def other_tabs(self, path: str) -> int:
-        """Return how many tabs show a notebook beside the one that is used."""
+        """Return how many other tabs show a notebook, besides the one in use."""
         return max(0, len(self._tabs(path)) - 1)
 
     def _tabs(self, path: str) -> list[Tab]:
@@ -334,14 +333,14 @@ class TabBackend:
     # -- several tabs ------------------------------------------------------------------------------
 
     def settle(self, path: str) -> None:
-        """Show in other tabs what an agent changed through one of them, in the background.
+        """Bring an agent's changes in one tab to the other tabs, in the background.
 
-        The tab saves if all its unsaved changes are from agents; then the others reload the file.
-        If the user has unsaved edits, nothing is saved.
+        The tab saves if all its unsaved changes are from agents, and the other tabs reload the
+        file. If the user has unsaved edits, nothing is saved.
         """
         key = _key(path)
         if key in self._settling:
-            self._settling[key] = True  # once more, after the one under way
+            self._settling[key] = True  # again, after the current run
         elif not self._stopped and self.other_tabs(path):
             self._settling[key] = False
             self._tasks.start(self._settle(key), f"settle {key}")
@@ -368,14 +367,14 @@ class TabBackend:
             self._reload([tab for tab in tabs if tab is not source])
 
     def written(self, path: str, hash: str | None) -> None:
-        """Have tabs reload a file that was written directly, such as one opened just then.
+        """Make tabs reload a file that was written directly, also a tab that was opened meanwhile.
 
         Parameters
         ----------
         path
             The notebook's contents path.
         hash
-            Of the file, as the contents manager has it; None if it has none.
+            The contents manager's hash of the file; None if it has no hashes.
         """
         key = _key(path)
         if hash is None:
@@ -397,7 +396,7 @@ class TabBackend:
         with suppress(Unreachable):
             await tab.ask(lambda id: wire.Reload(id=id, panel=panel))
             if self._written.get(key) == told:
-                self._written.pop(key, None)  # it looked: whatever the file is now, it knows
+                self._written.pop(key, None)  # the tab has read the current file
 
     async def stop(self) -> None:
         """Close all sockets."""

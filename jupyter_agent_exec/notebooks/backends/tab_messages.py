@@ -1,4 +1,4 @@
-"""What the server and a JupyterLab page say to each other over the page's WebSocket. Pure."""
+"""Messages between the server and a JupyterLab page over the page's WebSocket. Pure."""
 
 from __future__ import annotations
 
@@ -9,57 +9,58 @@ from msgspec import Struct
 
 from ..changes import Change, Expected, Notebook
 
-# -- a page says -----------------------------------------------------------------------------------
+# -- from a page -----------------------------------------------------------------------------------
 
 
 class TabState(Struct, frozen=True, kw_only=True):
     """A notebook that a page has open."""
 
     panel: str
-    """Names it within its page."""
+    """Id of the tab within its page."""
     path: str
     collaborative: bool
-    """Whether its model is shared through the server; then it is reached there."""
+    """Whether collaboration shares its model. Then the server reaches it there."""
     writable: bool
     dirty: bool
-    """Whether there is anything in it that its file has not."""
+    """Whether it has unsaved changes."""
     only_agents: bool
-    """Whether all of that is from agents."""
+    """Whether all its unsaved changes are from agents."""
     unused_seconds: float
-    """Since the person last clicked or typed in it, or opened it."""
+    """Seconds since the user last clicked or typed in it, or opened it."""
     kernel_id: str | None
     kernel_starting: bool
-    """Whether the page is about to have a kernel for it."""
+    """Whether the page is starting a kernel for it."""
     hash: str | None
-    """Of the file's contents, as the page last read or saved it."""
+    """Hash of the file when the page last read or saved it."""
 
 
 class Announce(Struct, frozen=True, kw_only=True, tag_field="op", tag="announce"):
-    """All notebooks that the page has open, whenever something about one of them changes."""
+    """All notebooks that the page has open. Sent whenever one of them changes."""
 
     notebooks: list[TabState]
 
 
 class Answer(Struct, frozen=True, kw_only=True, tag_field="op", tag="answer"):
-    """How a request went."""
+    """The outcome of a request."""
 
     id: int
     status: Literal["ok", "moved", "gone", "read_only", "failed"]
-    """Done; what was expected does not hold; the notebook is not open any more; it cannot be
-    saved; it went wrong. In the second to fourth case nothing was changed."""
+    """``ok``: done. ``moved``: an expectation does not hold. ``gone``: the notebook is not open.
+    ``read_only``: it cannot be saved. ``failed``: an error. After ``moved``, ``gone`` and
+    ``read_only``, nothing was changed."""
     notebook: Notebook | None = None
-    """What was read."""
+    """The notebook, after `Read`."""
     message: str | None = None
-    """What went wrong, for the log."""
+    """The error, for the log."""
 
 
 FromPage = Announce | Answer
 
-# -- the server says -------------------------------------------------------------------------------
+# -- from the server -------------------------------------------------------------------------------
 
 
 class Read(Struct, frozen=True, kw_only=True, tag_field="op", tag="read"):
-    """Tell what the notebook is now, unsaved edits included."""
+    """Return the notebook, unsaved edits included."""
 
     id: int
     panel: str
@@ -75,14 +76,14 @@ class Apply(Struct, frozen=True, kw_only=True, tag_field="op", tag="apply"):
 
 
 class Save(Struct, frozen=True, kw_only=True, tag_field="op", tag="save"):
-    """Save the notebook if all that its file has not is from agents."""
+    """Save the notebook if all its unsaved changes are from agents."""
 
     id: int
     panel: str
 
 
 class Reload(Struct, frozen=True, kw_only=True, tag_field="op", tag="reload"):
-    """Read the file again if it has changed and the page has nothing unsaved."""
+    """Reload the file if it has changed and the page has no unsaved changes."""
 
     id: int
     panel: str
@@ -95,17 +96,17 @@ _decoder = msgspec.json.Decoder(FromPage)
 
 
 def encode(message: ToPage) -> bytes:
-    """Return a message as a page reads it."""
+    """Encode a message to a page."""
     return _encoder.encode(message)
 
 
 def decode(data: str | bytes) -> FromPage:
-    """Return what a page says.
+    """Decode a message of a page.
 
     Raises
     ------
     msgspec.MsgspecError
-        If it is nothing that a page of ours says.
+        The message is not valid.
     """
     message: FromPage = _decoder.decode(data)
     return message

@@ -1,7 +1,7 @@
 """Makes changes to a notebook that users share through collaboration.
 
-The changes are those of `changes`, with one difference: carriage returns and backspaces in a stream
-take effect here, as in JupyterLab, because its pages show text that others add without change.
+The changes are those of `changes`, with one difference. Carriage returns and backspaces in a stream
+take effect here, as in JupyterLab, because its pages show text from other clients unprocessed.
 
 Needs pycrdt and jupyter_ydoc, which come with jupyter-collaboration.
 """
@@ -33,8 +33,8 @@ from ..changes import (
 from .ydoc_outputs import End, LiveOutputs, Shape, alike, shareable, with_integers
 
 ORIGIN = "jupyter_agent_exec"
-"""The origin of our transactions. It keeps them out of the document's and the pages' undo
-histories."""
+"""The origin of our transactions. It keeps them out of the undo histories of the document and the
+pages."""
 
 
 class LiveCells:
@@ -62,7 +62,7 @@ class LiveCells:
         Raises
         ------
         Moved
-            An expectation does not hold, a cell to change is gone, or somebody else has changed its
+            An expectation does not hold, a cell to change is gone, or someone else has changed its
             outputs.
         """
         self._ours = True
@@ -85,12 +85,12 @@ class LiveCells:
     # -- find --------------------------------------------------------------------------------------
 
     def _on_change(self, event: Any) -> None:
-        """Forget the order when others have added, moved or removed cells."""
+        """Forget the order when other clients have added, moved or removed cells."""
         if not self._ours:
             self._ids = None
 
     def _order(self) -> list[CellId]:
-        """Return the ids of all cells, without reading anything else of them."""
+        """Return the ids of all cells, without reading the rest of the cells."""
         if self._ids is None:
             self._looked.clear()
             self._ids = [_id_of(cell, self._with_ids) or CellId("") for cell in self._cells]
@@ -113,7 +113,7 @@ class LiveCells:
                 self._hints[id] = index
                 self._looked[id] = index, cell
                 return index, cell
-            self._ids = None  # somebody changed the id of a cell
+            self._ids = None  # someone changed the id of a cell
         return None
 
     def _get(self, id: CellId) -> tuple[int, Map[Any]]:
@@ -134,11 +134,11 @@ class LiveCells:
     # -- check -------------------------------------------------------------------------------------
 
     def _check(self, changes: Sequence[Change], expected: Expected) -> None:
-        """Raise Moved if changes cannot be made. A transaction cannot be rolled back."""
+        """Raise Moved if changes cannot be made, because a transaction cannot be rolled back."""
         try:
             self._check_once(changes, expected)
         except Moved:
-            self._ids = None  # somebody may have changed the id of a cell
+            self._ids = None  # someone may have changed the id of a cell
             self._check_once(changes, expected)
 
     def _check_once(self, changes: Sequence[Change], expected: Expected) -> None:
@@ -265,7 +265,7 @@ class LiveCells:
 
 
 def read(document: YNotebook) -> Callable[[], Notebook]:
-    """Copy the current document. Return a function that makes a notebook of it, in any thread."""
+    """Copy the current document. Return a function that converts the copy, in any thread."""
     update = document.ydoc.get_update()
 
     def notebook() -> Notebook:
@@ -275,7 +275,7 @@ def read(document: YNotebook) -> Callable[[], Notebook]:
         cells = copied.get("cells", type=Array)
         minor = int(meta.get("nbformat_minor", 0))
         return Notebook(
-            # One by one, so that other threads can run in between.
+            # Convert cells one by one, so that other threads can run in between.
             cells=[_as_stored(cell.to_py(), with_ids=minor >= CELL_IDS_SINCE) for cell in cells],
             metadata=with_integers(meta.get("metadata", {})),
             nbformat_minor=minor,
@@ -285,7 +285,7 @@ def read(document: YNotebook) -> Callable[[], Notebook]:
 
 
 def _as_stored(cell: dict[str, Any], *, with_ids: bool) -> dict[str, Any]:
-    """Return a cell as a file stores it, without its trust, which files do not store."""
+    """Return a cell as a file stores it, without its trust."""
     cell = with_integers(cell)
     cell.pop("execution_state", None)
     cell["metadata"].pop("trusted", None)
@@ -312,7 +312,7 @@ def _set(shared: Map[Any], key: str, value: Any) -> None:
 
 
 def _set_text(shared: Text, text: str) -> None:
-    """Change only the part of a text that differs, so that a cursor elsewhere stays in place."""
+    """Change only the part of a text that differs, so that the user's cursor stays in place."""
     before = str(shared)
     start = alike(before, text)
     rest, rest_before = text[start:], before[start:]

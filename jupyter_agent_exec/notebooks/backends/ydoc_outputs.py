@@ -1,6 +1,6 @@
 """Makes changes to the outputs of a cell that users share through collaboration.
 
-JupyterLab's pages follow such changes only in part. They put an inserted output last, whatever its
+JupyterLab's pages apply such changes only in part. They put an inserted output last, whatever its
 index. They add new text to the last output, whichever output grows. They merge a stream into the
 previous stream of the same name, even if that has just been removed. So this module only adds
 outputs at the end, and adds text only to the last output. For any other change, it removes all
@@ -102,7 +102,7 @@ class End(NamedTuple):
     outputs: int
     """The number of outputs."""
     bytes: int
-    """The length of the last output's text in bytes; 0 if it is no stream."""
+    """The length of the last output's text in bytes; 0 if it is not a stream."""
     line: Line
     """The last line of that text."""
 
@@ -119,7 +119,7 @@ class Shape:
     is_stream
         Return whether the output at an index is a stream.
     as_left
-        Whether nobody has changed the outputs since our last change.
+        Whether the outputs are unchanged since our last change.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Shape:
         self._put: dict[int, bool] = {}
 
     def apply(self, change: SetOutputs) -> None:
-        """Check changes, one after the other.
+        """Check changes in order.
 
         Raises
         ------
@@ -178,7 +178,7 @@ class LiveOutputs:
     Parameters
     ----------
     end
-        Their end after our last change; None if we never changed them.
+        The end of the outputs after our last change; None if we never changed them.
     """
 
     def __init__(self, outputs: Array[Map[Any]], end: End | None) -> None:
@@ -292,7 +292,7 @@ class LiveOutputs:
             self._add(after[1:])
             return
         if start and stream is not None and (not after or stream == _stream_name(after[0])):
-            # A page would add to the stream that is being removed.
+            # A page would append to the stream that is being removed.
             after = [*(with_integers(output.to_py()) for output in self._outputs[:start]), *after]
             start = 0
         del self._outputs[start : len(self._outputs)]
@@ -312,7 +312,7 @@ def shareable(value: Any) -> Any:
 
 
 def with_integers(value: Any) -> Any:
-    """Return JSON as JavaScript would write it: numbers without a fraction are integers."""
+    """Return JSON as JavaScript writes it: numbers without a fraction are integers."""
     if isinstance(value, dict):
         return {key: with_integers(item) for key, item in value.items()}
     if isinstance(value, list):
