@@ -1,4 +1,4 @@
-"""Hold executions while agents are paused, and until the user approves them.
+"""Holds executions while agents are paused, and until the user approves them.
 
 Executions wait (`wait_until_allowed`). Requests that cannot wait are refused at once (`check`):
 edits of the notebook, uploads, deletions, completion, answers to input, and restarts. An approval

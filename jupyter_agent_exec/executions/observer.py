@@ -145,7 +145,7 @@ class ShownCells:
         return record if document is None else replace(record, document=document)
 
     async def until_shown(self, execution: LiveExecution, timeout: float) -> None:
-        """Wait up to `timeout` seconds until a finished execution's cell is in the notebook."""
+        """Wait up to `timeout` seconds until an execution's cell is written, or has failed."""
         if self._cells is not None and execution.spec.place is not None and timeout:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._cells.written(execution.id), timeout)

@@ -175,7 +175,7 @@ class Sandbox:
             return way
 
     def found_in(self, folder: Path, program: str) -> str | None:
-        """Return the forbidden files that a kernel in a folder would reach; None if there are none.
+        """Return a phrase for the forbidden files that a kernel in a folder would reach, or None.
 
         A kernel must not reach private files, nor files that others run or read, because it could
         replace them.
