@@ -1,1 +1,1 @@
-"""Azure Container Apps' dynamic sessions: their protocol, for clients that speak it."""
+"""The protocol of Azure Container Apps' dynamic sessions, for clients that use it."""

@@ -1,4 +1,4 @@
-"""The routes of dynamic sessions, as Azure Container Apps has them."""
+"""The routes of dynamic sessions, as in Azure Container Apps."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _OWN: Final = "sessions of its own, by their identifiers"
 COOKIE: Final = "agent-exec-failed-call"
 
 SECONDS: Final = 5
-"""For which a failure counts: the rest of a call follows at once. So a client of another make, that
-keeps its HTTP session, is not refused for long."""
+"""Seconds for which a failure counts. The other blocks of a call follow at once, and a different
+client that reuses its HTTP session is not refused for long."""
 
 _PROXY_HEADERS: Final = ("Forwarded", "Via", "X-Forwarded-For", "X-Real-Ip")
 
@@ -38,12 +38,12 @@ _PROXY_HEADERS: Final = ("Forwarded", "Via", "X-Forwarded-For", "X-Real-Ip")
 class DynamicSessionQuery(
     Request, frozen=True, kw_only=True, rename={"api_version": "api-version"}
 ):
-    """Which dynamic session."""
+    """The query that selects a dynamic session."""
 
     identifier: Annotated[str, Meta(min_length=1, max_length=128)]
-    """The client's own word for it: the same session for as long as that is open."""
+    """The client's own name for the session. It selects the same session while that is open."""
     api_version: str | None = None
-    """Any is served alike."""
+    """Accepted and ignored."""
 
 
 class DynamicSessionsBase(AgentExecHandler):
@@ -52,16 +52,16 @@ class DynamicSessionsBase(AgentExecHandler):
     dynamic_sessions: DynamicSessions
 
     def client(self, query: DynamicSessionQuery) -> Client:
-        """Return whose session a request is about."""
+        """Return the client of a request."""
         if self.caller.token is not None:
             return Client(query.identifier, self.caller.token.id)
         return Client(query.identifier, None, None if self._is_anyone else self.caller.username)
 
     @property
     def _is_anyone(self) -> bool:
-        """Whether the person is unknown.
+        """Whether the user is unknown.
 
-        The server's own token does not tell, and Jupyter makes up a name for each request with it.
+        The server's own token does not identify a user: Jupyter makes up a name for each request.
         """
         provider = self.identity_provider
         shown = provider.get_token(self)
@@ -69,17 +69,17 @@ class DynamicSessionsBase(AgentExecHandler):
 
 
 class DynamicExecuteHandler(DynamicSessionsBase):
-    """Code in a dynamic session."""
+    """Code to run in a dynamic session."""
 
     failed_calls: FailedCalls
 
     def initialize(self, services: Mapping[str, object], route: str) -> None:
-        """Get the services, before the client can disconnect."""
+        """Store the services, and prepare to notice that the client disconnects."""
         super().initialize(services, route)
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_connection_close(self) -> None:
-        """Hear that the client went away: its users mean that the code is to stop."""
+        """Stop the code, because users of such clients disconnect to cancel it."""
         super().on_connection_close()
         settle(self._gone)
 
@@ -127,9 +127,9 @@ class DynamicUploadHandler(DynamicSessionsBase):
         agents=_OWN,
     )
     async def post(self, query: DynamicSessionQuery) -> None:
-        """Put a file into the folder of a session; it replaces one that has its name."""
+        """Upload a file into a session's folder. It replaces a file of the same name."""
         file = self._file()
-        name = unquote(file.filename)  # which clients encode as they do in an address
+        name = unquote(file.filename)  # clients percent-encode it
         self.answer(
             await self.dynamic_sessions.upload(self.client(query), name, file.body, self.caller)
         )
@@ -156,7 +156,7 @@ class DynamicFilesHandler(DynamicSessionsBase):
         agents=_OWN,
     )
     async def get(self, query: DynamicSessionQuery) -> None:
-        """List the files in the folder of a session."""
+        """List the files in a session's folder."""
         self.answer(await self.dynamic_sessions.files(self.client(query), self.caller))
 
 
@@ -187,17 +187,17 @@ ROUTES: list[tuple[str, type[DynamicSessionsBase]]] = [
     ("/aca/files", DynamicFilesHandler),
     ("/aca/files/content/{filename}", DynamicFileHandler),
 ]
-"""Paths under the namespace, and what answers there."""
+"""Paths under the namespace, and their handlers."""
 
 
 class FailedCalls:
-    """Detects requests of AutoGen's client that follow a failure within one of its calls.
+    """Detects requests of AutoGen's client that follow a failure within the same call.
 
-    The client sends the blocks of a call one by one and goes on after one that failed. Nothing in a
-    request names the call, but each call has an HTTP session of its own, with its own cookies and
-    connections. So a failure sets a cookie, which comes back with the rest of the call and with
-    nothing else. That HTTP library takes no cookies from a server that is named by its IP address:
-    there the connection tells, unless a proxy may share it among clients.
+    The client sends the blocks of a call one by one, and continues after a failed block. A request
+    does not identify its call, but each call has its own HTTP session, with cookies and
+    connections. So a failure sets a cookie, which only the rest of the call sends back. The
+    client's HTTP library ignores cookies of a server that is addressed by IP. Then the connection
+    identifies the call, unless a proxy may share it between clients.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -205,11 +205,11 @@ class FailedCalls:
         self._connections: WeakKeyDictionary[Any, tuple[str, float]] = WeakKeyDictionary()
 
     def failed(self, request: HTTPServerRequest, client: Client) -> str | None:
-        """Note that the code of a request has failed.
+        """Record that the code of a request has failed.
 
         Returns
         -------
-        What the cookie of the answer holds; None if it gets none.
+        The value of the response's cookie; None for no cookie.
         """
         if not _is_autogen(request):
             return None
@@ -219,7 +219,7 @@ class FailedCalls:
         return mark
 
     def follows(self, request: HTTPServerRequest, client: Client) -> bool:
-        """Return whether a request follows one whose code has failed, in the same call."""
+        """Return whether the code of an earlier request in the same call has failed."""
         if not _is_autogen(request):
             return False
         mark = _mark(client)

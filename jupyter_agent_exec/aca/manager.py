@@ -1,4 +1,4 @@
-"""Dynamic sessions: agent sessions that clients name by their own identifiers."""
+"""Dynamic sessions: agent sessions with identifiers that clients choose."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ from .outcome import (
 )
 
 MOST_LISTED: Final = 10_000
-"""Files and folders in a session's folder that are listed: all at once, since clients know of no
-pages."""
+"""Maximum number of files and folders in a list. There is one page, as clients expect."""
 
 _FRESH: Final = (
     "The session of this identifier was closed since it was used last; what stands there now is "
@@ -60,9 +59,9 @@ class DynamicSessions:
     Parameters
     ----------
     base_url
-        The server's, with a slash at both ends.
+        The server's base URL, with a slash at both ends.
     idle_timeout
-        Seconds after which a session that nobody used is closed; 0 for never.
+        Seconds after which an unused session is closed; 0 for never.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class DynamicSessions:
         self._tasks = Tasks(log)
 
     async def stop(self) -> None:
-        """Close nothing more for being idle."""
+        """Stop closing idle sessions."""
         for timer in self._timers.values():
             timer.cancel()
         await self._tasks.end()
@@ -96,18 +95,18 @@ class DynamicSessions:
     async def execute(
         self, client: Client, asked: CodeToExecute, caller: Caller, gone: asyncio.Future[None]
     ) -> EncodedOutcome | None:
-        """Run code, and return its outcome; None if the client has disconnected meanwhile.
+        """Run code and return its outcome; None if the client has disconnected meanwhile.
 
         Parameters
         ----------
         gone
-            Done when the client has closed its connection: the code is interrupted then.
+            Done when the client has closed its connection. Then the code is interrupted.
 
         Raises
         ------
         InvalidRequest, Forbidden, TooManyRequests, KernelUnavailable, HistoryUnavailable,
         IsolationUnavailable, ServerStopping
-            Nothing was run.
+            No code ran.
         """
         timeout = asked.timeout_in_seconds
         settings = self._settings.within(caller.caps)
@@ -130,13 +129,13 @@ class DynamicSessions:
     async def upload(
         self, client: Client, name: str, data: bytes, caller: Caller
     ) -> DynamicFileList:
-        """Write a file to a session's folder, and replace one of the same name.
+        """Write a file to a session's folder. It replaces a file of the same name.
 
         Raises
         ------
         InvalidRequest, Forbidden, PayloadTooLarge, PreconditionFailed, FileUnwritable,
         FolderUnknown, TooManyRequests, KernelUnavailable, HistoryUnavailable, ServerStopping
-            What was there is as it was.
+            The folder was not changed.
         """
         parts = parts_of(name, "file")
         if len(parts) > 1:
@@ -155,7 +154,7 @@ class DynamicSessions:
         ------
         FolderUnknown, SessionClosed
         InvalidRequest
-            There are more than are listed.
+            The folder has more files than `MOST_LISTED`.
         """
         session = self._found(client, caller)
         if session is None:
@@ -185,9 +184,10 @@ class DynamicSessions:
     # -- sessions ----------------------------------------------------------------------------------
 
     def _found(self, client: Client, caller: Caller) -> LiveSession | None:
-        """Return the session of a client; None if there is none with a folder of its own.
+        """Return the session of a client; None if it has no session with an own folder.
 
-        Whoever opens one of another kind under our id is asked there whether they reach its files.
+        If another API has opened a different kind of session under this id, it is not used here.
+        That API checks the access to its files.
         """
         session = self._sessions.session_of_client(client.id, caller)
         if session is None or not _has_own_folder(session.record().target):
@@ -196,14 +196,14 @@ class DynamicSessions:
         return session
 
     async def _open(self, client: Client, caller: Caller) -> LiveSession:
-        """Return the session of a client. Open it if there is none."""
+        """Return the session of a client. Open it if needed."""
         name = "Dynamic sessions" if caller.token is None else caller.token.label
         asked = OpenSession(
             agent=Agent(name=name),
             target=ScratchTarget(own_folder=True),
             title=f"Dynamic session {client.identifier}",
             client_id=client.id,
-            limits=Limits(restart_if_interrupt_ignored=True),  # its client cannot close it
+            limits=Limits(restart_if_interrupt_ignored=True),  # the client cannot close it
         )
         record, _ = await self._sessions.open(asked, caller)
         self._known.heard(client, record.id)
@@ -212,12 +212,12 @@ class DynamicSessions:
         return session
 
     def _use(self, session: LiveSession) -> None:
-        """Begin anew to count how long a session is idle."""
+        """Restart the idle timer of a session."""
         timer = self._timers.pop(session.id, None)
         if timer is not None:
             timer.cancel()
         if self._idle_timeout and session.is_open:
-            # By its id: the session is not to be kept until then.
+            # The timer has only the id, so that it does not keep the session in memory.
             self._timers[session.id] = call_later_apart(self._idle_timeout, self._idle, session.id)
 
     def _idle(self, session_id: SessionId) -> None:
@@ -250,10 +250,10 @@ class DynamicSessions:
     # -- files -------------------------------------------------------------------------------------
 
     async def _keep_images(self, record: ExecutionRecord, caller: Caller) -> dict[int, str]:
-        """Write the images of an execution's outputs to files; return their paths.
+        """Save the images of an execution in files, and return their paths by output.
 
-        One that cannot be among the files, for whatever reason, or whose caller may not read those,
-        is where the history has it: a failure now would have the client run the code again.
+        If an image cannot be saved, or the caller may not read files, its URL in the history is
+        returned instead. This must not fail, because the client would run the code again.
         """
         found = await self._sessions.in_thread(partial(images, record.outputs))
         digests = {ref.at: ref.sha256 for ref in record.blobs if is_image(ref)}
@@ -311,13 +311,13 @@ class Client(NamedTuple):
     identifier: str
     """The client's own name for its session."""
     token_id: TokenId | None
-    """The id of its agent token."""
+    """The id of its agent token; None without one."""
     username: str | None = None
-    """The person, if there is no agent token; None if unknown."""
+    """The user's name if there is no agent token; None if unknown."""
 
     @property
     def id(self) -> str:
-        """Its session's identifier, unique for its token, or among all clients without a token."""
+        """The identifier of its session. It is unique for its token, or among all users."""
         if self.username is None:
             return f"aca:{self.identifier}"
         return f"aca@{quote(self.username, safe='')}:{self.identifier}"
@@ -337,11 +337,11 @@ class KnownClients:
         self._sessions: dict[Client, SessionId] = {}
 
     def heard(self, client: Client, session_id: SessionId) -> None:
-        """Note that a client uses a session, without a message to it."""
+        """Record that a client uses a session. `is_news` still reports a replaced session."""
         self._know(client, self._sessions.get(client, session_id))
 
     def is_news(self, client: Client, session_id: SessionId) -> bool:
-        """Return, once, whether a client gets a different session than before."""
+        """Return whether a client gets a different session than before. True only once."""
         known = self._sessions.get(client, session_id)
         self._know(client, session_id)
         return known != session_id
@@ -361,16 +361,16 @@ _PACKAGES_HERE: Final = (
     "import importlib.metadata\n"
     "sorted({d.metadata['Name'] for d in importlib.metadata.distributions()} - {None})"
 )
-"""Replaces `pkg_resources`, which may be missing, and prints warnings before the list."""
+"""Replaces `_PACKAGES`: `pkg_resources` may be missing, and prints warnings before the list."""
 
 
 def as_run_here(source: str, folder: Path | None) -> str:
-    """Return the source to run: what is known to be the client's own, in words that work here.
+    """Return the source to run. Code that clients send by themselves is adapted to this server.
 
     Parameters
     ----------
     folder
-        The session's, which Azure has at ``/mnt/data``.
+        The session's folder, which is ``/mnt/data`` in Azure.
     """
     asked = source.strip()
     if asked == _PACKAGES:

@@ -1,6 +1,6 @@
-"""Requests and answers of Azure Container Apps' dynamic sessions, and its answer to an execution.
+"""Requests and responses of Azure Container Apps' dynamic sessions, with the protocol's names.
 
-Pure. The names are that protocol's own.
+Pure.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ..text import FoundImage, Transcript
 
 
 class CodeToExecute(Request, frozen=True, kw_only=True, rename="camel"):
-    """Code, and how it is to be run."""
+    """Code to run, and its options."""
 
     code: str
     code_input_type: Literal["inline"] = "inline"
     execution_type: Literal["synchronous"] = "synchronous"
     timeout_in_seconds: Seconds | None = None
-    """Seconds it may run; null is the server's default."""
+    """Seconds that the code may run; null for the server's default."""
 
 
 class ExecuteCode(Request, frozen=True, kw_only=True):
@@ -37,15 +37,15 @@ class CodeOutcome(Answer, frozen=True, kw_only=True):
 
     status: Literal["Success", "Failure"]
     stdout: str
-    """Its stdout and displays. An image is a note with its path."""
+    """Standard output and displayed data. A note with a path stands for each image."""
     stderr: str
-    """Its stderr, the traceback, and sentences about the execution, in brackets."""
+    """Standard error, the traceback, and notes about the execution in brackets."""
     result: str
-    """Text of the last expression's value; empty if there is none, or after a failure."""
+    """The value of the last expression as text; empty without a value or after a failure."""
 
 
 class CodeExecuted(Answer, frozen=True, kw_only=True):
-    """Code that has ended, with or without success."""
+    """Finished code, whether it succeeded or failed."""
 
     properties: CodeOutcome
 
@@ -76,7 +76,7 @@ NOT_RUN = CodeOutcome(
     stderr="[Not run, since a block before it failed.]\n",
     result="",
 )
-"""Of code that follows a failure within one call of a client."""
+"""The outcome of code that follows a failure within the same call of a client."""
 
 
 def outcome(
@@ -87,9 +87,9 @@ def outcome(
     Parameters
     ----------
     images
-        Where the image of each output that has one can be found.
+        Paths or URLs of images by output.
     remarks
-        Sentences to be told beside those about the execution itself.
+        Further notes besides those about the execution itself.
     """
     stdout, stderr, result = _Text(), _Text(), _Text()
     for index, output in enumerate(record.outputs):
@@ -110,7 +110,7 @@ def outcome(
 
 
 class EncodedOutcome(NamedTuple):
-    """The outcome of an execution, as the answer's JSON."""
+    """The outcome of an execution as JSON for the response."""
 
     succeeded: bool
     executed: msgspec.Raw
@@ -127,12 +127,12 @@ def encoded(
 
 
 def _ended(text: str) -> str:
-    """Return a text with a line end: clients put the next one right behind it."""
+    """Return a text with a final newline, because clients append the next text directly."""
     return text if not text or text.endswith("\n") else f"{text}\n"
 
 
 class _Text:
-    """One of the texts of an outcome."""
+    """A text of an outcome."""
 
     def __init__(self) -> None:
         self.image_at: str | None = None
@@ -140,7 +140,7 @@ class _Text:
         self.transcript = Transcript(self._pieces.append, image_note=self._note)
 
     def whole(self) -> str:
-        """Return it when nothing more comes."""
+        """Finish the text and return it."""
         self.transcript.finish()
         return "".join(self._pieces)
 

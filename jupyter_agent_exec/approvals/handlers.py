@@ -72,7 +72,7 @@ class PauseHandler(ApprovalsBase):
     @web.authenticated
     @requires("decide", body=SetPause, answers={200: Approvals}, without_passphrase=True)
     async def put(self, body: SetPause) -> None:
-        """Send nothing more of any agent to a kernel, or go on."""
+        """Pause or resume all agents. While paused, no agent's code is sent to a kernel."""
         if not body.paused:
             self.check_unlocked()
         await self.approvals.set_paused(body.paused, self.caller)
@@ -108,7 +108,7 @@ class GrantHandler(ApprovalsBase):
     @web.authenticated
     @requires("decide", body=GrantApproval, answers={200: Session})
     async def put(self, session_id: str, body: GrantApproval) -> None:
-        """Approve all executions of a session for some minutes; 0 ends that."""
+        """Approve all executions of a session for some minutes; 0 ends the approval."""
         self.answer(await self.approvals.grant(session_id, body.minutes, self.caller))
 
 
@@ -119,7 +119,7 @@ class ReviewsBase(SessionsBase):
 
 
 class ExecutionReviewHandler(ReviewsBase):
-    """What people think of an execution."""
+    """Users' review of an execution."""
 
     @web.authenticated
     @requires("decide", body=SetReview, answers={200: Execution})
@@ -131,7 +131,7 @@ class ExecutionReviewHandler(ReviewsBase):
 
 
 class SessionReviewHandler(ReviewsBase):
-    """What people think of a session."""
+    """Users' review of a session."""
 
     @web.authenticated
     @requires("decide", body=SetReview, answers={200: Session})

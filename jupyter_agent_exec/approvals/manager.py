@@ -1,4 +1,4 @@
-"""Approvals: what needs a user's approval, and what users decide. Reviews: their verdicts later."""
+"""Approvals: which executions need approval, and users' decisions. Reviews: later verdicts."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Policy:
         return self._forced.get(kind) or self._set.get(kind) or self._configured[kind]
 
     def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
-        """Return the mode that the operator forces for a kind of target; None for none."""
+        """Return the mode that the operator forces for a kind of target; None if there is none."""
         return self._forced.get(kind)
 
     def model(self) -> ApprovalPolicy:
@@ -99,7 +99,7 @@ class Policy:
         Raises
         ------
         InvalidRequest
-            The configuration forces another mode; names the field.
+            The configuration forces another mode. The error names the field.
         """
         wanted: Modes = {
             kind: mode for kind in TARGET_KINDS if (mode := getattr(request, kind)) is not None
@@ -115,12 +115,12 @@ class Policy:
         return {**self._set, **wanted}
 
     def keep(self, modes: Modes) -> None:
-        """Write the users' policy to the disk, then apply it. Blocks.
+        """Save the users' policy, then apply it. Blocks.
 
         Raises
         ------
         HistoryUnavailable
-            It cannot be written, so nothing has changed.
+            The policy cannot be saved. It has not changed.
         """
         temporary = self._path.with_suffix(".new")
         try:
@@ -152,12 +152,12 @@ def _or(words: tuple[str, ...]) -> str:
 
 
 END_WAIT = 5.0
-"""Seconds for which the answer to a rejection waits until that is recorded, and again as long
-until its cell is out of the notebook."""
+"""Seconds that the response to a rejection waits until the rejection is recorded. It then waits up
+to as long until the cell is removed from the notebook."""
 
 
 class Approvals:
-    """Lists what waits for approval, and carries out what users decide about it."""
+    """Lists the executions that wait for approval, and applies users' decisions."""
 
     def __init__(
         self,
@@ -172,13 +172,13 @@ class Approvals:
         self._policy = policy
         self._rules = rules
         self._activity = activity
-        self._lock = asyncio.Lock()  # changes of the policy and the pause, one after the other
+        self._lock = asyncio.Lock()  # held while the policy or the pause changes
 
     # -- read --------------------------------------------------------------------------------------
 
     @property
     def policy(self) -> ApprovalPolicy:
-        """What needs approval."""
+        """The current approval policy."""
         return self._policy.model()
 
     @property
@@ -192,7 +192,7 @@ class Approvals:
         Parameters
         ----------
         only
-            The agent token with which their sessions must have been opened; None is any, or none.
+            Return only executions of sessions that this agent token opened; None for all.
         """
         found = [
             session.execution_record(execution)
@@ -229,7 +229,7 @@ class Approvals:
         return session.execution_record(execution)
 
     async def grant(self, session_id: str, minutes: float, caller: Caller) -> Session:
-        """Approve all that a session runs in the next minutes; 0 ends that.
+        """Approve all executions of a session for some minutes; 0 ends the approval.
 
         Raises
         ------
@@ -240,7 +240,7 @@ class Approvals:
         return session.record()
 
     async def set_policy(self, request: SetPolicy, caller: Caller) -> None:
-        """Set what needs approval from now on.
+        """Change the approval policy for new executions.
 
         Raises
         ------
@@ -284,7 +284,7 @@ def _asked_at(record: ExecutionRecord) -> tuple[str, str]:
 
 
 class Reviews:
-    """Records reviews, of open sessions and of closed ones."""
+    """Records reviews of open and closed sessions."""
 
     def __init__(self, history: SessionHistory, activity: Activity) -> None:
         self._history = history
@@ -314,9 +314,9 @@ class Reviews:
         return record
 
     async def of_session(self, id: str, request: SetReview, caller: Caller) -> Session:
-        """Record a review of all that a session has run so far.
+        """Record a review of a session's executions so far.
 
-        It covers the executions before the first that still waits or runs.
+        It covers the executions before the first one that still waits or runs.
 
         Raises
         ------

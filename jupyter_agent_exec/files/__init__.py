@@ -1,1 +1,1 @@
-"""The files in the folder in which a session's kernel works."""
+"""The files in the working folder of a session's kernel."""

@@ -56,21 +56,20 @@ def found_in(
     recursive: bool,
     after: tuple[str, ...],
 ) -> Iterator[FoundFile]:
-    """Yield the entries of a folder, sorted by name, each folder before its own entries.
+    """Yield the entries of a folder sorted by name, each folder before its own entries.
 
-    Hidden names, links, what is neither a file nor a folder and the server's own folders are left
-    out.
+    Skips hidden names, links, special files and the server's own folders.
 
     Parameters
     ----------
     folder
-        Open.
+        Descriptor of the open folder.
     above
-        Its own path.
+        Path of the folder.
     recursive
-        Whether what is in the folders there comes too.
+        Whether to yield the contents of its folders too.
     after
-        Path below it of the last one that is known; empty for none.
+        Path of the last known entry, relative to the folder; empty to start at the first entry.
     """
     begun, rest = (after[0], after[1:]) if after else ("", ())
     for name in sorted(name for name in os.listdir(folder) if name >= begun and is_reached(name)):
@@ -90,7 +89,7 @@ def _below(
     try:
         child = open_child(folder, path[-1], kept)
     except (Barred, OSError):
-        return  # it was removed, or may not be read
+        return  # the folder was removed or is not readable
     try:
         yield from found_in(child, path, kept, recursive=True, after=after)
     finally:
@@ -109,16 +108,16 @@ class FilesQuery(Request, frozen=True, kw_only=True):
     """Which files of a session's folder to list."""
 
     path: Annotated[str, Meta(max_length=20_000)] = ""
-    """Of a folder in it; empty is the session's folder itself."""
+    """Path of a folder in the session's folder; empty for the session's folder itself."""
     recursive: bool = False
     """Whether to list the contents of folders too."""
     after: Annotated[str, Meta(max_length=20_000)] | None = None
-    """List the entries after this path; `next_after` of the previous page."""
+    """List the entries after this path. Use `next_after` of the previous page."""
     limit: Annotated[int, Meta(ge=1, le=1000)] = 200
 
 
 PIECE_BYTES: Final = 1 << 20
-"""Read at once."""
+"""Bytes to read at once."""
 
 
 class OpenFile:
@@ -127,9 +126,9 @@ class OpenFile:
     Parameters
     ----------
     descriptor
-        Of the file; closed with this.
+        Descriptor of the file. `close` closes it.
     status
-        Of the file when it was opened.
+        Status of the file when it was opened.
     """
 
     def __init__(self, descriptor: int, status: os.stat_result, *, name: str) -> None:
@@ -140,14 +139,14 @@ class OpenFile:
         self.mimetype = mimetype_of(name) or "application/octet-stream"
 
     def pieces(self, span: Span | None = None) -> Iterator[bytes]:
-        """Yield the file, or a part of it; less than that if it has become shorter."""
+        """Yield the content of the file, or a part of it. Yields less if the file has shrunk."""
         at, end = span or (0, self.bytes)
         while at < end and (data := os.pread(self._descriptor, min(PIECE_BYTES, end - at), at)):
             at += len(data)
             yield data
 
     def sha256(self) -> Digest:
-        """Return the digest of the whole."""
+        """Return the SHA-256 digest of the whole file."""
         digest = hashlib.sha256()
         for piece in self.pieces():
             digest.update(piece)
@@ -182,29 +181,29 @@ _TAG = re.compile(r'(?P<weak>W/)?(?P<tag>"[^"]*")')
 
 
 class Span(NamedTuple):
-    """Part of a file."""
+    """A range of bytes in a file."""
 
     start: int
     end: int
-    """Of the byte behind its last."""
+    """Offset after the last byte."""
 
 
 class Conditions(NamedTuple):
-    """What must be true of the file that a write is about."""
+    """The preconditions of a write, from its headers."""
 
     if_match: str | None = None
     if_none_match: str | None = None
 
 
 def span_of(header: str | None, size: int) -> Span | None:
-    """Return the part of a file that a `Range` header names; None: the whole file.
+    """Return the part of a file that a `Range` header names; None for the whole file.
 
-    Several ranges, and what is no range of bytes, stand for the whole too, as they may.
+    Several ranges and invalid ranges also stand for the whole file, as HTTP allows.
 
     Raises
     ------
     RangeNotSatisfiable
-        No byte of it is in the file.
+        The file has no byte of the range.
     """
     asked = _RANGE.fullmatch((header or "").strip())
     if asked is None or not (asked["first"] or asked["last"]):
@@ -222,23 +221,23 @@ def span_of(header: str | None, size: int) -> Span | None:
 
 
 def matches(header: str, etag: str) -> bool:
-    """Return whether an `If-Match` or `If-Range` names a strong ETag; `*` names any."""
+    """Return whether an `If-Match` or `If-Range` header has a strong ETag. `*` matches any ETag."""
     if header.strip() == "*":
         return True
     return any(found["tag"] == etag and not found["weak"] for found in _TAG.finditer(header))
 
 
 MOST_HASHED_BYTES: Final = 1_000_000_000
-"""Of a file: a larger one is not read before it is deleted."""
+"""Bytes of the largest file whose digest is recorded before it is deleted."""
 
 
 def look_at(place: Place, parts: Sequence[str]) -> os.stat_result | None:
-    """Return the state of a file to delete; None if there is none.
+    """Return the status of a file to delete; None if it does not exist.
 
     Raises
     ------
     OSError, Barred
-        It cannot be deleted, such as a folder that is not empty.
+        It cannot be deleted, for example because it is a folder that is not empty.
     """
     try:
         with opened(place, parts[:-1]) as folder:
@@ -266,8 +265,9 @@ def remove(place: Place, parts: Sequence[str], etag: str) -> None:
     Raises
     ------
     FileChanged
-        It is not.
+        It has changed or is gone.
     OSError, Barred
+        It cannot be deleted.
     """
     with opened(place, parts[:-1]) as folder:
         status = look(folder, parts[-1])
@@ -291,7 +291,7 @@ def _check_folder(above: int, name: str, place: Place) -> None:
 _NOT_THERE: Final = frozenset(
     {errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENXIO, errno.ELOOP}
 )
-"""Errors of reading that mean that the file is missing, as far as an agent is concerned."""
+"""Errors of reading that an agent sees as a missing file."""
 
 _NOT_TAKEN: Final = _NOT_THERE | {
     errno.EROFS,
@@ -302,7 +302,7 @@ _NOT_TAKEN: Final = _NOT_THERE | {
     errno.ENOTEMPTY,
     errno.EMLINK,
 }
-"""Errors of writing that the agent gets; any other is a bug."""
+"""Errors of writing that are reported to the agent. Any other error is a bug."""
 
 
 @contextmanager
@@ -322,7 +322,7 @@ def reading(path: str) -> Iterator[None]:
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Report why a file cannot be written or deleted."""
+    """Raise FileUnwritable with the reason if a file cannot be written or deleted."""
     try:
         yield
     except FolderGone as gone:
@@ -347,5 +347,5 @@ def _unknown(gone: FolderGone) -> FolderUnknown:
 
 
 def missing(path: str) -> FileMissing:
-    """Return the error for a path without a file that agents may see."""
+    """Return the error for a path without a visible file."""
     return FileMissing(f"There is no file {path[:200]!r} in the session's folder.", path=path)

@@ -20,14 +20,14 @@ from .manager import SessionFiles
 from .upload import Upload
 
 DISCARDED_BYTES: Final = 64_000_000
-"""Bytes of a refused body that are read and discarded before the answer, because a client that
-still sends does not read. After that, the connection is closed with the answer."""
+"""Bytes of a refused body to read and discard before the response, because a client does not read
+while it sends. If there are more, the response closes the connection."""
 
 PIECE_BYTES: Final = 1 << 20
 """Bytes of a body to collect before they are written to the disk."""
 
 NO_LIMIT: Final = 1 << 62
-"""For tornado, which would disconnect without an answer. This handler refuses larger bodies."""
+"""Body limit for tornado, which would disconnect without a response. The handler enforces ours."""
 
 _RAW_PATH: Final = re.compile(rf"/{NAMESPACE}/sessions/[^/]+/files/(?P<path>.+)\Z", re.DOTALL)
 
@@ -39,10 +39,10 @@ class FilesBase(SessionsBase):
 
 
 class OneFileBase(FilesBase):
-    """Base of handlers that answer with a file as it is."""
+    """Base of handlers that answer with a file's content."""
 
     def describe(self, file: OpenFile) -> bool:
-        """Set the headers of a file; return whether to send it, since the client may have it."""
+        """Set the headers of a file. Return False if the client already has the file."""
         plain = re.sub(r"[^\w.-]", "_", file.name, flags=re.ASCII)
         named = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file.name, safe='')}"
         self.set_header("Content-Type", file.mimetype)
@@ -60,7 +60,7 @@ class OneFileBase(FilesBase):
         return False
 
     def compute_etag(self) -> None:
-        """Keep the ETag, which is that of the file, not of this answer."""
+        """Keep the file's ETag. Tornado would compute one from the response."""
 
 
 class FilesHandler(FilesBase):
@@ -77,15 +77,15 @@ class FilesHandler(FilesBase):
 class FileHandler(OneFileBase):
     """One file of a session.
 
-    Its body is taken piece by piece, so who asks and whether they may is found out before the first
-    one, in `prepare`.
+    The body arrives in pieces. So `prepare` authenticates and authorizes the caller before the
+    first piece.
     """
 
     upload: Upload | None = None
     _closes = False
-    """Whether tornado closes the connection, because the answer came before the whole body."""
+    """Whether the connection is closed, because the response came before the whole body."""
     refusal: AgentExecError | None = None
-    """The refusal to answer after the body, because a client that still sends does not read."""
+    """The error to send after the body, because a client does not read while it sends."""
 
     async def prepare(self) -> None:  # type: ignore[override]
         """Authenticate the caller, and begin an upload if the file may be written."""
@@ -123,7 +123,7 @@ class FileHandler(OneFileBase):
             self.files.drop_soon(self.upload)
 
     def on_finish(self) -> None:
-        """Leave nothing of a file that was refused in the end."""
+        """Remove an upload that was refused at the end."""
         super().on_finish()
         if self.upload is not None:
             self.files.drop_soon(self.upload)
@@ -186,7 +186,7 @@ class FileHandler(OneFileBase):
 
     @property
     def file_path(self) -> str:
-        """The file's path, made of the names in the address."""
+        """The file's path, decoded from the URL."""
         found = _RAW_PATH.search(self.request.path)
         assert found is not None
         try:
@@ -215,12 +215,12 @@ class FileHandler(OneFileBase):
         )
 
     def _refuse(self, refusal: AgentExecError) -> None:
-        """Keep a refusal until the body has arrived. The rest of the body is discarded."""
+        """Store an error until the body has arrived. The rest of the body is discarded."""
         self.refusal = refusal
         self.current_user = None
 
     def _is_body_to_come(self) -> bool:
-        """Return whether the client sends a body that is worth waiting for."""
+        """Return whether to wait for a body: the client sends one, and it is not too large."""
         headers = self.request.headers
         waits_for_us = headers.get("Expect", "").lower() == "100-continue"
         if waits_for_us or self.request.method in ("GET", "HEAD"):
@@ -241,20 +241,20 @@ class FileHandler(OneFileBase):
             self.send_error()
 
     def _range(self, file: OpenFile) -> str | None:
-        """Return the `Range` that counts: none, if it was meant for the file as it was before."""
+        """Return the `Range` header; None if its `If-Range` names another version of the file."""
         version = self.request.headers.get("If-Range")
         if version is not None and not matches(version, file.etag):
             return None
         return self.request.headers.get("Range")
 
     def send_error(self, status_code: int = 500, **kwargs: object) -> None:
-        """Answer with the kept refusal, if there is one."""
+        """Answer with the stored error, if there is one."""
         if self.refusal is not None:
             kwargs["exc_info"] = (type(self.refusal), self.refusal, None)
         super().send_error(status_code, **kwargs)
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """Write the body of a refusal. For an invalid range, add the file's size."""
+        """Write the body of an error. For an invalid range, add the file's size."""
         error = error_in(kwargs)
         if isinstance(error, RangeNotSatisfiable):
             self.set_header("Content-Range", f"bytes */{error.detail['bytes']}")
@@ -267,4 +267,4 @@ ROUTES: list[tuple[str, type[FilesBase]]] = [
     ("/sessions/{session_id}/files", FilesHandler),
     ("/sessions/{session_id}/files/{path}", FileHandler),
 ]
-"""Paths under the namespace, and what answers there."""
+"""Paths under the namespace, and their handlers."""

@@ -60,17 +60,17 @@ class Folders(Protocol):
     """Finds the folders of kernels."""
 
     async def of(self, session: LiveSession) -> Folder:
-        """Return the folder in which a session's kernel works.
+        """Return the working folder of a session's kernel.
 
         Raises
         ------
         FolderUnknown
-            It is not known, or not on this machine.
+            The folder is unknown, or not on this machine.
         """
 
 
 class Uploaded(NamedTuple):
-    """A file that was uploaded."""
+    """An uploaded file."""
 
     file: SessionFile
     etag: str
@@ -78,7 +78,7 @@ class Uploaded(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A change that the file's name allows; whether the file there may change is still open."""
+    """A change to a path that may be written. `OwnFiles.check` then checks the file there."""
 
     session: LiveSession
     own: OwnFiles
@@ -90,16 +90,16 @@ class FileChange(NamedTuple):
 class SessionFiles:
     """The files in the folders of open sessions.
 
-    A session may change its own files: those that it uploaded or that its executions wrote, as long
-    as nobody else has written them since. To change any other file, it must send the file's ETag,
-    so that it replaces only what it has read. Notebooks are edited by their cells, never here.
+    A session may change its own files: those that it uploaded or that its executions wrote, unless
+    someone else has written them since. To change any other file, it must send the file's ETag. So
+    it replaces only content that it has read. Notebooks are edited by their cells, never here.
 
     Parameters
     ----------
     kept
-        The server's own folders, in which nothing is listed, written or deleted.
+        The server's own folders. Their files are never listed, written or deleted.
     max_bytes
-        The largest file that may be uploaded.
+        Bytes of the largest file that may be uploaded.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class SessionFiles:
         )
 
     async def open(self, session_id: str, path: str) -> OpenFile:
-        """Open a file for reading; the caller closes it.
+        """Open a file for reading. The caller closes it.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class SessionFiles:
     # -- change ------------------------------------------------------------------------------------
 
     def check_size(self, size: int) -> None:
-        """Raise PayloadTooLarge if a file of so many bytes may not be uploaded."""
+        """Raise PayloadTooLarge if a file of `size` bytes may not be uploaded."""
         if size > self._max_bytes:
             raise PayloadTooLarge(
                 f"A file may have {self._max_bytes:,} bytes here.", limit_bytes=self._max_bytes
@@ -195,13 +195,13 @@ class SessionFiles:
         Parameters
         ----------
         declared_bytes
-            Its size, as far as that was said.
+            The size that the client declared; None if it declared none.
 
         Raises
         ------
         SessionNotFound, SessionClosed, FolderUnknown, InvalidRequest, Forbidden, Paused,
         PayloadTooLarge, PreconditionFailed, FileNotOwned, FileUnwritable
-            Nothing is there.
+            No upload was started.
         """
         change = await self._change(session_id, path, conditions, _UPLOAD, caller)
         check_new(change.parts)
@@ -228,7 +228,7 @@ class SessionFiles:
         Raises
         ------
         PayloadTooLarge, FileUnwritable
-            It is to be dropped.
+            The caller must drop the upload.
         """
         self.check_size(upload.bytes + len(data))
 
@@ -247,7 +247,7 @@ class SessionFiles:
         ------
         SessionClosed, PreconditionFailed, FileNotOwned, FileUnwritable, Forbidden, Paused,
         HistoryUnavailable
-            It is to be dropped; what was there is as it was.
+            The caller must drop the upload. The file at the path was not changed.
         """
         path, by = "/".join(upload.parts), caller.by()
         change = await self._change(session_id, path, conditions, _UPLOAD, caller)
@@ -288,7 +288,7 @@ class SessionFiles:
         ------
         SessionNotFound, SessionClosed, FolderUnknown, InvalidRequest, Forbidden, Paused,
         PayloadTooLarge, PreconditionFailed, FileNotOwned, FileUnwritable, HistoryUnavailable
-            What was there is as it was.
+            The file at the path was not changed.
         """
         upload = await self.begin(session_id, path, conditions, len(data), caller)
         try:
@@ -303,7 +303,7 @@ class SessionFiles:
         await self._sessions.in_thread(upload.drop)
 
     def drop_soon(self, upload: Upload) -> None:
-        """Drop an upload, without waiting for it."""
+        """Drop an upload in the background."""
         self._tasks.start(self.drop(upload), f"drop {upload.parts[-1]}")
 
     async def delete(
@@ -315,7 +315,7 @@ class SessionFiles:
         ------
         SessionNotFound, SessionClosed, FolderUnknown, InvalidRequest, Forbidden, Paused,
         FileMissing, PreconditionFailed, FileNotOwned, FileUnwritable, HistoryUnavailable
-            It is still there.
+            Nothing was deleted.
         """
         by = caller.by()
         change = await self._change(session_id, path, conditions, _DELETION, caller)
@@ -346,7 +346,7 @@ class SessionFiles:
     async def _change(
         self, session_id: str, path: str, conditions: Conditions, what: str, caller: Caller
     ) -> FileChange:
-        """Return the change of a file, if an agent may now write or delete at its path."""
+        """Return the change of a file, if an agent may currently write or delete at its path."""
         session = await self._sessions.live_session(session_id)
         parts = parts_of(path)
         if is_hidden(parts):
@@ -363,7 +363,7 @@ class SessionFiles:
 
     @asynccontextmanager
     async def _recorded(self, change: FileChange, entry: Entry, by: By) -> AsyncIterator[None]:
-        """Record a change before it is made, and record afterwards if it failed."""
+        """Record a change before it is made. If it fails, record that too."""
         await change.session.write(entry)
         try:
             yield
@@ -374,7 +374,7 @@ class SessionFiles:
     async def _in_place(
         self, act: Callable[[Place, Sequence[str]], T], folder: Folder, change: FileChange
     ) -> T:
-        """Call `act` with a file below a folder, in a thread, and translate its errors."""
+        """Call `act` with the file of a change, in a thread, and translate its errors."""
 
         def do() -> T:
             with writing(change.path):
@@ -383,7 +383,7 @@ class SessionFiles:
         return await self._sessions.in_thread(do)
 
     async def _own_files(self, session: LiveSession) -> OwnFiles:
-        """Return the session's own files, including those of all executions that have ended."""
+        """Return the session's own files, including those of all finished executions."""
         await session.written_files.known()
         return self._own.setdefault(session, OwnFiles(session))
 
@@ -392,7 +392,7 @@ class SessionFiles:
 
 
 def _to_read(path: str) -> tuple[str, ...]:
-    """Return the parts of a path, if it may be read."""
+    """Return the parts of a path, or raise an error if it may not be read."""
     try:
         parts = parts_of(path)
     except InvalidRequest:
@@ -403,7 +403,7 @@ def _to_read(path: str) -> tuple[str, ...]:
 
 
 def _after(after: str | None, above: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the path after which a page begins, below the folder that is listed."""
+    """Return the path after which a page starts, relative to the listed folder."""
     if after is None:
         return ()
     parts = parts_of(after, "after")
@@ -433,9 +433,9 @@ class OwnFiles:
 
     def __init__(self, session: LiveSession) -> None:
         self.lock = asyncio.Lock()
-        """Held while a file is replaced or deleted, so that changes see each other."""
+        """Held while a file is replaced or deleted, so that changes run one at a time."""
         self.uploaded: dict[str, str] = {}
-        """ETags of files as they were uploaded, by path."""
+        """ETags of uploaded files by path, at the time of their upload."""
         self._written = session.written_files.last
 
     def execution_of(self, path: str, status: os.stat_result) -> ExecutionId | None:
@@ -451,7 +451,7 @@ class OwnFiles:
         Parameters
         ----------
         status
-            Of the file there; None if there is none.
+            Status of the file; None if it does not exist.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""An upload into a session's folder: a temporary file until it is complete. Blocks."""
+"""Uploads into a session's folder, with a temporary file until they are complete. Blocks."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 
 class FileChanged(Exception):
-    """The file at a path is not the one that was checked before."""
+    """The file at a path has changed since it was checked."""
 
 
 ORPHAN_AGE: Final = 86_400.0
-"""Seconds since the last byte of an upload. Some file systems' locks work on one machine only."""
+"""Seconds without new bytes after which an upload may be an orphan. Locks alone are not enough,
+because on some file systems they work on one machine only."""
 
 
 def remove_orphans(folder: int) -> None:
-    """Remove old uploads of dead servers from a folder. A running upload holds a lock."""
-    with suppress(OSError):  # it may be one that cannot be listed
+    """Remove old uploads of dead servers from a folder. A running upload is locked."""
+    with suppress(OSError):  # the folder may not be readable
         for name in filter(_PART.fullmatch, os.listdir(folder)):
             _remove_orphan(folder, name)
 
@@ -50,33 +51,33 @@ def _remove_orphan(folder: int, name: str) -> None:
 
 
 def _begun(folder: int) -> tuple[str, int]:
-    """Return the name of a new file in a folder, and the file, with its lock."""
+    """Make and lock a new file in a folder. Return its name and its descriptor."""
     while True:
         name = f".agent-exec-{ULID()}.part"
         file = os.open(name, _NEW, 0o666, dir_fd=folder)
-        with suppress(OSError):  # without locks, nothing counts as an orphan
+        with suppress(OSError):  # without locks, no file counts as an orphan
             fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file).st_nlink:
             return name, file
-        os.close(file)  # another server removed it before it had its lock
+        os.close(file)  # another server removed it before it was locked
 
 
 class Upload:
     """A file that is being uploaded. Thread-safe.
 
-    Folders on its way that are not there are made when it gets its place.
+    `put` makes missing folders of its path.
 
     Parameters
     ----------
     place
         The session's folder.
     parts
-        Where it goes.
+        Parts of the file's path.
 
     Raises
     ------
     OSError, Barred
-        It cannot go there.
+        The file cannot be written there.
     """
 
     def __init__(self, place: Place, parts: Sequence[str]) -> None:
@@ -112,12 +113,12 @@ class Upload:
                     data = data[os.write(self._file, data) :]
 
     def standing(self) -> os.stat_result | None:
-        """Return the state of the file at its place; None if there is none.
+        """Return the status of the file at the path; None if there is none.
 
         Raises
         ------
         OSError, Barred
-            What is there cannot be replaced by a file.
+            A file cannot replace the entry at the path.
         """
         with self._lock:
             if self._is_open:
@@ -128,18 +129,19 @@ class Upload:
             return status
 
     def put(self, replaced: str | None) -> os.stat_result:
-        """Move the complete file to its place, atomically.
+        """Move the complete file to its path, atomically.
 
         Parameters
         ----------
         replaced
-            ETag of the file that stands there; None for none.
+            ETag of the file to replace; None if there is none.
 
         Raises
         ------
         FileChanged
-            Something else stands there by now.
+            The file at the path has changed.
         OSError, Barred
+            The file cannot be written there.
         """
         with self._lock:
             if not self._is_open:
@@ -147,7 +149,7 @@ class Upload:
             made: list[tuple[int, str]] = []
             try:
                 self._make_folders(made)
-                os.fsync(self._file)  # what cannot be stored shows now, and replaces nothing
+                os.fsync(self._file)  # an error of storage must occur before the rename
                 self._take_name(replaced)
                 status = os.fstat(self._file)
             except BaseException:
@@ -159,7 +161,7 @@ class Upload:
             return status
 
     def drop(self) -> None:
-        """Leave nothing of it, unless it has its place. Idempotent."""
+        """Remove the temporary file, unless `put` has moved it. Idempotent."""
         with self._lock:
             if self._is_open:
                 with suppress(OSError):
@@ -169,7 +171,7 @@ class Upload:
     def _take_name(self, replaced: str | None) -> None:
         folder, name = self._folders[-1], self.parts[-1]
         if replaced is None:
-            # A rename replaces any file there, so first create the name, which only one server can.
+            # A rename replaces any file. So first create the name, which only one server can do.
             try:
                 os.close(os.open(name, _NEW, 0o666, dir_fd=folder))
             except FileExistsError:
@@ -187,7 +189,7 @@ class Upload:
             raise
 
     def _descend(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Descend through existing folders; return the names of the missing ones."""
+        """Open the existing folders. Return the names of the missing ones."""
         for index, name in enumerate(names):
             try:
                 self._folders.append(open_child(self._folders[-1], name, self._kept))
@@ -196,7 +198,7 @@ class Upload:
         return ()
 
     def _make_folders(self, made: list[tuple[int, str]]) -> None:
-        """Make the missing folders, and note those that were made here."""
+        """Make and open the missing folders. Add those that were made here to `made`."""
         for name in self._missing:
             folder = self._folders[-1]
             with suppress(FileExistsError):
@@ -207,7 +209,7 @@ class Upload:
 
     def _close(self) -> None:
         self._is_open = False
-        with suppress(OSError):  # its content is stored, or not needed
+        with suppress(OSError):  # the content is stored or not needed
             os.close(self._file)
         self._close_folders()
 
