@@ -302,7 +302,7 @@ def _told(file: SessionFile) -> DynamicFile:
 
 
 MOST_KNOWN: Final = 10_000
-"""The most clients to remember."""
+"""Maximum number of clients to remember."""
 
 
 class Client(NamedTuple):
@@ -317,7 +317,7 @@ class Client(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The identifier of its session. It is unique for its token, or among all users."""
+        """The identifier of its session, unique per token, or among clients without a token."""
         if self.username is None:
             return f"aca:{self.identifier}"
         return f"aca@{quote(self.username, safe='')}:{self.identifier}"
@@ -329,7 +329,7 @@ class KnownClients:
     Parameters
     ----------
     most
-        The most clients to remember. A forgotten client gets no message about a closed session.
+        Maximum number of clients. A forgotten client gets no message about a closed session.
     """
 
     def __init__(self, most: int = MOST_KNOWN) -> None:

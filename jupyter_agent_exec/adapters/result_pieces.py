@@ -32,7 +32,7 @@ class Stream:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Picture:
-    """An image, as it is stored in a file."""
+    """An image in the format of its file."""
 
     mimetype: str
     data: bytes

@@ -308,7 +308,7 @@ def place_of(
     """Return where a discarded cell is restored.
 
     Several cells end up in their former order, in whatever order they are restored. If the previous
-    cell was deleted, the cell goes before the next agents' cell, or else to the end.
+    cell was deleted, the cell goes before the next cell of an agent, or else to the end.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ def _order_with_all(
 
 
 def _before_later(entry: CellDiscarded, order: Sequence[CellId]) -> Position:
-    """Return the place before the next agents' cell. Their ids are in order of time."""
+    """Return the place before the next cell of an agent. Ids of such cells are ordered by time."""
     if is_execution_id(entry.cell_id):
         for id in order:
             if is_execution_id(id) and id > entry.cell_id:

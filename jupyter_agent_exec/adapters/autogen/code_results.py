@@ -30,7 +30,7 @@ with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
     from autogen_ext.code_executors.jupyter import JupyterCodeResult
 
 _SHOWN_AS_JSON: Final = ("application/json", "text/latex", "text/markdown")
-"""MIME types that an answer includes besides ``text/plain``. Others are binary or unreadable."""
+"""MIME types that results include besides ``text/plain``. Others are binary or not for reading."""
 
 
 class CodeTimeout(asyncio.TimeoutError):

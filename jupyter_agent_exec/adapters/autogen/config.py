@@ -27,7 +27,7 @@ _MASKED: Final = str(SecretStr("secret"))
 
 
 class JupyterCodeExecutorConfig(BaseModel):
-    """What a `JupyterCodeExecutor` is made of."""
+    """The configuration of a `JupyterCodeExecutor`."""
 
     kernel_name: str = "python3"
     timeout: int = 60
@@ -83,7 +83,7 @@ del _make_functions_module
 
 
 class FunctionConfig(BaseModel):
-    """A function as a configuration has it, which can be stored and loaded again."""
+    """A function in a configuration. It can be stored and loaded again."""
 
     source: str
     """The function's definition."""

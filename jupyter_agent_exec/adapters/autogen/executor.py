@@ -108,7 +108,7 @@ $functions"""
             raise ValueError(f"functions_module is no name of a module: {functions_module!r}.")
         if url is not None:
             server = Server.at(url, token)
-            url, token = server.address, server.token  # the address must not contain the token
+            url, token = server.address, server.token  # keep the token out of the URL
         self._config = JupyterCodeExecutorConfig(
             kernel_name=kernel_name,
             timeout=timeout,
@@ -233,9 +233,9 @@ $functions"""
     async def approval_func(self, request: ApprovalRequest) -> ApprovalResponse:
         """Ask the user for approval in JupyterLab or on the command line, for `CodeExecutorAgent`.
 
-        Approved blocks start to run, and the next `execute_code_blocks` returns their results. If
-        neither the server's policy nor the agent's token requires approval, the response is not
-        approved.
+        Approved blocks start to run. `execute_code_blocks` with the same blocks then returns their
+        results. If neither the server's policy nor the agent's token requires approval, the request
+        is not approved.
 
         Parameters
         ----------

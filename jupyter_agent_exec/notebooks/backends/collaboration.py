@@ -157,8 +157,8 @@ class CollaborationHandle:
     async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
         """Make changes, all or none, in one transaction.
 
-        If no page shows the document, it is also saved. An empty room is closed some time later,
-        and unsaved changes are lost.
+        If no page shows the document, it is also saved, because an empty room is closed some time
+        later, and unsaved changes are lost then.
         """
         await self._settled()
         self._cells.apply(changes, expected)

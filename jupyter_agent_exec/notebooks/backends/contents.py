@@ -1,4 +1,4 @@
-"""Reaches a notebook that nobody has open, through the server's contents manager.
+"""Reaches a notebook that is not open, through the server's contents manager.
 
 A file is read, changed and saved. Its hash is checked right before the save. If someone else has
 saved the file meanwhile, everything starts again. Changes of several callers go into one save.

@@ -60,7 +60,7 @@ FromPage = Announce | Answer
 
 
 class Read(Struct, frozen=True, kw_only=True, tag_field="op", tag="read"):
-    """Return the notebook, unsaved edits included."""
+    """Read the notebook, unsaved edits included."""
 
     id: int
     panel: str

@@ -70,7 +70,7 @@ class LiveCells:
             with self._document.ydoc.transaction(origin=ORIGIN):
                 self._with_ids = int(self._meta.get("nbformat_minor", 0)) >= CELL_IDS_SINCE
                 self._check(changes, expected)
-                # Insert a new cell with its trust at once, so that it is not built twice.
+                # Insert a new cell with its final trust, so that a page builds it only once.
                 trusted = {
                     change.cell_id: change.trusted
                     for change in changes
