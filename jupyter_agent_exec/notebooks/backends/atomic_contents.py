@@ -8,8 +8,8 @@ Jupyter Server has no public way to replace a file on save: `use_atomic_writing`
 copy. So this module overrides `FileManagerMixin.atomic_writing` in a subclass that shares the
 `__dict__` of the server's contents manager. A second manager would lose hooks that were registered
 at run time. Jupyter's own `atomic_writing` used to replace the file, until that caused problems
-with tools such as Dropbox (https://github.com/jupyter/notebook/pull/67). If it does so again, this
-module can go; no issue about that is known. `tests/notebooks/test_atomic_contents.py` fails if
+with tools such as Dropbox (https://github.com/jupyter/notebook/pull/67). If it does so again,
+remove this module; no issue about that is known. `tests/notebooks/test_atomic_contents.py` fails if
 either stops working.
 """
 

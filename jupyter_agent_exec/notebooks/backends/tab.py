@@ -25,7 +25,7 @@ from . import tab_messages as wire
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 BYTES_PER_SECOND: Final = 4_000_000
-"""The slowest supported connection. The timeout of large changes grows accordingly."""
+"""Speed of the slowest supported connection. The timeout of large changes grows accordingly."""
 
 
 class Tab:
@@ -253,7 +253,7 @@ class TabBackend:
         Raises
         ------
         msgspec.MsgspecError
-            If the message is not valid.
+            The message is not valid.
         """
         message = wire.decode(data)
         if isinstance(message, wire.Answer):
