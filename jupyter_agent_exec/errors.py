@@ -1,44 +1,44 @@
-"""The errors of this package, as one tree.
+"""The errors of this package.
 
 ::
 
     AgentExecError
     ├── InvalidRequest          invalid_request       a field is missing, unknown or out of bounds
     │   ├── KernelSpecNotFound  kernel_name_not_found no kernelspec has this name
-    │   ├── LanguageNotSupported language_not_supported  only a kernel of Python can do that
+    │   ├── LanguageNotSupported language_not_supported  only Python kernels support the request
     │   └── IdempotencyConflict idempotency_conflict  the key was used with another body
     ├── MethodNotAllowed        method_not_allowed    the route does not have this verb
     ├── Unauthenticated         unauthenticated       no credential, or one that is not valid
-    ├── Forbidden               forbidden             known who asks; not allowed
-    │   ├── PassphraseRequired  passphrase_required   to decide needs the passphrase
-    │   ├── PassphraseWrong     passphrase_wrong      it is another one
-    │   └── ApprovalRequired    approval_required     the user has to approve code there first
+    ├── Forbidden               forbidden             the credential is valid but does not allow it
+    │   ├── PassphraseRequired  passphrase_required   a decision needs the passphrase
+    │   ├── PassphraseWrong     passphrase_wrong      the passphrase is wrong
+    │   └── ApprovalRequired    approval_required     the user must approve code there first
     ├── Paused                  agents_paused         the user has paused all agents
     ├── NotFound                not_found
     │   ├── SessionNotFound     session_not_found
     │   ├── ExecutionNotFound   execution_not_found
     │   ├── BlobNotFound        blob_not_found
-    │   ├── KernelNotFound      kernel_not_found      no kernel with this id runs
+    │   ├── KernelNotFound      kernel_not_found      no running kernel has this id
     │   ├── NotebookNotFound    notebook_not_found    no notebook at this path
     │   ├── FileMissing         file_not_found        no file at this path of a session's folder
     │   └── CellNotFound        cell_not_found        the notebook has no such cell
-    ├── SessionClosed           session_closed        the session takes nothing new
+    ├── SessionClosed           session_closed        the session accepts no requests
     │   └── SessionElsewhere    session_elsewhere     it belongs to another server on this history
-    ├── AlreadyFinished         already_finished      nothing left to cancel
-    ├── AlreadyDecided          already_decided       somebody decided before
-    ├── ApprovalChanged         approval_changed      asks for something else than was looked at
-    ├── NotFinished             not_finished          its outputs may still change
-    ├── InputNotAsked           input_not_asked       its code does not ask for input (any more)
-    ├── KernelBusy              kernel_busy           it cannot be looked into while it runs code
-    ├── KernelWaitsForItself    kernel_waits_for_itself  the asker runs in it, and it waits for them
-    ├── KernelNotOwned          kernel_not_owned      an agent may not restart it
+    ├── AlreadyFinished         already_finished      the execution cannot be cancelled any more
+    ├── AlreadyDecided          already_decided       the execution does not wait for approval
+    ├── ApprovalChanged         approval_changed      the source or the kernel is another one now
+    ├── NotFinished             not_finished          the execution's outputs may still change
+    ├── InputNotAsked           input_not_asked       the code does not wait for this input
+    ├── KernelBusy              kernel_busy           the kernel runs code and cannot answer
+    ├── KernelWaitsForItself    kernel_waits_for_itself  code submits code to its own kernel
+    ├── KernelNotOwned          kernel_not_owned      an agent may not restart this kernel
     ├── CellBusy                cell_busy             an execution waits or runs in the cell
-    ├── DocumentChanged         document_changed      not as it was read; nothing done
-    ├── DocumentUnwritable      document_unwritable   no cell can be written there
-    ├── FolderUnknown           folder_unknown        the session has no folder that is known here
-    ├── FileNotOwned            file_not_owned        it is not as the session left it; nothing done
-    ├── FileUnwritable          file_unwritable       the disk does not take it, or not there
-    ├── PreconditionFailed      precondition_failed   not what If-Match or If-None-Match asks for
+    ├── DocumentChanged         document_changed      changed since it was read; nothing was done
+    ├── DocumentUnwritable      document_unwritable   no cell can be written to the file
+    ├── FolderUnknown           folder_unknown        the session has no known folder on this server
+    ├── FileNotOwned            file_not_owned        not as the session left it; nothing was done
+    ├── FileUnwritable          file_unwritable       the disk is full or refuses the operation
+    ├── PreconditionFailed      precondition_failed   If-Match or If-None-Match does not match
     ├── RangeNotSatisfiable     range_not_satisfiable the file ends before the range begins
     ├── PayloadTooLarge         payload_too_large
     ├── TooManyRequests         too_many_requests     a limit on sessions, waits, the queue
@@ -46,12 +46,12 @@
     ├── KernelUnavailable       kernel_unavailable    no kernel could be started or reached
     ├── HistoryUnavailable      history_unavailable   the record cannot be written; nothing was run
     ├── NotInstalled            not_installed         the server lacks an extra that this needs
-    ├── IsolationUnavailable    isolation_unavailable the server cannot isolate kernels, or must not
+    ├── IsolationUnavailable    isolation_unavailable the server cannot or may not isolate kernels
     ├── GatewayNotSupported     gateway_not_supported the server's kernels run behind a gateway
-    └── ServerStopping          server_stopping       the server is going down
+    └── ServerStopping          server_stopping       the server is stopping
 
-Code that fails inside a kernel is none of these: it is an execution with status ``error``.
-Only `auth/handler.py` knows the HTTP status of each.
+Code that fails in a kernel raises none of these errors: its execution has the status ``error``.
+`auth/handler.py` maps the errors to HTTP statuses.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class AgentExecError(Exception):
     Parameters
     ----------
     message
-        A sentence for people and language models: what is wrong and what to do.
+        A sentence for users and language models: what is wrong and what to do.
     **detail
-        JSON values that a program may act on, such as ``field`` or ``allowed``.
+        JSON values for programs, such as ``field`` or ``allowed``.
     """
 
     code: ClassVar[str] = "agent_exec_error"
     is_denial = False
-    """Whether it refuses an agent token something, which is recorded."""
+    """Whether the error denies access. Denials of agent tokens are recorded."""
 
     def __init__(self, message: str, **detail: object) -> None:
         super().__init__(message)
@@ -81,7 +81,7 @@ class AgentExecError(Exception):
 
 
 class InvalidRequest(AgentExecError):
-    """A request that cannot be understood; ``detail["field"]`` names the culprit."""
+    """The request is not valid; ``detail["field"]`` names the field at fault."""
 
     code = "invalid_request"
 
@@ -93,7 +93,7 @@ class LanguageNotSupported(InvalidRequest):
 
 
 class IdempotencyConflict(InvalidRequest):
-    """An ``Idempotency-Key`` that was already used with another body in this session."""
+    """The ``Idempotency-Key`` was already used with another body in this session."""
 
     code = "idempotency_conflict"
 
@@ -105,13 +105,13 @@ class Unauthenticated(AgentExecError):
 
 
 class Forbidden(AgentExecError):
-    """The caller is authenticated, and may not do this."""
+    """The credential is valid but does not allow the request."""
 
     code = "forbidden"
 
 
 class PassphraseRequired(Forbidden):
-    """The server asks for its passphrase before a person decides: see `AgentExecClient.unlock`."""
+    """A user must send the server's passphrase before deciding: see `AgentExecClient.unlock`."""
 
     code = "passphrase_required"
 
@@ -123,20 +123,20 @@ class PassphraseWrong(Forbidden):
 
 
 class ApprovalRequired(Forbidden):
-    """The user has to approve what this session runs, and has not; nothing was done."""
+    """The session's code needs the user's approval first. Nothing was done."""
 
     code = "approval_required"
     is_denial = True
 
 
 class Paused(AgentExecError):
-    """The user has paused all agents; nothing was done."""
+    """The user has paused all agents. Nothing was done."""
 
     code = "agents_paused"
 
 
 class NotFound(AgentExecError):
-    """Nothing is here, or nothing that the asker may see."""
+    """The object does not exist, or the credential does not allow reading it."""
 
     code = "not_found"
 
@@ -166,31 +166,31 @@ class KernelNotFound(NotFound):
 
 
 class NotebookNotFound(NotFound):
-    """No notebook at this contents path, or none that can be read."""
+    """There is no readable notebook at this contents path."""
 
     code = "notebook_not_found"
 
 
 class FileMissing(NotFound):
-    """No file at this path of the session's folder, or none that is reached there."""
+    """There is no accessible file at this path of the session's folder."""
 
     code = "file_not_found"
 
 
 class CellNotFound(NotFound):
-    """The notebook has no cell with this id; ``detail["cell_ids"]`` lists those that it has."""
+    """The notebook has no cell with this id; ``detail["cell_ids"]`` lists its cells."""
 
     code = "cell_not_found"
 
 
 class KernelSpecNotFound(InvalidRequest):
-    """No kernelspec of this name is installed; ``detail["allowed"]`` lists those that are."""
+    """No kernelspec of this name is installed; ``detail["allowed"]`` lists the installed ones."""
 
     code = "kernel_name_not_found"
 
 
 class MethodNotAllowed(AgentExecError):
-    """The route is there, but not for this verb."""
+    """The route does not support this HTTP method."""
 
     code = "method_not_allowed"
 
@@ -226,7 +226,7 @@ class ApprovalChanged(AgentExecError):
 
 
 class NotFinished(AgentExecError):
-    """The execution waits or runs; its outputs cannot be decided on before it has finished."""
+    """The execution waits or runs. Users can decide about its outputs after it has finished."""
 
     code = "not_finished"
 
@@ -238,7 +238,7 @@ class InputNotAsked(AgentExecError):
 
 
 class KernelNotOwned(AgentExecError):
-    """The kernel is a person's: an agent may not restart it."""
+    """The kernel belongs to a user. An agent may not restart it."""
 
     code = "kernel_not_owned"
 
@@ -250,7 +250,7 @@ class KernelBusy(AgentExecError):
 
 
 class KernelWaitsForItself(AgentExecError):
-    """Running code submits more code to its own kernel, so that each would wait for the other."""
+    """Running code submits code to its own kernel and waits for it, which would be a deadlock."""
 
     code = "kernel_waits_for_itself"
 
@@ -268,13 +268,13 @@ class DocumentChanged(AgentExecError):
 
 
 class DocumentUnwritable(AgentExecError):
-    """A file that is read-only, of an unknown format, or not a valid notebook."""
+    """The file is read-only, has an unknown format, or is not a valid notebook."""
 
     code = "document_unwritable"
 
 
 class FolderUnknown(AgentExecError):
-    """The session's kernel works in no folder that is known, or that is on this machine."""
+    """The working folder of the session's kernel is unknown, or not on this machine."""
 
     code = "folder_unknown"
 
@@ -286,7 +286,7 @@ class FileNotOwned(AgentExecError):
 
 
 class FileUnwritable(AgentExecError):
-    """The disk is full, or does not let this be written or deleted there."""
+    """The disk is full, or does not allow writing or deleting the file."""
 
     code = "file_unwritable"
 
@@ -298,19 +298,19 @@ class PreconditionFailed(AgentExecError):
 
 
 class RangeNotSatisfiable(AgentExecError):
-    """No byte of the range is in the file; ``detail["bytes"]`` is its size."""
+    """The file has no byte of the range; ``detail["bytes"]`` is its size."""
 
     code = "range_not_satisfiable"
 
 
 class PayloadTooLarge(AgentExecError):
-    """A body, or a part of one, exceeds its limit, which is in ``detail["limit_bytes"]``."""
+    """A body, or part of one, exceeds its limit; ``detail["limit_bytes"]`` is the limit."""
 
     code = "payload_too_large"
 
 
 class TooManyRequests(AgentExecError):
-    """As many sessions, kernels or waiting executions as the operator allows."""
+    """The limit of sessions, kernels, waiting executions or requests is reached."""
 
     code = "too_many_requests"
 
@@ -334,13 +334,13 @@ class HistoryUnavailable(AgentExecError):
 
 
 class NotInstalled(AgentExecError):
-    """What this needs is not installed on the server; ``detail["extra"]`` names it."""
+    """The server lacks a package that this needs; ``detail["extra"]`` names the missing extra."""
 
     code = "not_installed"
 
 
 class IsolationUnavailable(AgentExecError):
-    """No kernel can be isolated here; the message says what is missing. None was started."""
+    """The server cannot isolate kernels; the message says why. No kernel was started."""
 
     code = "isolation_unavailable"
 
@@ -352,7 +352,7 @@ GATEWAY: Final = (
 
 
 class GatewayNotSupported(AgentExecError):
-    """The server's kernels run behind a gateway, which agents cannot use yet. None was started."""
+    """The server's kernels run behind a gateway, which agents cannot use. No kernel was started."""
 
     code = "gateway_not_supported"
 
