@@ -1,6 +1,6 @@
 """Run code through a Jupyter server with this extension, from Python.
 
-`AgentExecClient` blocks, `AsyncAgentExecClient` awaits; they are alike otherwise.
+`AgentExecClient` is blocking, `AsyncAgentExecClient` is async. Both have the same methods.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The blocking client: the methods of the awaiting one, run to their end.
+"""The blocking client, made from the methods of the async client.
 
-Nothing is written twice. `blocking` and `iterating` make each method from that of the awaiting
-client, with its parameters, types and documentation. Its coroutines run over a
-`BlockingConnection`, which never waits for an event loop, so none is needed here, and no thread.
+`blocking` and `iterating` make each method from the async method, with its parameters, types and
+documentation. The coroutines run over a `BlockingConnection`, which never waits for an event loop.
+So the blocking client needs neither an event loop nor a thread.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 
 class Blocking(Generic[A]):
-    """An object whose methods are those of an awaiting one."""
+    """An object with the methods of an async object."""
 
     _awaiting: A
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that waits for nothing but what blocks, and return its value."""
+    """Run a coroutine that never waits for an event loop, and return its value."""
     try:
         coroutine.send(None)
     except StopIteration as stop:
@@ -46,7 +46,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def iterate(items: AsyncGenerator[T, None]) -> Iterator[T]:
-    """Iterate over an async generator whose awaits only block."""
+    """Iterate over an async generator that never waits for an event loop."""
     try:
         while True:
             yield run(items.__anext__())
@@ -59,7 +59,7 @@ def iterate(items: AsyncGenerator[T, None]) -> Iterator[T]:
 def blocking(
     method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Blocking[A], P], T]:
-    """Return a method that runs `method` of the awaiting object to its end."""
+    """Return a blocking form of an async `method`."""
 
     @wraps(method)
     def call(self: Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -71,7 +71,7 @@ def blocking(
 def iterating(
     method: Callable[Concatenate[A, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[Blocking[A], P], Iterator[T]]:
-    """Return a method that iterates over what `method` of the awaiting object gives."""
+    """Return an iterating form of an async generator `method`."""
 
     @wraps(method)
     def call(self: Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
@@ -83,7 +83,7 @@ def iterating(
 def _opening(
     method: Callable[Concatenate[A, P], Coroutine[Any, Any, AsyncSession]],
 ) -> Callable[Concatenate[Blocking[A], P], Session]:
-    """Return a method that gives the session blocking which `method` gives awaiting."""
+    """Return a blocking form of an async `method` that returns a session."""
 
     @wraps(method)
     def call(self: Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> Session:
@@ -95,7 +95,7 @@ def _opening(
 def _listing(
     method: Callable[Concatenate[A, P], AsyncGenerator[AsyncSession, None]],
 ) -> Callable[Concatenate[Blocking[A], P], Iterator[Session]]:
-    """Return a method that gives the sessions blocking which `method` gives awaiting."""
+    """Return an iterating form of an async generator `method` that yields sessions."""
 
     @wraps(method)
     def call(self: Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Session]:
@@ -105,12 +105,12 @@ def _listing(
 
 
 class Session(Blocking[AsyncSession]):
-    """An agent session; a context manager that closes it at the end.
+    """An agent session. As a context manager, it closes the session at the end.
 
     Parameters
     ----------
     awaiting
-        The same session of a client over a `BlockingConnection`.
+        The same session of an async client over a `BlockingConnection`.
     """
 
     def __init__(self, awaiting: AsyncSession) -> None:
@@ -168,27 +168,27 @@ class Session(Blocking[AsyncSession]):
 
 
 class AgentExecClient(Blocking[AsyncAgentExecClient]):
-    """Run code in a person's Jupyter, in the open.
+    """Run code in a user's Jupyter, where the user can see it.
 
-    A context manager that closes its connections at the end; it may be used without. Threads may
-    share one.
+    As a context manager, the client closes its connections at the end. Other use is possible too.
+    Threads may share a client.
 
     Parameters
     ----------
     url
-        The Jupyter server's base URL, or one with ``?token=`` as Jupyter prints it. When None,
-        that of the environment variable ``JUPYTER_AGENT_EXEC_URL``; else the newest server that
-        runs here and answers.
+        The Jupyter server's base URL, or a URL with ``?token=`` as Jupyter prints it. When None,
+        the environment variable ``JUPYTER_AGENT_EXEC_URL``; if it is not set, the newest server on
+        this machine that answers.
     token
-        The credential, an agent token or the server's own; ``JUPYTER_AGENT_EXEC_TOKEN`` when None.
-        That of a server that runs here is found.
+        An agent token or the server's own token. When None, the environment variable
+        ``JUPYTER_AGENT_EXEC_TOKEN``; if it is not set, the token of a server on this machine.
     transport
-        What sends, such as ``httpx2.HTTPTransport(proxy=…)``.
+        The transport that sends requests, such as ``httpx2.HTTPTransport(proxy=…)``.
 
     Raises
     ------
     ValueError
-        `url` is not an address that a Jupyter server could have.
+        `url` is not a valid address of a Jupyter server.
 
     Examples
     --------
@@ -214,26 +214,26 @@ class AgentExecClient(Blocking[AsyncAgentExecClient]):
         self.close()
 
     def connect(self) -> AgentExecClient:
-        """Find the server, as the first call does otherwise, and return this client.
+        """Find the server, and return this client. Otherwise, the first request finds it.
 
         Raises
         ------
         NoServerFound
-            None was named, and none of those that run here answers.
+            No server was given, and no server on this machine answers.
         """
         run(self._awaiting.connect())
         return self
 
     @property
     def address(self) -> str | None:
-        """The address of the server; None before there is one."""
+        """The address of the server; None until a server was found."""
         return self._awaiting.address
 
     @property
     def indexing(self) -> models.Indexing | None:
-        """How far the index was rebuilt at the last page of sessions or search results.
+        """Progress of the index when the last page of sessions or search results was read.
 
-        None if that page was made of the whole history; else results may be missing.
+        None if the index was complete. Otherwise, results may be missing.
         """
         return self._awaiting.indexing
 

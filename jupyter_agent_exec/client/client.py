@@ -1,4 +1,4 @@
-"""The client: finds a server, opens sessions, reads the history, and decides for a user."""
+"""The client: find a server, open sessions, read the history, and send a user's decisions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .session import (
 )
 
 OPENING_SECONDS: Final = 120.0
-"""Seconds within which the server must open a session, whose kernel has to start."""
+"""Seconds within which the server must open a session, including the start of its kernel."""
 
 SCOPES: Final = ("exec:scratch", "files")
 """Default scopes of a token: run code in scratch kernels, and use their files."""
@@ -58,27 +58,27 @@ _tokens = msgspec.json.Decoder(models.TokenList)
 
 
 class AsyncAgentExecClient:
-    """Run code in a person's Jupyter, in the open.
+    """Run code in a user's Jupyter, where the user can see it.
 
-    An async context manager that closes its connections at the end; it may be used without. Tasks
-    of one event loop may share one.
+    As an async context manager, the client closes its connections at the end. Other use is possible
+    too. Tasks of one event loop may share a client.
 
     Parameters
     ----------
     url
-        The Jupyter server's base URL, or one with ``?token=`` as Jupyter prints it. When None,
-        that of the environment variable ``JUPYTER_AGENT_EXEC_URL``; else the newest server that
-        runs here and answers.
+        The Jupyter server's base URL, or a URL with ``?token=`` as Jupyter prints it. When None,
+        the environment variable ``JUPYTER_AGENT_EXEC_URL``; if it is not set, the newest server on
+        this machine that answers.
     token
-        The credential, an agent token or the server's own; ``JUPYTER_AGENT_EXEC_TOKEN`` when None.
-        That of a server that runs here is found.
+        An agent token or the server's own token. When None, the environment variable
+        ``JUPYTER_AGENT_EXEC_TOKEN``; if it is not set, the token of a server on this machine.
     transport
-        What sends, such as ``httpx2.AsyncHTTPTransport(proxy=…)``.
+        The transport that sends requests, such as ``httpx2.AsyncHTTPTransport(proxy=…)``.
 
     Raises
     ------
     ValueError
-        `url` is not an address that a Jupyter server could have.
+        `url` is not a valid address of a Jupyter server.
 
     Examples
     --------
@@ -113,12 +113,12 @@ class AsyncAgentExecClient:
         await self.close()
 
     async def connect(self) -> AsyncAgentExecClient:
-        """Find the server, as the first call does otherwise, and return this client.
+        """Find the server, and return this client. Otherwise, the first request finds it.
 
         Raises
         ------
         NoServerFound
-            None was named, and none of those that run here answers.
+            No server was given, and no server on this machine answers.
         """
         await self._connection.connect()
         return self
@@ -129,14 +129,14 @@ class AsyncAgentExecClient:
 
     @property
     def address(self) -> str | None:
-        """The address of the server; None before there is one."""
+        """The address of the server; None until a server was found."""
         return self._connection.address
 
     @property
     def indexing(self) -> models.Indexing | None:
-        """How far the index was rebuilt at the last page of sessions or search results.
+        """Progress of the index when the last page of sessions or search results was read.
 
-        None if that page was made of the whole history; else results may be missing.
+        None if the index was complete. Otherwise, results may be missing.
         """
         return self._indexing
 
@@ -164,55 +164,59 @@ class AsyncAgentExecClient:
         preload: Iterable[Preloadable] = (),
         allow_stdin: bool = False,
     ) -> AsyncSession:
-        """Open a session: in a notebook, in a running kernel, else in a scratch kernel.
+        """Open a session in a notebook, in a running kernel, or else in a scratch kernel.
 
         Parameters
         ----------
         agent
-            Who asks: a name, or an Agent with version and model too.
+            The agent's name, or an `Agent` with its version and model too.
         notebook
-            Contents path of a person's notebook: code runs in its kernel, cells go into it.
+            Contents path of a user's notebook. Code runs in its kernel, and each execution becomes
+            a cell.
         create
-            Make an empty notebook if there is none.
+            Create an empty notebook if none exists at the path.
         kernel_id
-            Of a kernel that runs, such as a console's: code runs in it, without a document.
+            Id of a running kernel, such as a console's. Code runs in it, without a document.
         kernel_name
-            A kernelspec, to start for a scratch kernel, or for a notebook without a kernel; the
-            server's default, or what the notebook says, when None.
+            Kernelspec to start for a scratch kernel or for a notebook without a kernel. When None,
+            the server's default or the notebook's own.
         cwd
-            Contents path of the folder in which a scratch kernel starts; the server's root when
-            None.
+            Contents path of the folder in which a scratch kernel starts; the server's root folder
+            when None.
         env
-            Environment variables of a scratch kernel; the server has a list of the names it allows.
+            Environment variables of a scratch kernel. The server's configuration lists the allowed
+            names.
         isolated
-            Keep a scratch kernel apart from the server, its network and files; `cwd` is then all
-            that it may write, or None for a folder of its own that goes with the session.
+            Isolate a scratch kernel from the server, its network and its files. The kernel can then
+            write only to `cwd`. When `cwd` is None, it gets a folder of its own, which is deleted
+            when the session closes.
         title
-            What the session is for, in words.
+            Purpose of the session, in words.
         client_id
-            The same id with the same target gets the same open session, however often it is asked.
+            Identifies the client. The same id and target return the client's open session.
         timeout
             Seconds each execution may run; the server's default when None.
         max_output_bytes
             UTF-8 bytes of output that are kept with a cell; the server's default when None.
         restart_if_interrupt_ignored
-            Replace the kernel when code goes on after an interrupt and the grace time.
+            Replace the kernel if code still runs after an interrupt and the grace time.
         init_source
             Code that runs first in each of the session's kernels.
         preload
-            What is there before that, in kernels of Python: modules by name (``"pandas as pd"``),
-            functions, or what `function` makes of one with requirements and imports.
+            Modules and functions to load before that, in Python kernels only: modules by name
+            (``"pandas as pd"``), functions, or results of `function`, which adds requirements and
+            imports.
         allow_stdin
-            Whether code may ask for input while it runs; see `Session.run`.
+            Whether running code may request input; see `Session.run`.
 
         Raises
         ------
         InvalidRequest
-            What is given does not go together, such as `notebook` and `kernel_id`.
+            Some arguments cannot be combined, such as `notebook` and `kernel_id`.
         AgentExecError
-            The server refuses; see `jupyter_agent_exec.errors`.
+            The server refused the request; see `jupyter_agent_exec.errors`.
         ServerUnreachable
-            There is no connection.
+            There is no connection to the server.
         """
         require_finite("limits.timeout", timeout)
         request = models.OpenSession(
@@ -243,7 +247,7 @@ class AsyncAgentExecClient:
         return AsyncSession(self._connection, info)
 
     async def session(self, session_id: str) -> AsyncSession:
-        """Return the session with this id, to look at it or to go on in it."""
+        """Return the session with this id, to inspect or continue it."""
         return AsyncSession(self._connection, await get_session(self._connection, session_id))
 
     async def sessions(
@@ -256,12 +260,12 @@ class AsyncAgentExecClient:
         until: str | None = None,
         unreviewed: bool | None = None,
     ) -> AsyncGenerator[AsyncSession, None]:
-        """Give sessions: the open ones first, then the closed, each the newest first.
+        """Yield sessions: first the open ones, then the closed ones, each newest first.
 
         Parameters
         ----------
         status, agent, target, since, until, unreviewed
-            Only those of which all of this is true, as `GET /sessions` has it; None is any.
+            Filters, as in `GET /sessions`. A session must pass all of them; None matches any.
         """
         after: str | None = None
         seen: set[str] = set()
@@ -279,7 +283,7 @@ class AsyncAgentExecClient:
             page = await self._connection.get(path, _sessions)
             self._indexing = page.indexing
             for info in page.sessions:
-                if info.id not in seen:  # it may have been closed since the page before
+                if info.id not in seen:  # a session closed after the last page would come twice
                     seen.add(info.id)
                     yield AsyncSession(self._connection, info)
             after = page.next_after
@@ -287,7 +291,7 @@ class AsyncAgentExecClient:
                 return
 
     async def execution(self, execution_id: str) -> Result:
-        """Look at an execution, any number of times."""
+        """Return the current state of an execution."""
         return Result(await get_execution(self._connection, execution_id))
 
     async def wait(self, execution_id: str) -> Result:
@@ -297,7 +301,7 @@ class AsyncAgentExecClient:
         )
 
     def follow(self, execution_id: str) -> AsyncGenerator[Event, None]:
-        """Give the events of an execution: those that were, and those to come."""
+        """Yield all events of an execution, past and future."""
         return follow(self._connection, execution_id)
 
     async def cancel(self, execution_id: str) -> None:
@@ -306,7 +310,7 @@ class AsyncAgentExecClient:
         Raises
         ------
         AlreadyFinished
-            There is nothing left to cancel.
+            The execution has finished.
         """
         await self._connection.act_persistently(f"/executions/{segment(execution_id)}/cancel")
 
@@ -318,12 +322,13 @@ class AsyncAgentExecClient:
         Parameters
         ----------
         asked_at
-            Of the input that is answered: refused if the code asks for another by now.
+            The `asked_at` of the input request to answer. Refused if the code has made another
+            request since.
 
         Raises
         ------
         InputNotAsked
-            It asks for nothing now, or somebody else was first.
+            The code requests no input now, or somebody else has answered.
         """
         return Result(await give_input(self._connection, execution_id, value, asked_at))
 
@@ -334,35 +339,35 @@ class AsyncAgentExecClient:
     async def approve(
         self, execution_id: str, source_sha256: str, *, source: str | None = None
     ) -> Result:
-        """Approve a waiting execution, as a person.
+        """Approve a waiting execution, as a user.
 
         Parameters
         ----------
         execution_id
             The execution.
         source_sha256
-            Of the source that was looked at: another one is not approved.
+            Hash of the source that the user saw. Another source is not approved.
         source
-            What to run instead.
+            A source to run instead.
 
         Raises
         ------
         AlreadyDecided
-            It does not ask, or no more.
+            The execution does not wait for approval, or no longer.
         ApprovalChanged
-            It asks for another source, or another life of the kernel, than was looked at.
+            The source or the kernel is not the one that the user saw.
         """
         request = models.Approve(source_sha256=Digest(source_sha256), source=source)
         path = f"/executions/{segment(execution_id)}/approve"
         return Result(await self._connection.send_model("POST", path, request, _execution))
 
     async def reject(self, execution_id: str, reason: str | None = None) -> Result:
-        """Reject a waiting execution, as a person. The agent gets the reason.
+        """Reject a waiting execution, as a user. The agent gets the reason.
 
         Raises
         ------
         AlreadyDecided
-            It does not ask, or no more.
+            The execution does not wait for approval, or no longer.
         """
         request = models.Reject(reason=reason)
         path = f"/executions/{segment(execution_id)}/reject"
@@ -375,27 +380,27 @@ class AsyncAgentExecClient:
         notebook: ApprovalMode | None = None,
         kernel: ApprovalMode | None = None,
     ) -> models.Approvals:
-        """Change the approval policy, as a person, for each kind of target."""
+        """Change the approval policy for each kind of target, as a user."""
         policy = models.SetPolicy(scratch=scratch, notebook=notebook, kernel=kernel)
         return await self._connection.send_model("PUT", "/approvals/policy", policy, _approvals)
 
     async def unlock(self, passphrase: str) -> str:
         """Unlock decisions with the passphrase, on a server that requires one.
 
-        What this client decides from now on is taken, for some minutes and until it is closed.
-        A decision before that raises PassphraseRequired.
+        This client can then decide for some minutes, until it is closed. A decision without it
+        raises `PassphraseRequired`.
 
         Returns
         -------
         str
-            When it ends, in RFC 3339.
+            The time at which the unlock ends, in RFC 3339.
 
         Raises
         ------
         PassphraseWrong
-            It is another one.
+            The passphrase is wrong.
         TooManyRequests
-            Too many wrong ones were sent; ``detail["retry_after"]`` says for how long.
+            Too many wrong passphrases were sent. Try again after ``detail["retry_after"]`` seconds.
         NotFound
             The server has no passphrase.
         """
@@ -405,7 +410,7 @@ class AsyncAgentExecClient:
         return unlocked.expires_at
 
     async def pause(self) -> models.Approvals:
-        """Pause all agents, as a person. Running code continues."""
+        """Pause all agents, as a user. Running code continues."""
         return await self._set_pause(paused=True)
 
     async def resume(self) -> models.Approvals:
@@ -419,22 +424,22 @@ class AsyncAgentExecClient:
     async def review(
         self, execution_id: str, verdict: Verdict | None, *, comment: str | None = None
     ) -> Result:
-        """Review a finished execution, as a person.
+        """Review a finished execution, as a user.
 
         Parameters
         ----------
         execution_id
             The execution.
         verdict
-            ``"approved"`` or ``"flagged"``; None for a comment alone, or without a comment to take
-            back what was said.
+            ``"approved"`` or ``"flagged"``; None for only a comment. None without a comment removes
+            the review.
         comment
-            What else there is to say.
+            The user's comment.
 
         Raises
         ------
         NotFinished
-            It waits or runs.
+            The execution waits or runs.
         """
         request = models.SetReview(verdict=verdict, comment=comment)
         path = f"/executions/{segment(execution_id)}/review"
@@ -457,18 +462,18 @@ class AsyncAgentExecClient:
         limit: int | None = None,
         grep: str | None = None,
     ) -> models.Text | models.TextMatches:
-        """Read an execution's whole text, also what its cell leaves out.
+        """Read an execution's complete text, including text that its cell leaves out.
 
         Parameters
         ----------
         execution_id
             The execution.
         offset
-            Byte of the UTF-8 text from which to read.
+            Byte in the UTF-8 text at which to start.
         limit
-            Bytes to read at most; the server's default when None.
+            Maximum number of bytes; the server's default when None.
         grep
-            A pattern: return the lines that match it instead.
+            A pattern. If given, return the lines that match it instead.
         """
         path = f"/executions/{segment(execution_id)}/text"
         if grep is not None:
@@ -489,14 +494,14 @@ class AsyncAgentExecClient:
         path
             Its contents path.
         outputs
-            Whether to tell what the cells' outputs say.
+            Whether to include the text of the cells' outputs.
         text_limit
-            Characters of each cell's output at most; the server's default when None.
+            Maximum characters of each cell's output text; the server's default when None.
 
         Raises
         ------
         NotebookNotFound
-            There is none.
+            There is no notebook at the path.
         """
         return await read_cells(self._connection, path, outputs, text_limit)
 
@@ -514,16 +519,16 @@ class AsyncAgentExecClient:
         review: str | None = None,
         limit: int | None = None,
     ) -> AsyncGenerator[models.SearchHit, None]:
-        """Search sources, text outputs and errors, the newest first.
+        """Search sources, text outputs and errors, newest first.
 
         Parameters
         ----------
         q
             Words; empty for all executions that pass the filters.
         agent, target, status, session_id, since, until, has_image, review
-            Only those of which all of this is true, as `GET /search` has it; None is any.
+            Filters, as in `GET /search`. An execution must pass all of them; None matches any.
         limit
-            How many to give at most; all when None.
+            Maximum number of results; all when None.
         """
         after: str | None = None
         left = math.inf if limit is None else limit
@@ -562,25 +567,25 @@ class AsyncAgentExecClient:
         approval: ApprovalMode | None = None,
         caps: models.Caps | None = None,
     ) -> models.MintedToken:
-        """Create a token for an agent. This needs a person's credential.
+        """Create an agent token. This needs a user's own credential.
 
         Parameters
         ----------
         label
-            What people call it.
+            Name of the token for users.
         scopes
-            What the agent may do with it.
+            Scopes of the token.
         expires_in
-            Seconds; the server's default, 8 hours, when None.
+            Lifetime in seconds; the server's default, 8 hours, when None.
         approval
-            What a person has to approve; what the policy says when None.
+            Which executions need a user's approval; the server's policy when None.
         caps
-            The most that the agent may use with it.
+            Limits of the token.
 
         Returns
         -------
         MintedToken
-            With the secret, which is told this once.
+            The token with its secret, which is shown only here.
         """
         request = models.MintToken(
             label=label,
@@ -593,7 +598,7 @@ class AsyncAgentExecClient:
         return await self._connection.send_model("POST", "/tokens", request, _minted)
 
     async def tokens(self) -> list[models.Token]:
-        """List agent tokens without their secrets, the newest first."""
+        """List agent tokens without their secrets, newest first."""
         return (await self._connection.get("/tokens", _tokens)).tokens
 
     async def revoke_token(self, token_id: str) -> models.Token:

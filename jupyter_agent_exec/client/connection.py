@@ -1,13 +1,14 @@
 """A client's connection to its server: the only part of the client that does I/O.
 
-`Connection` says what is sent, what is sent again when the connection breaks, and how the server is
-found. `AwaitingConnection` awaits the network. `BlockingConnection` blocks instead: its coroutines
-never wait for an event loop, so that `blocking.run` can run them without one. Because of that, the
-client is written once, with ``async`` and ``await``.
+`Connection` finds the server, sends requests, and repeats them when the connection breaks.
+`AwaitingConnection` awaits the network. `BlockingConnection` blocks instead: its coroutines never
+wait for an event loop, so that `blocking.run` can run them without one. This way, the client is
+written only once, with ``async`` and ``await``.
 
-Both send through httpx2's transports rather than its clients: a request needs no redirects and no
-settings from the environment, which cost as much again as sending it does. The cookie that Jupyter
-sets is kept and sent again: without it, Jupyter makes up a new user for each request with a token.
+Both connections use httpx2's transports instead of its clients. Requests need no redirects and no
+settings from the environment, which would double the cost of a request. The connection keeps
+Jupyter's cookie and sends it again: without it, Jupyter makes up a new user for each request with a
+token.
 """
 
 from __future__ import annotations
@@ -52,16 +53,16 @@ PROBE_SECONDS: Final = 5.0
 """Seconds within which a discovered server must answer."""
 
 RECONNECT_SECONDS: Final = 30.0
-"""How long a broken connection is tried again before that is an error."""
+"""How long to try to restore a broken connection before raising an error."""
 
 UNLOCK_HEADER: Final = b"X-Agent-Exec-Unlock"
 
 LIMITS: Final = httpx2.Limits(
     max_connections=100, max_keepalive_connections=20, keepalive_expiry=120.0
 )
-"""httpx2's own, but an unused connection is kept longer: between two executions a model often
-thinks for more than five seconds. What stands between, such as a NAT, may silently drop one that is
-idle for some minutes."""
+"""httpx2's default limits, but with a longer keepalive: a model often thinks for more than five
+seconds between two executions. It is not longer still, because a NAT or a proxy may silently drop a
+connection that is idle for some minutes."""
 
 _PIECE_BYTES: Final = 1 << 18
 
@@ -74,11 +75,11 @@ class Request(msgspec.Struct, frozen=True):
 
     method: str
     path: str
-    """Below the server's base URL, with query."""
+    """Path below the server's base URL, with the query."""
     body: bytes = b""
     """JSON."""
     headers: tuple[tuple[bytes, bytes], ...] = ()
-    """Beside those that the server's address and the body add."""
+    """Headers in addition to those of the connection and of the body."""
     read_timeout: float = 60.0
     """Seconds without any data after which the connection counts as broken."""
     upload: bytes | Path | None = None
@@ -104,7 +105,7 @@ def json_request(
 
 
 class Download(msgspec.Struct, frozen=True):
-    """An answer whose content is read piece by piece."""
+    """A response whose content is read piece by piece."""
 
     status: int
     etag: str | None
@@ -112,7 +113,7 @@ class Download(msgspec.Struct, frozen=True):
 
 
 class Backoff:
-    """How long to pause before the next try, and when to give up."""
+    """The pauses between attempts to reconnect, and the time to give up."""
 
     def __init__(self) -> None:
         self.reset()
@@ -133,12 +134,12 @@ class Backoff:
 
 
 class Connection(ABC):
-    """Sends requests to one server, which it finds first.
+    """Send requests to one server.
 
     Parameters
     ----------
     server
-        The server; None for the first of those found that answers.
+        The server; None for the first server of `find` that answers.
     find
         Returns the servers that run on this machine.
     """
@@ -151,7 +152,7 @@ class Connection(ABC):
 
     @property
     def address(self) -> str | None:
-        """The address of the server; None before there is one."""
+        """The address of the server; None until a server was found."""
         return self._address.server.address if self.connected and self._address else None
 
     # -- the server --------------------------------------------------------------------------------
@@ -182,13 +183,13 @@ class Connection(ABC):
         raise _no_server(reasons)
 
     async def use(self, server: Server) -> None:
-        """Send what follows to this server."""
+        """Send all later requests to this server."""
         await self.close()
         self._address = _Address(server)
         self._open_transport(self._address.transport_options)
 
     def show_unlock(self, unlock: str) -> None:
-        """Send this with each later request, to prove that a user makes the decisions."""
+        """Send this secret with each later request, to prove that a user makes the decisions."""
         assert self._address is not None
         self._address.unlock = [(UNLOCK_HEADER, unlock.encode())]
 
@@ -207,10 +208,9 @@ class Connection(ABC):
         return await self.exchange(request)
 
     async def send_persistently(self, request: Request) -> Reply:
-        """Send `request`, and again while its connection breaks.
+        """Send `request`, and send it again if the connection breaks.
 
-        If nobody listens at the first try, that is raised at once: it is a wrong address more often
-        than a server that comes back.
+        If the first attempt cannot connect, raise at once: the address is probably wrong.
         """
         backoff: Backoff | None = None
         while True:
@@ -242,27 +242,27 @@ class Connection(ABC):
         body: RequestModel,
         decoder: msgspec.json.Decoder[M],
     ) -> M:
-        """Send a model once, and return what the server answers."""
+        """Send a model once, and return the server's answer."""
         return read(await self.send(json_request(method, path, body)), decoder)
 
     async def act(self, path: str) -> None:
-        """Call a route that needs only its path, once."""
+        """POST an empty JSON object to a route, once."""
         check(await self.send(Request("POST", f"{API}{path}", b"{}")))
 
     async def act_persistently(self, path: str) -> None:
-        """Call a route that may be called again."""
+        """POST an empty JSON object to a route, and repeat that if the connection breaks."""
         check(await self.send_persistently(Request("POST", f"{API}{path}", b"{}")))
 
     @asynccontextmanager
     async def download(self, request: Request) -> AsyncIterator[Download]:
-        """Open the content of an answer for reading.
+        """Open the content of a response for reading.
 
         Raises
         ------
         AgentExecError
-            The server refused.
+            The server refused the request.
         ServerUnreachable
-            The connection could not be made, or it broke; also while the content is read.
+            The connection could not be made, or it broke, possibly during reading.
         """
         if not self.connected:
             await self.connect()
@@ -282,7 +282,7 @@ class Connection(ABC):
                 yield piece
 
     async def exchange(self, request: Request) -> Reply:
-        """Send `request` to the server in use, and return the whole answer."""
+        """Send `request` to the current server, and return the whole response."""
         response = await self._answered(request)
         try:
             return await self._whole(response)
@@ -316,15 +316,15 @@ class Connection(ABC):
         except httpx2.TransportError as error:
             raise self._address.trouble(error) from error
 
-    # -- what blocks or awaits ---------------------------------------------------------------------
+    # -- I/O, which blocks or awaits ---------------------------------------------------------------
 
     @abstractmethod
     def _open_transport(self, options: dict[str, Any]) -> None:
-        """Make what sends, unless it was given."""
+        """Create the transport, unless the caller gave one."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Close the connections; a later request opens others."""
+        """Close the connections. A later request opens new ones."""
 
     @abstractmethod
     async def _handle(self, request: httpx2.Request) -> httpx2.Response: ...
@@ -340,22 +340,23 @@ class Connection(ABC):
 
     @abstractmethod
     async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Pause for some seconds."""
 
     @abstractmethod
     async def in_thread(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Call a function that blocks for long, without holding up an event loop."""
+        """Call a function that blocks for a long time, without blocking an event loop."""
 
 
 class AwaitingConnection(Connection):
-    """Awaits; tasks of one event loop may share one.
+    """A connection that awaits. Tasks of one event loop may share it.
 
     Parameters
     ----------
     server
         As for `Connection`.
     transport
-        What sends, closed with the connection; one for the server's address when None.
+        The transport that sends requests; closed with the connection. When None, a new one for the
+        server's address.
     """
 
     def __init__(self, server: Server | None, transport: httpx2.AsyncBaseTransport | None) -> None:
@@ -367,7 +368,7 @@ class AwaitingConnection(Connection):
         self._transport = self._given or httpx2.AsyncHTTPTransport(**options)
 
     async def close(self) -> None:
-        """Close the connections; a later request opens others."""
+        """Close the connections. A later request opens new ones."""
         transport, self._transport = self._transport, None
         self.connected = False
         if transport is not None:
@@ -388,7 +389,7 @@ class AwaitingConnection(Connection):
             await response.aclose()
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Pause for some seconds."""
         await anyio.sleep(seconds)
 
     async def in_thread(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -397,7 +398,7 @@ class AwaitingConnection(Connection):
 
 
 class BlockingConnection(Connection):
-    """Blocks: no coroutine of it ever waits for an event loop. Threads may share one.
+    """A connection that blocks: its coroutines never wait for an event loop. Threads may share it.
 
     Parameters
     ----------
@@ -416,7 +417,7 @@ class BlockingConnection(Connection):
         self._transport = self._given or httpx2.HTTPTransport(**options)
 
     async def close(self) -> None:
-        """Close the connections; a later request opens others."""
+        """Close the connections. A later request opens new ones."""
         transport, self._transport = self._transport, None
         self.connected = False
         if transport is not None:
@@ -437,7 +438,7 @@ class BlockingConnection(Connection):
         response.close()
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Pause for some seconds."""
         time.sleep(seconds)  # noqa: ASYNC251 (it is meant to block)
 
     async def in_thread(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -446,7 +447,7 @@ class BlockingConnection(Connection):
 
 
 class _Address:
-    """A server's address, made ready for many requests."""
+    """A server's address, prepared for many requests."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -470,7 +471,7 @@ class _Address:
             self._headers.append((HEADER.encode(), inside.encode()))
 
     def remember(self, response: httpx2.Response) -> None:
-        """Keep the cookies that come with an answer, and send them from now on."""
+        """Store the cookies of a response, and send them with later requests."""
         lines = response.headers.get_list("set-cookie")
         if lines:
             for line in lines:
@@ -479,9 +480,9 @@ class _Address:
             self._cookie = [(b"Cookie", cookie.encode("latin-1"))]
 
     def request(self, request: Request) -> httpx2.Request:
-        """Return httpx2's form of `request`.
+        """Return `request` as a request of httpx2.
 
-        Headers are bytes and the body is a stream, so that httpx2 has nothing to work out.
+        Headers are bytes and the body is a stream, so that httpx2 has nothing to convert.
         """
         headers = [*self._headers, *self._cookie, *self.unlock, *request.headers]
         stream: httpx2.ByteStream | _FileStream
@@ -512,7 +513,7 @@ class _Address:
         )
 
     def trouble(self, error: httpx2.TransportError) -> ServerUnreachable:
-        """Return our error for one of httpx2's."""
+        """Return the client's error for an error of httpx2."""
         where = self.server.address
         if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout)):
             return CannotConnect(
@@ -524,7 +525,7 @@ class _Address:
 
 
 class _FileStream(httpx2.SyncByteStream, httpx2.AsyncByteStream):
-    """The body of an upload: as much of a file as there is when the request is made."""
+    """The body of an upload: the content that the file has when the request is made."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -546,7 +547,7 @@ class _FileStream(httpx2.SyncByteStream, httpx2.AsyncByteStream):
 
 
 def _raise_if_lost(reply: Reply) -> None:
-    """Raise `ConnectionLost` if it is a proxy that answers, not the server."""
+    """Raise `ConnectionLost` if the reply comes from a proxy that does not reach the server."""
     try:
         check(reply)
     except (AgentExecError, UnexpectedAnswer):

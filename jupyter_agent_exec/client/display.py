@@ -1,7 +1,7 @@
 """Text for users' terminals: outputs of kernels, and states of executions.
 
-What code prints is not to be trusted: control characters can move the cursor, rewrite what was
-shown, change the window's title or, in some terminals, type for the person.
+Do not trust the output of code. Control characters can move the cursor, overwrite earlier text,
+change the window's title or, in some terminals, enter text as if the user had typed it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _SEQUENCES: Final = re.compile(
 )
 
 _SHOWN: Final[dict[int, str]] = {
-    # C0 but tab and line feed, and DEL, by their pictures.
+    # C0 except tab and line feed, and DEL: shown as control pictures.
     **{code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)},
     0x7F: "\u2421",
-    # C1, which some terminals obey, and what reorders or hides text.
+    # C1, which some terminals obey, and characters that reorder or hide text.
     **{code: f"\\x{code:02x}" for code in range(0x80, 0xA0)},
     **{
         code: f"\\u{code:04x}"
@@ -41,7 +41,7 @@ _TURNING: Final = ("R", "AL", "AN")
 _BLANK: Final = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0" + "".join(
     map(chr, [*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
 )
-"""Letters and marks of which nothing is seen."""
+"""Invisible letters and marks."""
 
 _THROUGH: Final[dict[Via, str]] = {
     "collaboration": "through the live document",
@@ -53,11 +53,11 @@ _QUOTES: Final = str.maketrans(dict.fromkeys("“”„‟", "'"))
 
 
 def plain(text: str) -> str:
-    """Return `text` without escape sequences, its other control characters made visible.
+    """Return `text` without escape sequences and with visible control characters.
 
-    Tabs and line ends stay; CR LF becomes a line end. A carriage return by itself is shown, not
-    obeyed, so that nothing is hidden by writing over it; `terminal.clean` obeys it. Lone surrogates
-    become U+FFFD.
+    Tabs and line ends stay, and CR LF becomes a line end. A single carriage return becomes visible,
+    so that later text cannot overwrite earlier text; `terminal.clean` applies it instead. Lone
+    surrogates become U+FFFD.
     """
     text = _SEQUENCES.sub("", text).replace("\r\n", "\n").translate(_SHOWN)
     if text.isascii():
@@ -68,8 +68,7 @@ def plain(text: str) -> str:
 def exact(text: str) -> str:
     """Return `text` with visible escapes for characters that hide, reorder or imitate text.
 
-    Such a character stands as its number. Spaces, tabs and line feeds stay, and nothing is left
-    out.
+    An escape is the character's number. Spaces, tabs and line feeds stay. No character is removed.
     """
     alike = lookalikes(text)
     return "".join(
@@ -92,7 +91,7 @@ def one_line(text: str, width: int) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes as people read it."""
+    """Return a number of bytes for a sentence, such as ``12 kB``."""
     if count < 1000:
         return f"{count} B"
     for unit in ("kB", "MB"):
@@ -103,17 +102,17 @@ def size(count: int) -> str:
 
 
 def quoted(words: str) -> str:
-    """Return a program's own name in quotation marks, which it cannot close."""
+    """Return a name that a program chose in quotation marks that the name cannot close."""
     return f"“{words.translate(_QUOTES)}”"
 
 
 def credential(token: TokenRef | None) -> str:
-    """Return the label of an agent's token, or the name of the person whose credential it used."""
+    """Return the label of an agent's token, or words for a user's own credential."""
     return "full access" if token is None else token.label
 
 
 def waiting(behind: WaitingFor) -> str:
-    """Return behind whom an execution waits, as the end of a sentence about it."""
+    """Return the reason why an execution waits, as the end of a sentence."""
     if behind.who == "kernel":
         return "waits for the kernel"
     if behind.who == "approval":
@@ -128,7 +127,7 @@ def waiting(behind: WaitingFor) -> str:
 
 
 def placed(document: Document) -> str:
-    """Return what became of an execution's cell in a notebook."""
+    """Return a sentence about the state of an execution's cell in a notebook."""
     if document.status == "discarded":
         return f"no cell in {document.path}: {document.reason or 'a person took it out'}"
     if document.status == "not_written":

@@ -10,8 +10,8 @@
     ├── UnexpectedAnswer        something answered, but not this extension
     └── ExecutionFailed         `raise_on_error`: the code did not finish with status ``ok``
 
-What the server refuses is none of these: it is raised as the class of
-`jupyter_agent_exec.errors` with that code, message and detail.
+If the server refuses a request, the client raises another error: the class of
+`jupyter_agent_exec.errors` with the server's code, message and detail.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ClientError(Exception):
-    """Base of the errors that the client raises of its own."""
+    """Base of the client's own errors."""
 
 
 class ServerUnreachable(ClientError, ConnectionError):
@@ -36,9 +36,9 @@ class NoServerFound(ServerUnreachable):
     Parameters
     ----------
     what
-        A sentence that says so.
+        A sentence that describes the error.
     advice
-        What to do.
+        What to do about it.
     """
 
     def __init__(self, what: str, advice: str) -> None:
@@ -47,20 +47,20 @@ class NoServerFound(ServerUnreachable):
 
 
 class CannotConnect(ServerUnreachable):
-    """Nobody listens at the address; nothing was sent."""
+    """No server listens at the address. Nothing was sent."""
 
 
 class ConnectionLost(ServerUnreachable):
-    """The connection broke after something was sent; the server may or may not have it."""
+    """The connection broke after data was sent. The server may or may not have received it."""
 
 
 class UnexpectedAnswer(ClientError):
-    """Something answered that is not this extension, or not of a version known here.
+    """The answer does not come from this extension, or comes from an unknown version of it.
 
     Parameters
     ----------
     message
-        A sentence that says what came and what to do.
+        A sentence that describes the answer and says what to do.
     status
         The HTTP status.
     """
@@ -76,7 +76,7 @@ class ExecutionFailed(ClientError):
     Parameters
     ----------
     result
-        What it did until then.
+        The result of the execution.
     """
 
     def __init__(self, result: Result) -> None:

@@ -1,4 +1,4 @@
-"""Events of an execution, and the stream of server-sent events that brings them."""
+"""Events of an execution, read from the server's event stream."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Accepted(Struct, frozen=True):
 
 
 class StatusChanged(Struct, frozen=True):
-    """The execution's status is another."""
+    """The execution's status has changed."""
 
     change: StatusChange
 
@@ -36,7 +36,7 @@ class OutputChanged(Struct, frozen=True):
 
 
 class Finished(Struct, frozen=True):
-    """The execution has its final status; this is the last event."""
+    """The execution has reached its final status. This is the last event."""
 
     result: Result
 
@@ -53,7 +53,7 @@ _output_change = msgspec.json.Decoder(OutputChange)
 async def follow(connection: Connection, execution_id: str) -> AsyncGenerator[Event, None]:
     """Yield the events of an execution from its acceptance to its end.
 
-    A connection that breaks is made again, and the stream goes on after its last event.
+    If the connection breaks, reconnect and continue the stream after its last event.
     """
     path = f"{API}/executions/{segment(execution_id)}/stream"
     backoff = Backoff()
@@ -97,7 +97,7 @@ def read_event(message: Message) -> Event | None:
     Raises
     ------
     msgspec.DecodeError
-        Its data is not what its kind carries.
+        The data does not fit the kind of event.
     """
     if message.event == "output":
         return OutputChanged(_output_change.decode(message.data))
@@ -111,7 +111,7 @@ def read_event(message: Message) -> Event | None:
 
 
 def apply(outputs: list[Output], change: OutputChange) -> None:
-    """Bring `outputs`, as they were before `change`, up to date."""
+    """Apply `change` to `outputs`, in place."""
     if change.truncate is True:
         del outputs[change.index :]
     elif isinstance(change.append, str):
@@ -122,16 +122,16 @@ def apply(outputs: list[Output], change: OutputChange) -> None:
 
 
 class Message(Struct, frozen=True):
-    """One event of a stream."""
+    """One message of an event stream."""
 
     event: str
     data: str
     id: str
-    """The last id that the stream gave, in this event or before it."""
+    """The last id in the stream, in this message or an earlier one."""
 
 
 class EventParser:
-    """Turn an event stream's bytes, however they are cut, into messages.
+    """Parse an event stream's bytes, which may come in any pieces, into messages.
 
     Source: HTML standard, *Server-sent events*, section "Parsing an event stream".
     """
@@ -148,7 +148,7 @@ class EventParser:
     def feed(self, chunk: bytes) -> list[Message]:
         """Add the next bytes; return the messages that they complete."""
         if self._after_cr and chunk:
-            # A CR ended the line before; an LF here is the other half of that line end.
+            # The last chunk ended with CR. An LF here belongs to the same line end.
             chunk = chunk.removeprefix(b"\n")
             self._after_cr = False
         self._pending += chunk

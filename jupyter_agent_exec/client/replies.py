@@ -1,4 +1,4 @@
-"""Turns answers of the server into models, or into errors."""
+"""Convert the server's responses to models or errors."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ _problem_decoder = msgspec.json.Decoder(Problem)
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What the server answered."""
+    """A response of the server."""
 
     status: int
-    """Of HTTP."""
+    """HTTP status."""
     content: bytes
     etag: str | None = None
-    """Of the resource that the answer is about."""
+    """ETag of the resource."""
 
 
 def _with_codes(base: type[AgentExecError]) -> dict[str, type[AgentExecError]]:
     classes: dict[str, type[AgentExecError]] = {}
     for subclass in base.__subclasses__():
         classes |= _with_codes(subclass)
-    return classes | {base.code: base}  # a subclass without a code of its own is the server's
+    return classes | {base.code: base}  # the base wins over subclasses that inherit its code
 
 
 _BY_CODE: Final = _with_codes(AgentExecError)
 
 
 def read(reply: Reply, decoder: msgspec.json.Decoder[M]) -> M:
-    """Return the model that `reply` carries.
+    """Return the model in `reply`.
 
     Raises
     ------
     AgentExecError
-        The server refused; the class is the one with its code.
+        The server refused the request. The error's class is the one with the server's error code.
     UnexpectedAnswer
-        It is not an answer of this extension.
+        The response does not come from this extension.
     ConnectionLost
-        A proxy answers that it does not reach the server.
+        A proxy answered that it cannot reach the server.
     """
     check(reply)
     try:
@@ -62,7 +62,7 @@ def read(reply: Reply, decoder: msgspec.json.Decoder[M]) -> M:
 
 
 def check(reply: Reply) -> None:
-    """Raise the error of a reply, if it is a refusal."""
+    """Raise the error of a reply, if it has one."""
     if 200 <= reply.status < 300:
         return
     try:
@@ -73,7 +73,7 @@ def check(reply: Reply) -> None:
 
 
 def refusal(problem: Problem) -> AgentExecError:
-    """Return the error that the server raised, as far as it is known here."""
+    """Return the error with the server's error code; an `AgentExecError` for an unknown code."""
     error = _BY_CODE.get(problem.code, AgentExecError)(problem.message)
     error.detail = dict(problem.detail)
     if error.code != problem.code:

@@ -1,4 +1,4 @@
-"""Requests of the client: their paths and bodies, put together from what the caller gives.
+"""Build the paths and bodies of the client's requests.
 
 Values that JSON would silently change are refused here.
 """
@@ -38,7 +38,7 @@ Place: TypeAlias = Placement | Literal["end", "none"]
 """The place of an execution's cell in its notebook."""
 
 Preloadable: TypeAlias = str | Callable[..., Any] | Preload
-"""A module by its name (``"pandas"``, ``"pandas as pd"``), a function, or what `function` makes."""
+"""A module by name (``"pandas"``, ``"pandas as pd"``), a function, or a result of `function`."""
 
 _MODULE: Final = re.compile(r"\s*(?P<name>[^\s]+)(\s+as\s+(?P<alias>[^\s]+))?\s*")
 
@@ -47,17 +47,17 @@ _MODULE: Final = re.compile(r"\s*(?P<name>[^\s]+)(\s+as\s+(?P<alias>[^\s]+))?\s*
 
 
 def segment(value: str) -> str:
-    """Return `value` as one segment of a path."""
+    """Return `value` as one segment of a URL path."""
     return quote(value, safe="")
 
 
 def contents_path(path: str) -> str:
-    """Return a contents path as segments of a path."""
+    """Return a contents path as segments of a URL path."""
     return quote(path.strip("/"), safe="/")
 
 
 def with_query(path: str, /, **query: str | float | None) -> str:
-    """Return `path` with those of the `query` that are not None."""
+    """Return `path` with the arguments of `query` that are not None."""
     given = {
         name: ("true" if value else "false") if isinstance(value, bool) else value
         for name, value in query.items()
@@ -86,7 +86,7 @@ def session_target(
     env: Mapping[str, str] | None,
     isolated: bool = False,
 ) -> Target:
-    """Return where a session's code runs: in a notebook, in a kernel that runs, else in scratch."""
+    """Return a session's target: a notebook, a running kernel, or else a scratch kernel."""
     if notebook is not None:
         _require_none(
             "notebook", kernel_id=kernel_id, cwd=cwd, env=env or None, isolated=isolated or None
@@ -115,7 +115,7 @@ def execute_request(
     revises: str | None = None,
     values: Mapping[str, str] | None = None,
 ) -> Execute:
-    """Return the request that runs `source`, or that of the cell that `placement` names."""
+    """Return the request that runs `source`, or the source of the cell that `placement` names."""
     require_finite("timeout", timeout)
     require_finite("queue_timeout", queue_timeout)
     return Execute(
@@ -142,7 +142,7 @@ def steps_request(
 
 
 def cell_of(cell_id: str, source_sha256: str | None) -> Placement:
-    """Return the place of the cell that is there, if it still has that source."""
+    """Return the placement that runs an existing cell, if it still has the source."""
     return Placement(
         cell=CellId(cell_id),
         source_sha256=None if source_sha256 is None else Digest(source_sha256),
@@ -150,14 +150,14 @@ def cell_of(cell_id: str, source_sha256: str | None) -> Placement:
 
 
 def _require_none(given: str, **others: object) -> None:
-    """Refuse what does not go with `given`, whose kernel is there already or is the notebook's."""
+    """Refuse arguments that cannot be combined with `given`, which selects an existing kernel."""
     for field, value in others.items():
         if value is not None:
             raise InvalidRequest(f"{given}= and {field}= exclude each other.", field=field)
 
 
 def require_finite(field: str, seconds: float | None) -> None:
-    """Refuse numbers that JSON cannot hold: infinity would become null, the default."""
+    """Refuse infinity and NaN, which JSON would turn into null, the default."""
     if seconds is not None and not math.isfinite(seconds):
         raise InvalidRequest(
             f"{field} must be a finite number of seconds, not {seconds}.", field=field
@@ -173,25 +173,25 @@ def function(
     requirements: Iterable[str] = (),
     imports: Iterable[str] = (),
 ) -> PreloadFunction:
-    """Return a function as something to preload.
+    """Return a function for `preload`, with its requirements and imports.
 
-    It runs in the kernel, where only `imports` and what else is preloaded is there: not the names
-    of the module that it is from.
+    The function runs in the kernel. It can use only its `imports` and other preloaded modules and
+    functions, not the names of the module that defines it.
 
     Parameters
     ----------
     definition
         The function, or its source: one ``def`` or ``async def``.
     requirements
-        What must be installed where the kernel runs, such as ``"numpy>=2"``. It is looked for, and
-        never installed.
+        Distributions that must be installed in the kernel's environment, such as ``"numpy>=2"``.
+        They are checked, but never installed.
     imports
         Modules that it needs, as names (``"numpy"``) or as statements (``"import numpy as np"``).
 
     Raises
     ------
     InvalidRequest
-        It is a lambda, a closure, a method or a class, or its source is not known.
+        `definition` is a lambda, a closure, a method or a class, or its source cannot be found.
     """
     source = definition if isinstance(definition, str) else _source_of(definition)
     return PreloadFunction(
@@ -202,7 +202,7 @@ def function(
 
 
 def to_preload(items: Iterable[Preloadable]) -> list[Preload]:
-    """Return the JSON of each item."""
+    """Return the model of each item."""
     return [_preload(item) for item in items]
 
 

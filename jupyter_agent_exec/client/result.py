@@ -29,9 +29,9 @@ class Image:
     Parameters
     ----------
     model
-        What the server says of it.
+        The server's model of the image.
     outputs
-        The outputs of its cell, one of which holds it.
+        The outputs of its cell. One of them holds the image.
     """
 
     def __init__(self, model: ImageModel, outputs: list[Output]) -> None:
@@ -41,11 +41,11 @@ class Image:
         """Pixels; None if unknown."""
         self.height = model.height
         self.bytes = model.bytes
-        """Size of the image itself."""
+        """Size of the decoded image."""
         self.url = model.url
-        """Its path on the server; None until the execution has finished."""
+        """Its URL path on the server; None until the execution has finished."""
         self.output = model.output
-        """Index of the output that holds it."""
+        """Index of the output that holds the image."""
 
     @property
     def data(self) -> bytes:
@@ -55,11 +55,11 @@ class Image:
 
     @property
     def suffix(self) -> str:
-        """The file name's end that its type is known by, with the dot."""
+        """The file name suffix of its type, with the dot."""
         return suffix_of(self.mimetype)
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the image to `path`, with its suffix when `path` has none; return where."""
+        """Write the image to `path`, and return the path. Add a suffix if `path` has none."""
         target = Path(path)
         if not target.suffix:
             target = target.with_suffix(self.suffix)
@@ -87,7 +87,7 @@ class Result:
     Parameters
     ----------
     execution
-        The execution as the server answered it.
+        The server's model of the execution.
     """
 
     def __init__(self, execution: Execution) -> None:
@@ -125,9 +125,10 @@ class Result:
 
     @property
     def values(self) -> dict[str, Value] | None:
-        """What the expressions came to that were asked for; None if none were, or before its end.
+        """The values of the requested expressions; None if none were requested, and until the end.
 
-        Each has `json` if it was JSON, else a description, or the error of this one expression.
+        Each has `json` if JSON can hold the value. Otherwise, it has a description of the value, or
+        the error of the expression.
         """
         return self.execution.values
 
@@ -149,12 +150,12 @@ class Result:
 
     @property
     def document(self) -> Document | None:
-        """What became of its cell in the session's notebook; None if there is no notebook."""
+        """The state of its cell in the session's notebook; None if there is no notebook."""
         return self.execution.document
 
     @property
     def waiting_for(self) -> WaitingFor | None:
-        """Behind whom it waits for its turn; None unless it waits."""
+        """The reason why it waits; None if it does not wait."""
         return self.execution.waiting_for
 
     @property
@@ -185,7 +186,7 @@ class Result:
         Raises
         ------
         ExecutionFailed
-            The status is another.
+            The status is not ``ok``.
         """
         if not self.ok:
             raise ExecutionFailed(self)
@@ -207,11 +208,11 @@ class Result:
 def mimebundle(outputs: list[Output], text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return data and metadata that show `outputs` as one output of a notebook.
 
-    An output that stands alone is shown as it is. Several become one HTML document, in order: a
-    mimebundle holds alternatives of one thing, not a sequence. `text` is for programs that cannot
-    show them.
+    A single output stays unchanged. Several outputs become one HTML document, in order, because a
+    mimebundle holds alternatives of one output, not a sequence. `text` is for programs that cannot
+    show HTML.
 
-    Display ids are left out: what is shown here is a copy that nobody updates.
+    Display ids are left out, because later updates do not reach this copy.
     """
     if len(outputs) == 1 and "data" in outputs[0]:
         data = {
@@ -225,14 +226,14 @@ def mimebundle(outputs: list[Output], text: str) -> tuple[dict[str, Any], dict[s
 
 
 def joined(value: Any) -> Any:
-    """Return a mimebundle's value. Join its lines if nbformat has split them."""
+    """Return a mimebundle's value, with its lines joined if nbformat has split them."""
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "".join(value)
     return value
 
 
 def suffix_of(mimetype: str) -> str:
-    """Return how the name of an image's file ends, with the dot."""
+    """Return the file name suffix of an image type, with the dot."""
     return _SUFFIXES.get(mimetype, "." + mimetype.partition("/")[2])
 
 

@@ -1,4 +1,4 @@
-"""Where a server is: an address with its token, given or found among those that run here."""
+"""Addresses and tokens of servers, given by the user or found on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ URL_VARIABLE = "JUPYTER_AGENT_EXEC_URL"
 TOKEN_VARIABLE = "JUPYTER_AGENT_EXEC_TOKEN"  # noqa: S105
 
 AGENT_PREFIX = "jaex_"
-"""How agent tokens begin."""
+"""Prefix of agent tokens."""
 
 _PAGES = ("/lab", "/tree", "/notebooks")
 
@@ -24,27 +24,27 @@ class Server(Struct, frozen=True, kw_only=True):
     """A Jupyter server."""
 
     url: str
-    """Its base URL, without a slash at the end."""
+    """Base URL without a trailing slash."""
     token: str | None
     socket_path: str | None = None
     """The Unix socket on which it listens; null for TCP."""
 
     @classmethod
     def at(cls, url: str, token: str | None = None) -> Server:
-        """Read an address as people have it.
+        """Return the server at an address that a user gives.
 
         Parameters
         ----------
         url
-            A base URL, or a page's with ``?token=``, as Jupyter prints it at its start;
-            ``http+unix://`` and the quoted path of a Unix socket as well.
+            A base URL, or the URL of a page with ``?token=`` as Jupyter prints it at its start. May
+            also be ``http+unix://`` and the quoted path of a Unix socket.
         token
-            The credential; that of `url` when None.
+            The token; the one in `url` when None.
 
         Raises
         ------
         ValueError
-            `url` is not an address that a Jupyter server could have.
+            `url` is not a valid address of a Jupyter server.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https", "http+unix") or not parts.netloc:
@@ -84,9 +84,9 @@ class Server(Struct, frozen=True, kw_only=True):
 def named(
     url: str | None, token: str | None, environ: Mapping[str, str] = os.environ
 ) -> Server | None:
-    """Return the server that the arguments, or else the environment, name; None for neither.
+    """Return the server that the arguments or the environment variables name; None if neither do.
 
-    A token that is not given is looked up among the servers that run here.
+    Without a token, use the token of the server on this machine with the same address.
     """
     url = url or environ.get(URL_VARIABLE)
     token = token or environ.get(TOKEN_VARIABLE) or None
@@ -99,10 +99,10 @@ def named(
 
 
 def running(runtime_dir: Path | None = None) -> list[Server]:
-    """Return the Jupyter servers of this user on this machine, the newest first.
+    """Return this user's Jupyter servers on this machine, newest first.
 
-    They are those whose file in Jupyter's runtime folder names a living process; whether they
-    answer is not known yet.
+    These are the servers whose file in Jupyter's runtime folder names a living process. They may
+    still not answer.
     """
     folder = Path(jupyter_runtime_dir()) if runtime_dir is None else runtime_dir
     found: list[tuple[float, Server]] = []
@@ -113,14 +113,14 @@ def running(runtime_dir: Path | None = None) -> list[Server]:
             if _is_alive(int(info["pid"])):
                 found.append((modified, Server.at(info["url"], info.get("token") or None)))
         except (OSError, ValueError, KeyError, TypeError):
-            # Being written, removed, or not a server's: then nobody is there to be found.
+            # The file is being written or removed, or is not a server's file. Skip it.
             continue
     return [server for _, server in sorted(found, key=lambda entry: entry[0], reverse=True)]
 
 
 def _is_alive(pid: int) -> bool:
     if os.name == "nt":
-        # Signal 0 would end the process there. The server is contacted anyway.
+        # On Windows, signal 0 would end the process. The client contacts the server anyway.
         return True
     try:
         os.kill(pid, 0)

@@ -1,4 +1,4 @@
-"""An agent session: the code, the notebook, the kernel and the files that are worked with in it."""
+"""An agent session: run code, edit its notebook, manage its kernel and its files."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from .requests import (
 from .result import Result
 
 WAIT_SECONDS: Final = 30.0
-"""How long one request waits for an execution; then another one does."""
+"""How long one request waits for an execution before the client sends another one."""
 
 FIRST_WAIT_SECONDS: Final = 5.0
-"""How long the request that brings the code waits, before the user reads that they must decide."""
+"""How long the first request waits. After that, the client prints that a user must decide."""
 
 ANSWER_SECONDS: Final = 30.0
-"""Seconds that the server may take in addition."""
+"""Additional seconds that the server may take to answer."""
 
 _PARTIAL: Final = 206
 
@@ -73,14 +73,14 @@ _file = msgspec.json.Decoder(models.SessionFile)
 
 
 class AsyncSession:
-    """An agent session; an async context manager that closes it at the end.
+    """An agent session. As an async context manager, it closes the session at the end.
 
     Parameters
     ----------
     connection
         The client's connection.
     info
-        The session as the server answered it.
+        The server's model of the session.
     """
 
     def __init__(self, connection: Connection, info: models.Session) -> None:
@@ -109,7 +109,7 @@ class AsyncSession:
         if error is None:
             await self.close()
         elif not isinstance(error, ServerUnreachable):
-            # What went wrong in the block is what its reader needs to see.
+            # Do not hide the exception of the block.
             with suppress(ClientError, AgentExecError):
                 await self.close()
 
@@ -130,46 +130,47 @@ class AsyncSession:
         on_input: Callable[[models.Input], str | Awaitable[str]] | None = None,
         raise_on_error: bool = False,
     ) -> Result:
-        """Run `source` once and wait until it has finished, however long that takes.
+        """Run `source` once and wait until it has finished, without a time limit.
 
-        A connection that breaks is made again, for half a minute, and what was sent is never run
-        twice.
+        If the connection breaks, the client tries to reconnect for half a minute. Code that was
+        sent never runs twice.
 
         Parameters
         ----------
         source
-            Code in the kernel's language; None for that of the cell which `placement` names.
+            Code in the kernel's language; None for the source of the cell that `placement` names.
         placement
-            Where in its notebook the cell goes: ``"end"``, ``"none"``, or a `Placement` after or
-            before a cell, or in place of one. A `Placement` needs a session with a notebook.
+            The place of the execution's cell in the notebook: ``"end"``, ``"none"``, or a
+            `Placement` after a cell, before a cell, or in place of one. A `Placement` needs a
+            session with a notebook.
         revises
-            Id of the session's execution of which this is a new version; whoever approves it is
-            shown the difference. None is the last one, if that was rejected.
+            Id of the session's execution that this one is a new version of. A user who approves it
+            sees the difference. None is the last execution, if that was rejected.
         values
-            Expressions of Python to evaluate after it, by the names under which `Result.values`
-            tells what they came to. None of them fails the execution.
+            Python expressions to evaluate after the code. The keys name their values in
+            `Result.values`. An expression that fails does not fail the execution.
         timeout
             Seconds it may run; the session's limit when None.
         queue_timeout
             Seconds it may wait for its turn; the session's limit when None.
         max_output_bytes
-            UTF-8 bytes of output that are kept with its cell.
+            UTF-8 bytes of output kept with its cell.
         idempotency_key
-            The same key with the same source gets the same execution, however often it is asked.
+            Repeated requests with the same key and source return the same execution.
         on_input
-            Called with what the code asks for, in a session that allows that; returns the answer.
-            Without it, the code waits until somebody answers in JupyterLab.
+            Called with each input request of the code, if the session allows input; returns the
+            answer. Without it, the code waits until somebody answers in JupyterLab.
         raise_on_error
             Raise unless the status is ``ok``.
 
         Raises
         ------
         ExecutionFailed
-            `raise_on_error`, and the code did not run to its end; it carries the result.
+            `raise_on_error` is set and the status is not ``ok``. The error has the result.
         AgentExecError
-            The server refuses; nothing was run.
+            The server refused the request; no code was run.
         ServerUnreachable
-            The connection broke and did not come back; what was accepted goes on.
+            The connection broke and could not be restored. An accepted execution continues.
         """
         request = execute_request(
             source, timeout, queue_timeout, max_output_bytes, placement, revises, values
@@ -200,7 +201,7 @@ class AsyncSession:
     async def _answer(
         self, execution: models.Execution, asked: models.Input, value: str
     ) -> models.Execution:
-        """Answer an open input request; wait until the code ends or asks again."""
+        """Answer an input request, and wait until the code ends or requests input again."""
         with suppress(InputNotAsked):
             await give_input(self._connection, execution.id, value, asked.asked_at)
         current = await get_execution(self._connection, execution.id)
@@ -214,26 +215,26 @@ class AsyncSession:
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> list[Result]:
-        """Run several sources, one after the other, and wait until all have finished.
+        """Run several sources in order, and wait until all have finished.
 
-        Each is an execution of its own, and nothing else of the session gets in between. All are
-        accepted, or none.
+        Each source is an execution. No other execution of the session runs in between. The server
+        accepts all sources or none.
 
         Parameters
         ----------
         steps
-            Sources; or `Step`, which has a timeout, a placement and values of its own.
+            Sources, or `Step` objects with their own timeout, placement and values.
         stop_on_error
-            Cancel what comes after a step that ends with another status than ``ok``.
+            If a step ends with any status but ``ok``, cancel the steps after it.
         timeout
-            Seconds each may run that says nothing else; the session's limit when None.
+            Seconds that a step without its own timeout may run; the session's limit when None.
         idempotency_key
-            The same key with the same steps gets the same executions, however often it is asked.
+            Repeated requests with the same key and steps return the same executions.
 
         Raises
         ------
         AgentExecError
-            The server refuses; nothing was run.
+            The server refused the request; no code was run.
         """
         request = steps_request(steps, stop_on_error=stop_on_error, timeout=timeout)
         accepted = await self._accept(request, idempotency_key, FIRST_WAIT_SECONDS)
@@ -249,8 +250,8 @@ class AsyncSession:
     ) -> list[Result]:
         """Submit several sources, and return their executions without waiting for their end.
 
-        `AgentExecClient.wait` waits for one, `AgentExecClient.cancel` takes it back. Parameters and
-        errors are those of `run_steps`.
+        `AgentExecClient.wait` waits for an execution, and `AgentExecClient.cancel` cancels it.
+        Parameters and errors are those of `run_steps`.
         """
         request = steps_request(steps, stop_on_error=stop_on_error, timeout=timeout)
         return [Result(each) for each in await self._accept(request, idempotency_key, 0.0)]
@@ -279,23 +280,23 @@ class AsyncSession:
         idempotency_key: str | None = None,
         raise_on_error: bool = False,
     ) -> Result:
-        """Run a cell of the session's notebook in its place, like a user.
+        """Run an existing cell of the session's notebook, as a user does.
 
         Parameters
         ----------
         cell_id
-            The cell, as `cells` tells it.
+            Id of the cell; `cells` lists the ids.
         source_sha256
-            Of the source that was read: refused if the cell has another by now.
+            Hash of the source that was read. Refused if the cell's source has changed since.
         values, timeout, queue_timeout, max_output_bytes, idempotency_key, raise_on_error
             As for `run`.
 
         Raises
         ------
         CellNotFound
-            There is no such cell; ``detail["cell_ids"]`` has those that there are.
+            There is no such cell; ``detail["cell_ids"]`` lists the notebook's cells.
         DocumentChanged
-            Somebody changed its source meanwhile; ``detail`` has what it is now.
+            The cell's source has changed; ``detail`` has its current source.
         """
         return await self.run(
             None,
@@ -322,8 +323,8 @@ class AsyncSession:
     ) -> AsyncGenerator[Event, None]:
         """Run `source` once and yield its events as they happen. The last one is `Finished`.
 
-        It is sent when the first event is asked for. Whoever stops listening does not stop the
-        execution. Parameters and errors are those of `run`.
+        The code is sent when the iteration starts. If you stop the iteration, the execution
+        continues. Parameters and errors are those of `run`.
         """
         request = execute_request(
             source, timeout, queue_timeout, max_output_bytes, placement, revises, values
@@ -341,32 +342,33 @@ class AsyncSession:
     async def cells(
         self, *, outputs: bool = True, text_limit: int | None = None
     ) -> models.NotebookCells:
-        """Read the session's notebook as it is now, as `AgentExecClient.cells` does."""
+        """Read the current state of the session's notebook; see `AgentExecClient.cells`."""
         path = await self._notebook_path()
         return await read_cells(self._connection, path, outputs, text_limit)
 
     async def edit(
         self, edits: Sequence[models.Edit], *, hash: str | None = None
     ) -> models.NotebookEdited:
-        """Change the cells of the session's notebook: all of the edits, in order, or none.
+        """Edit the cells of the session's notebook.
 
-        If the connection breaks they are not sent again; `cells` tells whether they were made.
+        Either all edits are applied, in order, or none. If the connection breaks, the edits are not
+        sent again. Call `cells` to see whether they were applied.
 
         Parameters
         ----------
         edits
             `InsertCell`, `ReplaceCell`, `MoveCell`, `DeleteCell`, `SplitCell`, `ClearOutputs`.
         hash
-            Of the notebook, as `cells` told it: refused if its cells have changed since.
+            Hash of the notebook, as returned by `cells`. Refused if its cells have changed since.
 
         Raises
         ------
         DocumentChanged
-            The notebook or a cell is not as it was when it was read; ``detail`` has what it is now.
+            The notebook or a cell has changed since it was read; ``detail`` has its current state.
         CellNotFound
-            An edit names a cell that is not there.
+            An edit names a cell that does not exist.
         DocumentUnwritable
-            A read-only file, or one that is not a notebook of a known format.
+            The file is read-only, or is not a notebook of a known format.
         """
         request = models.EditNotebook(
             session_id=SessionId(self.id),
@@ -377,7 +379,7 @@ class AsyncSession:
         return await self._connection.send_model("PATCH", path, request, _edited)
 
     async def _notebook_path(self) -> str:
-        """Return where the session's notebook is now: it may have been renamed meanwhile."""
+        """Return the current path of the session's notebook, which may have been renamed."""
         info = await get_session(self._connection, self.id)
         if info.path is None:
             raise InvalidRequest(
@@ -388,21 +390,21 @@ class AsyncSession:
     async def variables(
         self, match: str | None = None, *, limit: int | None = None
     ) -> models.VariableList:
-        """List the variables in the kernel by name, also while code runs there.
+        """List the variables in the kernel, sorted by name. Works also while code runs.
 
         Parameters
         ----------
         match
-            Only those with this in their names, in whatever case.
+            Only variables whose names contain this text, in any case.
         limit
-            How many at most, up to 500.
+            Maximum number of variables, up to 500.
 
         Raises
         ------
         KernelBusy
-            Code runs, and the kernel can answer nothing meanwhile; ``detail`` says whose.
+            The kernel runs code and cannot answer meanwhile; ``detail`` names what runs.
         LanguageNotSupported
-            The kernel is not one of Python.
+            The kernel is not a Python kernel.
         """
         path = with_query(f"{self._path}/variables", match=match, limit=limit)
         return await self._connection.get(path, _variables)
@@ -418,7 +420,7 @@ class AsyncSession:
         Raises
         ------
         KernelBusy
-            Code runs, and the kernel can answer nothing meanwhile; ``detail`` says whose.
+            The kernel runs code and cannot answer meanwhile; ``detail`` names what runs.
         """
         request = json_request(
             "POST", f"{self._path}/complete", models.Complete(code=code, cursor_pos=cursor_pos)
@@ -433,7 +435,7 @@ class AsyncSession:
         Parameters
         ----------
         detail_level
-            1 adds the source, where the kernel has it.
+            1 adds the source, if the kernel has it.
         cursor_pos, Raises
             As for `complete`.
         """
@@ -447,7 +449,7 @@ class AsyncSession:
     async def packages(
         self, match: str | None = None, *, limit: int | None = None
     ) -> models.PackageList:
-        """List what code in the kernel can import: distributions, with the names of their modules.
+        """List the distributions that code in the kernel can import, with their module names.
 
         Parameters and errors are those of `variables`.
         """
@@ -455,7 +457,7 @@ class AsyncSession:
         return await self._connection.get(path, _packages)
 
     async def executions(self) -> AsyncGenerator[Result, None]:
-        """Give the session's executions in order."""
+        """Yield the session's executions in order."""
         after: int | None = None
         while True:
             path = with_query(f"{self._path}/executions", after=after)
@@ -467,7 +469,7 @@ class AsyncSession:
                 return
 
     async def grant_approval(self, minutes: float) -> models.Session:
-        """Approve all executions of the session for some time, as a person; 0 ends that."""
+        """Approve all executions of the session for some time, as a user. 0 ends the grant."""
         request = models.GrantApproval(minutes=minutes)
         self.info = await self._connection.send_model(
             "PUT", f"{self._path}/approval", request, _session
@@ -477,7 +479,7 @@ class AsyncSession:
     async def review(
         self, verdict: Verdict | None, *, comment: str | None = None
     ) -> models.Session:
-        """Review all executions of the session so far, as a person.
+        """Review all executions of the session so far, as a user.
 
         Parameters are those of `AgentExecClient.review`.
         """
@@ -488,30 +490,30 @@ class AsyncSession:
         return self.info
 
     async def interrupt(self) -> None:
-        """Interrupt what runs; in a person's kernel only what this session runs or has waiting."""
+        """Interrupt the kernel. In a user's kernel, interrupt only this session's executions."""
         await self._connection.act(f"{self._path}/interrupt")
 
     async def restart(self) -> None:
-        """Get a fresh kernel, without the previous variables.
+        """Restart the kernel. All variables are lost.
 
         Raises
         ------
         KernelNotOwned
-            It is a person's kernel: only they restart it.
+            It is a user's kernel, which only the user may restart.
         """
         await self._connection.act(f"{self._path}/restart")
         self.info = await get_session(self._connection, self.id)
 
     async def close(self) -> None:
-        """Close the session and shut its scratch kernel down. A person's stays, and the record."""
-        with suppress(SessionClosed):  # somebody else was first
+        """Close the session and shut down its scratch kernel. A user's kernel keeps running."""
+        with suppress(SessionClosed):  # it has been closed already
             await self._connection.act_persistently(f"{self._path}/close")
 
     async def guide(self) -> str:
         """Return the guide for a language model that works in this session.
 
-        It is Markdown for a system message: how the kernel keeps its state, what statuses mean and
-        what to do then, whose kernel it is.
+        It is Markdown for a system message. It explains how the kernel keeps its state, the meaning
+        of each status and how to react, and whose kernel it is.
         """
         return (await self._connection.get(f"{self._path}/guide", _guide)).text
 
@@ -526,8 +528,8 @@ class AsyncSession:
     ) -> dict[str, Any] | Path:
         """Return the session as an nbformat 4.5 notebook, or write it to `path` and return that.
 
-        `clean` is for git, nbdime, jupytext and papermill: indented, with ids of cells that lead to
-        the record and no other metadata of ours.
+        `clean` is for git, nbdime, jupytext and papermill. The notebook is then indented, and has
+        no metadata of this extension, only cell ids that lead to the record.
         """
         route = with_query(f"{self._path}/notebook", clean=clean or None)
         if path is not None:
@@ -553,14 +555,14 @@ class AsyncSession:
     async def files(
         self, path: str = "", *, recursive: bool = False
     ) -> AsyncGenerator[models.SessionFile, None]:
-        """Yield the files in the session's folder, by path.
+        """Yield the files in the session's folder, sorted by path.
 
         Parameters
         ----------
         path
-            Of a folder in it.
+            Path of a subfolder to list.
         recursive
-            Give what is in the folders there too.
+            Include the content of subfolders.
         """
         after: str | None = None
         while True:
@@ -588,17 +590,17 @@ class AsyncSession:
         source
             A file's path, or bytes.
         name
-            Its path there, with slashes; the file's own name when None.
+            Its path in the session's folder, separated by slashes; the file's own name when None.
         etag
-            Of the file that it replaces, as `file_etag` told it. What the session left there
-            itself is replaced without.
+            ETag of the file to replace, as returned by `file_etag`. Not needed for a file that the
+            session itself wrote last.
 
         Raises
         ------
         FileNotOwned
-            A file is there that is not as the session left it.
+            The path has a file that is not as the session left it.
         PreconditionFailed
-            The file that is there is not the one with this ETag.
+            The file at the path has another ETag.
         """
         name, content = _to_upload(source, name)
         headers = _if_match(etag)
@@ -614,14 +616,14 @@ class AsyncSession:
     async def download(self, name: str, to: str | PathLike[str] | None = None) -> bytes | Path:
         """Return a file of the session's folder, or write it to `to` and return that path.
 
-        If the connection breaks, it goes on from there, unless the file has changed.
+        If the connection breaks, the download continues from there, unless the file has changed.
 
         Parameters
         ----------
         name
-            Its path there.
+            Its path in the session's folder.
         to
-            A file, or a folder for one of that name.
+            Path of a file, or of a folder in which the file keeps its name.
         """
         pieces = self._pieces_of(name)
         if to is None:
@@ -682,7 +684,7 @@ class AsyncSession:
         check(await self._connection.send(request))
 
     def _file_path(self, name: str) -> str:
-        if any(part in ("", ".", "..") for part in name.split("/")):  # they would change the path
+        if any(part in ("", ".", "..") for part in name.split("/")):  # would change the URL's path
             raise InvalidRequest(f"{name!r} is no path below the session's folder.", field="path")
         return f"{API}{self._path}/files/{quote(name)}"
 
@@ -691,12 +693,12 @@ class AsyncSession:
 
 
 async def get_session(connection: Connection, session_id: str) -> models.Session:
-    """Return a session as it is."""
+    """Return the current state of a session."""
     return await connection.get(f"/sessions/{segment(session_id)}", _session)
 
 
 async def get_execution(connection: Connection, execution_id: str) -> models.Execution:
-    """Return an execution as it is."""
+    """Return the current state of an execution."""
     return await connection.get(f"/executions/{segment(execution_id)}", _execution)
 
 
@@ -720,12 +722,12 @@ async def read_cells(
 async def finished(
     connection: Connection, current: models.Execution, *, until_input: bool = False
 ) -> models.Execution:
-    """Wait until an execution has finished, however long that takes.
+    """Wait until an execution has finished, without a time limit.
 
     Parameters
     ----------
     until_input
-        Wait no longer when its code asks for input.
+        Return also when its code requests input.
     """
     is_printed = False
     while current.status not in FINAL_STATUSES:
@@ -743,9 +745,9 @@ async def finished(
 
 
 def print_needed_decision(current: models.Execution) -> str | None:
-    """Print on standard error what the user must decide first; return that, or None for nothing.
+    """Print on standard error which decision a user must make, and return it; None for none.
 
-    Nothing else would show why a program stands still, perhaps for hours.
+    Otherwise, nothing would show why the program waits, perhaps for hours.
     """
     who = None if current.waiting_for is None else current.waiting_for.who
     if current.status == "awaiting_approval":
@@ -762,7 +764,7 @@ def print_needed_decision(current: models.Execution) -> str | None:
 
 
 class _FileChanged(ConnectionLost):
-    """The file has changed while it was read."""
+    """The file has changed during the download."""
 
 
 def _cells_path(path: str) -> str:
@@ -770,7 +772,7 @@ def _cells_path(path: str) -> str:
 
 
 def _to_upload(source: bytes | str | PathLike[str], name: str | None) -> tuple[str, bytes | Path]:
-    """Return the name under which something is uploaded, and where its bytes are."""
+    """Return the name of an upload, and its bytes or the path of its file."""
     if isinstance(source, bytes):
         if name is None:
             raise InvalidRequest("Bytes need a name.", field="name")
@@ -780,14 +782,14 @@ def _to_upload(source: bytes | str | PathLike[str], name: str | None) -> tuple[s
 
 
 def _download_target(name: str, to: str | PathLike[str]) -> Path:
-    """Return the file that a download becomes: `to`, or one in that folder."""
+    """Return the path of a downloaded file: `to`, or a file in the folder `to`."""
     path = Path(to)
     return path / name.rpartition("/")[2] if path.is_dir() else path
 
 
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
-    """Give a file to write to; it replaces the target when it is complete, and else is removed."""
+    """Yield a temporary file. On success it replaces the target, otherwise it is deleted."""
     part = target.with_name(f".{target.name}.part")
     try:
         yield part
