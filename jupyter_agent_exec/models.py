@@ -489,14 +489,14 @@ class WaitingFor(Answer, frozen=True, kw_only=True):
     """The reason why an execution waits."""
 
     who: Literal["agent", "person", "kernel", "approval", "pause"]
-    """`agent`: code of an agent runs in the kernel; `person`: other code runs there; `kernel`: the
-    kernel starts, or the server connects to it; `approval`: a user must approve the execution;
-    `pause`: a user has paused all agents."""
+    """`agent`: it is an agent's turn in the kernel; `person`: other code runs there; `kernel`: the
+    kernel starts, or the server connects to it; `approval`: a user must approve this execution or
+    one before it; `pause`: a user has paused all agents."""
     agent: str | None
     """Name of the agent."""
     execution_id: ExecutionId | None
     since: str | None
-    """When the running code began."""
+    """When the other code's turn, the approval request or the pause began."""
 
 
 class Input(Answer, frozen=True, kw_only=True):

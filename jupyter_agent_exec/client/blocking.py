@@ -118,7 +118,7 @@ class Session(Blocking[AsyncSession]):
 
     @property
     def info(self) -> models.Session:
-        """The session as it was when this object was made or the kernel restarted."""
+        """The server's model of the session, from the last request that returned it."""
         return self._awaiting.info
 
     @property

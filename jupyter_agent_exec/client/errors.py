@@ -5,8 +5,8 @@
     ClientError
     ├── ServerUnreachable(ConnectionError)
     │   ├── NoServerFound       no running Jupyter server answers for this extension
-    │   ├── CannotConnect       nothing was sent: nobody listens there
-    │   └── ConnectionLost      the connection broke; what was sent may have arrived
+    │   ├── CannotConnect       no server listens there; nothing was sent
+    │   └── ConnectionLost      the connection broke; the server may have the request
     ├── UnexpectedAnswer        something answered, but not this extension
     └── ExecutionFailed         `raise_on_error`: the code did not finish with status ``ok``
 
@@ -60,7 +60,7 @@ class UnexpectedAnswer(ClientError):
     Parameters
     ----------
     message
-        A sentence that describes the answer and says what to do.
+        A sentence that describes the answer and gives advice.
     status
         The HTTP status.
     """

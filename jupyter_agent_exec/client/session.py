@@ -86,7 +86,7 @@ class AsyncSession:
     def __init__(self, connection: Connection, info: models.Session) -> None:
         self._connection = connection
         self.info = info
-        """The session as it was when this object was made or the kernel restarted."""
+        """The server's model of the session, from the last request that returned it."""
 
     @property
     def id(self) -> str:
