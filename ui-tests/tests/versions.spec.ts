@@ -23,8 +23,8 @@ test('the panel lists, streams, finds, and shows images', async ({
   const errors = errorsOfOurs(page);
   const panel = await openLab(page, baseURL!, workspace);
   await panel.open();
-  const agent = await newAgent('Of any version');
-  await panel.session('Of any version').click();
+  const agent = await newAgent(`Of any version, ${workspace}`);
+  await panel.session(workspace).click();
   const running = await agent.begin(
     'import time\nfor n in range(600):\n    print("round", n, flush=True)\n    time.sleep(0.1)'
   );
@@ -37,6 +37,9 @@ test('the panel lists, streams, finds, and shows images', async ({
     .click();
   await expect.poll(() => agent.status(running.id)).toBe('interrupted');
   await expect(status).toBeHidden();
+  // What says that the kernel is free stays, over the sections, as long as the
+  // mouse is over it.
+  await page.mouse.move(0, 0);
 
   await agent.run(PICTURE);
   await panel.region
