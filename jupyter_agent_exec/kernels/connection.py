@@ -84,7 +84,7 @@ class KernelConnection:
         self.greeted: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel has answered on both channels."""
         self.latest_request = Header()
-        """The request that the kernel runs or ran last, whoever sent it."""
+        """The request, from any client, that the kernel runs or ran last."""
         self._displays = Displays()
         self._waiting: list[asyncio.Future[None]] = []
         self._late = LateOutputs(self._displays, self.on_late)

@@ -37,8 +37,8 @@ test('the panel lists, streams, finds, and shows images', async ({
     .click();
   await expect.poll(() => agent.status(running.id)).toBe('interrupted');
   await expect(status).toBeHidden();
-  // What says that the kernel is free stays, over the sections, as long as the
-  // mouse is over it.
+  // The message that the kernel is free covers the sections, and stays while
+  // the mouse is over it.
   await page.mouse.move(0, 0);
 
   await agent.run(PICTURE);
