@@ -4,9 +4,17 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Locator, Page } from '@playwright/test';
 import { INTERRUPT, test as base } from './panel';
 
-// Not until the launcher is in front: after a reload the document is.
+// At first the launcher is in front; after a reload the document is.
 const test = base.extend({
-  waitForApplication: async ({}, use) => use(async () => undefined)
+  waitForApplication: async ({ waitForApplication }, use) => {
+    let isLoaded = false;
+    await use(async (...args) => {
+      if (!isLoaded) {
+        await waitForApplication(...args);
+        isLoaded = true;
+      }
+    });
+  }
 });
 
 /** What the button of the panel is called. */
