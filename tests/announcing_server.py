@@ -15,6 +15,9 @@ class AnnouncingServer(ServerApp):
         self.io_loop.add_callback(self._announce)
 
     def _announce(self) -> None:
+        if not self.port:  # older versions do not say which port they chose
+            self.port = next(iter(self.http_server._sockets.values())).getsockname()[1]
+            self.write_server_info_file()
         sys.stdout.write(json.dumps({"url": self.connection_url}) + "\n")
         sys.stdout.flush()
 

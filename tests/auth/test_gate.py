@@ -214,9 +214,11 @@ async def test_what_runs_code_counts_against_the_cap(agent: Agent, ask: Send) ->
     session = await mine.open(allow_stdin=True)
     execution = await mine.run(session, "input()", wait=30)
     assert execution["status"] == "awaiting_input"
+    answered = await mine.ask("POST", f"executions/{execution['id']}/input", {"value": "1"})
+    assert answered.status == 200
+    assert (await mine.get(f"executions/{execution['id']}?wait=30")).json["status"] == "ok"
     for route, said in (
         (f"sessions/{session['id']}/complete", {"code": "pri"}),
-        (f"executions/{execution['id']}/input", {"value": "1"}),
         (f"sessions/{session['id']}/inspect", {"code": "print"}),
     ):
         assert (await mine.ask("POST", route, said)).status == 200
