@@ -237,9 +237,9 @@ def endless(started: Path) -> str:
     """Return code that says that it runs, and whether it was interrupted."""
     return (
         "import time\n"
-        f"open({str(started)!r}, 'w').close()\n"
         "kept = 'kept'\n"
         "try:\n"
+        f"    open({str(started)!r}, 'w').close()\n"
         "    time.sleep(600)\n"
         "except KeyboardInterrupt:\n"
         "    interrupted = True\n"
