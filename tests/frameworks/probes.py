@@ -83,7 +83,7 @@ def cancel_in_mid_run(bench: Bench) -> Verdict:
     subject = bench.subject(20.0)
     started = bench.file("started")
     source = (
-        f"import time\nopen({str(started)!r}, 'w').close()\n"
+        f"import time\nticks = 0\nopen({str(started)!r}, 'w').close()\n"
         "for ticks in range(200): time.sleep(0.05)"
     )
     try:

@@ -200,7 +200,10 @@ def test_cancelling_the_call_stops_the_code(
     toolset: PythonInterpreterToolSet, client: dict[str, str], folder: Path
 ) -> None:
     async def cancel() -> str:
-        code = "open('started', 'w').close()\nimport time\nfor n in range(10**6): time.sleep(0.01)"
+        code = (
+            "import time\nn = 0\nopen('started', 'w').close()\n"
+            "for n in range(10**6): time.sleep(0.01)"
+        )
         call = asyncio.create_task(toolset.run_python_code(code, context_variables=client))
         while not (folder / "started").exists():
             await asyncio.sleep(0.01)
