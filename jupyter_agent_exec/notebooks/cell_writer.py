@@ -173,6 +173,8 @@ class CellWriter:
         Returns a future that is done when it is time to write the file at a path.
     turn
         Done when the cell may be inserted, after the previous cell or in the same batch.
+    previous
+        `handed_over` of the previous cell. A batch inserts the cells in their order.
     merge_delay
         Seconds between two writes.
     """
@@ -188,6 +190,7 @@ class CellWriter:
         changes: Changes,
         join_batch: Callable[[str], asyncio.Future[None]],
         turn: asyncio.Future[Any] | None = None,
+        previous: asyncio.Future[Any] | None = None,
         merge_delay: float = MERGE_DELAY,
     ) -> None:
         self._documents = documents
@@ -197,6 +200,7 @@ class CellWriter:
         self._changes = changes
         self._join_batch = join_batch
         self._turn = turn
+        self._previous = previous
         self._merge_delay = merge_delay
         self._copy = InertCopy()
         self._version = 0
@@ -228,6 +232,8 @@ class CellWriter:
         """Done after the first attempt to reach the notebook."""
         self.placed: asyncio.Future[None] = loop.create_future()
         """Done when the cell was inserted, could not be inserted, or joined the file's batch."""
+        self.handed_over: asyncio.Future[None] = loop.create_future()
+        """Done when the first write was handed to a backend, or failed."""
         self.there: asyncio.Future[None] = loop.create_future()
         """Done when the cell is in the notebook, or could not be written."""
         self.written: asyncio.Future[Document] = loop.create_future()
@@ -293,7 +299,7 @@ class CellWriter:
                         settle(self.there)
                     await asyncio.wait({self._ended}, timeout=self._merge_delay)
         finally:
-            for future in (self.reached, self.placed, self.there):
+            for future in (self.reached, self.placed, self.handed_over, self.there):
                 settle(future)
             if not self.written.done():
                 self._problem = self._problem or BROKEN_OFF
@@ -337,17 +343,24 @@ class CellWriter:
             self._missing = isinstance(error, NotebookNotFound)
         finally:
             settle(self.reached)
+            if self._sent_state is not None or self._problem is not None:
+                settle(self.handed_over)
 
     async def _batch_is_due(self, handle: NotebookHandle, *, ended: bool) -> bool:
-        """Wait until it is time to write the file; False if the execution ended before."""
+        """Wait until it is time to write the file; False if the execution ends first."""
         self._via = handle.via
-        if self._batch is None or self._batch.done():
+        if self._batch is None:
             self._batch = self._join_batch(self._path())
         for future in (self.reached, self.placed):
             settle(future)
         until = {self._batch} if ended else {self._batch, self._ended}
         await asyncio.wait(until, return_when=asyncio.FIRST_COMPLETED)
-        return self._batch.done()
+        if self.ended != ended or not self._batch.done():
+            return False
+        self._batch = None
+        if self._previous is not None:
+            await asyncio.wait({self._previous})
+        return True
 
     async def _update_cell(self, handle: NotebookHandle) -> None:
         """Bring the cell up to date through this handle, or if it fails, through any other.
@@ -390,6 +403,7 @@ class CellWriter:
         settle(self.reached)
         steps = await self._take_outputs()
         told = self._state_change()
+        settle(self.handed_over)  # who waits for this goes on after `apply` has taken the changes
         if whole:
             await handle.apply(self._whole_cell(told, put=True), self._expected(put=True))
         else:

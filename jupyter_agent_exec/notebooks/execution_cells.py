@@ -270,6 +270,7 @@ class NotebookWriter:
             changes=execution.changes,
             join_batch=self.save_batches.join,
             turn=turn or self.recovered,
+            previous=before.handed_over if before is not None else None,
             merge_delay=self.merge_delay,
         )
         if found.is_at_end:

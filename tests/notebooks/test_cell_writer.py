@@ -459,11 +459,14 @@ async def test_a_writer_that_is_broken_off_leaves_nothing_half_told():
     assert it.writer.placed.done()
 
 
-async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_their_order():
+@pytest.mark.parametrize("late", ["x", "y", "z", "none"])
+async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_their_order(late):
+    """One may end just when the batch is written; it does not overtake the others."""
     file = DictWay(notebook(code("a")), via="contents", streams=False)
     save_batches = SaveBatches(delay=3600)
-    writers: list[CellWriter] = []
+    writers: dict[str, CellWriter] = {}
     tasks = []
+    before: CellWriter | None = None
     for id in ("x", "y", "z"):
         writer = CellWriter(
             Notebooks([file]),
@@ -473,21 +476,26 @@ async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_th
             state=RUNNING,
             changes=Printing().changes,
             join_batch=save_batches.join,
-            turn=writers[-1].placed if writers else None,
+            turn=before.placed if before else None,
+            previous=before.handed_over if before else None,
             merge_delay=0,
         )
-        writers.append(writer)
+        writers[id] = before = writer
         tasks.append(asyncio.create_task(writer.run()))
         await asyncio.wait_for(writer.placed, 10)
-        writer.update(OK)
+        if id != late:
+            writer.update(OK)
         for _ in range(5):
             await asyncio.sleep(0)
     assert file.attempts == 0
+    if late in writers:
+        writers[late].update(OK)
     with save_batches.hurrying("a.ipynb"):
         await asyncio.wait_for(asyncio.gather(*tasks), 10)
+    assert [change.cell["id"] for changes in file.applied for change in changes[:1]] == [*writers]
     assert file.order == ["a", "x", "y", "z"]
     assert file.attempts == len(writers)  # each with the whole cell, once
-    assert [writer.document().status for writer in writers] == ["written"] * 3
+    assert [writer.document().status for writer in writers.values()] == ["written"] * 3
 
 
 async def test_a_new_cell_is_given_the_source_that_was_let_run_wherever_it_has_been_put():
