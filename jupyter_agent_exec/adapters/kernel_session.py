@@ -139,7 +139,7 @@ class KernelSession:
         """
         asked = Submission(list(sources), timeout, stop_on_error)
         place = self._opened()
-        future = place.begin(asked.run)
+        future = place.submit(asked)
         try:
             results = future.result()
         except BaseException:
@@ -166,7 +166,8 @@ class KernelSession:
         asked = None if key is None else self._submissions.pop(key, None)
         if asked is None:
             asked = Submission(list(sources), timeout, stop_on_error, key)
-        return self._with_losses_told(await self._awaited(asked, asked.run))
+        place = self._opened()
+        return self._with_losses_told(await self._awaited(place, asked, place.submit(asked)))
 
     async def ask_async(
         self,
@@ -187,7 +188,8 @@ class KernelSession:
         was submitted.
         """
         asked = Submission(list(sources), timeout, stop_on_error, key)
-        first = await self._awaited(asked, asked.decided)
+        place = self._opened()
+        first = await self._awaited(place, asked, place.begin(asked.decided))
         if first is not None and (first.ok or first.status not in FINAL_STATUSES):
             self._submissions[key] = asked
         return first
@@ -198,9 +200,8 @@ class KernelSession:
         if asked is not None:
             await asyncio.shield(asyncio.wrap_future(self._opened().give_up(asked)))
 
-    async def _awaited(self, asked: Submission, work: SessionWork[T]) -> T:
-        place = self._opened()
-        running = asyncio.wrap_future(place.begin(work))
+    async def _awaited(self, place: SessionThread, asked: Submission, future: Future[T]) -> T:
+        running = asyncio.wrap_future(future)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -331,6 +332,8 @@ class SessionThread:
         self._thread.start()
         self._portal = serving.result()
         self._opening = self._portal.call(anyio.Lock)
+        self._sending = self._portal.call(anyio.Lock)
+        self._last_sent: Submission | None = None
         self._beginning = threading.Lock()
         self._closing = False
         self._at_work: set[asyncio.Task[None]] = set()
@@ -359,6 +362,24 @@ class SessionThread:
             if self._closing:
                 raise SessionClosed(_CLOSED)
             return self._portal.start_task_soon(self._do, work)
+
+    def submit(self, asked: Submission) -> Future[list[Result]]:
+        """Run a submission after those that were submitted before it.
+
+        Raises
+        ------
+        SessionClosed
+            `close` was called.
+        """
+
+        async def run(client: AsyncAgentExecClient, session: AsyncSession) -> list[Result]:
+            async with self._sending:
+                if self._last_sent is not None:
+                    await self._last_sent.accepted()
+                self._last_sent = asked
+            return await asked.run(client, session)
+
+        return self.begin(run)
 
     def give_up(self, asked: Submission) -> Future[None]:
         """Stop a submission. Never opens a session, and never raises."""
@@ -501,6 +522,7 @@ class Submission:
         self._stop_on_error = stop_on_error
         self._key = key or uuid4().hex
         self._sent: tuple[AsyncAgentExecClient, AsyncSession] | None = None
+        self._waits_for_answer = False
         self._wanted = True
 
     def give_up(self) -> None:
@@ -521,6 +543,7 @@ class Submission:
         if not self.is_wanted():
             return []
         self._sent = client, session
+        self._waits_for_answer = True
         try:
             results = await session.run_steps(
                 self._sources,
@@ -532,6 +555,8 @@ class Submission:
             if self.is_wanted():
                 raise
             return []
+        finally:
+            self._waits_for_answer = False
         return [
             await client.execution(each.id) if each.execution.left_out else each for each in results
         ]
@@ -548,6 +573,15 @@ class Submission:
                 if isinstance(event, Finished) or _is_decided(event):
                     break
         return await client.execution(first.id)
+
+    async def accepted(self) -> None:
+        """Return once the server has accepted or refused what `run` has sent.
+
+        This sends the sources again, with the same key, because the answer to `run` comes later.
+        """
+        if self._waits_for_answer and self._sent is not None:
+            with suppress(ClientError, AgentExecError):
+                await self._accepted(self._sent[1])
 
     async def stop(self) -> None:
         """Cancel unfinished executions, if the server can be reached."""

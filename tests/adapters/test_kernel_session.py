@@ -94,6 +94,16 @@ def test_it_serves_a_loop_that_runs_blocking_and_awaited(place: KernelSession) -
     assert asyncio.run(both()) == ["42", "43"]
 
 
+def test_calls_at_once_run_in_their_order(place: KernelSession) -> None:
+    async def calls() -> str:
+        await place.run_async(["order = []"])
+        await asyncio.gather(*(place.run_async([f"order.append({n})"]) for n in range(30)))
+        [shown] = await place.run_async(["print(*order)"])
+        return shown.text
+
+    assert asyncio.run(calls()).split() == [str(n) for n in range(30)]
+
+
 def test_threads_share_one_session(place: KernelSession, server: RealServer) -> None:
     texts: list[str] = []
     threads = [
