@@ -1,7 +1,7 @@
 /** What asks for approval, as a person finds it, and an agent that asks. */
-import { expect, test as galata } from '@jupyterlab/galata';
+import { expect } from '@jupyterlab/galata';
 import type { APIRequestContext, Locator, Page } from '@playwright/test';
-import { Panel } from './panel';
+import { Panel, started } from './panel';
 
 const API = 'api/agent-exec';
 
@@ -98,7 +98,7 @@ export class Question {
 }
 
 /** Tests with a policy, and agents that are closed when the test is over. */
-export const test = galata.extend<{
+export const test = started.extend<{
   server: Server;
   panel: Panel;
   policy: Policy;

@@ -47,8 +47,18 @@ export class Panel {
   }
 }
 
+/** Tests that begin when JupyterLab has focused its launcher, its last step. */
+export const started = galata.extend({
+  waitForApplication: async ({ waitForApplication }, use) => {
+    await use(async (page, helpers) => {
+      await waitForApplication(page, helpers);
+      await page.locator('.jp-Launcher:focus-within').waitFor();
+    });
+  }
+});
+
 /** Tests with a panel, and agents that are closed when the test is over. */
-export const test = galata.extend<{
+export const test = started.extend<{
   panel: Panel;
   newAgent: (title: string, initSource?: string) => Promise<Agent>;
 }>({
