@@ -259,14 +259,13 @@ test('tokens are listed and revoked, here and elsewhere', async ({
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   await expect(revoke).toHaveCount(0);
+  const statuses = async () =>
+    (await access.tokens()).map(({ status }) => status);
+  await expect.poll(statuses).toEqual(['revoked', 'revoked']);
   // Where the keyboard was is gone: it stays in the dialog.
   const isInside = () =>
     access.dialog.evaluate(node => node.contains(document.activeElement));
-  expect(await isInside()).toBe(true);
-  expect((await access.tokens()).map(({ status }) => status)).toEqual([
-    'revoked',
-    'revoked'
-  ]);
+  await expect.poll(isInside).toBe(true);
   await page.keyboard.press('Escape');
   await expect(access.dialog).toHaveCount(0);
   await expect(panel.region).toContainText(
