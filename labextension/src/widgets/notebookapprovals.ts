@@ -1,49 +1,35 @@
-/** What asks, in the notebook where it would run. */
-import type { Cell } from '@jupyterlab/cells';
+/** What needs approval, in the notebook where it would run. */
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import type { PanelLayout } from '@lumino/widgets';
-import { METADATA_KEY, readCellRecord } from '../model/cellrecord';
-import { SteadyView } from '../model/view';
 import type { IExecution } from '../tokens';
 import { ApprovalView } from './approval';
-import { Badge } from './badge';
+import { CellNeighbours } from './cellneighbours';
 
 /**
- * Shows what asks above the input of its cell, below the badge.
+ * Shows each execution that needs approval at its place in a notebook.
  *
- * Which cell that is, the server tells: a cell that merely says that it asks,
- * as a copy does, is not believed.
+ * The server says where that is: a cell that merely says that it needs
+ * approval, as a copy does, is not believed.
  */
 export class NotebookApprovals implements IDisposable {
   constructor(
     private readonly _panel: NotebookPanel,
     private readonly _options: ApprovalView.IOptions
   ) {
-    const { content, context } = _panel;
-    this._view = new SteadyView(content);
+    this._places = new CellNeighbours(_panel.content);
     _options.approvals.changed.connect(this._update, this);
-    content.modelChanged.connect(this._onModelChanged, this);
-    context.pathChanged.connect(this._update, this);
-    this._onModelChanged();
+    _panel.context.pathChanged.connect(this._update, this);
+    this._update();
   }
 
   get isDisposed(): boolean {
-    return this._isDisposed;
+    return this._places.isDisposed;
   }
 
   dispose(): void {
-    if (!this._isDisposed) {
-      this._isDisposed = true;
-      Signal.clearData(this);
-      Array.from(this._views.values()).forEach(view => view.dispose());
-    }
-  }
-
-  private _onModelChanged(): void {
-    this._panel.content.model?.cells.changed.connect(this._update, this);
-    this._update();
+    Signal.clearData(this);
+    this._places.dispose();
   }
 
   private _update(): void {
@@ -56,41 +42,15 @@ export class NotebookApprovals implements IDisposable {
     }
   }
 
-  private _show(execution: IExecution, cellId: string): void {
-    const cell = this._panel.content.widgets.find(each => isCell(each, cellId));
-    if (cell) {
-      void cell.ready.then(() => this._add(execution.id, cell));
-    }
+  private _show(execution: IExecution, cell: string): void {
+    const { accepted_at, id } = execution;
+    const view = new ApprovalView(execution, this._options);
+    this._views.set(id, view);
+    view.disposed.connect(() => this._views.delete(id));
+    view.over.connect(() => view.dispose());
+    this._places.add(view, { cell }, `${accepted_at} ${id}`);
   }
 
-  private _add(executionId: string, cell: Cell): void {
-    const asking = this._options.approvals.get(executionId);
-    if (
-      !asking ||
-      this._isDisposed ||
-      cell.isDisposed ||
-      this._views.has(executionId)
-    ) {
-      return;
-    }
-    const view = new ApprovalView(asking, this._options);
-    this._views.set(executionId, view);
-    view.disposed.connect(() => this._views.delete(executionId));
-    view.over.connect(() => this._view.hold(() => view.dispose()));
-    const layout = cell.layout as PanelLayout;
-    const below = layout.widgets[0] instanceof Badge ? 1 : 0;
-    this._view.hold(() => layout.insertWidget(below, view));
-  }
-
-  private _isDisposed = false;
-  private readonly _view: SteadyView;
+  private readonly _places: CellNeighbours;
   private readonly _views = new Map<string, ApprovalView>();
-}
-
-/** Whether a cell has an id, also in a format whose cells have none. */
-function isCell({ model }: Cell, cellId: string): boolean {
-  return (
-    model.id === cellId ||
-    readCellRecord(model.getMetadata(METADATA_KEY))?.cell_id === cellId
-  );
 }
