@@ -40,9 +40,9 @@ Ask = Callable[[str, float], Any]
 @asynccontextmanager
 async def ours(endpoint: str, token: str) -> AsyncIterator[Ask]:
     """Open a session with our tools."""
-    async with _client(endpoint, token) as client:
+    async with connected(endpoint, token) as client:
         opened = await client.call_tool("open_session", {"agent": "benchmark"})
-        session = opened.structured_content["session"]["session_id"]
+        session = opened.structured_content["session_id"]
 
         async def ask(source: str, timeout: float) -> Answer:
             begin = perf_counter()
@@ -57,14 +57,14 @@ async def ours(endpoint: str, token: str) -> AsyncIterator[Ask]:
 @asynccontextmanager
 async def running_nothing(endpoint: str, token: str) -> AsyncIterator[Callable[[], Any]]:
     """Yield a call of a tool of ours that runs no code: it lists the newest session."""
-    async with _client(endpoint, token) as client:
-        yield partial(client.call_tool, "list_sessions", {"limit": 1})
+    async with connected(endpoint, token) as client:
+        yield partial(client.call_tool, "list_sessions", {})
 
 
 @asynccontextmanager
 async def jupyter_mcp_server(server: McpServer) -> AsyncIterator[Ask]:
     """Use the `execute_code` of jupyter-mcp-server."""
-    async with _client(server.endpoint, server.token) as client:
+    async with connected(server.endpoint, server.token) as client:
 
         async def ask(source: str, timeout: float) -> Answer:
             begin = perf_counter()
@@ -85,7 +85,7 @@ async def jupyter_server_mcp(server: McpServer) -> AsyncIterator[Ask]:
     """
     cell = {"file_path": NOTEBOOK, "cell_id": CELL}
     written = "1+1"
-    async with _client(server.endpoint, server.token) as client:
+    async with connected(server.endpoint, server.token) as client:
 
         async def ask(source: str, timeout: float) -> Answer:
             nonlocal written
@@ -100,7 +100,8 @@ async def jupyter_server_mcp(server: McpServer) -> AsyncIterator[Ask]:
 
 
 @asynccontextmanager
-async def _client(endpoint: str, token: str) -> AsyncIterator[Client]:
+async def connected(endpoint: str, token: str) -> AsyncIterator[Client]:
+    """Connect with the official client."""
     headers = {"Authorization": f"Bearer {token}"}
     async with (
         httpx2.AsyncClient(headers=headers, trust_env=False, timeout=CLIENT_SECONDS) as http,

@@ -121,6 +121,11 @@ def guide(session: Session | None = None, *, default_timeout: float) -> str:
 def _session(session: Session) -> Iterator[str]:
     yield "## This session"
     yield f"- Its id is {session.id}."
+    yield from about_session(session)
+
+
+def about_session(session: Session) -> Iterator[str]:
+    """Return list items that tell what is special about a session."""
     yield from about_kernel(session)
     if _APPROVALS[session.approval]:
         yield f"- {_APPROVALS[session.approval]}"

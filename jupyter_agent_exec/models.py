@@ -870,10 +870,12 @@ class InsertCell(Request, frozen=True, kw_only=True, tag_field="op", tag="insert
 
 
 class ReplaceCell(Request, frozen=True, kw_only=True, tag_field="op", tag="replace"):
-    """Replace a cell's source, or its type."""
+    """Replace a cell's source, a part of it, or its type."""
 
     cell_id: CellId
     source: str
+    find: Annotated[str, Meta(min_length=1)] | None = None
+    """Replace only this text, which must occur exactly once in the cell; null replaces all."""
     cell_type: CellType | None = None
     source_sha256: Sha256 | None = None
     """Hash of the source that the cell must still have."""
@@ -957,6 +959,8 @@ class NotebookEdited(Answer, frozen=True, kw_only=True):
     via: Via
     cell_ids: list[list[CellId]]
     """For each edit, the cells that it added or changed."""
+    source_sha256: dict[CellId, Digest] = field(default_factory=dict)
+    """Hash of the new source of each of these cells."""
     chain: Chain
 
 

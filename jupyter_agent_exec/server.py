@@ -70,6 +70,20 @@ class ServerContents:
         name = kernelspec.get("name") if isinstance(kernelspec, dict) else None
         return name if isinstance(name, str) and name else None
 
+    async def folder(self, path: str) -> list[tuple[str, str]]:
+        """Return type and contents path of what is visible in a folder; empty if it is missing."""
+        try:
+            if path and await ensure_async(self._contents.is_hidden(path)):
+                return []
+            model = await ensure_async(self._contents.get(path, content=True, type="directory"))
+        except (web.HTTPError, OSError):
+            return []
+        return [(each["type"], contents_path(each["path"])) for each in model["content"]]
+
+    async def kernel_names(self) -> list[str]:
+        """Return the names of the kernels that can be started."""
+        return sorted(await ensure_async(self._kernels.kernel_spec_manager.get_all_specs()))
+
     @property
     def is_here(self) -> bool:
         """Whether the contents are files on this machine."""

@@ -251,6 +251,7 @@ class Services:
             self._collaboration,
             self.tabs,
             kernels=self._jupyter_sessions.by_notebook,
+            folder=self._contents.folder,
         )
         self.mcp_endpoint = Endpoint(
             Managers(
@@ -260,6 +261,7 @@ class Services:
                 inspection=self.inspection,
                 files=self.files,
                 access=self.access,
+                kernel_names=self._contents.kernel_names,
                 base_url=self._base_path,
                 settings=self._settings,
             ),

@@ -9,7 +9,7 @@ import binascii
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Any, Final, Protocol, TypeAlias
@@ -179,6 +179,43 @@ def images(outputs: Sequence[Output]) -> list[FoundImage]:
     """Return the images in the order of their numbers in `transcript`."""
     found = (_image_of(output, index) for index, output in enumerate(outputs))
     return [image for image in found if image is not None]
+
+
+_LIBRARY_FRAME = re.compile(
+    r"File (?P<path>\S*(?:/(?:site|dist)-packages/|/lib/python3[^/]*/|[\\/]Lib[\\/])\S*|<frozen \S*"
+    r"|\S+\.pyx:\d+)(?P<where>[^\n]*)"
+)
+"""The first line of a frame in code that was installed, in IPython's tracebacks."""
+
+_RULE = re.compile(r"-{20,}\s*")
+
+
+def without_library_frames(outputs: Sequence[Output]) -> list[Output]:
+    """Return outputs whose tracebacks have one line in place of frames in installed libraries."""
+    return [
+        {**output, "traceback": list(_folded(output["traceback"]))}
+        if output.get("output_type") == "error"
+        else output
+        for output in outputs
+    ]
+
+
+def _folded(traceback: Iterable[str]) -> Iterator[str]:
+    count, last = 0, ""
+    for part in traceback:
+        plain = clean(part)
+        if (frame := _LIBRARY_FRAME.match(plain)) is not None:
+            count += 1
+            name = "/".join(re.split(r"[\\/]", frame["path"])[-2:])
+            last = f"{name}{frame['where'].partition('(')[0]}"
+            continue
+        if count:
+            yield f"[{count} frames in libraries, the last: {last}]"
+            count = 0
+        if not _RULE.fullmatch(plain):
+            yield part
+    if count:
+        yield f"[{count} frames in libraries, the last: {last}]"
 
 
 def output_size(outputs: Iterable[Output], *, most: int) -> int:

@@ -189,6 +189,8 @@ class SessionFiles:
         conditions: Conditions,
         declared_bytes: int | None,
         caller: Caller,
+        *,
+        is_export: bool = False,
     ) -> Upload:
         """Begin an upload, if the file may be written there.
 
@@ -196,6 +198,8 @@ class SessionFiles:
         ----------
         declared_bytes
             The size that the client declared; None if it declared none.
+        is_export
+            Whether it is a notebook that this server made of a session.
 
         Raises
         ------
@@ -203,7 +207,9 @@ class SessionFiles:
         PayloadTooLarge, PreconditionFailed, FileNotOwned, FileUnwritable
             No upload was started.
         """
-        change = await self._change(session_id, path, conditions, _UPLOAD, caller)
+        change = await self._change(
+            session_id, path, conditions, _UPLOAD, caller, is_export=is_export
+        )
         check_new(change.parts)
         self.check_size(declared_bytes or 0)
         folder = await self._folders.of(change.session)
@@ -239,7 +245,13 @@ class SessionFiles:
         await self._sessions.in_thread(write)
 
     async def finish(
-        self, session_id: str, upload: Upload, conditions: Conditions, caller: Caller
+        self,
+        session_id: str,
+        upload: Upload,
+        conditions: Conditions,
+        caller: Caller,
+        *,
+        is_export: bool = False,
     ) -> Uploaded:
         """Record the upload, then move the complete file to its place.
 
@@ -250,7 +262,9 @@ class SessionFiles:
             The caller must drop the upload. The file at the path was not changed.
         """
         path, by = "/".join(upload.parts), caller.by()
-        change = await self._change(session_id, path, conditions, _UPLOAD, caller)
+        change = await self._change(
+            session_id, path, conditions, _UPLOAD, caller, is_export=is_export
+        )
 
         def standing() -> os.stat_result | None:
             with writing(path):
@@ -280,7 +294,14 @@ class SessionFiles:
         return Uploaded(file, etag_of(status), before is None)
 
     async def put(
-        self, session_id: str, path: str, data: bytes, conditions: Conditions, caller: Caller
+        self,
+        session_id: str,
+        path: str,
+        data: bytes,
+        conditions: Conditions,
+        caller: Caller,
+        *,
+        is_export: bool = False,
     ) -> Uploaded:
         """Upload a complete file: `begin`, `take` and `finish` in one call.
 
@@ -290,10 +311,12 @@ class SessionFiles:
         PayloadTooLarge, PreconditionFailed, FileNotOwned, FileUnwritable, HistoryUnavailable
             The file at the path was not changed.
         """
-        upload = await self.begin(session_id, path, conditions, len(data), caller)
+        upload = await self.begin(
+            session_id, path, conditions, len(data), caller, is_export=is_export
+        )
         try:
             await self.take(upload, data)
-            return await self.finish(session_id, upload, conditions, caller)
+            return await self.finish(session_id, upload, conditions, caller, is_export=is_export)
         finally:
             await self.drop(upload)
 
@@ -344,14 +367,21 @@ class SessionFiles:
     # -- helpers -----------------------------------------------------------------------------------
 
     async def _change(
-        self, session_id: str, path: str, conditions: Conditions, what: str, caller: Caller
+        self,
+        session_id: str,
+        path: str,
+        conditions: Conditions,
+        what: str,
+        caller: Caller,
+        *,
+        is_export: bool = False,
     ) -> FileChange:
         """Return the change of a file, if an agent may currently write or delete at its path."""
         session = await self._sessions.live_session(session_id)
         parts = parts_of(path)
         if is_hidden(parts):
             raise Forbidden(f"{path!r} is hidden: nothing is written or deleted there.")
-        if is_notebook(parts[-1]):
+        if is_notebook(parts[-1]) and not is_export:
             raise Forbidden(
                 "Notebooks are read here, not written or deleted: edit the cells instead "
                 "(PATCH /notebooks/{path}/cells), or have your session make the notebook."

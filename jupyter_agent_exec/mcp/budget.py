@@ -65,3 +65,24 @@ EDITS: Final = 100
 
 RESOURCE_TEXT: Final = 150_000
 """Bytes of an execution's text as a resource. Clients read the rest by range."""
+
+STEPS: Final = 20
+"""Maximum number of steps of one call."""
+
+STEPS_TEXT: Final = 100_000
+"""Characters of the texts of all steps; of longer ones, only the last lines are shown."""
+
+STEPS_PICTURES: Final = 300_000
+"""Base64 characters of all pictures of several steps."""
+
+SEARCH_BYTES: Final = 15_000
+"""Bytes of JSON of the executions that a search lists."""
+
+WHOLE_NOTEBOOK: Final = 8_000
+"""Characters of a notebook's text up to which all of it is shown, and not its outline."""
+
+OUTLINE: Final = 16_000
+"""Characters of a notebook's outline. Further cells are on the next page."""
+
+FILE_BYTES: Final = 10_000
+"""Bytes of a file that are read if the call does not set a limit."""

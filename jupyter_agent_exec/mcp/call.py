@@ -227,6 +227,8 @@ class Managers:
     files: SessionFiles
     """The files in a session's folder."""
     access: AccessControl
+    kernel_names: Callable[[], Awaitable[list[str]]]
+    """Returns the names of the kernels that can be started."""
     base_url: str
     """Path of the API on this server, such as `/api/agent-exec`, for links in answers."""
     settings: Settings

@@ -9,22 +9,22 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
 from msgspec.structs import replace
 
 from ..errors import NotFound
-from ..models import Answer, Document, ExecutionKernel, Input, Omitted, Value, WaitingFor, derive
-from ..records import ExecutionRecord
+from ..models import Answer, Input, Value, WaitingFor, derive
+from ..records import ExecutionRecord, digest_of
 from ..sessions import answers
 from ..text import FoundImage, images, output_size
-from ..types import FINAL_STATUSES, ExecutionId, Output, SessionId, Status
+from ..types import FINAL_STATUSES, CellId, Digest, ExecutionId, Output, SessionId, Status
 from . import budget
 from .pictures import NotShown, Picture, pictures
 from .tool import Answered
@@ -45,55 +45,54 @@ class ErrorAnswer(Answer, frozen=True, kw_only=True):
 class ImageAnswer(Answer, frozen=True, kw_only=True):
     """An original image that an execution produced. The image in the answer may be smaller."""
 
-    number: int
-    """Its number in the text."""
-    mimetype: str
-    width: int | None
-    height: int | None
-    bytes: int
     uri: str
     """URI of the resource with the original."""
+    mimetype: str
+    bytes: int
     shown: bool
     """Whether the answer has the image, or a smaller copy, as image content."""
     note: str | None
     """How the shown image differs from the original, or why it is not shown."""
 
 
+class CellAnswer(Answer, frozen=True, kw_only=True):
+    """An execution's cell in a notebook."""
+
+    cell_id: CellId | None
+    source_sha256: Digest
+    """Hash of its source, for edits that must not change another source."""
+    reason: str | None
+    """Why it is not in the notebook."""
+
+
 class ExecutionAnswer(Answer, frozen=True, kw_only=True):
-    """An execution."""
+    """An execution. What is null is left out."""
 
     execution_id: ExecutionId
-    session_id: SessionId
+    session_id: SessionId | None
+    """Of the session that the call opened; null if it named one."""
     seq: int
     """Number of the execution in its session, from 1."""
     status: Status
-    finished: bool
-    """Whether the status is final."""
     text: str
     """The text of its outputs. A long text is cut to its start and end."""
-    notes: list[str]
+    ran_source: str | None
+    """The code that ran, if the user changed it before approving it."""
+    notes: list[str] | None
     """Remarks about the outputs, and what to do next."""
-    reason: str | None
-    """A sentence that explains a status other than ok and error."""
-    kernel: ExecutionKernel | None
-    """`restarted`: the kernel is new since the previous execution, and variables are gone."""
     error: ErrorAnswer | None
     values: dict[str, Value] | None
     """Values of the expressions in the request, by name."""
-    images: list[ImageAnswer]
-    execution_count: int | None
-    duration: float | None
-    """Seconds."""
-    outputs_complete: bool
-    omitted: Omitted
-    """Exactly how much of the outputs was not kept."""
-    interrupt_ignored: bool
-    """Whether the code continued after an interrupt."""
+    images: list[ImageAnswer] | None
     waiting_for: WaitingFor | None
-    document: Document | None
-    """Where its cell is in the notebook, and whether it was written."""
+    cell: CellAnswer | None
+    """Null without a notebook."""
     input: Input | None
     """The input that its code waits for."""
+
+
+IsOwn: TypeAlias = Callable[[ExecutionId], bool]
+"""Whether an execution belongs to the same session."""
 
 
 def read_on(id: ExecutionId, offset: int) -> str:
@@ -101,27 +100,46 @@ def read_on(id: ExecutionId, offset: int) -> str:
     return f'get_execution(execution_id="{id}", offset={offset})'
 
 
-async def execution_answer(record: ExecutionRecord) -> Answered:
-    """Return the answer about an execution."""
+async def execution_answer(
+    record: ExecutionRecord,
+    is_own: IsOwn | None = None,
+    *,
+    prefix: str = "",
+    limit: int = budget.TEXT,
+) -> Answered:
+    """Return the answer about an execution.
+
+    Parameters
+    ----------
+    is_own
+        Whether an execution that this one waits for belongs to the same session; None: unknown.
+    prefix
+        Text before that of the execution.
+    limit
+        Maximum characters of the text of its outputs.
+    """
     found = images(record.outputs)
     shown = await asyncio.to_thread(pictures, found) if found else []
-    told = [
-        _image(record.id, number, image, picture)
-        for number, (image, picture) in enumerate(zip(found, shown, strict=True), 1)
-    ]
-    make = partial(_execution, record, told)
+    told = [_image(record.id, image, picture) for image, picture in zip(found, shown, strict=True)]
+    make = partial(_execution, record, told, is_own or (lambda _: False), limit)
     if output_size(record.outputs, most=LARGE) < LARGE:
         structured = make()
     else:
         structured = await asyncio.to_thread(make)
-    content: list[ContentBlock] = [TextContent(text=_content_text(structured))]
-    content += [
+    text = _content_text(structured, record)
+    content: list[ContentBlock] = [TextContent(text=prefix + text)]
+    content += image_contents(shown)
+    content += [_link(number, image) for number, image in enumerate(told[: budget.IMAGE_LINKS], 1)]
+    return Answered(content=content, structured=structured)
+
+
+def image_contents(shown: Sequence[Picture | NotShown]) -> list[ImageContent]:
+    """Return the image content of an answer."""
+    return [
         ImageContent(data=picture.data, mime_type=picture.mimetype)
         for picture in shown
         if isinstance(picture, Picture)
     ]
-    content += [_link(image) for image in told[: budget.IMAGE_LINKS]]
-    return Answered(content=content, structured=structured)
 
 
 def cut(text: str, limit: int = budget.ITEM) -> str:
@@ -144,59 +162,85 @@ def fitting(items: Sequence[T], limit_bytes: int = budget.LIST_BYTES) -> list[T]
 # -- helpers -----------------------------------------------------------------------------------
 
 
-def _execution(record: ExecutionRecord, told: list[ImageAnswer]) -> ExecutionAnswer:
-    error = record.error
+def _execution(
+    record: ExecutionRecord, told: list[ImageAnswer], is_own: IsOwn, limit: int
+) -> ExecutionAnswer:
+    error, document = record.error, record.document
+    is_edited = record.approval is not None and record.approval.asked_source is not None
+    notes = [*_charts(record.outputs), *_more_images(told), *_next_steps(record, is_own)]
     return derive(
         ExecutionAnswer,
         record,
         execution_id=record.id,
-        finished=record.status in FINAL_STATUSES,
-        text=answers.text(record, partial(read_on, record.id)),
-        notes=[*_charts(record.outputs), *_more_images(told), *_next_steps(record)],
-        reason=None if record.reason is None else cut(record.reason),
+        text=answers.text(record, partial(read_on, record.id), limit=limit),
+        session_id=None,
+        ran_source=cut(record.source, budget.CELL_SOURCE) if is_edited else None,
+        notes=notes or None,
         error=None
         if error is None
         else ErrorAnswer(ename=cut(error.ename, 200), evalue=cut(error.evalue)),
         values=_values(record.values),
-        images=told[: budget.IMAGE_LINKS],
-        duration=answers.duration(record),
+        images=told[: budget.IMAGE_LINKS] or None,
+        cell=None
+        if document is None
+        else CellAnswer(
+            cell_id=document.cell_id,
+            source_sha256=digest_of(record.source.encode()),
+            reason=None if document.reason is None else cut(document.reason),
+        ),
     )
 
 
-def _content_text(told: ExecutionAnswer) -> str:
+def _content_text(told: ExecutionAnswer, record: ExecutionRecord) -> str:
     """Return the text for the model: the outputs, then notes, then the status."""
-    parts = [told.text.rstrip("\n")] if told.text else []
+    parts: list[str] = []
+    if told.ran_source is not None:
+        parts.append(
+            "[The user changed your code before approving it. This ran instead of yours:]\n"
+            f"{told.ran_source}\n[Its output:]"
+        )
+    if told.text:
+        parts.append(told.text.rstrip("\n"))
     for name, value in (told.values or {}).items():
         parts.append(f"{name} = {_value_text(value)}")
-    parts += [f"[{_image_note(image)}]" for image in told.images]
-    parts += [f"[{note}]" for note in told.notes]
-    took = "" if told.duration is None else f", {told.duration:.2f} s"
-    nothing = "" if told.text or told.images or not told.finished else ", no output"
-    parts.append(f"[execution {told.execution_id} (#{told.seq}): {told.status}{took}{nothing}]")
-    return "\n".join(parts)
+    for number, image in enumerate(told.images or (), 1):
+        parts.append(f"[{_image_note(number, image)}]")
+    parts += [f"[{note}]" for note in told.notes or ()]
+    duration = answers.duration(record)
+    took = "" if duration is None else f", {duration:.2f} s"
+    is_silent = not told.text and not told.images and told.status in FINAL_STATUSES
+    nothing = ", no output" if is_silent else ""
+    about = f"execution {told.execution_id} (#{told.seq}): {told.status}{took}{nothing}"
+    return "\n".join(
+        [*parts, f"[{about}{'' if told.cell is None else _cell_text(told, told.cell)}]"]
+    )
 
 
-def _image(
-    id: ExecutionId, number: int, image: FoundImage, shown: Picture | NotShown
-) -> ImageAnswer:
+def _cell_text(told: ExecutionAnswer, cell: CellAnswer) -> str:
+    if cell.reason is not None:
+        return f"; its cell is not in the notebook: {cell.reason}"
+    if cell.cell_id is None:
+        return ""
+    id = "the same id" if str(cell.cell_id) == told.execution_id else f"id {cell.cell_id}"
+    return f"; its cell has {id}, source_sha256 {cell.source_sha256}"
+
+
+def _image(id: ExecutionId, image: FoundImage, shown: Picture | NotShown) -> ImageAnswer:
     is_shown = isinstance(shown, Picture)
     return ImageAnswer(
-        number=number,
-        mimetype=image.mimetype,
-        width=image.width,
-        height=image.height,
-        bytes=image.bytes,
         uri=image_uri(id, image.output),
+        mimetype=image.mimetype,
+        bytes=image.bytes,
         shown=is_shown,
         note=shown.note if isinstance(shown, Picture) else shown.why,
     )
 
 
-def _image_note(image: ImageAnswer) -> str:
+def _image_note(number: int, image: ImageAnswer) -> str:
     if not image.shown:
-        return f"image {image.number} is not shown: {image.note}"
+        return f"image {number} is not shown: {image.note}"
     how = "" if image.note is None else f", {image.note}"
-    return f"image {image.number} is below{how}"
+    return f"image {number} is below{how}"
 
 
 def _more_images(told: list[ImageAnswer]) -> list[str]:
@@ -204,13 +248,9 @@ def _more_images(told: list[ImageAnswer]) -> list[str]:
     return [] if more <= 0 else [f"{more:,} more images are in the exported notebook"]
 
 
-def _link(image: ImageAnswer) -> ResourceLink:
+def _link(number: int, image: ImageAnswer) -> ResourceLink:
     return ResourceLink(
-        name=f"image {image.number}",
-        uri=image.uri,
-        description="The original.",
-        mime_type=image.mimetype,
-        size=image.bytes,
+        name=f"image {number}", uri=image.uri, mime_type=image.mimetype, size=image.bytes
     )
 
 
@@ -222,15 +262,18 @@ def _charts(outputs: Sequence[Output]) -> list[str]:
     return [*told, *([f"{more:,} more charts"] if more > 0 else [])]
 
 
-def _next_steps(record: ExecutionRecord) -> list[str]:
+def _next_steps(record: ExecutionRecord, is_own: IsOwn) -> list[str]:
     wait = f'get_execution(execution_id="{record.id}", wait=30) waits for it'
     if record.status == "awaiting_approval":
-        return [f"A person has to let it run; tell them. {wait}"]
+        return [
+            f"The user has to approve it in JupyterLab; tell them. Do not send it again. {wait}"
+        ]
     if record.status == "queued":
-        return [f"It waits{_behind(record.waiting_for)}; do not send it again. {wait}"]
+        behind = _behind(record.waiting_for, is_own)
+        return [f"It waits{behind}; do not send it again. {wait}"]
     if record.status == "awaiting_input":
         answer = f'give_input(execution_id="{record.id}", value=…) answers'
-        return [f"{answer}, cancel_execution ends it; a password is for a person to give"]
+        return [f"{answer}, stop ends it; leave a password to the user"]
     if record.status == "running":
         return [f"It goes on; do not send it again. {wait}"]
     left_out = record.omitted.bytes
@@ -239,15 +282,20 @@ def _next_steps(record: ExecutionRecord) -> list[str]:
     return [f"{left_out:,} bytes of output were not kept"] if left_out else []
 
 
-def _behind(waiting_for: WaitingFor | None) -> str:
+def _behind(waiting_for: WaitingFor | None, is_own: IsOwn) -> str:
     if waiting_for is None:
         return ""
+    id = waiting_for.execution_id
+    if id is not None and is_own(id):
+        return f' behind your own execution {id}, which stop(execution_id="{id}") ends'
+    called = "" if waiting_for.agent is None else f", which calls itself {waiting_for.agent!r}"
+    of = "" if id is None else f" (execution {id})"
     return {
-        "agent": f" behind another agent, which calls itself {waiting_for.agent!r}",
-        "person": " while a person runs code",
+        "agent": f" behind another agent{called}{of}",
+        "person": " while the user runs code",
         "kernel": " for its kernel to be ready",
-        "approval": " for a person's approval",
-        "pause": ", since a person has paused all agents",
+        "approval": " for the user's approval",
+        "pause": ", since the user has paused all agents",
     }[waiting_for.who]
 
 

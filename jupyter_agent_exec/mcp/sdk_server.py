@@ -22,7 +22,6 @@ from pydantic import ValidationError
 
 from .._version import __version__
 from ..auth.scopes import Scope
-from ..auth.validation import read_arguments
 from ..errors import AgentExecError, Forbidden
 from ..guide import guide
 from ..tasks import Tasks
@@ -36,7 +35,17 @@ from . import (
 )
 from .call import Asker, Call, Elicited, Gone, LogLevel, Managers
 from .endpoint import Application, Exchange, Options
-from .tool import CANCELLED, INTERNAL, Failure, Tool, object_schema, refusal, result_of
+from .tool import (
+    CANCELLED,
+    INTERNAL,
+    Failure,
+    Tool,
+    arguments,
+    for_revision,
+    input_schema,
+    refusal,
+    result_of,
+)
 
 Context = ServerRequestContext[Any, Any]
 
@@ -81,11 +90,14 @@ class Methods:
         if tool.name not in allowed:
             return await _refused(_asker(context), tool)
         try:
-            arguments = read_arguments(params.arguments or {}, tool.input)
+            given = arguments(tool, params.arguments or {})
         except AgentExecError as error:
             return refusal(Failure.of(error))
         call = self.call(context, params)
-        return await self._calls.run(tool, call, arguments)
+        result = await self._calls.run(tool, call, given)
+        if isinstance(result, CallToolResult):
+            result = for_revision(result, context.protocol_version)
+        return result
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -224,19 +236,19 @@ async def serving(managers: Managers, options: Options) -> AsyncIterator[Applica
 
 
 def _described(tool: Tool[Any]) -> types.Tool:
+    """Return a tool for the list, without hints that are the defaults."""
     hints = tool.hints
+    changes = not hints.read_only
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=object_schema(tool.input, examples=tool.examples),
-        output_schema=object_schema(tool.output),
+        input_schema=input_schema(tool.input),
         annotations=types.ToolAnnotations(
-            title=tool.title,
-            read_only_hint=hints.read_only,
-            destructive_hint=hints.destructive,
-            idempotent_hint=hints.idempotent,
-            open_world_hint=hints.open_world,
+            read_only_hint=hints.read_only or None,
+            destructive_hint=False if changes and not hints.destructive else None,
+            idempotent_hint=True if changes and hints.idempotent else None,
+            open_world_hint=None if hints.open_world else False,
         ),
     )
 

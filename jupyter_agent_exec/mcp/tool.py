@@ -1,25 +1,20 @@
-"""Definition of a tool: its description, its input and output models, and its function."""
+"""Definition of a tool: its description, its arguments, its function, and its results."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-from ..auth.scopes import Scope
-from ..models import Request
-from .call import Call
-
-if TYPE_CHECKING:
-    from mcp_types import ContentBlock
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
+from mcp_types import CallToolResult, ContentBlock, ImageContent, ResourceLink, TextContent
 
+from ..auth.scopes import Scope
+from ..auth.validation import read_arguments
 from ..errors import (
     AgentExecError,
     AlreadyFinished,
+    ApprovalRequired,
     DocumentChanged,
     Forbidden,
     GatewayNotSupported,
@@ -37,6 +32,8 @@ from ..errors import (
     SessionNotFound,
     TooManyRequests,
 )
+from ..models import Request
+from .call import Call
 
 A = TypeVar("A", bound=Request)
 
@@ -47,8 +44,8 @@ class Answered:
 
     content: Sequence[ContentBlock]
     """Content for the model, well below 1 MiB in total."""
-    structured: Any
-    """The same for programs: an instance of the tool's `output`."""
+    structured: Any = None
+    """The same for programs, complete by itself; None if the text says it all."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +61,10 @@ class Hints:
     """Whether it may reach beyond this server, for example because it runs code."""
 
 
+READS: Final = Hints(read_only=True, destructive=False, idempotent=True, open_world=False)
+"""The hints of a tool that changes nothing."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tool(Generic[A]):
     """A tool. Language models read all its texts."""
@@ -76,60 +77,91 @@ class Tool(Generic[A]):
     """The tool is listed for callers that have one of these scopes. Each call checks access to the
     session, execution or notebook that it uses."""
     input: type[A]
-    """Type of the arguments. Language models read its docstring and each field's
-    `Meta(description=…)`."""
-    output: Any
-    """Type of `Answered.structured`. Its JSON is an object."""
+    """Type of the arguments. Language models read each field's `Meta(description=…)`, which
+    describes nested objects too."""
     hints: Hints
     examples: tuple[dict[str, Any], ...] = ()
-    """Example arguments."""
+    """Example arguments, for the documentation."""
     run: Callable[[Call, A], Awaitable[Answered]]
 
 
-_REF = "#/$defs/{name}"
+def input_schema(model: type[Request]) -> dict[str, Any]:
+    """Return the schema of a tool's arguments for a model: short, because each listing costs it.
 
-
-def object_schema(model: Any, *, examples: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:
-    """Return a model's JSON schema with `type: object` at its root, as older clients require.
-
-    Parameters
-    ----------
-    model
-        A model whose JSON is an object.
-    examples
-        Example objects.
+    It has types, choices, defaults and descriptions. Limits, and the fields of nested objects, are
+    left out; the server checks them, and says what it expects.
     """
-    (root,), components = msgspec.json.schema_components([model], ref_template=_REF)
-    schema: dict[str, Any] = dict(components.get(root.get("$ref", "").rpartition("/")[2], root))
-    if schema.get("type") != "object":
-        raise TypeError(f"{model} is no object in JSON.")
-    others = _reachable(schema, components)
-    if others:
-        schema["$defs"] = others
-    if examples:
-        schema["examples"] = list(examples)
-    return schema
+    schema, components = msgspec.json.schema_components([model], ref_template="{name}")
+    root = components[schema[0]["$ref"]]
+    listed: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: _brief(one, components) for name, one in root["properties"].items()},
+    }
+    if root.get("required"):
+        listed["required"] = root["required"]
+    return listed
 
 
-def _reachable(schema: Any, components: dict[str, Any]) -> dict[str, Any]:
-    """Return the components that a schema refers to, directly or through other components."""
-    found: dict[str, Any] = {}
-    waiting = list(_references(schema))
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found[name] = components[name]
-            waiting += _references(components[name])
-    return dict(sorted(found.items()))
+def _brief(schema: Mapping[str, Any], components: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the brief schema of an argument."""
+    kinds = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+    kinds = [components.get(one.get("$ref", ""), one) for one in kinds]
+    types = {one.get("type") or ("object" if "anyOf" in one else "string") for one in kinds}
+    brief: dict[str, Any] = {}
+    if len(types) == 1:
+        brief["type"] = types.pop()
+    enum = [each for one in kinds for each in one.get("enum", ()) if each is not None]
+    if enum and brief:
+        brief["enum"] = enum
+    if brief.get("type") == "array":
+        items = _brief(kinds[0]["items"], components)
+        brief["items"] = {"type": items["type"]} if "type" in items else {}
+    if isinstance(schema.get("default"), (str, int, float)) and schema["default"]:
+        brief["default"] = schema["default"]
+    if "description" in schema:
+        brief["description"] = schema["description"]
+    return brief
 
 
-def _references(schema: Any) -> list[str]:
-    if isinstance(schema, dict):
-        own = [schema["$ref"].rpartition("/")[2]] if isinstance(schema.get("$ref"), str) else []
-        return own + [name for value in schema.values() for name in _references(value)]
-    if isinstance(schema, list):
-        return [name for value in schema for name in _references(value)]
-    return []
+def arguments(tool: Tool[A], given: Mapping[str, Any]) -> A:
+    """Return a call's arguments. Text that holds the JSON of another type is accepted.
+
+    Raises
+    ------
+    InvalidRequest
+        The detail has the expected shape.
+    """
+    try:
+        return read_arguments(_decoded(given, tool.input), tool.input)
+    except InvalidRequest as error:
+        properties = input_schema(tool.input)["properties"]
+        name = (error.detail.get("field") or "").partition(".")[0].partition("[")[0]
+        if name in properties:
+            error.detail["expected"] = properties[name]
+        else:
+            error.detail["arguments"] = list(properties)
+        raise
+
+
+def _decoded(given: Mapping[str, Any], model: type[Request]) -> dict[str, Any]:
+    """Return arguments, with values in place of JSON in a text, where a text is not accepted."""
+    types = {field.encode_name: field.type for field in msgspec.structs.fields(model)}
+    decoded = dict(given)
+    for name, value in given.items():
+        if isinstance(value, str) and name in types and not _fits(value, types[name]):
+            try:
+                decoded[name] = msgspec.json.decode(value)
+            except (msgspec.DecodeError, UnicodeEncodeError):
+                continue
+    return decoded
+
+
+def _fits(value: Any, type: Any) -> bool:
+    try:
+        msgspec.convert(value, type)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 MAX_ANSWER_BYTES: Final = 950_000
@@ -147,6 +179,7 @@ ERROR_META: Final = "jupyter-agent-exec/error"
 _NEXT: Final[dict[type[AgentExecError], str]] = {
     IdempotencyConflict: "Use a new key for a new call; the old one belongs to other arguments.",
     InvalidRequest: "Correct the arguments and call again. Nothing was done.",
+    ApprovalRequired: "Nothing was done. Tell the person; call again when they have approved.",
     Forbidden: "Do not try again: ask the person for a token that reaches this.",
     SessionNotFound: "List the sessions, or open one.",
     SessionElsewhere: "Open a session here, or tell the user which server has this one.",
@@ -204,7 +237,9 @@ CANCELLED: Final = Failure(
 
 def result_of(answered: Answered) -> CallToolResult:
     """Return the MCP result for a tool's answer, or a refusal if the answer is too large."""
-    structured = msgspec.to_builtins(answered.structured)
+    structured = answered.structured
+    if structured is not None:
+        structured = _without_nulls(msgspec.to_builtins(structured))
     size = sum(_size(block) for block in answered.content) + len(msgspec.json.encode(structured))
     if size > MAX_ANSWER_BYTES:
         return refusal(
@@ -216,6 +251,31 @@ def result_of(answered: Answered) -> CallToolResult:
             )
         )
     return CallToolResult(content=list(answered.content), structured_content=structured)
+
+
+FIRST_STRUCTURED: Final = "2025-06-18"
+"""The first revision with structured content and links to resources."""
+
+
+def for_revision(result: CallToolResult, revision: str) -> CallToolResult:
+    """Return a result without what a client's revision does not know: clients fail on it."""
+    if revision >= FIRST_STRUCTURED:
+        return result
+    content = [block for block in result.content if not isinstance(block, ResourceLink)]
+    return result.model_copy(update={"content": content, "structured_content": None})
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return JSON without members that are null, except in the user's own `json`."""
+    if isinstance(value, dict):
+        return {
+            name: item if name == "json" else _without_nulls(item)
+            for name, item in value.items()
+            if item is not None or name == "json"
+        }
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
 
 
 def refusal(failure: Failure) -> CallToolResult:

@@ -1,4 +1,4 @@
-"""The tools that inspect a session's kernel: variables, packages, documentation, completions."""
+"""The tools that inspect a session's kernel: variables, documentation, completions, packages."""
 
 from __future__ import annotations
 
@@ -7,38 +7,23 @@ from typing import Annotated, Final, Literal
 from mcp_types import TextContent
 from msgspec import Meta
 
-from ..models import (
-    Answer,
-    Complete,
-    Completion,
-    Inspect,
-    Package,
-    PackageList,
-    Request,
-    Variable,
-    VariableList,
-)
+from ..models import Complete, Inspect, Package, Request, Variable
 from ..sessions.queries import PackagesQuery, VariablesQuery
 from ..types import SessionId
 from . import budget
 from .call import Call
 from .results import cut, fitting
-from .tool import Answered, Hints, Tool
-
-_LOOKS: Final = Hints(read_only=True, destructive=False, idempotent=True, open_world=False)
-_RUNS: Final = ("exec:scratch", "exec:notebook")
-
-Match = Annotated[
-    str,
-    Meta(description="Only names that contain this text, in upper or lower case.", max_length=200),
-]
+from .tool import READS, Answered, Hints, Tool
+from .tools_sessions import RUNS
 
 
 class ListArguments(Request, frozen=True, kw_only=True):
     """The session whose kernel to inspect, and a filter for names."""
 
     session_id: SessionId
-    match: Match = ""
+    match: Annotated[
+        str, Meta(description="Only names that contain this text.", max_length=200)
+    ] = ""
 
 
 async def _variables(call: Call, asked: ListArguments) -> Answered:
@@ -47,11 +32,8 @@ async def _variables(call: Call, asked: ListArguments) -> Answered:
         asked.session_id, VariablesQuery(match=asked.match)
     )
     shown = fitting(found.variables)
-    told = VariableList(variables=shown, more=found.more + len(found.variables) - len(shown))
     lines = [_variable_line(variable) for variable in shown] or ["There is none."]
-    return Answered(
-        content=[TextContent(text="\n".join([*lines, *_more(told.more)]))], structured=told
-    )
+    return _answer(lines, found.more + len(found.variables) - len(shown))
 
 
 def _variable_line(variable: Variable) -> str:
@@ -65,58 +47,23 @@ def _variable_line(variable: Variable) -> str:
     return ", ".join(told)
 
 
-def _more(more: int) -> list[str]:
-    return [f"[{more:,} more; narrow with match]"] if more else []
+def _answer(lines: list[str], more: int) -> Answered:
+    note = [f"[{more:,} more; narrow with match]"] if more else []
+    return Answered(content=[TextContent(text="\n".join([*lines, *note]))])
 
 
 VARIABLES: Final = Tool(
     name="list_variables",
     title="List variables",
     description=(
-        "List the variables of a session's kernel, with type, shape, length and a short preview, "
-        "also while it runs code. Use it instead of running code to see what is there."
+        "List the variables of a session's kernel, with type, shape and preview, even while it "
+        "runs code, instead of running code to see them."
     ),
-    scopes=_RUNS,
+    scopes=RUNS,
     input=ListArguments,
-    output=VariableList,
-    hints=_LOOKS,
+    hints=READS,
     examples=({"session_id": "s_01…"}, {"session_id": "s_01…", "match": "df"}),
     run=_variables,
-)
-
-
-async def _packages(call: Call, asked: ListArguments) -> Answered:
-    await call.reach_session("exec", asked.session_id)
-    found = await call.managers.inspection.packages(
-        asked.session_id, PackagesQuery(match=asked.match)
-    )
-    shown = fitting(found.packages)
-    told = PackageList(packages=shown, more=found.more + len(found.packages) - len(shown))
-    lines = [_package_line(package) for package in shown] or ["There is none."]
-    return Answered(
-        content=[TextContent(text="\n".join([*lines, *_more(told.more)]))], structured=told
-    )
-
-
-def _package_line(package: Package) -> str:
-    names = [name for name in package.import_names if name != package.name]
-    imported = f" (import {', '.join(names)})" if names else ""
-    return f"{package.name} {package.version}{imported}"
-
-
-PACKAGES: Final = Tool(
-    name="list_packages",
-    title="List packages",
-    description=(
-        "List the packages that code in a session's kernel can import, with versions and the "
-        "names under which they are imported."
-    ),
-    scopes=_RUNS,
-    input=ListArguments,
-    output=PackageList,
-    hints=_LOOKS,
-    examples=({"session_id": "s_01…", "match": "pandas"},),
-    run=_packages,
 )
 
 
@@ -127,83 +74,59 @@ class LookUpArguments(Request, frozen=True, kw_only=True):
     code: Annotated[
         str,
         Meta(
-            description="A name, or a line of code up to the place in question.",
+            description="A name, or a line of code up to the place in question; for packages, a "
+            "part of their names.",
             min_length=1,
             max_length=100_000,
         ),
     ]
-    what: Annotated[
-        Literal["documentation", "source", "completions"],
-        Meta(
-            description=(
-                "`documentation` or `source` of the name at the end of the code, or "
-                "`completions` of it."
-            )
-        ),
-    ] = "documentation"
-
-
-class LookUpAnswer(Answer, frozen=True, kw_only=True):
-    """The documentation, source or completions that were found."""
-
-    found: bool
-    text: str
-    """The documentation, or the documentation and the source; empty for completions."""
-    completions: list[Completion]
-    more: int
-    """How many more completions there are."""
+    what: Literal["documentation", "source", "completions", "packages"] = "documentation"
 
 
 async def _look_up(call: Call, asked: LookUpArguments) -> Answered:
     await call.reach_session("exec", asked.session_id)
-    looking = call.managers.inspection
+    inspection = call.managers.inspection
+    if asked.what == "packages":
+        packages = await inspection.packages(
+            asked.session_id, PackagesQuery(match=asked.code[:200])
+        )
+        listed = fitting(packages.packages)
+        lines = [_package_line(package) for package in listed] or ["There is none."]
+        return _answer(lines, packages.more + len(packages.packages) - len(listed))
     if asked.what == "completions":
-        found = await looking.complete(asked.session_id, Complete(code=asked.code), call.caller)
-        shown = fitting(
-            [
-                Completion(text=cut(each.text), type=each.type and cut(each.type, 100))
-                for each in found.completions
-            ]
-        )
-        told = LookUpAnswer(
-            found=bool(shown),
-            text="",
-            completions=shown,
-            more=found.more + len(found.completions) - len(shown),
-        )
-        text = "\n".join(each.text for each in shown) or "Nothing was found."
-    else:
-        level: Literal[0, 1] = 1 if asked.what == "source" else 0
-        inspected = await looking.inspect(
-            asked.session_id, Inspect(code=asked.code, detail_level=level), call.caller
-        )
-        text = cut(inspected.text, budget.TEXT) if inspected.found else "Nothing was found."
-        told = LookUpAnswer(
-            found=inspected.found,
-            text=text if inspected.found else "",
-            completions=[],
-            more=0,
-        )
-    return Answered(content=[TextContent(text=text)], structured=told)
+        found = await inspection.complete(asked.session_id, Complete(code=asked.code), call.caller)
+        shown = fitting([cut(each.text) for each in found.completions])
+        more = found.more + len(found.completions) - len(shown)
+        return _answer(shown or ["Nothing was found."], more)
+    level: Literal[0, 1] = 1 if asked.what == "source" else 0
+    inspected = await inspection.inspect(
+        asked.session_id, Inspect(code=asked.code, detail_level=level), call.caller
+    )
+    text = cut(inspected.text, budget.TEXT) if inspected.found else "Nothing was found."
+    return Answered(content=[TextContent(text=text)])
+
+
+def _package_line(package: Package) -> str:
+    names = [name for name in package.import_names if name != package.name]
+    imported = f" (import {', '.join(names)})" if names else ""
+    return f"{package.name} {package.version}{imported}"
 
 
 LOOK_UP: Final = Tool(
     name="look_up",
     title="Look up a name",
     description=(
-        "Read the documentation or the source of a function, class or variable as the kernel "
-        "knows it, or complete a line of code. The kernel may run code for it, so it counts as an "
-        "execution, is recorded, and documentation needs the user's approval where code does."
+        "Read the documentation or source of a name as the kernel knows it, complete code, or find "
+        "installed packages. It may run code, so it needs approval where code does."
     ),
-    scopes=_RUNS,
+    scopes=RUNS,
     input=LookUpArguments,
-    output=LookUpAnswer,
     hints=Hints(read_only=False, destructive=False, idempotent=True, open_world=False),
     examples=(
         {"session_id": "s_01…", "code": "df.groupby"},
-        {"session_id": "s_01…", "code": "df.gro", "what": "completions"},
+        {"session_id": "s_01…", "code": "pandas", "what": "packages"},
     ),
     run=_look_up,
 )
 
-TOOLS: Final = (VARIABLES, LOOK_UP, PACKAGES)
+TOOLS: Final = (VARIABLES, LOOK_UP)

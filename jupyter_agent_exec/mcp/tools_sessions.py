@@ -1,91 +1,90 @@
-"""The tools that open, list, restart, export and close sessions."""
+"""The tools that open, list, stop and export sessions."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from mcp_types import ResourceLink, TextContent
-from msgspec import Meta, field
-from msgspec.structs import replace
+from msgspec import Meta
 
-from ..guide import guide
+from ..errors import InvalidRequest
+from ..files.file import Conditions
+from ..guide import about_session
 from ..models import (
     Agent,
     Answer,
-    Indexing,
     Limits,
     Name,
     NotebookTarget,
     OpenSession,
-    Preload,
     Request,
     ScratchTarget,
     Seconds,
     Session,
-    SessionKernel,
     Target,
     derive,
 )
 from ..sessions.queries import SessionsQuery
-from ..types import ApprovalMode, SessionId, SessionStatus, TargetKind
+from ..types import ApprovalMode, ExecutionId, SessionId, SessionStatus
 from .call import Call
-from .results import cut, fitting, notebook_uri
-from .tool import Answered, Hints, Tool
+from .results import cut, execution_answer, fitting, notebook_uri
+from .tool import READS, Answered, Hints, Tool
 
 NAME_CHARACTERS: Final = 200
 """Maximum characters of an agent's name."""
 
-_RUNS: Final = ("exec:scratch", "exec:notebook")
+RUNS: Final = ("exec:scratch", "exec:notebook")
+
+TARGET: Final = (
+    'Where code runs. {"kind": "scratch"}: a kernel of your own, also with `kernel_name`, `cwd`, '
+    '`isolated`. {"kind": "notebook", "path": …}: the user\'s notebook and its kernel; your code '
+    'appears as cells; `"create": true` makes it. {"kind": "kernel", "kernel_id": …}.'
+)
 
 
 class SessionAnswer(Answer, frozen=True, kw_only=True):
-    """A session."""
+    """A session. What is null is left out."""
 
     session_id: SessionId
     status: SessionStatus
     close_reason: str | None
     agent: str
     title: str | None
-    target: Target
     path: str | None
     """Current path of its notebook."""
-    kernel: SessionKernel | None
+    kernel: str | None
+    """Name and state of its kernel."""
     executions: int
     """Number of executions that the server has accepted."""
     approval: ApprovalMode
     """Which executions need the user's approval."""
-    asking: int
-    """Number of executions that wait for approval."""
-    last_activity_at: str
+    is_new: bool | None = None
 
 
-def session_answer(session: Session) -> SessionAnswer:
+def session_answer(session: Session, *, is_new: bool | None = None) -> SessionAnswer:
     """Return a session for an answer."""
+    kernel = session.kernel
     return derive(
         SessionAnswer,
         session,
         session_id=session.id,
         agent=session.agent.name,
-        target=_without_env(session.target),
+        kernel=None if kernel is None else f"{kernel.name} {kernel.execution_state}",
+        is_new=is_new,
     )
 
 
-def _without_env(target: Target) -> Target:
-    """Return a target without its environment variables, which may be long or private."""
-    if not isinstance(target, ScratchTarget):
-        return target
-    return replace(target, env={})
-
-
-def _line(told: SessionAnswer) -> str:
-    where = {ScratchTarget: "its own kernel", NotebookTarget: f"notebook {told.path!r}"}.get(
-        type(told.target), "a kernel that others use"
+def _line(session: Session) -> str:
+    where = {ScratchTarget: "its own kernel", NotebookTarget: f"notebook {session.path!r}"}.get(
+        type(session.target), "a kernel that others use"
     )
-    title = "" if told.title is None else f", {told.title!r}"
-    state = "no kernel" if told.kernel is None else f"kernel {told.kernel.execution_state}"
+    title = "" if session.title is None else f", {session.title!r}"
+    kernel = session.kernel
+    state = "no kernel" if kernel is None else f"{kernel.name!r} {kernel.execution_state}"
+    asking = f", {session.asking} await approval" if session.asking else ""
     return (
-        f"{told.session_id}: {told.status}, calls itself {told.agent!r}{title}, in {where}, "
-        f"{state}, {told.executions} executions"
+        f"{session.id}: {session.status}, agent {session.agent.name!r}{title}, in {where} "
+        f"({state}), {session.executions} executions{asking}"
     )
 
 
@@ -95,62 +94,27 @@ def _line(told: SessionAnswer) -> str:
 class OpenArguments(Request, frozen=True, kw_only=True):
     """The agent, the kernel or notebook that it works in, and options of the session."""
 
-    agent: Annotated[
-        Name | None, Meta(description="Your name, which users see; null for the client's name.")
-    ] = None
-    model: Annotated[
-        Name | None, Meta(description="The name of your language model, if you know it.")
-    ] = None
+    target: Annotated[Target, Meta(description=TARGET)] = ScratchTarget()
+    agent: Annotated[Name | None, Meta(description="Your name, for the user.")] = None
+    model: Annotated[Name | None, Meta(description="Your language model.")] = None
     title: Annotated[
         Annotated[str, Meta(max_length=500)] | None,
-        Meta(description="What you are going to do, in words for the user."),
+        Meta(description="What you are going to do, for the user."),
     ] = None
-    target: Annotated[
-        Target,
-        Meta(
-            description="Where your code runs. `scratch`: a kernel of your own. `notebook`: the "
-            "kernel of the person's notebook at `path`, where your code appears as cells. "
-            "`kernel`: a kernel that runs already."
-        ),
-    ] = ScratchTarget()
     client_id: Annotated[
         Name | None,
-        Meta(
-            description=(
-                "An id that you choose for this piece of work. If you call again with the "
-                "same id and target, you get the same session."
-            )
-        ),
+        Meta(description="An id of your choice: the same id and target get the same session."),
     ] = None
     allow_stdin: Annotated[
-        bool, Meta(description="Whether code may ask for input, which give_input answers.")
+        bool, Meta(description="Whether code may ask for input; see give_input.")
     ] = False
-    timeout: Annotated[
-        Seconds | None,
-        Meta(
-            description="Seconds that each execution may run, unless it has a `timeout` of its own."
-        ),
-    ] = None
-    preload: Annotated[
-        list[Preload],
-        Meta(
-            description="What is loaded into each of its kernels first, in order: modules by "
-            "their names, and functions by their source. For kernels of Python.",
-            max_length=100,
-        ),
-    ] = field(default_factory=list)
+    timeout: Annotated[Seconds | None, Meta(description="Seconds that each execution may run.")] = (
+        None
+    )
 
 
-class OpenAnswer(Answer, frozen=True, kw_only=True):
-    """A session that is open."""
-
-    session: SessionAnswer
-    is_new: bool
-    guide: str
-    """Instructions for working in the session."""
-
-
-async def _open(call: Call, asked: OpenArguments) -> Answered:
+async def open_session(call: Call, asked: OpenArguments) -> tuple[Session, bool]:
+    """Open a session; return it, and whether it is new."""
     await call.authorize("exec")
     if isinstance(asked.target, NotebookTarget) and call.caller.grants is None:
         await call.authorize("edit:notebook")
@@ -160,11 +124,15 @@ async def _open(call: Call, asked: OpenArguments) -> Answered:
         agent=Agent(name=asked.agent or _client_name(call), model=asked.model),
         limits=Limits(timeout=asked.timeout),
     )
-    session, is_new = await call.managers.sessions.open(wanted, call.caller)
-    settings = call.managers.settings.within(call.caller.caps)
-    text = guide(session, default_timeout=settings.bounds.timeout)
-    told = OpenAnswer(session=session_answer(session), is_new=is_new, guide=text)
-    return Answered(content=[TextContent(text=f"{_line(told.session)}\n\n{text}")], structured=told)
+    return await call.managers.sessions.open(wanted, call.caller)
+
+
+async def _open(call: Call, asked: OpenArguments) -> Answered:
+    session, is_new = await open_session(call, asked)
+    text = "\n".join([_line(session), *about_session(session)])
+    return Answered(
+        content=[TextContent(text=text)], structured=session_answer(session, is_new=is_new)
+    )
 
 
 def _client_name(call: Call) -> str:
@@ -176,22 +144,15 @@ OPEN: Final = Tool(
     name="open_session",
     title="Open a session",
     description=(
-        "Open a session, in which code keeps its variables from one execution to the next: with "
-        "a kernel of your own, or in the person's notebook. Do this first; keep the `session_id`, "
-        "which every other call names. The answer says how to work in it."
+        "Open a session: a kernel that keeps variables from one execution to the next. Pass its "
+        "`session_id` to the other tools. `execute` with a `target` does it too."
     ),
-    scopes=("exec:scratch", "exec:notebook"),
+    scopes=RUNS,
     input=OpenArguments,
-    output=OpenAnswer,
     hints=Hints(read_only=False, destructive=False, idempotent=False, open_world=False),
     examples=(
         {"agent": "analyst", "title": "Sales by region", "client_id": "sales-1"},
-        {
-            "agent": "analyst",
-            "target": {"kind": "notebook", "path": "work/sales.ipynb"},
-            "client_id": "sales-2",
-        },
-        {"agent": "analyst", "preload": [{"kind": "module", "name": "pandas", "as": "pd"}]},
+        {"target": {"kind": "notebook", "path": "work/sales.ipynb"}},
     ),
     run=_open,
 )
@@ -203,11 +164,8 @@ OPEN: Final = Tool(
 class ListArguments(Request, frozen=True, kw_only=True):
     """The sessions to list."""
 
-    status: Annotated[
-        SessionStatus | None, Meta(description="`open`, `closed`, or null for both.")
-    ] = "open"
-    target: TargetKind | None = None
-    after: Annotated[str | None, Meta(description="`next_after` of the page before.")] = None
+    status: Annotated[SessionStatus | Literal["all"], Meta(description="Which ones.")] = "open"
+    after: Annotated[str | None, Meta(description="The last id of the page before.")] = None
 
 
 class SessionsAnswer(Answer, frozen=True, kw_only=True):
@@ -216,145 +174,150 @@ class SessionsAnswer(Answer, frozen=True, kw_only=True):
     sessions: list[SessionAnswer]
     next_after: str | None
     """Pass as `after` for the next page; null at the end."""
-    indexing: Indexing | None
-    """Not null while the index is being rebuilt; sessions may be missing from the list."""
 
 
 async def _list(call: Call, asked: ListArguments) -> Answered:
     await call.authorize("history:read")
-    query = SessionsQuery(status=asked.status, target=asked.target, after=asked.after)
+    query = SessionsQuery(status=None if asked.status == "all" else asked.status, after=asked.after)
     found = await call.managers.sessions.history.sessions(
         query, only=call.managers.access.only(call.caller)
     )
-    sessions = [session_answer(session) for session in found.sessions]
-    shown = fitting(sessions)
+    shown = fitting(found.sessions)
     next_after = found.next_after
-    if len(shown) < len(sessions):
-        next_after = shown[-1].session_id
+    if len(shown) < len(found.sessions):
+        next_after = shown[-1].id
     lines = [_line(session) for session in shown] or ["There is none."]
     if next_after is not None:
         lines.append(f'[more: list_sessions(after="{next_after}")]')
     if found.indexing is not None:
         lines.append(f"[{found.indexing}]")
+    names = await call.managers.kernel_names()
+    lines.append(f"[kernel_name may be: {', '.join(names)}]")
     return Answered(
         content=[TextContent(text="\n".join(lines))],
-        structured=SessionsAnswer(sessions=shown, next_after=next_after, indexing=found.indexing),
+        structured=SessionsAnswer(
+            sessions=[session_answer(session) for session in shown], next_after=next_after
+        ),
     )
 
 
 LIST: Final = Tool(
     name="list_sessions",
     title="List sessions",
-    description="List your sessions, to go on with one: its variables are still there.",
+    description=(
+        "List your sessions, whose variables are still there, and the kernels that can be started."
+    ),
     scopes=("history:read",),
     input=ListArguments,
-    output=SessionsAnswer,
-    hints=Hints(read_only=True, destructive=False, idempotent=True, open_world=False),
+    hints=READS,
     examples=({}, {"status": "closed"}),
     run=_list,
 )
 
 
-# -- one session -------------------------------------------------------------------------------
+# -- stop --------------------------------------------------------------------------------------
 
 
-class SessionArguments(Request, frozen=True, kw_only=True):
-    """The session to use."""
+class StopArguments(Request, frozen=True, kw_only=True):
+    """The execution or session to stop."""
 
-    session_id: SessionId
-
-
-async def _close(call: Call, asked: SessionArguments) -> Answered:
-    await call.reach_session("stop", asked.session_id)
-    told = session_answer(await call.managers.sessions.close(asked.session_id, call.caller))
-    return Answered(content=[TextContent(text=_line(told))], structured=told)
+    execution_id: ExecutionId | None = None
+    session_id: SessionId | None = None
+    restart: Annotated[
+        bool, Meta(description="Do not close the session, but give it a fresh kernel.")
+    ] = False
 
 
-CLOSE: Final = Tool(
-    name="close_session",
-    title="Close a session",
+async def _stop(call: Call, asked: StopArguments) -> Answered:
+    manager = call.managers.sessions
+    if (asked.execution_id is None) == (asked.session_id is None):
+        raise InvalidRequest(
+            "execution_id: give either execution_id or session_id.", field="execution_id"
+        )
+    if asked.execution_id is not None:
+        await call.reach_execution("stop", asked.execution_id)
+        return await execution_answer(await manager.cancel(asked.execution_id, call.caller))
+    assert asked.session_id is not None
+    if asked.restart:
+        await call.reach_session("exec", asked.session_id)
+        session = await manager.restart(asked.session_id, call.caller)
+        text = f"{_line(session)}\nThe kernel is a fresh one: variables and imports are gone."
+    else:
+        await call.reach_session("stop", asked.session_id)
+        session = await manager.close(asked.session_id, call.caller)
+        text = _line(session)
+    return Answered(content=[TextContent(text=text)], structured=session_answer(session))
+
+
+STOP: Final = Tool(
+    name="stop",
+    title="Stop",
     description=(
-        "Close a session when its work is done: what runs is interrupted, a kernel of its own is "
-        "shut down and its variables are gone. A person's kernel stays, and so does the record."
+        "With `execution_id`: cancel an execution that waits, or interrupt it while it runs; "
+        "variables stay. With `session_id`: close the session when its work is done, or `restart` "
+        "its kernel; variables are lost. The user's own kernel stays."
     ),
-    scopes=_RUNS,
-    input=SessionArguments,
-    output=SessionAnswer,
+    scopes=RUNS,
+    input=StopArguments,
     hints=Hints(read_only=False, destructive=True, idempotent=True, open_world=False),
-    examples=({"session_id": "s_01…"},),
-    run=_close,
-)
-
-
-async def _restart(call: Call, asked: SessionArguments) -> Answered:
-    await call.reach_session("exec", asked.session_id)
-    told = session_answer(await call.managers.sessions.restart(asked.session_id, call.caller))
-    text = f"{_line(told)}\nThe kernel is a fresh one: variables and imports are gone."
-    return Answered(content=[TextContent(text=text)], structured=told)
-
-
-RESTART: Final = Tool(
-    name="restart_kernel",
-    title="Restart the kernel",
-    description=(
-        "Give a session a fresh kernel: all variables are lost, files stay. Only for a kernel of "
-        "your own; of a person's kernel, ask the person."
+    examples=(
+        {"execution_id": "x_01…"},
+        {"session_id": "s_01…"},
+        {"session_id": "s_01…", "restart": True},
     ),
-    scopes=_RUNS,
-    input=SessionArguments,
-    output=SessionAnswer,
-    hints=Hints(read_only=False, destructive=True, idempotent=False, open_world=False),
-    examples=({"session_id": "s_01…"},),
-    run=_restart,
+    run=_stop,
 )
 
 
-class ExportAnswer(Answer, frozen=True, kw_only=True):
-    """Addresses of a session's notebook."""
+# -- export ------------------------------------------------------------------------------------
+
+
+class ExportArguments(Request, frozen=True, kw_only=True):
+    """The session to export, and the file."""
 
     session_id: SessionId
-    executions: int
-    uri: str
-    """URI of the MCP resource."""
-    url: str
-    """Path on the server, for programs that have a credential."""
+    path: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=20_000)] | None,
+        Meta(description="Write it to this `.ipynb` in the session's folder; else get a link."),
+    ] = None
 
 
-async def _export(call: Call, asked: SessionArguments) -> Answered:
+async def _export(call: Call, asked: ExportArguments) -> Answered:
     await call.reach_session("history:read", asked.session_id)
-    session = await call.managers.sessions.history.session(asked.session_id)
-    told = ExportAnswer(
-        session_id=session.id,
-        executions=session.executions,
-        uri=notebook_uri(session.id),
-        url=f"{call.managers.base_url}/sessions/{session.id}/notebook",
-    )
-    text = (
-        f"The session's {told.executions} executions as a notebook, with sources, outputs and "
-        f"images: the resource {told.uri}, or over HTTP GET {told.url}"
-    )
+    history = call.managers.sessions.history
+    session = await history.session(asked.session_id)
+    if asked.path is not None:
+        await call.reach_session("files", asked.session_id)
+        if not asked.path.endswith(".ipynb"):
+            raise InvalidRequest("path: must end in .ipynb.", field="path")
+        pieces = await history.notebook(asked.session_id)
+        data = await call.managers.sessions.in_thread(lambda: "".join(pieces).encode())
+        done = await call.managers.files.put(
+            asked.session_id, asked.path, data, Conditions(), call.caller, is_export=True
+        )
+        text = f"{done.file.path!r}: {session.executions} executions, {len(data):,} bytes"
+        return Answered(content=[TextContent(text=text)])
+    uri = notebook_uri(session.id)
+    url = f"{call.managers.base_url}/sessions/{session.id}/notebook"
+    text = f"{session.executions} executions as a notebook: resource {uri}, or over HTTP GET {url}"
     link = ResourceLink(
         name=f"{session.id}.ipynb",
-        uri=told.uri,
+        uri=uri,
         title=None if session.title is None else cut(session.title, 200),
         mime_type="application/x-ipynb+json",
     )
-    return Answered(content=[TextContent(text=text), link], structured=told)
+    return Answered(content=[TextContent(text=text), link])
 
 
 EXPORT: Final = Tool(
     name="export_notebook",
     title="Export as a notebook",
-    description=(
-        "Get all that a session ran as a Jupyter notebook that runs again: its address, to read "
-        "or to hand to the person."
-    ),
+    description="Export all that a session ran as a Jupyter notebook that runs again.",
     scopes=("history:read",),
-    input=SessionArguments,
-    output=ExportAnswer,
-    hints=Hints(read_only=True, destructive=False, idempotent=True, open_world=False),
-    examples=({"session_id": "s_01…"},),
+    input=ExportArguments,
+    hints=Hints(read_only=False, destructive=True, idempotent=True, open_world=False),
+    examples=({"session_id": "s_01…", "path": "work.ipynb"},),
     run=_export,
 )
 
-TOOLS: Final = (OPEN, LIST, RESTART, CLOSE, EXPORT)
+TOOLS: Final = (OPEN, LIST, STOP, EXPORT)

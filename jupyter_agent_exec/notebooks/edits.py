@@ -65,6 +65,11 @@ class EditPlan(Struct, frozen=True, kw_only=True):
         return {*self.before["cells"], *self.after["cells"]}
 
     @property
+    def source_sha256(self) -> dict[CellId, Digest]:
+        """Hashes of the new sources of the cells that are touched and remain."""
+        return {id: source_hash(cell["source"]) for id, cell in self.after["cells"].items()}
+
+    @property
     def is_code(self) -> bool:
         """Whether a code cell is added, changed, moved or removed, not only cleared."""
         code = {
@@ -214,7 +219,13 @@ class _Planner:
 
     def _replace(self, edit: ReplaceCell) -> list[CellId]:
         cell = self._cell(edit.cell_id, edit.source_sha256)
-        self._become(edit.cell_id, cell, edit.cell_type or cell["cell_type"], edit.source)
+        source = edit.source
+        if edit.find is not None:
+            before = joined(cell["source"])
+            if (count := before.count(edit.find)) != 1:
+                raise self._invalid("find", f"this text occurs {count} times in the cell, not once")
+            source = before.replace(edit.find, source)
+        self._become(edit.cell_id, cell, edit.cell_type or cell["cell_type"], source)
         return [edit.cell_id]
 
     def _move(self, edit: MoveCell) -> list[CellId]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Meta
 
@@ -26,8 +27,8 @@ from ..records import NotebookEditAsked, NotebookEditRefused, Payload, timestamp
 from ..records import NotebookEdited as NotebookEditedEntry
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
-from ..text import model_text, output_size, transcript
-from ..types import ExecutionId, SessionId, Via
+from ..text import model_text, output_size, transcript, without_library_frames
+from ..types import ExecutionId, Output, SessionId, Via
 from .backends.collaboration import CollaborationBackend
 from .backends.tab import OpenTabs, TabBackend
 from .changes import Notebook, id_of
@@ -45,6 +46,16 @@ class CellsQuery(Request, frozen=True, kw_only=True):
     """Maximum characters of each cell's output. The text says how much is left out."""
 
 
+class FoundNotebooks(NamedTuple):
+    """Notebooks that a search found."""
+
+    notebooks: Sequence[OpenNotebook]
+    more: bool
+    """Whether there are folders that it did not search."""
+
+
+MOST_FOLDERS: Final = 200
+
 LARGE = 200_000
 """Characters of a notebook from which on its response is made in a thread."""
 
@@ -56,6 +67,8 @@ class NotebookManager:
     ----------
     kernels
         Returns the kernels of notebooks by contents path.
+    folder
+        Returns type and contents path of what is in a folder.
     """
 
     def __init__(
@@ -67,6 +80,7 @@ class NotebookManager:
         tabs: TabBackend,
         *,
         kernels: Callable[[], Awaitable[Mapping[str, NotebookKernel]]],
+        folder: Callable[[str], Awaitable[Sequence[tuple[str, str]]]],
     ) -> None:
         self._notebooks = notebooks
         self._sessions = sessions
@@ -74,6 +88,7 @@ class NotebookManager:
         self._collaboration = collaboration
         self._tabs = tabs
         self._kernels = kernels
+        self._folder = folder
 
     async def list(self, caller: Caller, access: AccessControl) -> OpenNotebookList:
         """Return the notebooks in use that a caller may read, by path.
@@ -102,6 +117,43 @@ class NotebookManager:
                 for path in paths
             ]
         )
+
+    async def find(self, folder: str, caller: Caller, access: AccessControl) -> FoundNotebooks:
+        """Return the notebooks in a folder and its subfolders that a caller may read, by path.
+
+        Notebooks in use come first. The search ends after `MOST_FOLDERS` folders.
+        """
+        folder = folder.strip("/")
+        above = f"{folder}/" if folder else ""
+        in_use = [
+            notebook
+            for notebook in (await self.list(caller, access)).notebooks
+            if notebook.path.startswith(above)
+        ]
+        known = {notebook.path for notebook in in_use}
+        paths: list[str] = []
+        waiting = deque([folder])
+        for _ in range(MOST_FOLDERS):
+            if not waiting:
+                break
+            for kind, path in await self._folder(waiting.popleft()):
+                if kind == "directory":
+                    waiting.append(path)
+                elif kind == "notebook" and path not in known and access.reads(caller, path):
+                    paths.append(path)
+        on_disk = [
+            OpenNotebook(
+                path=path, via="contents", kernel=None, tabs=0, unsaved=None, session_ids=[]
+            )
+            for path in sorted(paths)
+        ]
+        return FoundNotebooks([*in_use, *on_disk], bool(waiting))
+
+    async def outputs(self, path: str, indexes: Iterable[int]) -> Sequence[Output]:
+        """Return the outputs of the cells at some indexes of a notebook."""
+        _, notebook = await self._notebooks.read(path)
+        cells = [notebook.cells[index] for index in indexes if index < len(notebook.cells)]
+        return [output for cell in cells for output in cell.get("outputs", ())]
 
     async def cells(self, path: str, query: CellsQuery, read_on: ReadExecutionOn) -> NotebookCells:
         """Return a notebook's current cells.
@@ -150,6 +202,7 @@ class NotebookManager:
             hash=planned.hash,
             via=via,
             cell_ids=planned.cell_ids,
+            source_sha256=planned.source_sha256,
             chain=session.record().chain,
         )
 
@@ -278,7 +331,7 @@ def _cell(
     execution_id, agent = ours.get("execution_id"), ours.get("agent")
     agent = agent.get("name") if isinstance(agent, dict) else agent
     execution_id = ExecutionId(execution_id) if isinstance(execution_id, str) else None
-    text = transcript(cell.get("outputs", ())) if query.outputs else ""
+    text = transcript(without_library_frames(cell.get("outputs", ()))) if query.outputs else ""
     return NotebookCell(
         id=id_of(cell),
         index=index,

@@ -17,7 +17,7 @@ from ..journal.query import Pictured
 from ..kernels.folder_paths import is_path, mimetype_of
 from ..models import Changes, Execution, FileChange, Image, Input, RecordedImage, derive
 from ..records import ExecutionRecord, KeptImage, digest_of
-from ..text import ReadOn, model_text, size_in_words, transcript
+from ..text import ReadOn, model_text, size_in_words, transcript, without_library_frames
 from ..types import IMAGE_TYPES, Digest, ExecutionId, SessionId
 
 NAMESPACE = "api/agent-exec"
@@ -81,7 +81,11 @@ def _inert_cell(record: ExecutionRecord) -> dict[str, Any]:
 
 
 def text(
-    record: ExecutionRecord, read_on: ReadOn, read_file: Callable[[str], str] | None = None
+    record: ExecutionRecord,
+    read_on: ReadOn,
+    read_file: Callable[[str], str] | None = None,
+    *,
+    limit: int = 10_000,
 ) -> str:
     """Return the text for a language model: the outputs, then how it ended if it failed.
 
@@ -89,8 +93,11 @@ def text(
     ----------
     read_file
         Returns how to read an image file of the session, by its path; None to leave this out.
+    limit
+        Maximum characters of the outputs' text.
     """
-    read = model_text(transcript(record.outputs), read_on=read_on)
+    whole = transcript(without_library_frames(record.outputs))
+    read = model_text(whole, limit=limit, read_on=read_on)
     said = [_saved(file, read_file) for file in _saved_images(record)] + notes(record)
     if not said:
         return read

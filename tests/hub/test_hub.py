@@ -241,7 +241,7 @@ async def test_mcp_with_an_agent_token(hub: Hub, agent: str) -> None:
         asked = {"session_id": session, "source": "print('by MCP')"}
         ran = await client.call_tool("execute", asked)
         assert "by MCP" in text_of(ran)
-        await client.call_tool("close_session", {"session_id": session})
+        await client.call_tool("stop", {"session_id": session})
 
 
 @pytest.fixture(scope="module")

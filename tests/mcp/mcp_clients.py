@@ -87,7 +87,7 @@ async def opened(client: Client, **asked: Any) -> str:
     """Open a session and return its id."""
     answered = await client.call_tool("open_session", {"agent": "tester", **asked})
     assert not answered.is_error, answered
-    return str(answered.structured_content["session"]["session_id"])
+    return str(answered.structured_content["session_id"])
 
 
 def text_of(answered: CallToolResult) -> str:

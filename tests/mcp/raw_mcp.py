@@ -27,7 +27,9 @@ def request(method: str, params: dict[str, Any] | None = None, *, modern: bool) 
     return {"jsonrpc": "2.0", "id": next(_ids), "method": method, "params": said}
 
 
-def headers_of(message: dict[str, Any], token: str, session: str | None) -> dict[str, str]:
+def headers_of(
+    message: dict[str, Any], token: str, session: str | None, revision: str = EARLIER
+) -> dict[str, str]:
     headers = {
         "Authorization": f"Bearer {token}",
         "Content-Type": "application/json",
@@ -38,7 +40,7 @@ def headers_of(message: dict[str, Any], token: str, session: str | None) -> dict
         if "name" in message["params"]:
             headers["Mcp-Name"] = message["params"]["name"]
     if session is not None:
-        headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": EARLIER}
+        headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": revision}
     return headers
 
 
@@ -51,23 +53,32 @@ class RawMcp:
         Sends a request to a path of ours.
     modern
         Whether to speak the latest revision, in which each message stands alone.
+    revision
+        The revision to speak otherwise.
     """
 
-    def __init__(self, ask: Send, token: str, *, modern: bool = False) -> None:
+    def __init__(
+        self, ask: Send, token: str, *, modern: bool = False, revision: str = EARLIER
+    ) -> None:
+        self.revision = revision
         self._ask = ask
         self.token = token
         self.modern = modern
         self.session: str | None = None
 
     async def send(self, message: Any, **headers: str) -> Answered:
-        shown = headers_of(message, self.token, self.session) if isinstance(message, dict) else {}
+        shown = (
+            headers_of(message, self.token, self.session, self.revision)
+            if isinstance(message, dict)
+            else {}
+        )
         body = message if isinstance(message, str) else json.dumps(message)
         return await self._ask("POST", "mcp", headers=shown | headers, body=body)
 
     async def begin(self) -> Answered:
         """Open a session, as older clients do; in the latest revision there is none."""
         said = {
-            "protocolVersion": EARLIER,
+            "protocolVersion": self.revision,
             "capabilities": {},
             "clientInfo": {"name": "raw", "version": "1"},
         }
@@ -99,7 +110,7 @@ class RawMcp:
     async def opened(self) -> str:
         told = await self.call("open_session", agent="raw")
         assert not told.get("isError"), told
-        return str(told["structuredContent"]["session"]["session_id"])
+        return str(told["structuredContent"]["session_id"])
 
 
 class Line:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 import pytest
 from mcp.shared.exceptions import MCPError
@@ -14,22 +15,31 @@ from mcp_types import (
     ElicitRequest,
     ElicitRequestFormParams,
     InputRequiredResult,
+    ResourceLink,
     TextContent,
 )
+from msgspec import Meta, field
 
 from jupyter_agent_exec.auth.scopes import Caller, Scope
-from jupyter_agent_exec.errors import AgentExecError, SessionNotFound, Unauthenticated
+from jupyter_agent_exec.errors import (
+    AgentExecError,
+    InvalidRequest,
+    SessionNotFound,
+    Unauthenticated,
+)
 from jupyter_agent_exec.mcp.call import Asker, Call, Elicited, LogLevel
 from jupyter_agent_exec.mcp.sdk_server import AskFirst, Calls, Guard, LogLevels
 from jupyter_agent_exec.mcp.tool import (
     ERROR_META,
     MAX_ANSWER_BYTES,
+    READS,
     Answered,
-    Hints,
     Tool,
-    object_schema,
+    arguments,
+    for_revision,
+    input_schema,
 )
-from jupyter_agent_exec.models import Answer, OpenSession, Request, Session
+from jupyter_agent_exec.models import Answer, Edit, Placement, Request, ScratchTarget, Target
 from jupyter_agent_exec.types import ExecutionId
 
 LOG = logging.getLogger("test")
@@ -116,8 +126,7 @@ def tool(run: Callable[[Call, Any], Any]) -> Tool[Nothing]:
         description="For tests.",
         scopes=("exec:scratch",),
         input=Nothing,
-        output=Told,
-        hints=Hints(read_only=True, destructive=False, idempotent=True, open_world=False),
+        hints=READS,
         run=run,
     )
 
@@ -311,15 +320,50 @@ def test_log_levels_are_forgotten_oldest_first() -> None:
     assert [levels.takes(None, level) for level in ("debug", "info")] == [False, True]  # type: ignore[arg-type]
 
 
-def test_a_schema_is_an_object_with_all_that_it_refers_to() -> None:
-    schema = object_schema(OpenSession, examples=({"agent": {"name": "analyst"}},))
-    assert schema["type"] == "object"
-    assert schema["examples"] == [{"agent": {"name": "analyst"}}]
-    assert {"Agent", "Limits", "ScratchTarget"} <= set(schema["$defs"])
-    assert object_schema(Nothing) == {**object_schema(Nothing), "type": "object"}
-    assert "OpenSession" not in object_schema(Session).get("$defs", {})
-    with pytest.raises(TypeError, match="no object"):
-        object_schema(list[int])
+class Many(Request, frozen=True, kw_only=True):
+    """Arguments of many kinds."""
+
+    id: str
+    count: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="How many.")] = None
+    mode: Literal["a", "b"] = "a"
+    target: Annotated[Target, Meta(description="Where.")] = ScratchTarget()
+    edits: Annotated[list[Edit], Meta(description="What.")] = field(default_factory=list)
+    mixed: Annotated[Placement | Literal["end"], Meta(description="Which.")] = "end"
+
+
+def test_a_schema_is_short_and_describes_objects_in_words() -> None:
+    assert input_schema(Many) == {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string"},
+            "count": {"type": "integer", "description": "How many."},
+            "mode": {"type": "string", "enum": ["a", "b"], "default": "a"},
+            "target": {"type": "object", "description": "Where."},
+            "edits": {"type": "array", "items": {"type": "object"}, "description": "What."},
+            "mixed": {"default": "end", "description": "Which."},
+        },
+        "required": ["id"],
+    }
+    assert input_schema(Nothing) == {"type": "object", "properties": {}}
+
+
+def test_json_in_a_text_is_read_where_a_text_is_not_accepted() -> None:
+    given = {"id": "5", "count": "5", "target": '{"kind": "scratch"}', "edits": "[]"}
+    wanted: Any = replace(tool(lambda call, asked: None), input=Many)
+    assert arguments(wanted, given) == Many(id="5", count=5)
+    for name, value in (("count", "five"), ("edits", '"[]"')):
+        with pytest.raises(InvalidRequest) as refused:
+            arguments(wanted, {"id": "5", name: value})
+        assert refused.value.detail["expected"] == input_schema(Many)["properties"][name]
+
+
+def test_older_revisions_get_only_what_they_know() -> None:
+    content = [TextContent(text="a"), ResourceLink(name="image", uri="x://y")]
+    told = CallToolResult(content=content, structured_content={"a": 1})
+    assert for_revision(told, "2025-06-18") is told
+    for revision in ("2024-11-05", "2025-03-26"):
+        older = for_revision(told, revision)
+        assert (older.content, older.structured_content) == (content[:1], None)
 
 
 async def test_a_client_whose_token_has_ended_is_told_nothing_more_of_how_a_call_goes() -> None:

@@ -126,7 +126,7 @@ async def test_the_newest_python_client(
         read = await client.read_resource(
             f"jupyter-agent-exec://executions/{structured['execution_id']}"
         )
-        await client.call_tool("close_session", {"session_id": session_id})
+        await client.call_tool("stop", {"session_id": session_id})
     check(
         {
             "revision": revision,
@@ -194,7 +194,7 @@ async def test_a_person_is_asked_through_their_client(
         session_id = await opened(client)
         arguments = {"session_id": session_id, "source": "6 * 7"}
         answered = await client.call_tool("execute", arguments)
-        await client.call_tool("close_session", {"session_id": session_id})
+        await client.call_tool("stop", {"session_id": session_id})
     assert "42" in text_of(answered)
     assert len(questions) == 1
     assert "6 * 7" in questions[0]

@@ -170,7 +170,7 @@ async def test_ten_clients_at_once(server: RealServer, mode: str) -> None:
             for source in (f"x = {number}", "x * 10", "print('-' * 1000)"):
                 arguments = {"session_id": session_id, "source": source}
                 told.append(text_of(await client.call_tool("execute", arguments)))
-            await client.call_tool("close_session", {"session_id": session_id})
+            await client.call_tool("stop", {"session_id": session_id})
             return told
 
     for number, told in enumerate(await asyncio.gather(*(work(each) for each in range(10)))):
@@ -186,7 +186,7 @@ async def test_what_is_printed_without_end_is_answered_in_less_than_a_mebibyte(
         session_id = await opened(client)
         arguments = {"session_id": session_id, "source": source, "wait": 60}
         told = await client.call_tool("execute", arguments)
-        await client.call_tool("close_session", {"session_id": session_id})
+        await client.call_tool("stop", {"session_id": session_id})
     assert told.structured_content["status"] == "ok"
     assert len(told.model_dump_json()) < 1_000_000
 

@@ -75,7 +75,7 @@ class Talk:
     def opened(self) -> str:
         told = self.call("open_session", agent="talk")
         assert not told.get("isError"), told
-        return str(told["structuredContent"]["session"]["session_id"])
+        return str(told["structuredContent"]["session_id"])
 
     def end(self) -> str:
         """End the input; return what the process said to people."""

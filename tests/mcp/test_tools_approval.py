@@ -11,9 +11,11 @@ from msgspec.structs import replace
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.mcp.call import Elicited
+from jupyter_agent_exec.mcp.tool import Failure
 from jupyter_agent_exec.models import Approve, TokenRef
 from jupyter_agent_exec.records import digest_of
 from jupyter_agent_exec.types import TokenId
+from tests.mcp.mcp_clients import text_of
 from tests.mcp.tools_bench import PERSON, Bench
 
 RUN = Elicited(action="accept", content={"decision": "Run it"})
@@ -34,9 +36,9 @@ def answers(bench: Bench, answer: Elicited) -> None:
 async def test_an_agent_is_told_that_a_person_has_to_let_it_run(bench: Bench) -> None:
     session = await bench.open()
     told = await bench.run(session, "1", wait=0)
-    assert (told["status"], told["finished"]) == ("awaiting_approval", False)
+    assert told["status"] == "awaiting_approval"
     assert told["waiting_for"]["who"] == "approval"
-    assert "A person has to let it run; tell them." in told["notes"][0]
+    assert "The user has to approve it in JupyterLab; tell them." in told["notes"][0]
 
 
 async def test_the_clients_person_lets_it_run(bench: Bench) -> None:
@@ -65,7 +67,7 @@ async def test_the_clients_person_does_not_let_it_run(bench: Bench, answer: Elic
     told = await bench.run(session, "x = 1")
     assert told["status"] == "rejected"
     why = "says: not now" if answer.content else "gave no reason"
-    assert f"Ada rejected it and {why}" in told["reason"]
+    assert f"Ada rejected it and {why}" in told["text"]
 
 
 @pytest.mark.parametrize(
@@ -147,6 +149,20 @@ async def test_a_decision_in_jupyterlab_that_comes_first_counts(bench: Bench) ->
     assert (await running)["text"] == "ran\n"
 
 
+async def test_an_agent_is_told_what_ran_if_the_user_changed_its_code(bench: Bench) -> None:
+    session = await bench.open()
+    asked = await bench.run(session, "print('all rows')", wait=0)
+    wanted = Approve(source_sha256=digest_of(b"print('all rows')"), source="print('ten rows')")
+    await bench.managers.approvals.approve(asked["execution_id"], wanted, PERSON)
+    result = await bench.whole("get_execution", execution_id=asked["execution_id"], wait=30)
+    told = result.structured_content
+    assert (told["ran_source"], told["text"]) == ("print('ten rows')", "ten rows\n")
+    assert text_of(result).startswith(
+        "[The user changed your code before approving it. This ran instead of yours:]\n"
+        "print('ten rows')\n[Its output:]\nten rows\n"
+    )
+
+
 async def test_a_no_that_comes_after_jupyterlabs_yes_changes_nothing(bench: Bench) -> None:
     session = await bench.open()
     first = await bench.run(session, "1", wait=0, idempotency_key="k")
@@ -169,6 +185,9 @@ async def test_a_call_that_is_sent_again_with_the_answer_runs_nothing_anew(bench
     asked = {"session_id": session, "source": "1"}
     told = await bench.call("execute", bench.begin(state), **asked)
     assert (told["execution_id"], told["status"]) == (first["execution_id"], "ok")
+    by_target = {"target": {"kind": "scratch"}, "source": "1"}
+    told = await bench.call("execute", bench.begin(state), **by_target)
+    assert (told["execution_id"], told["session_id"]) == (first["execution_id"], session)
 
 
 async def test_a_state_that_the_client_changed_is_refused(bench: Bench) -> None:
@@ -200,8 +219,9 @@ async def test_what_is_no_execution_passes_the_same_gate(
     bench: Bench, name: str, arguments: dict[str, Any]
 ) -> None:
     session = await bench.open()
-    with pytest.raises(errors.ApprovalRequired, match="Approve all…"):
+    with pytest.raises(errors.ApprovalRequired, match="Approve all…") as refused:
         await bench.call(name, session_id=session, **arguments)
+    assert (Failure.of(refused.value).next or "").endswith("call again when they have approved.")
     await bench.managers.approvals.grant(session, 5, PERSON)
     await bench.call(name, session_id=session, **arguments)
     await bench.managers.approvals.set_paused(True, PERSON)

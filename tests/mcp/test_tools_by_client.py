@@ -58,7 +58,7 @@ async def test_the_clients_person_decides(
         assert told.structured_content["status"] == status
         assert told.structured_content["seq"] == 1
         assert ("ran 1" in text_of(told)) == (status == "ok")
-        await client.call_tool("close_session", {"session_id": session_id})
+        await client.call_tool("stop", {"session_id": session_id})
     (message,) = asked
     assert source in message
 
@@ -72,8 +72,8 @@ async def test_a_client_that_asks_nobody_is_told_to_wait(
         asked = {"session_id": session_id, "source": "1", "wait": 0}
         told = await client.call_tool("execute", asked)
         assert told.structured_content["status"] == "awaiting_approval"
-        assert "A person has to let it run" in text_of(told)
-        await client.call_tool("close_session", {"session_id": session_id})
+        assert "The user has to approve it" in text_of(told)
+        await client.call_tool("stop", {"session_id": session_id})
 
 
 @MODES
@@ -93,4 +93,4 @@ async def test_the_largest_answer_arrives_after_progress(server: RealServer, mod
         original = told.structured_content["images"][0]["uri"]
         with pytest.raises(Exception, match="too large for MCP"):
             await client.read_resource(original)
-        await client.call_tool("close_session", {"session_id": session_id})
+        await client.call_tool("stop", {"session_id": session_id})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from mcp_types import ImageContent, ResourceLink, TextContent
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.mcp import budget
 from jupyter_agent_exec.mcp.call import Gone
+from tests.mcp.mcp_clients import text_of
 from tests.mcp.tools_bench import Bench, size
 from tests.real_server import Gate
 
@@ -33,8 +35,8 @@ async def test_code_that_runs_is_told_as_text_first(bench: Bench) -> None:
     result = await bench.whole("execute", session_id=session, source="print('seen')\n1 + 1")
     told = result.structured_content
     assert told["text"] == "seen\n2"
-    assert (told["status"], told["finished"], told["seq"]) == ("ok", True, 1)
-    assert told["kernel"]["restarted"] is False
+    assert (told["status"], told["seq"]) == ("ok", 1)
+    assert set(told) == {"execution_id", "seq", "status", "text"}  # nothing is null
     (text,) = result.content
     assert isinstance(text, TextContent)
     assert text.text.startswith(f"seen\n2\n[execution {told['execution_id']} (#1): ok, ")
@@ -68,10 +70,8 @@ async def test_the_same_key_gets_the_same_execution_whatever_the_wait(bench: Ben
 async def test_a_restart_is_told_with_the_next_execution(bench: Bench) -> None:
     session = await bench.open()
     await bench.run(session, "x = 1")
-    await bench.call("restart_kernel", session_id=session)
+    await bench.call("stop", session_id=session, restart=True)
     told = await bench.run(session, "'x' in globals()")
-    assert told["kernel"]["restarted"] is True
-    assert told["kernel"]["reason"] == "restarted"
     assert told["text"].startswith("False\n[The kernel is a fresh one")
 
 
@@ -97,23 +97,20 @@ async def test_a_long_text_is_cut_and_read_on_with_a_tool(bench: Bench) -> None:
     assert f"characters left out; {call}" in note
     offset = int(note.rpartition("offset=")[2].rstrip(")"))
     head = told["text"].split("[… ")[0]
-    part = (await bench.call("get_execution", execution_id=told["execution_id"], offset=offset))[
-        "part"
-    ]
-    assert head + part["text"] == "".join(f"line {i}\n" for i in range(20_000))[: offset + 20_000]
-    assert part["next_offset"] == offset + len(part["text"])
+    part = await bench.text("get_execution", execution_id=told["execution_id"], offset=offset)
+    text, _, note = part.rpartition("\n")
+    whole = "".join(f"line {i}\n" for i in range(20_000))
+    assert (head + text).rstrip("\n") == whole[: offset + 20_000].rstrip("\n")
+    assert f"go on with {call}{offset + 20_000})]" in note
 
 
 async def test_a_text_is_searched(bench: Bench) -> None:
     session = await bench.open()
     told = await bench.run(session, "for i in range(5000): print('line', i)")
     asked = {"execution_id": told["execution_id"], "grep": "9{3}$"}
-    found = await bench.call("get_execution", **asked)
-    assert found["execution"] is None
-    assert [match["text"] for match in found["part"]["matches"]] == [
-        f"line {i}999" for i in ("", 1, 2, 3, 4)
+    assert (await bench.text("get_execution", **asked)).splitlines() == [
+        f"{i}000: line {i - 1 or ''}999" for i in range(1, 6)
     ]
-    assert (await bench.text("get_execution", **asked)).startswith("1000: line 999\n")
     with pytest.raises(errors.InvalidRequest):
         await bench.call("get_execution", execution_id=told["execution_id"], grep="(")
 
@@ -126,11 +123,72 @@ async def test_matches_that_do_not_fit_are_found_further_on(bench: Bench) -> Non
     calls = 0
     while offset is not None:
         asked = {"execution_id": told["execution_id"], "grep": "é", "offset": offset}
-        part = (await bench.call("get_execution", **asked))["part"]
-        lines += [match["text"][:2] for match in part["matches"]]
-        offset, calls = part["next_offset"], calls + 1
+        text = await bench.text("get_execution", **asked)
+        lines += re.findall(r"^\d+: (\d\d) ", text, re.MULTILINE)
+        more = re.search(r"offset=(\d+)", text)
+        offset, calls = None if more is None else int(more[1]), calls + 1
     assert lines == [f"{i:02}" for i in range(99)]
     assert calls > 1
+
+
+# -- sessions and steps ------------------------------------------------------------------------
+
+
+async def test_the_first_execution_opens_a_session(bench: Bench) -> None:
+    asked = {"target": {"kind": "scratch"}, "source": "x = 6", "idempotency_key": "first"}
+    result = await bench.whole("execute", **asked)
+    told = result.structured_content
+    session = told["session_id"]
+    assert text_of(result).startswith(f"[session {session}: name it in your next calls]\n")
+    assert (await bench.run(session, "x * 7"))["text"] == "42"
+    again = await bench.call("execute", **asked)
+    assert (again["session_id"], again["execution_id"]) == (session, told["execution_id"])
+    with pytest.raises(errors.InvalidRequest, match="give a target to open one"):
+        await bench.call("execute", source="1")
+
+
+async def test_several_steps_run_until_one_fails(bench: Bench) -> None:
+    session = await bench.open()
+    steps = [{"source": "x = 1"}, {"source": "x + 1", "values": {"x": "x"}}, {"source": "1 / 0"}]
+    text = await bench.text("execute", session_id=session, steps=[*steps, {"source": "x = 5"}])
+    assert "\n2\nx = 1\n[execution x_" in text
+    statuses = re.findall(r"^\[execution \w+ \(#\d\): (\w+)", text, re.MULTILINE)
+    assert statuses == ["ok", "ok", "error", "cancelled"]
+    assert (await bench.run(session, "x"))["text"] == "1"
+
+
+async def test_steps_that_wait_say_so(bench: Bench, gate: Gate) -> None:
+    session = await bench.open()
+    steps = [{"source": gate.source}, {"source": "2"}]
+    text = await bench.text("execute", session_id=session, steps=steps, wait=0.2)
+    assert re.findall(r"\(#\d\): (\w+)", text) == ["running", "queued"]
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    gate.let_it_go_on()
+
+
+async def test_the_pictures_and_texts_of_steps_share_the_room_of_one(bench: Bench) -> None:
+    session = await bench.open()
+    noise = f"{PLOT}\nimport os\ndisplay(Image(png(900, 700, lambda: os.urandom(2700))))"
+    noise += "\nprint('é\"' * 100_000)"
+    steps = [{"source": noise, "values": {"v": "'é' * 100_000"}}] * budget.STEPS
+    result = await bench.whole("execute", session_id=session, steps=steps, wait=60)
+    assert size(result) < 950_000
+    assert text_of(result).count(": ok, ") == budget.STEPS
+
+
+async def test_frames_in_libraries_are_folded(bench: Bench) -> None:
+    session = await bench.open()
+    told = await bench.run(session, "import json\njson.loads('{x')")
+    first, where, *lines = told["text"].splitlines()
+    assert first.startswith("JSONDecodeError")
+    assert where.startswith("Cell In[1], line 2")
+    assert "----> 2 json.loads('{x')" in lines
+    assert (
+        "[3 frames in libraries, the last: json/decoder.py:353, in JSONDecoder.raw_decode]" in lines
+    )
+    assert lines[-1].startswith("JSONDecodeError: Expecting property name")
+    whole = await bench.text("get_execution", execution_id=told["execution_id"], offset=0)
+    assert "obj, end = self.scan_once(s, idx)" in whole
 
 
 # -- images ------------------------------------------------------------------------------------
@@ -149,7 +207,7 @@ async def test_an_image_comes_as_image_content_and_the_original_as_a_link(bench:
     assert "[image 1 is below, scaled down from 4000×2400]" in text.text
     assert image.mime_type == "image/png"
     (described,) = told["images"]
-    assert (described["width"], described["height"], described["shown"]) == (4000, 2400, True)
+    assert described["shown"] is True
     assert link.uri == described["uri"]
     assert link.size == described["bytes"]
     assert "iVBOR" not in text.text + str(told)
@@ -198,14 +256,14 @@ async def test_code_that_goes_on_is_told_of_meanwhile(bench: Bench, gate: Gate) 
 async def test_when_the_wait_is_over_the_code_goes_on(bench: Bench, gate: Gate) -> None:
     session = await bench.open()
     told = await bench.run(session, gate.source, wait=0.2)
-    assert (told["status"], told["finished"]) == ("running", False)
+    assert told["status"] == "running"
     assert f'get_execution(execution_id="{told["execution_id"]}", wait=30)' in told["notes"][0]
     waiting = asyncio.create_task(
         bench.call("get_execution", execution_id=told["execution_id"], wait=30)
     )
     await asyncio.to_thread(gate.wait_until_it_runs)
     gate.let_it_go_on()
-    assert (await waiting)["execution"]["text"] == "went on\n"
+    assert (await waiting)["text"] == "went on\n"
 
 
 async def test_a_client_that_goes_away_ends_its_wait_not_the_code(bench: Bench, gate: Gate) -> None:
@@ -229,13 +287,33 @@ async def test_what_runs_is_cancelled(bench: Bench, gate: Gate) -> None:
     running = await bench.run(session, gate.source, wait=0)
     waiting = await bench.run(session, "1", wait=0)
     assert waiting["status"] == "queued"
-    cancelled = await bench.call("cancel_execution", execution_id=waiting["execution_id"])
+    id = running["execution_id"]
+    assert f'behind your own execution {id}, which stop(execution_id="{id}")' in waiting["notes"][0]
+    cancelled = await bench.call("stop", execution_id=waiting["execution_id"])
     assert cancelled["status"] == "cancelled"
     await asyncio.to_thread(gate.wait_until_it_runs)
-    stopped = await bench.call("cancel_execution", execution_id=running["execution_id"])
+    stopped = await bench.call("stop", execution_id=running["execution_id"])
     assert stopped["status"] == "interrupted"
     with pytest.raises(errors.AlreadyFinished):
-        await bench.call("cancel_execution", execution_id=running["execution_id"])
+        await bench.call("stop", execution_id=running["execution_id"])
+
+
+# -- arguments ---------------------------------------------------------------------------------
+
+
+async def test_json_in_a_text_is_accepted_where_no_text_is(bench: Bench) -> None:
+    session = await bench.open()
+    told = await bench.run(session, "5", wait="30", values='{"n": "1 + 1"}', timeout="60")
+    assert (told["text"], told["values"]["n"]["json"]) == ("5", 2)
+
+
+async def test_a_refused_argument_says_what_is_expected(bench: Bench) -> None:
+    with pytest.raises(errors.InvalidRequest) as refused:
+        await bench.call("execute", session_id="s_1", source="1", wait="long")
+    assert refused.value.detail["expected"]["type"] == "number"
+    with pytest.raises(errors.InvalidRequest) as refused:
+        await bench.call("execute", session_id="s_1", code="1")
+    assert {"session_id", "source", "target"} < set(refused.value.detail["arguments"])
 
 
 # -- refusals ----------------------------------------------------------------------------------
@@ -249,6 +327,10 @@ async def test_what_runs_is_cancelled(bench: Bench, gate: Gate) -> None:
         ({"source": "1", "timeout": 0}, "timeout"),
         ({"source": "1", "idempotency_key": ""}, "idempotency_key"),
         ({"source": "1", "values": {"a": 1}}, "values"),
+        ({"source": "1", "steps": [{"source": "1"}]}, "steps"),
+        ({"steps": []}, "steps"),
+        ({"steps": [{"source": "1"}, {"code": "1"}]}, "steps"),
+        ({"source": "1", "target": {"kind": "moon"}}, "target"),
         ({"source": "1", "more": 1}, "more"),
         ({"source": "1", "placement": "middle"}, "placement"),
         ({"source": None}, "source"),
@@ -266,7 +348,9 @@ async def test_bad_arguments_are_refused_by_name(
 async def test_what_is_not_there_is_not_found(bench: Bench) -> None:
     with pytest.raises(errors.SessionNotFound):
         await bench.run("s_none", "1")
-    for tool in ("get_execution", "cancel_execution"):
+    with pytest.raises(errors.InvalidRequest):
+        await bench.call("stop")
+    for tool in ("get_execution", "stop"):
         with pytest.raises(errors.ExecutionNotFound):
             await bench.call(tool, execution_id="x_none")
 
@@ -278,7 +362,7 @@ async def test_each_tool_asks_for_its_scope_before_it_does_anything(bench: Bench
     for tool, arguments in (
         ("execute", {"session_id": session, "source": "x = 2"}),
         ("get_execution", {"execution_id": ran["execution_id"]}),
-        ("cancel_execution", {"execution_id": ran["execution_id"]}),
+        ("stop", {"execution_id": ran["execution_id"]}),
     ):
         with pytest.raises(errors.Forbidden):
             await bench.call(tool, **arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from pathlib import Path
 
 import pytest
@@ -12,22 +13,30 @@ from PIL import Image
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.mcp import budget
+from tests.mcp.mcp_clients import text_of
 from tests.mcp.tools_bench import Bench, size
+
+
+def etag_of(text: str) -> str:
+    """Return the etag in the text of a tool."""
+    found = re.search(r'etag ("[^"]*")', text)
+    assert found is not None
+    return found[1]
 
 
 async def test_a_file_is_written_listed_and_read(bench: Bench, jp_root_dir: Path) -> None:
     session = await bench.open()
     asked = {"session_id": session, "path": "data/names.txt", "text": "Ada\nGrace é\n"}
-    written = await bench.call("write_file", **asked)
-    assert written["is_new"] is True
+    written = await bench.text("write_file", **asked)
+    assert written.startswith("'data/names.txt': new, 13 bytes, etag ")
     assert (jp_root_dir / "data/names.txt").read_text() == "Ada\nGrace é\n"
-    listed = await bench.call("list_files", session_id=session, recursive=True)
-    assert "data/names.txt" in [file["path"] for file in listed["files"]]
-    read = await bench.call("read_file", session_id=session, path="data/names.txt")
-    assert (read["text"], read["next_offset"]) == ("Ada\nGrace é\n", None)
-    assert read["etag"] == written["etag"]
-    again = await bench.call("write_file", **{**asked, "text": "new"})
-    assert again["is_new"] is False
+    assert "data/" in (await bench.text("read_file", session_id=session)).splitlines()
+    listed = await bench.text("read_file", session_id=session, path="data")
+    assert listed == "data/names.txt  13 bytes"
+    read = await bench.text("read_file", session_id=session, path="data/names.txt")
+    assert read.startswith("Ada\nGrace é\n\n['data/names.txt': ")
+    assert etag_of(read) == etag_of(written)
+    assert "replaced" in await bench.text("write_file", **{**asked, "text": "new"})
     told = await bench.run(session, "open('data/names.txt').read()")
     assert told["text"] == "'new'"
 
@@ -40,12 +49,12 @@ async def test_a_file_of_somebody_else_is_replaced_only_by_its_etag(
     asked = {"session_id": session, "path": "theirs.txt", "text": "mine"}
     with pytest.raises(errors.FileNotOwned):
         await bench.call("write_file", **asked)
-    etag = (await bench.call("read_file", session_id=session, path="theirs.txt"))["etag"]
+    etag = etag_of(await bench.text("read_file", session_id=session, path="theirs.txt"))
     (jp_root_dir / "theirs.txt").write_text("theirs, changed")
     with pytest.raises(errors.PreconditionFailed):
         await bench.call("write_file", **asked, etag=etag)
     assert (jp_root_dir / "theirs.txt").read_text() == "theirs, changed"
-    etag = (await bench.call("read_file", session_id=session, path="theirs.txt"))["etag"]
+    etag = etag_of(await bench.text("read_file", session_id=session, path="theirs.txt"))
     await bench.call("write_file", **asked, etag=etag)
     assert (jp_root_dir / "theirs.txt").read_text() == "mine"
 
@@ -59,17 +68,19 @@ async def test_a_large_text_is_read_in_parts_that_make_the_whole(
     parts: list[str] = []
     offset: int | None = 0
     while offset is not None:
-        asked = {"session_id": session, "path": "large.txt", "offset": offset}
+        asked = {"session_id": session, "path": "large.txt", "offset": offset, "limit": 20_000}
         result = await bench.whole("read_file", **asked)
         assert size(result) < 10 * budget.RANGE_BYTES
-        parts.append(result.structured_content["text"])
-        offset = result.structured_content["next_offset"]
+        text, _, note = text_of(result).rpartition("\n")
+        parts.append(text)
+        more = re.search(r"offset=(\d+)", note)
+        offset = None if more is None else int(more[1])
     assert "".join(parts) == whole
     inside = whole.encode().index("é".encode()) + 1
-    asked = {"session_id": session, "path": "large.txt", "offset": inside}
-    told = await bench.call("read_file", **asked)
-    assert told["offset"] == inside + 1
-    assert told["text"].startswith("€")
+    asked = {"session_id": session, "path": "large.txt", "offset": inside, "limit": 40}
+    told = await bench.text("read_file", **asked)
+    assert told.startswith("€")
+    assert len(told.rpartition("\n")[0].encode()) <= 40
 
 
 async def test_an_image_is_shown_and_other_bytes_are_not_text(
@@ -82,12 +93,16 @@ async def test_an_image_is_shown_and_other_bytes_are_not_text(
     session = await bench.open()
     shown = await bench.whole("read_file", session_id=session, path="plot.png")
     assert isinstance(shown.content[1], ImageContent)
-    assert shown.structured_content["shown"] is True
     for path in ("data.bin", "latin.txt"):
-        told = await bench.call("read_file", session_id=session, path=path)
-        assert (told["text"], told["shown"]) == (None, False)
-    told = await bench.call("read_file", session_id=session, path="fake.png")
-    assert (told["text"], told["shown"]) == ("no image", False)
+        told = await bench.text("read_file", session_id=session, path=path)
+        assert "it is no text: read it with code" in told
+    told = await bench.text("read_file", session_id=session, path="fake.png")
+    assert told.startswith("no image\n")
+    (jp_root_dir / "plots.ipynb").write_text("{}")
+    with pytest.raises(errors.InvalidRequest, match="read_notebook reads its cells"):
+        await bench.call("read_file", session_id=session, path="plots.ipynb")
+    with pytest.raises(errors.FileMissing):
+        await bench.call("read_file", session_id=session, path="none.txt")
 
 
 @pytest.mark.parametrize(
@@ -130,12 +145,14 @@ async def test_many_files_are_listed_page_by_page(bench: Bench, jp_root_dir: Pat
     paths: list[str] = []
     after: str | None = None
     while True:
-        result = await bench.whole("list_files", session_id=session, after=after)
+        result = await bench.whole("read_file", session_id=session, after=after)
         assert size(result) < 300_000
-        paths += [file["path"] for file in result.structured_content["files"]]
-        after = result.structured_content["next_after"]
-        if after is None:
+        *lines, last = text_of(result).splitlines()
+        paths += lines
+        if (more := re.search(r"after='(.*)'", last)) is None:
+            paths.append(last)
             break
+        after = more[1]
     assert [path[:3] for path in paths] == [f"{i:03}" for i in range(600)]
 
 
@@ -143,7 +160,7 @@ async def test_each_tool_asks_for_the_files_scope(bench: Bench) -> None:
     session = await bench.open()
     bench.refused = {"files"}
     for tool, asked in (
-        ("list_files", {}),
+        ("read_file", {}),
         ("read_file", {"path": "a"}),
         ("write_file", {"path": "a", "text": ""}),
     ):
@@ -158,14 +175,14 @@ async def test_what_code_asks_for_is_answered(bench: Bench) -> None:
     session = await bench.open(allow_stdin=True)
     source = "first = input('name? ')\nsecond = input('age? ')\nprint(first, second)"
     asks = await bench.run(session, source)
-    assert (asks["status"], asks["finished"]) == ("awaiting_input", False)
+    assert asks["status"] == "awaiting_input"
     assert asks["input"]["prompt"] == "name? "
     assert "give_input(execution_id=" in asks["notes"][0]
     id = asks["execution_id"]
     asks = await bench.call("give_input", execution_id=id, value="Ada")
     assert asks["input"]["prompt"] == "age? "
     told = await bench.call("give_input", execution_id=id, value="36")
-    assert (told["status"], told["input"]) == ("ok", None)
+    assert (told["status"], told.get("input")) == ("ok", None)
     assert "Ada 36" in told["text"]
     with pytest.raises(errors.InputNotAsked):
         await bench.call("give_input", execution_id=id, value="x")
@@ -176,7 +193,7 @@ async def test_who_waits_hears_at_once_that_code_asks(bench: Bench) -> None:
     asks = await bench.run(session, "import time; time.sleep(1); input('? ')", wait=60)
     assert asks["status"] == "awaiting_input"
     assert len(bench.client.told) <= 3  # who waited on would have heard more in the meantime
-    ended = await bench.call("cancel_execution", execution_id=asks["execution_id"])
+    ended = await bench.call("stop", execution_id=asks["execution_id"])
     assert ended["status"] == "interrupted"
 
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
+import json
+import re
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from mcp_types import ResourceLink
+from mcp_types import ImageContent, ResourceLink, TextContent
 from msgspec.structs import replace
+from PIL import Image
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Grants
 from jupyter_agent_exec.models import TokenRef
+from jupyter_agent_exec.records import digest_of
 from jupyter_agent_exec.types import TokenId
 from tests.mcp.tools_bench import PERSON, Bench, size
 from tests.real_server import Gate
@@ -24,48 +32,47 @@ def agent_exec_config() -> dict[str, Any]:
     return {"allowed_env": ["GIVEN"]}
 
 
+def _png() -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8), "red").save(file, "PNG")
+    return file.getvalue()
+
+
+PNG = _png()
+
 IN_NOTEBOOK = {"kind": "notebook", "path": NOTEBOOK}
 
 
 # -- sessions ----------------------------------------------------------------------------------
 
 
-async def test_a_session_opens_with_its_guide(bench: Bench) -> None:
+async def test_a_session_opens_and_says_what_is_special_about_it(bench: Bench) -> None:
     opened = await bench.call("open_session", agent="analyst", title="Sales", client_id="c")
-    session = opened["session"]
-    assert (session["agent"], session["title"], session["status"]) == ("analyst", "Sales", "open")
+    assert (opened["agent"], opened["title"], opened["status"]) == ("analyst", "Sales", "open")
     assert opened["is_new"] is True
-    assert session["session_id"] in opened["guide"]
-    assert "never follow instructions" in opened["guide"]
-    again = await bench.call("open_session", agent="analyst", title="Sales", client_id="c")
-    assert again["is_new"] is False
-    assert again["session"]["session_id"] == session["session_id"]
-    text = await bench.text("open_session", agent="analyst", title="Sales", client_id="c")
-    assert text.endswith(opened["guide"])
+    again = await bench.whole("open_session", agent="analyst", title="Sales", client_id="c")
+    assert again.structured_content["is_new"] is False
+    assert again.structured_content["session_id"] == opened["session_id"]
+    text = again.content[0].text  # type: ignore[union-attr]
+    assert text.startswith(f"{opened['session_id']}: open, agent 'analyst', 'Sales', ")
+    assert "The kernel is your own" in text
+    assert size(again) < 1200
 
 
 async def test_a_session_has_the_clients_name_if_its_agent_gives_none(bench: Bench) -> None:
-    assert (await bench.call("open_session"))["session"]["agent"] == "MCP agent"
+    assert (await bench.call("open_session"))["agent"] == "MCP agent"
     bench.client.called = "x" * 300
-    assert (await bench.call("open_session"))["session"]["agent"] == "x" * 200
-    assert (await bench.call("open_session", agent="Ada"))["session"]["agent"] == "Ada"
-
-
-async def test_what_is_preloaded_is_there_and_told_of(bench: Bench) -> None:
-    double = {"kind": "function", "source": "def double(x):\n    return 2 * x"}
-    preload = [{"kind": "module", "name": "statistics", "as": "st"}, double]
-    opened = await bench.call("open_session", preload=preload)
-    assert "double" in opened["guide"]
-    told = await bench.run(opened["session"]["session_id"], "double(st.mean([20, 22]))")
-    assert (told["text"], told["execution_count"]) == ("42", 1)
+    assert (await bench.call("open_session"))["agent"] == "x" * 200
+    assert (await bench.call("open_session", agent="Ada"))["agent"] == "Ada"
 
 
 async def test_sessions_are_listed_page_by_page(bench: Bench) -> None:
     ids = [await bench.open(title="é" * 500, agent="a" * 200) for _ in range(3)]
     listed = await bench.call("list_sessions")
     assert [each["session_id"] for each in listed["sessions"]] == ids[::-1]
-    assert listed["next_after"] is None
-    await bench.call("close_session", session_id=ids[0])
+    assert "next_after" not in listed
+    assert "kernel_name may be: echo, python3]" in await bench.text("list_sessions")
+    await bench.call("stop", session_id=ids[0])
     assert len((await bench.call("list_sessions"))["sessions"]) == 2
     closed = await bench.call("list_sessions", status="closed")
     assert [each["session_id"] for each in closed["sessions"]] == [ids[0]]
@@ -74,29 +81,64 @@ async def test_sessions_are_listed_page_by_page(bench: Bench) -> None:
 async def test_environment_variables_are_not_told(bench: Bench) -> None:
     target = {"kind": "scratch", "cwd": "", "env": {"GIVEN": "secret"}}
     opened = await bench.whole("open_session", target=target)
-    assert opened.structured_content["session"]["target"]["cwd"] == ""
     assert "secret" not in str(opened)
     assert "secret" not in str(await bench.whole("list_sessions"))
 
 
 async def test_a_closed_session_says_to_open_another(bench: Bench) -> None:
     session = await bench.open()
-    closed = await bench.call("close_session", session_id=session)
+    closed = await bench.call("stop", session_id=session)
     assert (closed["status"], closed["close_reason"]) == ("closed", "closed")
     with pytest.raises(errors.SessionClosed):
         await bench.run(session, "1")
 
 
-async def test_a_session_is_exported(bench: Bench) -> None:
+async def test_a_session_is_exported(bench: Bench, jp_root_dir: Path) -> None:
     session = await bench.open()
     await bench.run(session, "1 + 1")
-    result = await bench.whole("export_notebook", session_id=session)
-    told = result.structured_content
-    assert told["executions"] == 1
-    assert told["url"].endswith(f"/api/agent-exec/sessions/{session}/notebook")
-    link = result.content[1]
+    text, link = (await bench.whole("export_notebook", session_id=session)).content
+    assert isinstance(text, TextContent)
     assert isinstance(link, ResourceLink)
-    assert link.uri == told["uri"] == f"jupyter-agent-exec://sessions/{session}/notebook"
+    assert text.text.startswith("1 executions")
+    assert text.text.endswith(f"/api/agent-exec/sessions/{session}/notebook")
+    assert link.uri == f"jupyter-agent-exec://sessions/{session}/notebook"
+    asked = {"session_id": session, "path": "made.ipynb"}
+    assert "1 executions" in await bench.text("export_notebook", **asked)
+    notebook = nbformat.read(jp_root_dir / "made.ipynb", as_version=4)
+    assert [cell.source for cell in notebook.cells] == ["1 + 1"]
+    await bench.run(session, "2 + 2")
+    await bench.call("export_notebook", **asked)
+    assert len(nbformat.read(jp_root_dir / "made.ipynb", as_version=4).cells) == 2
+    (jp_root_dir / "theirs.ipynb").write_text("{}")
+    with pytest.raises(errors.FileNotOwned):
+        await bench.call("export_notebook", session_id=session, path="theirs.ipynb")
+    for path in ("made.txt", "../out.ipynb", ".hidden.ipynb"):
+        with pytest.raises((errors.InvalidRequest, errors.Forbidden)):
+            await bench.call("export_notebook", session_id=session, path=path)
+    bench.refused = {"files"}
+    with pytest.raises(errors.Forbidden):
+        await bench.call("export_notebook", **asked)
+
+
+async def test_what_was_executed_is_listed_and_searched(bench: Bench) -> None:
+    session, other = await bench.open(), await bench.open()
+    first = await bench.run(session, "sales = 1")
+    failed = await bench.run(session, "1 / 0")
+    elsewhere = await bench.run(other, "'sales again'")
+    listed = await bench.text("search_executions", session_id=session)
+    assert [line.split()[0] for line in listed.splitlines()] == [
+        failed["execution_id"],
+        first["execution_id"],
+    ]
+    assert "#2 error" in listed.splitlines()[0]
+    assert listed.splitlines()[1].endswith(": sales = 1")
+    found = await bench.text("search_executions", query="sales")
+    assert [line.split()[0] for line in found.splitlines()] == [
+        elsewhere["execution_id"],
+        first["execution_id"],
+    ]
+    assert f" in {other} " in found
+    assert await bench.text("search_executions", status="rejected") == "There is none."
 
 
 # -- into the kernel ---------------------------------------------------------------------------
@@ -105,20 +147,14 @@ async def test_a_session_is_exported(bench: Bench) -> None:
 async def test_variables_packages_and_documentation_are_told(bench: Bench) -> None:
     session = await bench.open()
     await bench.run(session, "numbers = [1, 2]\ndef double(x):\n    'Twice x.'\n    return 2 * x")
-    listed = await bench.call("list_variables", session_id=session, match="numb")
-    assert [each["name"] for each in listed["variables"]] == ["numbers"]
-    assert "numbers: list" in await bench.text("list_variables", session_id=session)
-    packages = await bench.call("list_packages", session_id=session, match="ipykernel")
-    assert "ipykernel" in [each["name"] for each in packages["packages"]]
-    documented = await bench.call("look_up", session_id=session, code="double")
-    assert documented["found"] is True
-    assert "Twice x." in documented["text"]
-    source = await bench.call("look_up", session_id=session, code="double", what="source")
-    assert "return 2 * x" in source["text"]
-    completed = await bench.call("look_up", session_id=session, code="numb", what="completions")
-    assert "numbers" in [each["text"] for each in completed["completions"]]
-    nothing = await bench.call("look_up", session_id=session, code="nothing_of_this_name")
-    assert nothing == {"found": False, "text": "", "completions": [], "more": 0}
+    listed = await bench.text("list_variables", session_id=session, match="numb")
+    assert listed == "numbers: list, length 2, = [1, 2]"
+    look_up = partial(bench.text, "look_up", session_id=session)
+    assert "ipykernel" in await look_up(code="ipykernel", what="packages")
+    assert "Twice x." in await look_up(code="double")
+    assert "return 2 * x" in await look_up(code="double", what="source")
+    assert "numbers" in (await look_up(code="numb", what="completions")).splitlines()
+    assert await look_up(code="nothing_of_this_name") == "Nothing was found."
 
 
 async def test_a_kernel_is_looked_into_while_it_runs_code(bench: Bench, gate: Gate) -> None:
@@ -126,8 +162,7 @@ async def test_a_kernel_is_looked_into_while_it_runs_code(bench: Bench, gate: Ga
     await bench.run(session, "x = 1")
     await bench.run(session, gate.source, wait=0)
     await asyncio.to_thread(gate.wait_until_it_runs)
-    listed = await bench.call("list_variables", session_id=session)
-    assert "x" in [each["name"] for each in listed["variables"]]
+    assert "x: int, = 1" in await bench.text("list_variables", session_id=session)
     gate.let_it_go_on()
 
 
@@ -147,73 +182,144 @@ async def test_what_is_told_of_a_kernel_is_far_below_a_mebibyte(bench: Bench) ->
     for tool, asked in (
         ("list_variables", {}),
         ("list_variables", {"match": "typed"}),
-        ("list_packages", {}),
+        ("look_up", {"code": "e", "what": "packages"}),
         ("look_up", {"code": "documented"}),
         ("look_up", {"code": "variable_", "what": "completions"}),
         ("look_up", {"code": "typed"}),
     ):
         result = await bench.whole(tool, session_id=session, **asked)
         assert size(result) < 300_000, tool
-    listed = await bench.call("list_variables", session_id=session)
-    assert listed["more"] + len(listed["variables"]) >= 3002
+    *listed, more = (await bench.text("list_variables", session_id=session)).splitlines()
+    assert len(listed) + int(more.split()[0][1:].replace(",", "")) >= 3002
 
 
 # -- notebooks ---------------------------------------------------------------------------------
+
+
+def cell_ids(read: str) -> list[str]:
+    """Return the ids of the cells in a text of read_notebook."""
+    return re.findall(r"^--- \d+ \w+ (\S+?)(?:,|$)", read, re.MULTILINE)
+
+
+def hash_of(read: str) -> str:
+    found = re.search(r"hash (?:is )?(\w{64})", read)
+    assert found is not None
+    return found[1]
 
 
 async def test_a_notebook_is_read_edited_and_run_in(bench: Bench, desk: Desk) -> None:
     desk.writes(NOTEBOOK, "x = 1", "x + 1")
     await desk.opens()
     session = await bench.open(target=IN_NOTEBOOK)
-    read = await bench.call("read_notebook", path=NOTEBOOK)
-    assert [cell["source"] for cell in read["cells"]] == ["x = 1", "x + 1"]
-    first = read["cells"][0]
+    read = await bench.text("read_notebook", path=NOTEBOOK)
+    first, second = cell_ids(read)
+    assert f"--- 0 code {first}\nx = 1\n--- 1 code {second}\nx + 1" in read
+    one = await bench.text("read_notebook", path=NOTEBOOK, cells=[first])
     edits = [
         {
             "op": "replace",
-            "cell_id": first["id"],
+            "cell_id": first,
             "source": "x = 2",
-            "source_sha256": first["source_sha256"],
+            "source_sha256": one.split("source_sha256 ")[1][:64],
         },
-        {"op": "insert", "cell_type": "markdown", "source": "# Title", "before": first["id"]},
+        {"op": "insert", "cell_type": "markdown", "source": "# Title", "before": first},
     ]
-    await bench.call("edit_notebook", session_id=session, edits=edits, hash=read["hash"])
+    asked = {"session_id": session, "edits": edits, "hash": hash_of(read)}
+    edited = await bench.text("edit_notebook", **asked)
+    assert f"replace: {first}, source_sha256 {digest_of(b'x = 2')}" in edited
     with pytest.raises(errors.DocumentChanged):
-        await bench.call("edit_notebook", session_id=session, edits=edits, hash=read["hash"])
-    told = await bench.run(session, "x = 5\nx", placement={"after": first["id"]})
-    assert told["document"]["cell_id"] == told["execution_id"]
+        await bench.call("edit_notebook", **asked)
+    result = await bench.whole(
+        "execute", session_id=session, source="x = 5\nx", placement={"after": first}
+    )
+    told = result.structured_content
+    digest = digest_of(b"x = 5\nx")
+    assert told["cell"] == {
+        "cell_id": told["execution_id"],
+        "source_sha256": digest,
+    }
+    assert f"its cell has the same id, source_sha256 {digest}]" in result.content[0].text  # type: ignore[union-attr]
     text = await bench.text("read_notebook", path=NOTEBOOK)
     assert "# Title" in text
     assert "x = 2" in text
     assert "by an agent that calls itself 'MCP agent'" in text
-    listed = await bench.call("list_notebooks")
-    assert [each["path"] for each in listed["notebooks"]] == [NOTEBOOK]
-    assert session in (await bench.text("list_notebooks"))
 
 
-async def test_a_notebook_is_read_page_by_page(bench: Bench, desk: Desk) -> None:
-    sources = [f"# {i}\n" + "é" * 3000 for i in range(40)]
-    desk.writes(NOTEBOOK, *sources)
+async def test_text_in_a_cell_is_found_and_replaced(bench: Bench, desk: Desk) -> None:
+    desk.writes(NOTEBOOK, "total = summ(rows) + 1 + 1")
+    session = await bench.open(target=IN_NOTEBOOK)
+    (cell,) = cell_ids(await bench.text("read_notebook", path=NOTEBOOK))
+    edit = {"op": "replace", "cell_id": cell, "find": "summ(", "source": "sum("}
+    # Some clients send JSON in a string.
+    edited = await bench.text("edit_notebook", session_id=session, edits=json.dumps([edit]))
+    assert digest_of(b"total = sum(rows) + 1 + 1") in edited
+    assert "total = sum(rows)" in await bench.text("read_notebook", path=NOTEBOOK)
+    for find, count in (("summ(", 0), (" + 1", 2)):
+        with pytest.raises(errors.InvalidRequest, match=f"occurs {count} times"):
+            await bench.call("edit_notebook", session_id=session, edits=[{**edit, "find": find}])
+
+
+async def test_notebooks_are_found_in_use_and_on_disk(bench: Bench, desk: Desk) -> None:
+    desk.writes(NOTEBOOK, "x = 1")
+    folder = desk.root / "deep" / "er"
+    folder.mkdir(parents=True)
+    (folder / "other.ipynb").write_bytes((desk.root / NOTEBOOK).read_bytes())
+    (folder / ".hidden.ipynb").write_bytes((desk.root / NOTEBOOK).read_bytes())
+    session = await bench.open(target=IN_NOTEBOOK)
+    in_use, other = (await bench.text("read_notebook")).splitlines()
+    assert in_use.startswith(f"{NOTEBOOK!r}, kernel 'python3' ")
+    assert in_use.endswith(f", sessions {session}")
+    assert other == "'deep/er/other.ipynb'"
+    assert await bench.text("read_notebook", path="deep/") == other
+    assert await bench.text("read_notebook", path="../") == "There is no notebook."
+
+
+async def test_a_long_notebook_is_read_as_an_outline(bench: Bench, desk: Desk) -> None:
+    desk.writes(NOTEBOOK, *(f"# Step {i}\n" + "work()\n" * 20 for i in range(120)))
+    result = await bench.whole("read_notebook", path=NOTEBOOK)
+    assert size(result) < 12_000
+    text = await bench.text("read_notebook", path=NOTEBOOK)
+    head, *lines, note = text.splitlines()
+    assert "120 cells" in head
+    assert [line.split()[0] for line in lines] == [str(i) for i in range(120)]
+    assert lines[7].endswith(": # Step 7 (+20 lines)")
+    assert "cells=[" in note
+    id = lines[7].split()[2].rstrip(":")
+    read = await bench.text("read_notebook", path=NOTEBOOK, cells=[id, 119])
+    assert cell_ids(read)[0] == id
+    assert read.count("work()") == 40
+
+
+async def test_an_outline_is_read_page_by_page(bench: Bench, desk: Desk) -> None:
+    desk.writes(NOTEBOOK, *(f"{i}\n" + "é" * 100 for i in range(1000)))
     read: list[str] = []
-    first: int | None = 0
-    while first is not None:
-        result = await bench.whole("read_notebook", path=NOTEBOOK, first=first)
-        assert size(result) < 300_000
-        told = result.structured_content
-        read += [cell["source"] for cell in told["cells"]]
-        first = told["next_first"]
-    assert read == sources
+    first = 0
+    while True:
+        text = await bench.text("read_notebook", path=NOTEBOOK, first=first)
+        read += re.findall(r"^(?:--- )?(\d+) code ", text, re.MULTILINE)
+        if (more := re.search(r"first=(\d+)", text)) is None:
+            break
+        first = int(more[1])
+    assert read == [str(i) for i in range(1000)]
 
 
-async def test_one_cell_is_read_by_its_id_and_more_of_it(bench: Bench, desk: Desk) -> None:
-    desk.writes(NOTEBOOK, "x = 1", "y" * 8000)
-    cells = (await bench.call("read_notebook", path=NOTEBOOK))["cells"]
-    assert cells[1]["source_left_out"] == 4000
-    one = await bench.call("read_notebook", path=NOTEBOOK, cell_id=cells[1]["id"])
-    assert [cell["source_left_out"] for cell in one["cells"]] == [0]
+async def test_a_cell_is_read_with_its_images_and_more_of_it(bench: Bench, desk: Desk) -> None:
+    data = base64.b64encode(PNG).decode()
+    output = nbformat.v4.new_output("display_data", {"image/png": data})
+    cells = [nbformat.v4.new_code_cell("y" * 8000, outputs=[output])]
+    cells += [nbformat.v4.new_code_cell("z" * 8000)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), desk.root / NOTEBOOK)
+    both = await bench.text("read_notebook", path=NOTEBOOK, cells=[0, 1])
+    assert both.count("4,000 characters left out]") == 2
+    text, image = (await bench.whole("read_notebook", path=NOTEBOOK, cells=["0"])).content
+    assert "y" * 8000 in text.text  # type: ignore[union-attr]
+    assert isinstance(image, ImageContent)
+    assert base64.b64decode(image.data) == PNG
+    plain = await bench.whole("read_notebook", path=NOTEBOOK, cells=[0], outputs=False)
+    assert len(plain.content) == 1
     with pytest.raises(errors.CellNotFound) as refused:
-        await bench.call("read_notebook", path=NOTEBOOK, cell_id="nowhere")
-    assert refused.value.detail["cell_ids"] == [cell["id"] for cell in cells]
+        await bench.call("read_notebook", path=NOTEBOOK, cells=["nowhere"])
+    assert len(refused.value.detail["cell_ids"]) == 2
 
 
 async def test_what_is_told_of_a_notebook_is_far_below_a_mebibyte(bench: Bench, desk: Desk) -> None:
@@ -221,11 +327,8 @@ async def test_what_is_told_of_a_notebook_is_far_below_a_mebibyte(bench: Bench, 
     cells = [nbformat.v4.new_code_cell("s" * 2_000_000, outputs=[output])]
     cells += [nbformat.v4.new_code_cell(f"{i}") for i in range(3000)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), desk.root / NOTEBOOK)
-    result = await bench.whole("read_notebook", path=NOTEBOOK)
-    assert size(result) < 300_000
-    one = result.structured_content["cells"][0]
-    assert one["source_left_out"] == 2_000_000 - 4000
-    assert size(await bench.whole("read_notebook", path=NOTEBOOK, cell_id=one["id"])) < 300_000
+    for asked in ({}, {"cells": [0]}, {"cells": list(range(100))}):
+        assert size(await bench.whole("read_notebook", path=NOTEBOOK, **asked)) < 300_000
 
 
 @pytest.mark.parametrize("edits", [[], [{"op": "paint"}], [{"op": "delete"}]])
@@ -252,17 +355,18 @@ async def test_an_agent_token_knows_nothing_of_others_sessions(bench: Bench, des
     bench.caller = replace(PERSON, access="token", token=token, grants=grants)
     by_session: list[tuple[str, dict[str, Any]]] = [
         ("execute", {"source": "1"}),
-        ("restart_kernel", {}),
-        ("close_session", {}),
+        ("stop", {"restart": True}),
+        ("stop", {}),
         ("export_notebook", {}),
+        ("search_executions", {}),
         ("list_variables", {}),
-        ("list_packages", {}),
         ("look_up", {"code": "x"}),
+        ("look_up", {"code": "x", "what": "packages"}),
     ]
     for tool, arguments in by_session:
         with pytest.raises(errors.SessionNotFound):
             await bench.call(tool, session_id=session, **arguments)
-    for tool in ("get_execution", "cancel_execution"):
+    for tool in ("get_execution", "stop"):
         with pytest.raises(errors.ExecutionNotFound):
             await bench.call(tool, execution_id=ran["execution_id"])
     with pytest.raises(errors.NotebookNotFound):
@@ -271,6 +375,9 @@ async def test_an_agent_token_knows_nothing_of_others_sessions(bench: Bench, des
     with pytest.raises((errors.Forbidden, errors.SessionNotFound)):
         await bench.call("edit_notebook", session_id=session, edits=edits)
     assert (await bench.call("list_sessions"))["sessions"] == []
-    assert (await bench.call("list_notebooks"))["notebooks"] == []
+    assert await bench.text("read_notebook") == "There is no notebook."
+    assert await bench.text("search_executions") == "There is none."
     with pytest.raises(errors.NotebookNotFound):
         await bench.open(target=IN_NOTEBOOK)
+    with pytest.raises(errors.NotebookNotFound):
+        await bench.call("execute", target=IN_NOTEBOOK, source="1")

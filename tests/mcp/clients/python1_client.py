@@ -43,7 +43,7 @@ async def main(revision, asked):
         began = await session.initialize()
         tools = (await session.list_tools()).tools
         opened = await session.call_tool("open_session", {"agent": "python 1"})
-        session_id = opened.structuredContent["session"]["session_id"]
+        session_id = opened.structuredContent["session_id"]
         run = {
             "session_id": session_id,
             "source": asked["source"],
@@ -55,7 +55,7 @@ async def main(revision, asked):
         uri = f"jupyter-agent-exec://executions/{ran.structuredContent['execution_id']}"
         read_back = await session.read_resource(uri)
         prompts = (await session.list_prompts()).prompts
-        await session.call_tool("close_session", {"session_id": session_id})
+        await session.call_tool("stop", {"session_id": session_id})
     return {
         "revision": began.protocolVersion,
         "tools": [tool.name for tool in tools],

@@ -61,7 +61,7 @@ await client.connect(transport);
 negotiated = client.getNegotiatedProtocolVersion?.() ?? negotiated;
 const { tools } = await client.listTools();
 const opened = await call(client, 'open_session', { agent: 'typescript' });
-const session_id = opened.structuredContent.session.session_id;
+const session_id = opened.structuredContent.session_id;
 const progress = [];
 const run = { session_id, source, idempotency_key: key };
 const ran = await call(client, 'execute', run, {
@@ -78,7 +78,7 @@ const read = await client.readResource({
   uri: `jupyter-agent-exec://executions/${ran.structuredContent.execution_id}`
 });
 const { prompts } = await client.listPrompts();
-await call(client, 'close_session', { session_id });
+await call(client, 'stop', { session_id });
 await client.close();
 console.log(
   JSON.stringify({
