@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -31,6 +32,7 @@ GOALS: Final = {
     "tokens of `tools/list`": 3_500,
     "calls": 18,
     "tokens out, as text": 4_000,
+    "tokens out, structured": 4_000,
     "failures": 0,
 }
 
@@ -59,18 +61,27 @@ class Costs:
     images: int = 0
     failures: list[str] = field(default_factory=list)
 
-    def table(self) -> str:
-        """Return the costs as a section of a page."""
-        counts = {
+    @property
+    def counts(self) -> dict[str, int]:
+        """The costs by name."""
+        return {
             **self.listed,
             "calls": self.calls,
             "tokens out, as text": self.text // 4,
             "tokens out, structured": self.structured // 4,
             "failures": len(self.failures),
         }
+
+    @property
+    def missed(self) -> list[str]:
+        """The goals that are not met."""
+        return [name for name, goal in GOALS.items() if self.counts[name] > goal]
+
+    def table(self) -> str:
+        """Return the costs as a section of a page."""
         rows = [
             f"| {name} | {count:,} | {f'≤ {GOALS[name]:,}' if name in GOALS else ''} |"
-            for name, count in counts.items()
+            for name, count in self.counts.items()
         ]
         return TABLE.format(rows="\n".join(rows))
 
@@ -189,8 +200,8 @@ def _json(value: list[dict[str, Any]] | Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def main() -> None:
-    """Print the table, and what failed."""
+def main() -> int:
+    """Print the table, and what failed; return 1 if a goal is missed."""
     with tempfile.TemporaryDirectory(prefix="agent-exec-bench-") as made:
         folder = Path(made)
         set_apart(folder)
@@ -198,7 +209,8 @@ def main() -> None:
         with server(folder / "ours") as running:
             costs = asyncio.run(measured(running))
     print(costs.table(), *costs.failures, sep="\n")
+    return 1 if costs.missed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -24,6 +24,7 @@ from mcp_clients import Answer, Ask, jupyter_mcp_server, jupyter_server_mcp, our
 from mcp_servers import PACKAGES, McpServer
 from mcp_servers import jupyter_mcp_server as run_jupyter_mcp_server
 from mcp_servers import jupyter_server_mcp as run_jupyter_server_mcp
+from mcp_tokens import Costs, measured, prepare
 from measures import Goal, Measurement, Result, Rounds, flat, interleaved, ratios, timed
 from servers import server, set_apart
 
@@ -106,7 +107,7 @@ def main() -> int:
         folder = Path(made)
         set_apart(folder)
         facts = report.machine(folder)
-        result, answers = _measured(folder, rounds=3 if quick else 60)
+        result, answers, costs = _measured(folder, rounds=3 if quick else 60)
     page = report.page(
         facts,
         [result],
@@ -115,24 +116,27 @@ def main() -> int:
         command="make bench-mcp",
         name=NAME,
     )
-    page += _table(answers)
+    page += _table(answers) + costs.table()
     print(page)
     if not quick:
         whole = report.as_json(facts, [result], quick=quick, seconds=time.monotonic() - begin)
         whole["answers"] = answers
+        whole["tokens"] = costs.counts
         (DOCS / f"{NAME}.json").write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
         (DOCS / f"{NAME}.md").write_text(page)
     return 0
 
 
-def _measured(folder: Path, *, rounds: int) -> tuple[Result, dict[str, dict[str, str]]]:
+def _measured(folder: Path, *, rounds: int) -> tuple[Result, dict[str, dict[str, str]], Costs]:
     with ExitStack() as stack:
         portal = stack.enter_context(start_blocking_portal())
 
         def entered(opening: AbstractAsyncContextManager[Ask]) -> Ask:
             return stack.enter_context(portal.wrap_async_context_manager(opening))
 
+        prepare(folder / "ours" / "root")
         running = stack.enter_context(server(folder / "ours"))
+        costs = portal.call(measured, running)
         client = stack.enter_context(running.client())
         session = client.open_session(agent="benchmark")
         in_scratch = stack.enter_context(scratch_kernel(client))
@@ -162,7 +166,7 @@ def _measured(folder: Path, *, rounds: int) -> tuple[Result, dict[str, dict[str,
         answers = {
             case: {name: _outcome(servers, name, case) for name in servers} for case in CASES
         }
-    return result, answers
+    return result, answers, costs
 
 
 def _result(taken: dict[str, Rounds]) -> Result:

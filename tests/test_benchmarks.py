@@ -11,6 +11,13 @@ from pathlib import Path
 from tests.real_server import PROJECT
 
 
+def test_a_piece_of_work_by_mcp_costs_an_agent_as_little_as_it_should() -> None:
+    script = str(PROJECT / "benchmarks" / "mcp_tokens.py")
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "| calls | 18 |" in ended.stdout
+
+
 def test_a_quick_run_writes_a_page_and_json_that_say_the_same(tmp_path: Path) -> None:
     path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))
     ended = subprocess.run(
