@@ -675,6 +675,12 @@ class Variable(Answer, frozen=True, kw_only=True):
     """Length of a string or a collection."""
     preview: str | None = None
     """The value, or its start. Only values that are cheap to show have one."""
+    dtype: str | None = None
+    """The dtype of an array or a series."""
+    dtypes: dict[str, str] | None = None
+    """The dtypes of a table, by column; at most 100."""
+    index: str | None = None
+    """Type of the index of a table or a series, such as `DatetimeIndex`; null for a plain range."""
 
 
 class VariableList(Answer, frozen=True, kw_only=True):
@@ -745,6 +751,8 @@ class Value(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """The dtypes of a table, by column."""
     head: list[dict[str, Any]] | None = None
     """A table's first rows."""
+    index: list[str] | None = None
+    """The index labels of these rows; null for a plain range."""
     range: list[float] | None = None
     """Minimum and maximum of an array."""
     repr: str | None = None

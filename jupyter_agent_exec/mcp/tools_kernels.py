@@ -44,6 +44,13 @@ def _variable_line(variable: Variable) -> str:
         told.append(f"length {variable.length}")
     if variable.preview is not None:
         told.append(f"= {variable.preview}")
+    if variable.dtype is not None:
+        told.append(variable.dtype)
+    if variable.index is not None:
+        told.append(f"index {variable.index}")
+    if variable.dtypes is not None:
+        columns = (f"{name} {dtype}" for name, dtype in variable.dtypes.items())
+        told.append(f"columns: {cut('; '.join(columns))}")
     return ", ".join(told)
 
 
@@ -56,8 +63,8 @@ VARIABLES: Final = Tool(
     name="list_variables",
     title="List variables",
     description=(
-        "List the variables of a session's kernel, with type, shape and preview, even while it "
-        "runs code, instead of running code to see them."
+        "List the variables of a session's kernel, with type, shape, columns and preview, even "
+        "while it runs code, instead of running code to see them."
     ),
     scopes=RUNS,
     input=ListArguments,

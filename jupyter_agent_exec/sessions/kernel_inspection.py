@@ -50,7 +50,16 @@ MOST_COMPLETIONS: Final = 500
 MOST_CHARACTERS: Final = 100_000
 """Maximum number of characters of documentation to return."""
 
-_Variable = tuple[str, str, list[int] | None, int | None, str | None]
+_Variable = tuple[
+    str,
+    str,
+    list[int] | None,
+    int | None,
+    str | None,
+    str | None,
+    dict[str, str] | None,
+    str | None,
+]
 _Package = tuple[str, str, list[str]]
 
 
@@ -88,8 +97,17 @@ class KernelInspection:
         found, more = await self._ask(live, question, tuple[list[_Variable], int])
         return VariableList(
             variables=[
-                Variable(name=name, type=type, shape=shape, length=length, preview=preview)
-                for name, type, shape, length, preview in found
+                Variable(
+                    name=name,
+                    type=type,
+                    shape=shape,
+                    length=length,
+                    preview=preview,
+                    dtype=dtype,
+                    dtypes=dtypes,
+                    index=index,
+                )
+                for name, type, shape, length, preview, dtype, dtypes, index in found
             ],
             more=more,
         )

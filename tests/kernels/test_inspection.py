@@ -327,7 +327,7 @@ trap, kind, globals()[Name("name")] = Trap(), Trap, 1
     async with bench() as b:
         await b.has_run(source)
         found, _ = await ask(b.kernel, variables(), ASKER, about_to)
-        told = {name: (kind, preview) for name, kind, _, _, preview in found}
+        told = {name: (kind, preview) for name, kind, _, _, preview, *_ in found}
         assert told["trap"] == ("Trap", None)
         assert told["kind"] == ("Meta", None)
         assert await b.has_run("print(ran)") == "[]\n"

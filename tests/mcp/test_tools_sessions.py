@@ -166,6 +166,43 @@ async def test_a_kernel_is_looked_into_while_it_runs_code(bench: Bench, gate: Ga
     gate.let_it_go_on()
 
 
+TABLES = """
+import numpy, pandas
+sales = pandas.DataFrame({'region': ['a', 'b'], 'amount': [1.5, 2.5]})
+by_day = sales.set_index(pandas.to_datetime(['2026-01-01', '2026-01-02']))
+numbers = numpy.zeros((2, 3), 'float32')
+class Name(str):
+    def __str__(self): raise SystemExit
+    __repr__ = __hash__ = __str__
+    def __hash__(self): return 1
+class Table(pandas.DataFrame):
+    @property
+    def _mgr(self): raise SystemExit
+odd = pandas.DataFrame({7: [1]})
+odd.columns = pandas.Index([Name('x')], dtype=object)
+own = object.__new__(Table)
+"""
+
+
+async def test_tables_are_told_with_their_columns(bench: Bench) -> None:
+    session = await bench.open()
+    values = {"by_day": "by_day"}
+    told = await bench.run(session, TABLES, values=values)
+    assert told["status"] == "ok", told["text"]
+    value = told["values"]["by_day"]
+    assert value["index"] == ["2026-01-01 00:00:00", "2026-01-02 00:00:00"]
+    assert value["dtypes"] == {"region": "str", "amount": "float64"}
+    lines = (await bench.text("list_variables", session_id=session)).splitlines()
+    columns = "columns: region str; amount float64"
+    assert [line for line in lines if not line.endswith(": type")] == [
+        f"by_day: pandas.DataFrame, shape (2, 2), index DatetimeIndex, {columns}",
+        "numbers: numpy.ndarray, shape (2, 3), float32",
+        "odd: pandas.DataFrame, shape (1, 1), columns: <Name> int64",
+        "own: Table",
+        f"sales: pandas.DataFrame, shape (2, 2), {columns}",
+    ]
+
+
 MANY = """
 for i in range(3000): globals()[f'variable_{i}_' + 'v' * 1000] = 'é' * 100_000
 class Type: pass

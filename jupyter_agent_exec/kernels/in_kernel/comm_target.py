@@ -15,7 +15,15 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .variable_listing import described, flags_of, module_of, user_variables
+    from .variable_listing import (
+        described,
+        flags_of,
+        index_size,
+        is_of,
+        module_of,
+        named,
+        user_variables,
+    )
 
 TARGET = "jupyter_agent_exec"
 ANSWER = "agent_exec_told"
@@ -43,7 +51,64 @@ def variables(match: str, limit: int) -> Any:
         item for item in user_variables() or () if match in item[0].casefold() and is_shown(item[1])
     ]
     found.sort(key=lambda item: item[0])
-    return [described(name, value)[:5] for name, value in found[:limit]], len(found[limit:])
+    told = [[*described(name, value)[:5], *types_of(value)] for name, value in found[:limit]]
+    return told, len(found[limit:])
+
+
+def types_of(value: Any) -> tuple[str | None, dict[str, str] | None, str | None]:
+    """Return an array's dtype, a table's dtypes by column, and the type of a table's index.
+
+    Like the listing, it reads only types of NumPy and pandas that no user has written.
+    """
+    kind = type(value)
+    root, name = named(kind)[0].partition(".")[0], named(kind)[1]
+    if not is_of(root, name, kind) or (root, name) not in TYPED:
+        return None, None, None
+    try:
+        ndarray: Any = vars(sys.modules["numpy"])["ndarray"]
+        if root == "numpy":
+            return str(ndarray.dtype.__get__(value)), None, None
+        axes, blocks = value._mgr.axes, value._mgr.blocks
+        if any(index_size(axis, ndarray) is None for axis in axes):
+            return None, None, None
+        index: str | None = named(type(axes[-1]))[1]
+        index = None if index == "RangeIndex" else index
+        dtypes = [dtype_of(block.values, ndarray) for block in blocks]
+        if name == "Series":
+            return dtypes[0], None, index
+        columns = names_in(axes[0], ndarray)
+        by_place = {
+            int(place): dtype
+            for block, dtype in zip(blocks, dtypes)  # noqa: B905
+            for place in block.mgr_locs.as_array
+        }
+        return None, {name: by_place[place] for place, name in enumerate(columns)}, index
+    except Exception:  # another thread changes the value, or pandas is another version
+        return None, None, None
+
+
+TYPED = (("numpy", "ndarray"), ("pandas", "DataFrame"), ("pandas", "Series"))
+MOST_COLUMNS = 100
+NAME = 100
+
+
+def dtype_of(values: Any, ndarray: Any) -> str:
+    """Return the dtype of a column; only its type's name if a user may have written it."""
+    array = named(type(values))[1]
+    is_known = type(values) is ndarray or is_of("pandas.arrays", array, type(values))
+    return str(values.dtype)[:NAME] if is_known and array != "Categorical" else array[:NAME]
+
+
+def names_in(index: Any, ndarray: Any) -> list[str]:
+    """Return the first names of a table's columns, each as a text."""
+    if named(type(index))[1] == "RangeIndex":
+        return [str(n) for n in index._range[:MOST_COLUMNS]]
+    held = index._data
+    if type(held) is not ndarray:
+        held = held._ndarray
+    names = list(ndarray.__getitem__(held, slice(MOST_COLUMNS)))
+    told = [name if type(name) is str else f"<{named(type(name))[1]}>" for name in names]
+    return [name[:NAME].encode("utf-8", "replace").decode() for name in told]
 
 
 def module_names(distribution: Any) -> set[str]:

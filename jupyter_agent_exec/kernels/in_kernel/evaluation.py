@@ -161,6 +161,8 @@ def frame(value: Any, library: str, told: dict[str, Any]) -> None:
         lists = [series.to_list() for series in part.get_columns()]
         names = labels(part.columns)
     told["dtypes"] = {name: str(dtype) for name, dtype in zip(names, dtypes)}  # noqa: B905
+    if library == "pandas" and named(type(value.index))[1] != "RangeIndex":
+        told["index"] = [cut(str(label), MOST_CELL)[0] for label in part.index]
     told["head"] = [
         {name: cell(column[row]) for name, column in zip(names, lists)}  # noqa: B905
         for row in range(min(ROWS, int(rows)))

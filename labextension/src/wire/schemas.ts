@@ -453,6 +453,7 @@ export type Schemas = {
       [key: string]: string;
     } | null;
     head: Record<string, never>[] | null;
+    index: string[] | null;
     range: number[] | null;
     repr: string | null;
     truncated: boolean;
