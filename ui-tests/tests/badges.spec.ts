@@ -472,6 +472,26 @@ it('the toolbar tells what an agent does, and stops it', async ({
   await expect(status).toContainText('Running # wait for it');
   await expect(status).toContainText(/\d s/);
   await expect(opened.badge(1)).toContainText(/Running\s*\d+ s/);
+  // In a small window too, with what the badge says side by side.
+  const size = page.viewportSize()!;
+  await page.evaluate(() =>
+    window.jupyterapp.commands.execute('agent-exec:open-panel')
+  );
+  await page.setViewportSize({ width: 1024, height: 700 });
+  await opened.badge(1).hover();
+  await expect(stop).toBeInViewport({ ratio: 1 });
+  const overprinted = await opened.badge(1).evaluate(badge => {
+    const [line, actions] = Array.from(badge.children, each =>
+      each.getBoundingClientRect()
+    );
+    return (
+      line.right > actions.left + 1 ||
+      actions.right > badge.getBoundingClientRect().right + 1 ||
+      getComputedStyle(badge.children[0]).overflow !== 'hidden'
+    );
+  });
+  expect(overprinted).toBe(false);
+  await page.setViewportSize(size);
   await stop.click();
   await expect(status).toContainText('Idle');
   await expect(opened.badge(1)).toContainText('Interrupted');

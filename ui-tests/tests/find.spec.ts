@@ -64,8 +64,14 @@ test('sessions are filtered, and what hides all is cleared', async ({
   const { id } = await opened.json();
   await panel.open();
   const ours = panel.sessions.filter({ hasText: 'Filter: ' });
+  await expect(ours).toHaveCount(2);
+  await panel.button(/^Closed \(\d+\+?\)$/).click();
   await expect(ours).toHaveCount(3);
-  await expect(ours.last()).toContainText('Filter: closed');
+  await expect(
+    panel.region
+      .getByRole('listbox', { name: 'Closed agent sessions' })
+      .getByRole('option', { name: 'Filter: closed' })
+  ).toBeVisible();
   await panel.button('Filters').click();
   const filters = panel.region.getByRole('group', { name: 'Filters' });
 
@@ -131,6 +137,36 @@ test('a search finds what an old session printed, and leads to its cell', async 
   await expect(panel.cell(3)).toBeFocused();
   await expect(panel.cell(3)).toContainText('quokka 3');
   await expect(hits(panel).nth(1)).toHaveAttribute('aria-selected', 'true');
+
+  // In a small window, and with the filters open, matches and cell are in view.
+  const size = page.viewportSize()!;
+  await panel.button('Filters').click();
+  for (const [width, height] of [
+    [1024, 700],
+    [512, 350]
+  ]) {
+    await page.setViewportSize({ width, height });
+    await hits(panel).nth(1).scrollIntoViewIfNeeded();
+    await expect(hits(panel).nth(1)).toBeInViewport({ ratio: 1 });
+    await panel.cell(3).scrollIntoViewIfNeeded();
+    await expect(panel.cell(3).getByText('quokka 3')).toBeInViewport();
+    const overlaps = await panel.region.evaluate(region => {
+      const parts = Array.from(
+        region.querySelectorAll(
+          '.jp-SidePanel-header, .jp-SidePanel-toolbar, .jp-AccordionPanel-title, .jp-AgentExecSessions, .jp-AgentExecTimeline'
+        ),
+        each => each.getBoundingClientRect()
+      ).filter(each => each.height > 0);
+      return parts.flatMap((a, at) =>
+        parts
+          .slice(at + 1)
+          .filter(b => a.top < b.bottom - 1 && b.top < a.bottom - 1)
+      ).length;
+    });
+    expect(overlaps).toBe(0);
+  }
+  await page.setViewportSize(size);
+  await panel.button('Filters').click();
 
   await hits(panel).nth(1).focus();
   await page.keyboard.press('Escape');

@@ -24,8 +24,14 @@ import { Timeline } from './timeline';
 /** The panel's id, under which the layout is restored. */
 export const PANEL_ID = 'jp-agent-exec-panel';
 
-/** How the height is shared at first. */
-const SHARES = [1, 3, 2];
+/** The most of the height that the list takes while there is something below it. */
+const LIST = 0.4;
+
+/** The same while it shows what a search found, or no session is selected. */
+const LONG_LIST = 0.6;
+
+/** How much of the rest is for the cells, while images are shown too. */
+const CELLS_SHARE = 0.6;
 
 /** What can be decided about all cells of a session. */
 const SESSION_MENU: readonly MenuItem[] = [
@@ -53,10 +59,17 @@ export class ActivityPanel extends SidePanel {
       ..._options,
       onGoOn: () => this._sessions.focusList()
     });
+    this._observer = new ResizeObserver(() => this._share());
     const onShow = (sessionId: string, executionId: string) =>
       this.showCells(sessionId, executionId);
     this._sessions = new SessionList({
       ..._options,
+      contentRef: node => {
+        this._list = node;
+        if (node) {
+          this._observer.observe(node);
+        }
+      },
       onShow,
       onLeave: () => this.focusSearch()
     });
@@ -82,12 +95,12 @@ export class ActivityPanel extends SidePanel {
     );
     this._addSection(gallery, []);
     if (this.content instanceof AccordionPanel) {
-      this.content.setRelativeSizes(SHARES);
+      this.content.handleMoved.connect(() => {
+        this._isArranged = true;
+      });
+      this.content.expansionToggled.connect(this._share, this);
     }
-    // The sections are laid out anew when what is above them grows.
-    this._observer = new ResizeObserver(() =>
-      MessageLoop.postMessage(this.content, Widget.ResizeMessage.UnknownSize)
-    );
+    _options.model.selectedChanged.connect(this._share, this);
   }
 
   override dispose(): void {
@@ -130,8 +143,34 @@ export class ActivityPanel extends SidePanel {
 
   protected override onBeforeDetach(msg: Message): void {
     this._options.model.isActive = false;
-    this._observer.disconnect();
+    this._observer.unobserve(this.content.node);
     super.onBeforeDetach(msg);
+  }
+
+  /**
+   * Give the list of sessions the height that it needs, and the cells the rest.
+   *
+   * Once a person has moved a border, it stays where they put it.
+   */
+  private _share(): void {
+    const { content } = this;
+    if (content instanceof AccordionPanel && !this._isArranged) {
+      const { model, search } = this._options;
+      const [list, cells, images] = content.widgets.map(each => !each.isHidden);
+      const most = search.isSearching || !model.selected ? LONG_LIST : LIST;
+      const titles = content.widgets.length * content.titleSpace;
+      const room = Math.max(content.node.clientHeight - titles, 1);
+      const needed = (this._list?.offsetHeight ?? room) / room;
+      const taken = list ? Math.min(needed, cells || images ? most : 1) : 0;
+      const forCells = images ? CELLS_SHARE : 1;
+      content.setRelativeSizes([
+        taken,
+        cells ? (1 - taken) * forCells : 0,
+        images ? (1 - taken) * (cells ? 1 - CELLS_SHARE : 1) : 0
+      ]);
+    }
+    // The sections are laid out anew when what is above them grows.
+    MessageLoop.postMessage(content, Widget.ResizeMessage.UnknownSize);
   }
 
   private _addSection(
@@ -173,6 +212,8 @@ export class ActivityPanel extends SidePanel {
   }
 
   private readonly _find: FindBar;
+  private _isArranged = false;
+  private _list: HTMLElement | null = null;
   private readonly _observer: ResizeObserver;
   private readonly _sessions: SessionList;
 }

@@ -1,6 +1,8 @@
 /** The list of sessions. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import {
+  caretDownIcon,
+  caretRightIcon,
   consoleIcon,
   kernelIcon,
   notebookIcon,
@@ -55,31 +57,33 @@ export class SessionList extends ReactWidget {
   }
 
   protected render(): JSX.Element {
-    const { model, search, trans } = this._options;
+    const { contentRef, model, search, trans } = this._options;
     return (
-      <UseSignal signal={search.changed}>
-        {() =>
-          search.isSearching ? (
-            <>
-              <IndexingNote indexing={search.indexing} trans={trans} />
-              <SearchResults {...this._options} />
-            </>
-          ) : (
-            <UseSignal signal={model.changed}>
-              {() => (
-                <UseSignal signal={model.selectedChanged}>
-                  {() => (
-                    <>
-                      <IndexingNote indexing={model.indexing} trans={trans} />
-                      <Sessions {...this._options} />
-                    </>
-                  )}
-                </UseSignal>
-              )}
-            </UseSignal>
-          )
-        }
-      </UseSignal>
+      <div ref={contentRef}>
+        <UseSignal signal={search.changed}>
+          {() =>
+            search.isSearching ? (
+              <>
+                <IndexingNote indexing={search.indexing} trans={trans} />
+                <SearchResults {...this._options} />
+              </>
+            ) : (
+              <UseSignal signal={model.changed}>
+                {() => (
+                  <UseSignal signal={model.selectedChanged}>
+                    {() => (
+                      <>
+                        <IndexingNote indexing={model.indexing} trans={trans} />
+                        <Sessions {...this._options} />
+                      </>
+                    )}
+                  </UseSignal>
+                )}
+              </UseSignal>
+            )
+          }
+        </UseSignal>
+      </div>
     );
   }
 
@@ -99,6 +103,8 @@ export namespace SessionList {
     search: SearchModel;
     trans: TranslationBundle;
     execute: Execute;
+    /** Receives the element that is as high as the list. */
+    contentRef: React.RefCallback<HTMLElement>;
     onShow: ShowCell;
     /** Somebody goes back to the search box. */
     onLeave: () => void;
@@ -109,8 +115,9 @@ export namespace SessionList {
 type IProps = SessionList.IOptions;
 
 function Sessions(props: IProps): JSX.Element {
-  const { model, onError, trans } = props;
+  const { model, onError, search, trans } = props;
   const { sessions, state } = model;
+  const [isUnfolded, setUnfolded] = React.useState<boolean | null>(null);
   const failed = state.phase === 'error' && (
     <ErrorMessage
       advice={describeError(state.error, trans)}
@@ -121,11 +128,46 @@ function Sessions(props: IProps): JSX.Element {
   if (sessions.length === 0) {
     return failed || <NoSessions {...props} />;
   }
+  const closed = sessions.filter(({ status }) => status === 'closed');
+  const open = sessions.filter(({ status }) => status !== 'closed');
+  const isShown =
+    isUnfolded ??
+    (open.length === 0 ||
+      countFilters(search.criteria) > 0 ||
+      closed.some(({ id }) => id === model.selected?.id));
+  const Caret = isShown ? caretDownIcon : caretRightIcon;
+  const count = `${closed.length}${model.hasMore ? '+' : ''}`;
   return (
     <>
       {failed}
-      <SessionItems model={model} trans={trans} />
-      {model.hasMore && (
+      {open.length > 0 && (
+        <SessionItems
+          label={trans.__('Agent sessions')}
+          model={model}
+          sessions={open}
+          trans={trans}
+        />
+      )}
+      {closed.length > 0 && (
+        <button
+          type="button"
+          className="jp-AgentExecSessions-fold"
+          aria-expanded={isShown}
+          onClick={() => setUnfolded(!isShown)}
+        >
+          <Caret.react tag="span" className="jp-AgentExec-icon" />
+          {trans.__('Closed (%1)', count)}
+        </button>
+      )}
+      {isShown && closed.length > 0 && (
+        <SessionItems
+          label={trans.__('Closed agent sessions')}
+          model={model}
+          sessions={closed}
+          trans={trans}
+        />
+      )}
+      {isShown && model.hasMore && (
         <MoreButton
           label={trans.__('Show earlier sessions')}
           onMore={() => model.loadMore()}
@@ -176,10 +218,14 @@ function NoSessions(props: IProps): JSX.Element {
 }
 
 function SessionItems({
+  label,
   model,
+  sessions,
   trans
-}: Pick<IProps, 'model' | 'trans'>): JSX.Element {
-  const { sessions } = model;
+}: Pick<IProps, 'model' | 'trans'> & {
+  label: string;
+  sessions: readonly IAgentSession[];
+}): JSX.Element {
   const selected = model.selected?.id ?? null;
   const listed = sessions.some(({ id }) => id === selected);
   const onKeyDown = (event: React.KeyboardEvent<HTMLUListElement>) => {
@@ -193,7 +239,7 @@ function SessionItems({
   return (
     <ul
       role="listbox"
-      aria-label={trans.__('Agent sessions')}
+      aria-label={label}
       className="jp-AgentExecSessions-list"
       onKeyDown={onKeyDown}
     >
