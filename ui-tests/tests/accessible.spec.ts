@@ -254,7 +254,7 @@ test('all of it is done with keys alone, and the keyboard is never lost', async 
   await expectFocus(page);
 });
 
-test('cells are taken over, discarded and brought back with keys alone', async ({
+test('cells are kept, discarded and brought back with keys alone', async ({
   page,
   panel,
   desk
@@ -267,38 +267,28 @@ test('cells are taken over, discarded and brought back with keys alone', async (
   await agent.run('print("theirs")');
   const both = ['x = 1', 'print("theirs")'];
   await expect.poll(sources).toEqual(both);
-  /** Choose something in the menu of the agent's cell in the notebook. */
-  const choose = async (name: string) => {
-    const more = shown(page, 1).getByRole('button', { name: /^More actions/ });
+  const badge = shown(page, 1).getByRole('group', { name: /^Agent / });
+  /** Press a button of the agent's cell. */
+  const press = async (name: string) => {
     await shown(page, 1).focus();
-    await tabTo(page, more);
-    await keyboard.press('Enter');
-    const item = page.getByRole('menuitem', { name, exact: true });
-    await expect(item).toBeVisible();
-    const active = page.locator('.lm-Menu-item.lm-mod-active', {
-      hasText: name
-    });
-    for (let n = 0; n < 20 && (await active.count()) === 0; n++) {
-      await keyboard.press('ArrowDown');
-    }
+    await tabTo(page, badge.getByRole('button', { name, exact: true }));
     await keyboard.press('Enter');
   };
-  await shown(page, 1).focus();
-  const discard = shown(page, 1).getByRole('button', {
-    name: 'Discard outputs'
-  });
-  await tabTo(page, discard);
-  await keyboard.press('Enter');
-  await expect(shown(page, 1)).toContainText('Outputs discarded');
-  await choose('Undo Decision About Outputs');
-  await expect(shown(page, 1)).not.toContainText('Outputs discarded');
-  await choose('Discard Cell');
+  await press('Keep');
+  await expect(badge).toContainText('Kept');
+  await press('Undo');
+  await expect(badge).not.toContainText('Kept');
+  await press('Discard');
   await expect.poll(sources).toEqual(['x = 1']);
   await expectFocus(page);
-  const told = page.locator('.Toastify__toast', { hasText: 'Cell discarded' });
-  await tabTo(page, told.getByRole('button', { name: 'Undo' }));
+  const done = page.locator('.jp-AgentExecDone');
+  await expect(done.getByRole('status')).toHaveText('1 cell discarded');
+  await expect(done).toBeInViewport({ ratio: 1 });
+  await expectAccessible(page);
+  await tabTo(page, done.getByRole('button', { name: 'Undo' }));
   await keyboard.press('Enter');
   await expect.poll(sources).toEqual(both);
+  await expect(done).toHaveCount(0);
 
   // From the panel, below the cell that is active in the notebook.
   await keyboard.press('Control+Alt+Shift+,');

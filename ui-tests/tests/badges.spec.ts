@@ -217,7 +217,7 @@ it('a cell that a person ran again is theirs', async ({ opened }) => {
   ]);
   const badge = opened.badge(0);
   await expect(badge.getByText('Held back: JavaScript')).toBeVisible();
-  await expect(badge.getByText('Accept outputs')).toBeVisible();
+  await expect(badge.getByText('Show', { exact: true })).toBeVisible();
   await expect(badge.getByText('again since')).toBeHidden();
   for (let n = 0; n < 2; n++) {
     await opened.command('notebook:run-cell', 0);
@@ -227,8 +227,8 @@ it('a cell that a person ran again is theirs', async ({ opened }) => {
     const each = opened.badge(index);
     await expect(each.getByText('Run again since')).toBeVisible();
     await expect(each.getByText('Held back')).toBeHidden();
-    await expect(each.getByText('Accept outputs')).toBeHidden();
-    await expect(each.getByText('Discard outputs')).toBeHidden();
+    await expect(each.getByText('Show', { exact: true })).toBeHidden();
+    await expect(each.getByText('Discard', { exact: true })).toBeHidden();
   }
 });
 
@@ -334,10 +334,10 @@ it('the keyboard goes through the active cell’s badge and back', async ({
   await opened.command('notebook:enter-command-mode', 0);
   await opened.cell(0).focus();
   await page.keyboard.press('Tab');
-  const accept = opened
+  const show = opened
     .badge(0)
-    .getByRole('button', { name: 'Accept outputs' });
-  await expect(accept).toBeFocused();
+    .getByRole('button', { name: 'Show with styles' });
+  await expect(show).toBeFocused();
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
@@ -349,8 +349,9 @@ it('the keyboard goes through the active cell’s badge and back', async ({
   );
   await page.keyboard.press('Enter');
   await expect(
-    page.getByRole('menuitem', { name: 'Accept All Outputs' })
+    page.getByRole('menuitem', { name: 'Keep All Cells' })
   ).toBeVisible();
+  expect(await page.getByRole('menuitem').count()).toBeLessThanOrEqual(6);
   await page.keyboard.press('Escape');
   await expect(more).toBeFocused();
   await page.keyboard.press('Escape');
@@ -364,11 +365,11 @@ it('a refused decision is told in the server’s words', async ({
   await opened.show('unknown.ipynb', [
     codeCell('held', 'y = 2', record('y = 2', { outputs: 'held' }))
   ]);
-  await opened.badge(0).getByRole('button', { name: 'Accept outputs' }).click();
+  await opened.badge(0).getByRole('button', { name: 'Show' }).first().click();
   await expect(page.getByText('There is no such execution.')).toBeVisible();
 });
 
-it('held outputs are named, accepted and discarded', async ({
+it('held outputs are named and shown, and that is undone', async ({
   page,
   opened,
   attach
@@ -386,14 +387,14 @@ it('held outputs are named, accepted and discarded', async ({
   await expect(badge).toContainText('Held back: JavaScript');
   const fired = () => page.evaluate(() => 'fired' in window);
   expect(await fired()).toBe(false);
-  await badge.getByRole('button', { name: 'Accept outputs' }).click();
-  await expect(badge).toContainText('Outputs accepted');
+  const show = badge.getByRole('button', { name: 'Show', exact: true });
+  const undo = badge.getByRole('button', { name: 'Undo' });
+  await show.click();
+  await expect(badge).toContainText('Kept');
+  await expect(show).toBeHidden();
   await expect.poll(fired).toBe(true);
-  await badge.getByRole('button', { name: 'Discard outputs' }).click();
-  await expect(badge).toContainText('Outputs discarded');
-  await expect(opened.cell(1).locator('.jp-OutputArea-child')).toHaveCount(0);
-  await badge.getByRole('button', { name: 'Accept outputs' }).click();
-  await expect(badge).toContainText('Outputs accepted');
+  await undo.click();
+  await expect(badge).toContainText('Held back: JavaScript');
   await expect(opened.cell(1)).toContainText('text');
 });
 
@@ -408,7 +409,7 @@ it('a copy’s outputs are not decided on', async ({ page, opened, attach }) => 
   await opened.command('notebook:copy-cell', 1);
   await opened.command('notebook:paste-cell-below', 1);
   const copy = opened.badge(2);
-  await copy.getByRole('button', { name: 'Accept outputs' }).click();
+  await copy.getByRole('button', { name: 'Show', exact: true }).click();
   await expect(page.getByText('This cell is a copy.')).toBeVisible();
   expect(await page.evaluate(() => 'fired' in window)).toBe(false);
 });

@@ -61,10 +61,10 @@ test('what an earlier release recorded is shown, found and reviewed', async ({
   await expect(panel.session('Sales')).toContainText('2 unreviewed');
   await expect(panel.cell(1)).toContainText('plot()');
   const review = panel.cell(1).getByRole('group', { name: /^Review of/ });
-  await review.getByRole('button', { name: 'Approve' }).click();
-  await expect(review).toContainText('Approved by');
+  await review.getByRole('button', { name: 'Reviewed' }).click();
+  await expect(review).toContainText('Reviewed by');
   await expect(panel.session('Sales')).toContainText('1 unreviewed');
-  await expect(inNotebook).toContainText('Approved by');
+  await expect(inNotebook).toContainText('Reviewed by');
   const failed = panel.cell(2);
   await expect(failed).toHaveAccessibleName('Cell 2: Error');
   await failed.getByRole('button', { name: /^Show Traceback/ }).click();

@@ -44,7 +44,7 @@ panelTest(
     await panel.open();
     await panel.session('Looked through').click();
     const review = panel.cell(1).getByRole('group', { name: /^Review of/ });
-    const approve = review.getByRole('button', { name: 'Approve' });
+    const reviewed = review.getByRole('button', { name: 'Reviewed' });
     const whole = panel.region.getByRole('group', {
       name: 'Review of the session'
     });
@@ -62,12 +62,12 @@ panelTest(
     const region = other.getByRole('region', { name: 'Agent activity' });
     const theirs = region.locator('[aria-posinset="1"]');
 
-    await approve.focus();
+    await reviewed.focus();
     await page.keyboard.press('Enter');
-    await expect(approve).toHaveAttribute('aria-pressed', 'true');
-    await expect(review).toContainText('Approved by');
+    await expect(reviewed).toHaveAttribute('aria-pressed', 'true');
+    await expect(review).toContainText('Reviewed by');
     await expect(panel.region).toContainText('1 cell not reviewed');
-    await expect(theirs).toContainText('Approved by');
+    await expect(theirs).toContainText('Reviewed by');
 
     const say = review.getByRole('button', { name: 'Comment' });
     const field = review.getByRole('textbox', { name: 'Comment' });
@@ -83,20 +83,20 @@ panelTest(
     await expect(review).toContainText('<b>As</b> I');
     await expect(say).toBeFocused();
     await expect(theirs).toContainText('<b>As</b> I');
-    await expect(approve).toHaveAttribute('aria-pressed', 'true');
+    await expect(reviewed).toHaveAttribute('aria-pressed', 'true');
 
     await whole.getByRole('button', { name: 'Flag all' }).click();
     await expect(panel.cell(2)).toContainText('Flagged with the session by');
-    await expect(panel.cell(1)).toContainText('Approved by');
+    await expect(panel.cell(1)).toContainText('Reviewed by');
     await expect(region).toContainText('Flagged with the session by');
     await expect(panel.region).not.toContainText('not reviewed');
 
     await page.reload();
-    await expect(panel.cell(1)).toContainText('Approved by');
+    await expect(panel.cell(1)).toContainText('Reviewed by');
     await expect(panel.cell(1)).toContainText('thought');
     await expect(panel.cell(2)).toContainText('Flagged with the session by');
-    await approve.click();
-    await expect(approve).toHaveAttribute('aria-pressed', 'false');
+    await reviewed.click();
+    await expect(reviewed).toHaveAttribute('aria-pressed', 'false');
     await expect(theirs).toContainText('Commented on by');
     await other.close();
   }
@@ -115,7 +115,8 @@ notebookTest(
       mine.sharedModel.setSource('unsaved');
     });
     const before = await saved(page);
-    await choose(page, shown(page, 1), 'Discard Cell');
+    const discard = shown(page, 1).getByRole('button', { name: 'Discard' });
+    await discard.click();
     await expect.poll(async () => (await saved(page)).length).toBe(2);
     await expect(page.locator(':focus')).toHaveCount(1);
     await undo(page);
@@ -125,11 +126,8 @@ notebookTest(
 
     await shown(page, 1).locator('.cm-content').click();
     await page.keyboard.type('# mine now\n');
-    await shown(page, 1).getByRole('button', { name: 'More actions' }).click();
-    await expect(
-      page.getByRole('menuitem', { name: 'Discard Cell' })
-    ).toHaveCount(0);
-    await page.keyboard.press('Escape');
+    await expect(shown(page, 1)).toContainText('Edited since it ran');
+    await expect(discard).toBeHidden();
   }
 );
 
@@ -141,12 +139,14 @@ notebookTest(
     await desk.run(agent, ACTIVE);
     const before = await saved(page);
     const cell = shown(page, 1);
-    for (const decision of ['Accept outputs', 'Discard outputs']) {
-      await cell.getByRole('button', { name: decision }).click();
-      await expect.poll(() => saved(page)).not.toEqual(before);
-      await undo(page);
-      await expect.poll(() => saved(page)).toEqual(before);
-    }
+    await cell.getByRole('button', { name: 'Show', exact: true }).click();
+    await expect.poll(() => saved(page)).not.toEqual(before);
+    await undo(page);
+    await expect.poll(() => saved(page)).toEqual(before);
+    await choose(page, cell, 'Reviewed');
+    await expect(cell).toContainText('Reviewed by');
+    await choose(page, cell, 'Reviewed');
+    await expect(cell).not.toContainText('Reviewed by');
     await choose(page, cell, 'Flag');
     await expect(cell).toContainText('Flagged by');
     await choose(page, cell, 'Comment…');
@@ -171,15 +171,10 @@ notebookTest(
     await desk.run(agent, 'print(2)');
     await desk.run(agent, 'print(3)');
     const before = await saved(page);
-    await choose(page, shown(page, 2), /^Discard All Outputs/);
-    await expect(page.getByText('Outputs of 3 cells discarded')).toBeVisible();
-    for (const index of [1, 2, 3]) {
-      await expect(shown(page, index)).toContainText('Outputs discarded');
-    }
-    await undo(page);
-    await expect.poll(() => saved(page)).toEqual(before);
+    const done = page.locator('.jp-AgentExecDone');
     await choose(page, shown(page, 2), /^Discard All Cells/);
-    await expect(page.getByText('3 cells discarded')).toBeVisible();
+    await expect(done.getByRole('status')).toHaveText('3 cells discarded');
+    await expect(done).toBeInViewport({ ratio: 1 });
     await expect.poll(async () => (await saved(page)).length).toBe(1);
     await undo(page);
     await expect.poll(() => saved(page)).toEqual(before);

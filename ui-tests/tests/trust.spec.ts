@@ -315,22 +315,22 @@ test('what a person accepts is active, in that cell only, and stays so', async (
   const { session_id } = await desk.run(agent, active('first'));
   await desk.run(agent, active('second'));
   await desk.run(agent, active('third'));
+  const badge = shown(page, 1).getByRole('group', { name: /^Agent / });
   const button = (name: string) =>
-    shown(page, 1).getByRole('button', { name: `${name} outputs` });
-  await button('Accept').click();
+    badge.getByRole('button', { name, exact: true });
+  await button('Show').click();
   await expect.poll(() => ran(page)).toEqual(['first']);
   await notebook.save();
   notebook = await desk.reopen();
   await expect.poll(() => ran(page)).toEqual(['first']);
   expect(await trusted(notebook)).toEqual([true, true, true, true]);
-  await button('Discard').click();
-  await expect(outputs(page, 1)).toHaveCount(0);
+  await button('Undo').click();
+  await expect(badge).toContainText('Held back: JavaScript');
   await notebook.save();
   notebook = await desk.reopen();
-  await expect(shown(page, 1)).toContainText('Outputs discarded');
-  await expect(outputs(page, 1)).toHaveCount(0);
+  await expect(badge).toContainText('Held back: JavaScript');
   expect(await ran(page)).toEqual([]);
-  await button('Accept').click();
+  await button('Show').click();
   await expect.poll(() => ran(page)).toEqual(['first']);
   await decide(request, baseURL!, `sessions/${session_id}`, 'accept');
   await expect.poll(() => ran(page)).toEqual(['first', 'second', 'third']);
@@ -339,7 +339,7 @@ test('what a person accepts is active, in that cell only, and stays so', async (
   await expect.poll(() => ran(page)).toEqual(['first', 'second', 'third']);
   expect(await decisions(request, baseURL!, session_id)).toEqual([
     'outputs_accepted',
-    'outputs_discarded',
+    'outputs_restored',
     'outputs_accepted',
     'outputs_accepted',
     'outputs_accepted'
@@ -393,7 +393,7 @@ ipywidgets.VBox([slider, told])`;
   await badge.hover();
   await expect(badge).toContainText('Held back: ');
   await expect(shown(page, 1).locator('.jupyter-widgets')).toHaveCount(0);
-  await badge.getByRole('button', { name: 'Accept outputs' }).click();
+  await badge.getByRole('button', { name: 'Show', exact: true }).click();
   const readout = shown(page, 1).locator('.widget-readout');
   await expect(readout).toHaveText('3');
   await shown(page, 1).locator('.noUi-handle').press('ArrowRight');

@@ -108,9 +108,9 @@ test('a person decides in the panel and in the notebook', async ({
   await expect(Question.in(person.cell(2)).node).toBeHidden();
 
   const review = panel.cell(2).getByRole('group', { name: /^Review of/ });
-  await review.getByRole('button', { name: 'Approve' }).click();
-  await expect(review).toContainText('Approved by');
-  await expect(person.badge(2)).toContainText('Approved by');
+  await review.getByRole('button', { name: 'Reviewed' }).click();
+  await expect(review).toContainText('Reviewed by');
+  await expect(person.badge(2)).toContainText('Reviewed by');
   await agent.close();
   expect(errors).toEqual([]);
 });

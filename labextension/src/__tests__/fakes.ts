@@ -373,18 +373,8 @@ export class FakeServer implements IAgentExecApi {
     return this._executionNamed(executionId);
   }
 
-  async discardOutputs(executionId: string): Promise<IExecution> {
-    this._asked(`discard ${executionId}`);
-    return this._executionNamed(executionId);
-  }
-
   async acceptAllOutputs(sessionId: string): Promise<IExecutionList> {
     this._asked(`accept all of ${sessionId}`);
-    return { executions: this.executions, next_after: null };
-  }
-
-  async discardAllOutputs(sessionId: string): Promise<IExecutionList> {
-    this._asked(`discard all of ${sessionId}`);
     return { executions: this.executions, next_after: null };
   }
 

@@ -153,11 +153,6 @@ export class AgentExecApi {
     return this._postJSON(['executions', executionId, 'accept']);
   }
 
-  /** Take an execution's outputs out of its notebook. */
-  discardOutputs(executionId: string): Promise<IExecution> {
-    return this._postJSON(['executions', executionId, 'discard']);
-  }
-
   /** Take back what was decided about an execution's outputs. */
   restoreOutputs(executionId: string): Promise<IExecution> {
     return this._postJSON(['executions', executionId, 'restore']);
@@ -266,11 +261,6 @@ export class AgentExecApi {
   /** Accept what is held back of all that ran in a session. */
   acceptAllOutputs(sessionId: string): Promise<IExecutionList> {
     return this._postJSON(['sessions', sessionId, 'accept']);
-  }
-
-  /** Discard all outputs of a session that nobody has decided on. */
-  discardAllOutputs(sessionId: string): Promise<IExecutionList> {
-    return this._postJSON(['sessions', sessionId, 'discard']);
   }
 
   listTokens(): Promise<ITokenList> {

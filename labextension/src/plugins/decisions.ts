@@ -1,260 +1,216 @@
-/** The commands that decide about agents' cells and outputs in notebooks. */
+/** The commands that keep or discard agents' cells in notebooks, and undo that. */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import type { ICommandPalette } from '@jupyterlab/apputils';
+import { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import {
   checkIcon,
-  closeIcon,
   deleteIcon,
+  LabIcon,
   undoIcon
 } from '@jupyterlab/ui-components';
-import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { CommandIDs } from '../tokens';
-import type { IActivityModel, IAgentExecApi, IExecutionList } from '../tokens';
-import { plainName } from '../widgets/notebookwording';
+import type { IActivityModel, IExecution } from '../tokens';
+import { DoneBar, shownCells } from '../widgets/donebar';
+import { plainName } from '../widgets/wording';
 import {
   describedBy,
+  labelled,
   reporter,
-  sessionCommand,
+  sessionArgs,
   watchSelected
 } from './commands';
 
-/** Milliseconds for which a notification offers to undo a decision. */
-const UNDO_SHOWN = 8000;
+type Args = ReadonlyPartialJSONObject;
 
-type Undo = (executionId: string) => Promise<unknown>;
+/** Milliseconds for which a notification is shown. */
+const SHOWN = 8000;
 
-/** Where an execution's cell is, if it is another than the one with this id. */
-async function originalOf(
-  api: IAgentExecApi,
-  executionId: string,
-  cellId: string
-): Promise<string | null> {
-  const { document } = await api.getExecution(executionId);
-  return document?.cell_id && document.cell_id !== cellId
-    ? document.path
-    : null;
-}
-
-/** Say what was done, and offer to undo it. */
-function offerUndo(
-  message: string,
-  ids: readonly string[],
-  undo: Undo,
-  trans: TranslationBundle
-): void {
-  const undoAll = async () => {
-    const failures: unknown[] = [];
-    for (const id of ids) {
-      await undo(id).catch(error => failures.push(error));
-    }
-    if (failures.length > 0) {
-      reporter(trans)(failures[0]);
-    }
-  };
-  Notification.info(message, {
-    autoClose: UNDO_SHOWN,
-    actions: [
-      {
-        label: trans.__('Undo'),
-        caption: trans.__('Undo this change in the notebook'),
-        callback: () => void undoAll()
-      }
-    ]
-  });
-}
-
-type Looks = Pick<
-  CommandRegistry.ICommandOptions,
-  'label' | 'caption' | 'icon'
->;
-
-/** A decision about one execution. */
-interface IDecision extends Looks {
-  execute: (executionId: string) => Promise<unknown>;
-  /** What is notified, and how it is undone; null if it is itself an undo. */
-  done: { message: string; undo: Undo } | null;
-}
-
-/** A decision about all executions of a session. */
-interface ISessionDecision extends Looks {
-  execute: (sessionId: string) => Promise<IExecutionList>;
-  message: (cells: number) => string;
+/** What is decided about one cell, or about all of a session. */
+interface IDecision {
+  label: string;
+  caption: string;
+  icon: LabIcon;
+  /** The name in the palette, where it is about a whole session. */
+  labelForAll: string;
+  one: (executionId: string) => Promise<IExecution>;
+  all: (sessionId: string) => Promise<{ executions: IExecution[] }>;
+  undo: (executionId: string) => Promise<IExecution>;
+  /** What was done to a number of cells. */
+  done: (cells: number) => string;
   nothing: string;
-  undo: Undo;
+  /** Whether the cells are gone then. */
+  removes: boolean;
 }
 
-/** Adds the commands; each can be undone. */
+/** Adds the commands; what they do is told in the notebook, with *Undo*. */
 class Decisions {
   constructor(
-    private readonly _commands: CommandRegistry,
+    private readonly _app: JupyterFrontEnd,
     private readonly _model: IActivityModel,
     private readonly _trans: TranslationBundle,
     private readonly _palette: ICommandPalette | null
   ) {}
 
-  /** Add a command about one execution. */
-  add(id: string, { done, execute, ...options }: IDecision): void {
+  add(id: string, decision: IDecision): void {
+    const { commands } = this._app;
     const trans = this._trans;
-    const decide = async (args: ReadonlyPartialJSONObject) => {
-      const executionId = String(args.execution_id);
-      const original =
-        typeof args.cell_id === 'string'
-          ? await originalOf(this._model.api, executionId, args.cell_id)
-          : null;
-      if (original !== null) {
-        Notification.warning(
-          trans.__(
-            'This cell is a copy. Accept or discard the original cell: %1',
-            plainName(original)
-          ),
-          { autoClose: UNDO_SHOWN }
-        );
-        return;
-      }
-      await execute(executionId);
-      if (done) {
-        offerUndo(done.message, [executionId], done.undo, trans);
-      }
-    };
-    this._commands.addCommand(id, {
-      ...options,
-      describedBy: describedBy(
-        {
-          execution_id: trans.__('The ID of the execution'),
-          cell_id: trans.__('The ID of the cell in the notebook')
-        },
-        ['execution_id']
-      ),
-      execute: args => decide(args).catch(reporter(trans))
+    const { caption, icon, label, labelForAll } = decision;
+    commands.addCommand(id, {
+      label: labelled(label),
+      caption,
+      icon,
+      describedBy: describedBy({
+        ...sessionArgs(trans),
+        execution_id: trans.__(
+          'The ID of an execution. Default: the whole session.'
+        ),
+        cell_id: trans.__('The ID of the cell in the notebook')
+      }),
+      isEnabled: ({ execution_id, session_id }) =>
+        typeof (execution_id ?? session_id) === 'string' ||
+        this._model.selected?.session?.target.kind === 'notebook',
+      execute: args => this._decide(decision, args).catch(reporter(trans))
     });
+    watchSelected(this._model, () => commands.notifyCommandChanged(id));
+    const category = trans.__('Agents');
+    const args = { label: labelForAll };
+    this._palette?.addItem({ command: id, category, args });
   }
 
-  /** Add a command about all of a session. */
-  addForSession(id: string, decision: ISessionDecision): void {
-    const { execute, message, nothing, undo, ...options } = decision;
-    const model = this._model;
-    const trans = this._trans;
-    const decide = async (sessionId: string) => {
-      const ids = (await execute(sessionId)).executions.map(each => each.id);
-      if (ids.length === 0) {
-        Notification.info(nothing, { autoClose: UNDO_SHOWN });
+  private async _decide(decision: IDecision, args: Args): Promise<void> {
+    const { api, selected } = this._model;
+    const { cell_id, execution_id, session_id = selected?.id } = args;
+    if (typeof execution_id === 'string') {
+      const { document } = await api.getExecution(execution_id);
+      if (cell_id && document?.cell_id && document.cell_id !== cell_id) {
+        Notification.warning(
+          this._trans.__(
+            'This cell is a copy. Keep or discard the original cell: %1',
+            plainName(document.path)
+          ),
+          { autoClose: SHOWN }
+        );
+      } else if (decision.removes) {
+        await this._tell(decision, document?.path ?? null, async () => [
+          await decision.one(execution_id)
+        ]);
       } else {
-        offerUndo(message(ids.length), ids, undo, trans);
+        await decision.one(execution_id); // its badge tells
       }
-    };
-    this._commands.addCommand(id, {
-      ...options,
-      ...sessionCommand(
-        model,
-        trans,
-        decide,
-        () => model.selected?.session?.target.kind === 'notebook'
-      )
-    });
-    watchSelected(model, () => this._commands.notifyCommandChanged(id));
-    this._palette?.addItem({ command: id, category: trans.__('Agents') });
+    } else if (typeof session_id === 'string') {
+      const { path } = await api.getSession(session_id);
+      await this._tell(
+        decision,
+        path,
+        async () => (await decision.all(session_id)).executions
+      );
+    }
   }
+
+  /** Decide, and tell it in the notebook. */
+  private async _tell(
+    { done, nothing, removes, undo }: IDecision,
+    path: string | null,
+    act: () => Promise<readonly IExecution[]>
+  ): Promise<void> {
+    const trans = this._trans;
+    const { commands, shell } = this._app;
+    if (path !== null) {
+      await commands.execute(CommandIDs.goToCell, { path });
+    }
+    const panel = shell.currentWidget;
+    const notebook = panel instanceof NotebookPanel ? panel.content : null;
+    const before = notebook ? shownCells(notebook) : [];
+    const ids = (await act()).map(({ id }) => id);
+    this._bar?.dispose();
+    if (ids.length === 0) {
+      Notification.info(nothing, { autoClose: SHOWN });
+    } else if (notebook) {
+      this._bar = new DoneBar({
+        notebook,
+        text: done(ids.length),
+        undo: () => void this._undo(ids, undo),
+        trans
+      });
+      await this._bar.showAt(before, new Set(ids), removes);
+    }
+  }
+
+  private async _undo(
+    ids: readonly string[],
+    undo: IDecision['undo']
+  ): Promise<void> {
+    const failures: unknown[] = [];
+    for (const id of ids) {
+      await undo(id).catch(error => failures.push(error));
+    }
+    if (failures.length > 0) {
+      reporter(this._trans)(failures[0]);
+    }
+  }
+
+  private _bar: DoneBar | null = null;
 }
 
-/** Add the commands that accept, discard and restore cells and outputs. */
+/** Add the commands that keep and discard cells, and undo that. */
 export function addDecisions(
-  { commands }: JupyterFrontEnd,
+  app: JupyterFrontEnd,
   model: IActivityModel,
   trans: TranslationBundle,
   palette: ICommandPalette | null
 ): void {
   const { api } = model;
-  const decisions = new Decisions(commands, model, trans, palette);
-  const restoreCell: Undo = id => api.restoreCell(id);
-  const restoreOutputs: Undo = id => api.restoreOutputs(id);
-  decisions.add(CommandIDs.acceptOutputs, {
-    label: trans.__('Accept Outputs'),
+  const decisions = new Decisions(app, model, trans, palette);
+  decisions.add(CommandIDs.keep, {
+    label: trans.__('Keep'),
     caption: trans.__(
-      'Show the original outputs in the notebook and trust them'
+      'Keep the agent’s cell, show its original outputs and trust them'
     ),
     icon: checkIcon,
-    execute: id => api.acceptOutputs(id),
-    done: { message: trans.__('Outputs accepted'), undo: restoreOutputs }
+    labelForAll: trans.__('Keep All Cells of This Agent Session'),
+    one: id => api.acceptOutputs(id),
+    all: id => api.acceptAllOutputs(id),
+    undo: id => api.restoreOutputs(id),
+    done: cells =>
+      trans._n('Outputs of %1 cell shown', 'Outputs of %1 cells shown', cells),
+    nothing: trans.__('No outputs are held back'),
+    removes: false
   });
-  decisions.add(CommandIDs.discardOutputs, {
-    label: trans.__('Discard Outputs'),
-    caption: trans.__(
-      'Remove the outputs from the notebook; the history keeps them'
-    ),
-    icon: closeIcon,
-    execute: id => api.discardOutputs(id),
-    done: { message: trans.__('Outputs discarded'), undo: restoreOutputs }
-  });
-  decisions.add(CommandIDs.restoreOutputs, {
-    label: trans.__('Undo Decision About Outputs'),
-    caption: trans.__(
-      'Restore the outputs that the notebook showed before the last decision'
-    ),
-    icon: undoIcon,
-    execute: restoreOutputs,
-    done: null
-  });
-  decisions.add(CommandIDs.discardCell, {
-    label: trans.__('Discard Cell'),
+  decisions.add(CommandIDs.discard, {
+    label: trans.__('Discard'),
     caption: trans.__(
       'Remove the agent’s cell from the notebook; the history keeps it'
     ),
     icon: deleteIcon,
-    execute: id => api.discardCell(id),
-    done: { message: trans.__('Cell discarded'), undo: restoreCell }
-  });
-  decisions.add(CommandIDs.restoreCell, {
-    label: trans.__('Restore Cell'),
-    caption: trans.__('Restore a discarded cell to its place in the notebook'),
-    icon: undoIcon,
-    execute: restoreCell,
-    done: null
-  });
-  decisions.addForSession(CommandIDs.acceptAllOutputs, {
-    label: trans.__('Accept All Outputs From This Agent Session'),
-    caption: trans.__(
-      'Show all outputs that are held back for the selected agent session in its notebook, and trust them'
-    ),
-    icon: checkIcon,
-    execute: id => api.acceptAllOutputs(id),
-    message: cells =>
-      trans._n(
-        'Outputs of %1 cell accepted',
-        'Outputs of %1 cells accepted',
-        cells
-      ),
-    nothing: trans.__('No outputs are held back'),
-    undo: restoreOutputs
-  });
-  decisions.addForSession(CommandIDs.discardAllOutputs, {
-    label: trans.__('Discard All Outputs From This Agent Session'),
-    caption: trans.__(
-      'Remove all outputs of the selected agent session from its notebook, except those already accepted or discarded'
-    ),
-    icon: closeIcon,
-    execute: id => api.discardAllOutputs(id),
-    message: cells =>
-      trans._n(
-        'Outputs of %1 cell discarded',
-        'Outputs of %1 cells discarded',
-        cells
-      ),
-    nothing: trans.__('There are no outputs to discard'),
-    undo: restoreOutputs
-  });
-  decisions.addForSession(CommandIDs.discardAllCells, {
-    label: trans.__('Discard All Cells From This Agent Session'),
-    caption: trans.__(
-      'Remove all unchanged cells of the selected agent session from its notebook'
-    ),
-    icon: deleteIcon,
-    execute: id => api.discardAllCells(id),
-    message: cells =>
-      trans._n('%1 cell discarded', '%1 cells discarded', cells),
+    labelForAll: trans.__('Discard All Cells of This Agent Session'),
+    one: id => api.discardCell(id),
+    all: id => api.discardAllCells(id),
+    undo: id => api.restoreCell(id),
+    done: cells => trans._n('%1 cell discarded', '%1 cells discarded', cells),
     nothing: trans.__('There are no unchanged cells to discard'),
-    undo: restoreCell
+    removes: true
+  });
+  app.commands.addCommand(CommandIDs.undo, {
+    label: trans.__('Undo'),
+    caption: trans.__('Undo the last decision about the agent’s cell'),
+    icon: undoIcon,
+    describedBy: describedBy(
+      { execution_id: trans.__('The ID of the execution') },
+      ['execution_id']
+    ),
+    execute: async ({ execution_id }) => {
+      try {
+        const id = String(execution_id);
+        const { document } = await api.getExecution(id);
+        await (document?.status === 'discarded'
+          ? api.restoreCell(id)
+          : api.restoreOutputs(id));
+      } catch (error) {
+        reporter(trans)(error);
+      }
+    }
   });
 }

@@ -138,7 +138,7 @@ export function addReviewCommands(
   commands.addCommand(CommandIDs.review, {
     label: labelled(trans.__('Review Agent Execution')),
     caption: trans.__(
-      'Approve or flag what an agent ran, or remove the verdict'
+      'Mark what an agent ran as reviewed, or flag it, or remove that'
     ),
     icon: ({ verdict }) =>
       verdict === 'approved'
@@ -146,6 +146,7 @@ export function addReviewCommands(
         : verdict === 'flagged'
           ? flagIcon
           : undefined,
+    isToggled: ({ isGiven }) => isGiven === true,
     describedBy: reviewArgs(trans),
     execute: args => review(model, args).catch(report)
   });

@@ -54,7 +54,6 @@ export class Badge extends Widget {
     layout.addWidget(this._actions);
     this._looking = new Coalescer(async () => this._look(), REST);
     _cell.model.sharedModel.changed.connect(this._onCellChanged, this);
-    _cell.model.outputs.changed.connect(this._onOutputsChanged, this);
     _options.reviews.changed.connect(this._renderReview, this);
     this.render();
   }
@@ -161,12 +160,11 @@ export class Badge extends Widget {
     this._held.textContent = {
       inert: '',
       held: heldText(held, trans),
-      accepted: trans.__('Outputs accepted'),
+      accepted: trans.__('Kept'),
       discarded: trans.__('Outputs discarded')
     }[outputs];
     this._held.title = this._held.textContent;
-    const hasOutputs = (this._hadOutputs = this._hasOutputs);
-    this._actions.render(this._record, { edited, hasOutputs, runAgain });
+    this._actions.render(this._record, { edited, runAgain });
   }
 
   /** Show what people think of the execution. */
@@ -207,21 +205,6 @@ export class Badge extends Widget {
     if (change.sourceChange || change.executionCountChange) {
       this._looking.request();
     }
-  }
-
-  /**
-   * Look again when the first outputs come, or the last go.
-   *
-   * The model tells of all; the shared model not of those that came through it.
-   */
-  private _onOutputsChanged(): void {
-    if (this._hasOutputs !== this._hadOutputs) {
-      this._looking.request();
-    }
-  }
-
-  private get _hasOutputs(): boolean {
-    return this._cell.model.outputs.length > 0;
   }
 
   /** Look whether the source is still the one that ran, and ran last. */
@@ -293,7 +276,6 @@ export class Badge extends Widget {
   private readonly _duration = element('span', 'duration');
   private readonly _edited = element('span', 'edited');
   private readonly _editedWord = document.createElement('span');
-  private _hadOutputs = false;
   private readonly _held = element('span', 'held');
   private readonly _icon = document.createElement('span');
   private readonly _looking: Coalescer;

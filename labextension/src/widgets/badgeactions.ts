@@ -8,6 +8,7 @@ import { CommandIDs, isFinal } from '../tokens';
 import type { Execute, ICellRecord, Verdict } from '../tokens';
 import { activityIcon } from './icons';
 import type { MenuItem, OpenMenu } from './menu';
+import { showText } from './notebookwording';
 
 /** The buttons of a badge. */
 export class BadgeActions extends Widget {
@@ -15,15 +16,24 @@ export class BadgeActions extends Widget {
     super();
     this.addClass('jp-AgentExecBadge-actions');
     const { trans } = _options;
-    this._accept = this._createButton(
-      trans.__('Accept outputs'),
-      trans.__('Show the original outputs in the notebook and trust them'),
-      () => this._run(CommandIDs.acceptOutputs)
+    this._keep = this._createButton(
+      trans.__('Keep'),
+      trans.__(
+        'Keep the agent’s cell, show its original outputs and trust them'
+      ),
+      () => this._run(CommandIDs.keep)
     );
     this._discard = this._createButton(
-      trans.__('Discard outputs'),
-      trans.__('Remove the outputs from the notebook; the history keeps them'),
-      () => this._run(CommandIDs.discardOutputs)
+      trans.__('Discard'),
+      trans.__(
+        'Remove the agent’s cell from the notebook; the history keeps it'
+      ),
+      () => this._run(CommandIDs.discard)
+    );
+    this._undo = this._createButton(
+      trans.__('Undo'),
+      trans.__('Undo the last decision about the agent’s cell'),
+      () => this._run(CommandIDs.undo)
     );
     this._createIconButton(
       activityIcon,
@@ -47,75 +57,73 @@ export class BadgeActions extends Widget {
   }
 
   /** Offer what makes sense for a record; nothing for a person's outputs. */
-  render(
-    record: ICellRecord,
-    { edited, hasOutputs, runAgain }: BadgeActions.IState
-  ): void {
+  render(record: ICellRecord, { edited, runAgain }: BadgeActions.IState): void {
+    const { trans } = this._options;
     this._record = record;
-    const { outputs, status } = record;
-    const decidable = isFinal(status) && !runAgain;
-    this._isDecided =
-      decidable && (outputs === 'accepted' || outputs === 'discarded');
-    this._isLeft = decidable && !edited;
-    this._accept.hidden =
-      !decidable || (outputs !== 'held' && outputs !== 'discarded');
-    this._discard.hidden = !decidable || outputs === 'discarded' || !hasOutputs;
+    const { held, outputs, status } = record;
+    const isOurs = isFinal(status) && !runAgain;
+    const isDecided = outputs === 'accepted' || outputs === 'discarded';
+    const isHeld = outputs === 'held';
+    this._keep.textContent = isHeld ? showText(held, trans) : trans.__('Keep');
+    this._keep.hidden = !isOurs || isDecided || (edited && !isHeld);
+    this._discard.hidden = !isOurs || isDecided || edited;
+    this._undo.hidden = !isOurs || !isDecided;
     // With something to decide, both answers can be seen at once.
-    this._discard.classList.toggle('jp-mod-quiet', outputs !== 'held');
+    for (const button of [this._keep, this._discard, this._undo]) {
+      button.classList.toggle('jp-mod-quiet', !isHeld);
+    }
   }
 
+  /** At most six: what is not needed at the cell is in the panel. */
   private _menuItems(): MenuItem[] {
+    const { trans } = this._options;
+    const { session_id = '', status = 'queued' } = this._record ?? {};
     const args = this._args();
-    const outputs: MenuItem[] = [
-      { command: CommandIDs.acceptOutputs, args },
-      { command: CommandIDs.discardOutputs, args }
-    ];
+    if (!isFinal(status)) {
+      return [
+        { command: CommandIDs.openText, args },
+        { command: CommandIDs.interrupt, args }
+      ];
+    }
+    const all = (command: string, label: string): MenuItem => ({
+      command,
+      args: { session_id, label }
+    });
     return [
-      { command: CommandIDs.openPanel, args },
       { command: CommandIDs.openText, args },
       null,
-      ...outputs.filter((_, at) => ![this._accept, this._discard][at].hidden),
-      ...(this._isDecided
-        ? [{ command: CommandIDs.restoreOutputs, args }]
-        : []),
-      { command: CommandIDs.acceptAllOutputs, args },
-      { command: CommandIDs.discardAllOutputs, args },
-      null,
-      ...(this._isLeft ? [{ command: CommandIDs.discardCell, args }] : []),
-      { command: CommandIDs.discardAllCells, args },
       ...this._reviewItems(),
       null,
-      { command: CommandIDs.interrupt, args }
+      all(CommandIDs.keep, trans.__('Keep All Cells of This Agent Session')),
+      all(
+        CommandIDs.discard,
+        trans.__('Discard All Cells of This Agent Session')
+      )
     ];
   }
 
-  /** Verdicts that were not given, and a way back from the one that was. */
+  /** Choosing the verdict that was given removes it. */
   private _reviewItems(): MenuItem[] {
     const { reviews, trans } = this._options;
-    const { execution_id = '', status = 'queued' } = this._record ?? {};
-    if (!isFinal(status)) {
-      return [];
-    }
+    const { execution_id = '' } = this._record ?? {};
     const review = reviews.get(execution_id);
-    const own = review?.whole_session ? null : review;
-    const item = (verdict: Verdict | null, label: string): MenuItem => ({
+    const given = review?.whole_session ? null : review?.verdict;
+    const item = (verdict: Verdict, label: string): MenuItem => ({
       command: CommandIDs.review,
-      args: { execution_id, verdict, label }
+      args: {
+        execution_id,
+        verdict: given === verdict ? null : verdict,
+        isGiven: given === verdict,
+        label
+      }
     });
-    const comment = {
-      command: CommandIDs.comment,
-      args: { execution_id, label: trans.__('Comment…') }
-    };
     return [
-      null,
-      ...(own?.verdict === 'approved'
-        ? []
-        : [item('approved', trans.__('Approve'))]),
-      ...(own?.verdict === 'flagged'
-        ? []
-        : [item('flagged', trans.__('Flag'))]),
-      ...(own?.verdict ? [item(null, trans.__('Remove Verdict'))] : []),
-      comment
+      item('approved', trans.__('Reviewed')),
+      item('flagged', trans.__('Flag')),
+      {
+        command: CommandIDs.comment,
+        args: { execution_id, label: trans.__('Comment…') }
+      }
     ];
   }
 
@@ -160,11 +168,10 @@ export class BadgeActions extends Widget {
     return button;
   }
 
-  private readonly _accept: HTMLButtonElement;
   private readonly _buttons: HTMLButtonElement[] = [];
   private readonly _discard: HTMLButtonElement;
-  private _isDecided = false;
-  private _isLeft = false;
+  private readonly _keep: HTMLButtonElement;
+  private readonly _undo: HTMLButtonElement;
   private _record: ICellRecord | null = null;
 }
 
@@ -182,7 +189,6 @@ export namespace BadgeActions {
   /** How a cell is, beside its record. */
   export interface IState {
     edited: boolean;
-    hasOutputs: boolean;
     runAgain: boolean;
   }
 }

@@ -175,7 +175,7 @@ function CellFields({ criteria, set, trans }: IFieldProps): JSX.Element {
         options={[
           ['', trans.__('Any')],
           ['none', trans.__('Unreviewed')],
-          ['approved', trans.__('Approved')],
+          ['approved', trans.__('Reviewed')],
           ['flagged', trans.__('Flagged')]
         ]}
         onChange={review => set({ review })}

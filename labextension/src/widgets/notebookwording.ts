@@ -123,6 +123,16 @@ export function heldText(
     : trans.__('Held back: %1', Array.from(kinds).join(', '));
 }
 
+/** What the button is called that shows what is held back. */
+export function showText(
+  held: readonly string[],
+  trans: TranslationBundle
+): string {
+  return held.every(each => each === 'text/html')
+    ? trans.__('Show with styles')
+    : trans.__('Show');
+}
+
 /** What a person has done to a cell since the agent ran it. */
 export function changedText(
   { started_at }: ICellRecord,

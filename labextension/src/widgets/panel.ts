@@ -33,14 +33,6 @@ const LONG_LIST = 0.6;
 /** How much of the rest is for the cells, while images are shown too. */
 const CELLS_SHARE = 0.6;
 
-/** What can be decided about all cells of a session. */
-const SESSION_MENU: readonly MenuItem[] = [
-  { command: CommandIDs.acceptAllOutputs, args: {} },
-  { command: CommandIDs.discardAllOutputs, args: {} },
-  null,
-  { command: CommandIDs.discardAllCells, args: {} }
-];
-
 /** The place of the cells. */
 const CELLS = 1;
 
@@ -198,13 +190,23 @@ export class ActivityPanel extends SidePanel {
   /** A button for what is decided about all of a session. */
   private _createMore(): Widget {
     const { openMenu, trans } = this._options;
-    const label = trans.__('Accept or discard all of this session');
+    const label = trans.__('Keep or discard all of this session');
+    const items: readonly MenuItem[] = [
+      {
+        command: CommandIDs.keep,
+        args: { label: trans.__('Keep All Cells of This Agent Session') }
+      },
+      {
+        command: CommandIDs.discard,
+        args: { label: trans.__('Discard All Cells of This Agent Session') }
+      }
+    ];
     const button = element('button', 'jp-AgentExec-iconButton');
     button.type = 'button';
     button.title = label;
     button.setAttribute('aria-label', label);
     button.setAttribute('aria-haspopup', 'menu');
-    button.addEventListener('click', () => openMenu(SESSION_MENU, button));
+    button.addEventListener('click', () => openMenu(items, button));
     ellipsesIcon.element({ container: button });
     const item = new Widget();
     item.node.append(button);

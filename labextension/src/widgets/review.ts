@@ -22,7 +22,7 @@ export class ReviewRow extends Widget {
     this.node.setAttribute('aria-label', name);
     // Keys are for its buttons and field, not for the notebook.
     this.node.dataset.lmSuppressShortcuts = 'true';
-    this._approve = this._createButton(checkIcon, words.approve, () =>
+    this._reviewed = this._createButton(checkIcon, words.reviewed, () =>
       this._toggle('approved')
     );
     this._flag = this._createButton(flagIcon, words.flag, () =>
@@ -34,7 +34,7 @@ export class ReviewRow extends Widget {
     this._who.dir = 'auto';
     this._comment.dir = 'auto';
     const line = element('div', 'jp-AgentExecReview-line');
-    line.append(this._approve, this._flag, this._say, this._who);
+    line.append(this._reviewed, this._flag, this._say, this._who);
     this.node.append(line, this._comment, this._createEditor());
     if (drafts.has(id)) {
       this._open(drafts.get(id)!);
@@ -48,7 +48,7 @@ export class ReviewRow extends Widget {
     this._review = review;
     const own = this._own;
     for (const [button, verdict] of [
-      [this._approve, 'approved'],
+      [this._reviewed, 'approved'],
       [this._flag, 'flagged']
     ] as const) {
       button.setAttribute('aria-pressed', String(own?.verdict === verdict));
@@ -181,7 +181,7 @@ export class ReviewRow extends Widget {
     return button;
   }
 
-  private readonly _approve: HTMLButtonElement;
+  private readonly _reviewed: HTMLButtonElement;
   private readonly _comment = element('div', 'jp-AgentExecReview-comment');
   private readonly _editor = element('div', 'jp-AgentExecReview-editor');
   private readonly _flag: HTMLButtonElement;
@@ -201,7 +201,7 @@ export namespace ReviewRow {
     isSession: boolean;
     /** What the group of its buttons is called. */
     name: string;
-    words: { approve: string; flag: string; comment: string };
+    words: { reviewed: string; flag: string; comment: string };
     trans: TranslationBundle;
     drafts: Drafts;
     now: () => number;

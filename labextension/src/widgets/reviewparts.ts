@@ -38,7 +38,7 @@ export class CellReview extends Panel {
       isSession: false,
       name: trans.__('Review of cell %1', seq),
       words: {
-        approve: trans.__('Approve'),
+        reviewed: trans.__('Reviewed'),
         flag: trans.__('Flag'),
         comment: trans.__('Comment')
       },
@@ -49,8 +49,8 @@ export class CellReview extends Panel {
     this._discarded.addClass('jp-AgentExecCell-discarded');
     this._discarded.node.append(
       element('span', '', trans.__('Its cell was removed from the notebook.')),
-      linkButton(trans.__('Restore cell'), () => {
-        void execute(CommandIDs.restoreCell, { execution_id: id });
+      linkButton(trans.__('Undo'), () => {
+        void execute(CommandIDs.undo, { execution_id: id });
       })
     );
     this.addWidget(this._discarded);
@@ -96,7 +96,7 @@ export class SessionReview extends Panel {
       isSession: true,
       name: trans.__('Review of the session'),
       words: {
-        approve: trans.__('Approve all'),
+        reviewed: trans.__('All reviewed'),
         flag: trans.__('Flag all'),
         comment: trans.__('Comment')
       },

@@ -3,14 +3,14 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IReview } from '../tokens';
 import { plainName } from './notebookwording';
 
-/** What somebody said, and who: "Approved by Ada". */
+/** What somebody said, and who: "Reviewed by Ada". */
 export function reviewText(review: IReview, trans: TranslationBundle): string {
   const name = plainName(review.by);
   const { verdict, whole_session: whole } = review;
   if (verdict === 'approved') {
     return whole
-      ? trans.__('Approved with the session by %1', name)
-      : trans.__('Approved by %1', name);
+      ? trans.__('Reviewed with the session by %1', name)
+      : trans.__('Reviewed by %1', name);
   }
   if (verdict === 'flagged') {
     return whole

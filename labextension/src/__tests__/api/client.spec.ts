@@ -189,22 +189,18 @@ describe('AgentExecApi', () => {
     });
   });
 
-  it('accepts and discards outputs with a POST', async () => {
+  it('keeps and discards cells with a POST', async () => {
     const { api, asked } = server();
     await api.acceptOutputs('x_1');
-    await api.discardOutputs('x_1');
     await api.restoreOutputs('x_1');
     await api.acceptAllOutputs('s_1');
-    await api.discardAllOutputs('s_1');
     await api.discardCell('x_1');
     await api.restoreCell('x_1');
     await api.discardAllCells('s_1');
     expect(asked.map(({ url, init }) => [url, init?.method])).toEqual([
       ['executions/x_1/accept', 'POST'],
-      ['executions/x_1/discard', 'POST'],
       ['executions/x_1/restore', 'POST'],
       ['sessions/s_1/accept', 'POST'],
-      ['sessions/s_1/discard', 'POST'],
       ['executions/x_1/cell/discard', 'POST'],
       ['executions/x_1/cell/restore', 'POST'],
       ['sessions/s_1/cells/discard', 'POST']

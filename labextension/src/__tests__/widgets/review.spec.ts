@@ -20,8 +20,8 @@ const APPROVED: IReview = {
 
 describe('reviewText', () => {
   it.each([
-    [{}, 'Approved by Ada'],
-    [{ whole_session: true }, 'Approved with the session by Ada'],
+    [{}, 'Reviewed by Ada'],
+    [{ whole_session: true }, 'Reviewed with the session by Ada'],
     [{ verdict: 'flagged' as const }, 'Flagged by Ada'],
     [
       { verdict: 'flagged' as const, whole_session: true },
@@ -81,7 +81,7 @@ describe('ReviewRow', () => {
       id: 'x_1',
       isSession,
       name: 'Review of cell 1',
-      words: { approve: 'Approve', flag: 'Flag', comment: 'Comment' },
+      words: { reviewed: 'Approve', flag: 'Flag', comment: 'Comment' },
       trans,
       drafts,
       now: () => Date.parse(APPROVED.at),
@@ -128,7 +128,7 @@ describe('ReviewRow', () => {
     row.render(APPROVED);
     expect(button('Approve').getAttribute('aria-pressed')).toBe('true');
     expect(button('Flag').getAttribute('aria-pressed')).toBe('false');
-    expect(row.node.textContent).toContain('Approved by Ada');
+    expect(row.node.textContent).toContain('Reviewed by Ada');
     expect(row.node.textContent).toContain('As I thought');
     row.render(null);
     expect(row.node.textContent).not.toContain('Ada');
