@@ -45,7 +45,7 @@ test('a notebook shows what asks at its cell, and its toolbar leads there', asyn
   const question = Question.in(person.cell(1));
   await expect(question.node).toContainText(desk.path);
   await page
-    .getByRole('button', { name: 'Agent “analyst”: Awaiting approval' })
+    .getByRole('button', { name: 'Agent “analyst”: Needs approval' })
     .click();
   await expect(person.cell(1)).toHaveClass(/jp-mod-active/);
   await question.button('Approve').click();
@@ -156,9 +156,11 @@ test('all of a session is approved for a time, until a person ends that', async 
   expect((await agent.read(first, 30)).status).toBe('ok');
   const second = await agent.ask('2');
   expect((await agent.read(second, 30)).status).toBe('ok');
-  await expect(panel.region).toContainText('are approved until');
+  await expect(panel.region).toContainText('Everything approved until');
   await panel.button('End approval').click();
-  await expect(panel.region.getByText('are approved until')).toBeHidden();
+  await expect(
+    panel.region.getByText('Everything approved until')
+  ).toBeHidden();
   expect((await agent.ask('3')).status).toBe('awaiting_approval');
 });
 

@@ -180,8 +180,18 @@ it('a badge tells whose a cell is, when it ran and how it ended', async ({
   await expect(opened.badge(2)).toContainText('Error');
   await expect(opened.badge(3)).toContainText('Not finished when saved');
   await expect(opened.badge(5)).toContainText('“an\ufffdalyst” for ada');
+  const edge = (index: number) =>
+    opened.cell(index).evaluate(node => {
+      const style = getComputedStyle(node, '::after');
+      return `${style.borderInlineStartWidth} ${style.borderInlineStartColor}`;
+    });
+  expect(await edge(0)).toMatch(/^0px/);
+  expect(await edge(1)).toMatch(/^3px/);
+  expect(await edge(2)).toBe(await edge(1));
+  // Another agent has another colour.
+  expect(await edge(5)).not.toBe(await edge(1));
   await expect(opened.badges).toHaveCount(4);
-  const hidden = opened.badge(1).getByText('Edited since it ran');
+  const hidden = opened.badge(1).getByText('Differs from what ran');
   await expect(hidden).toBeHidden();
 });
 
@@ -194,7 +204,7 @@ it('a badge tells that the cell was edited since it ran', async ({
     codeCell('same', 'z = 2', record('z = 2'))
   ]);
   const words = (index: number) =>
-    opened.badge(index).getByText('Edited since it ran');
+    opened.badge(index).getByText('Differs from what ran');
   await expect(words(0)).toBeVisible();
   await expect(words(1)).toBeHidden();
   await opened.cell(1).locator('.cm-content').click();
@@ -500,10 +510,8 @@ it('the toolbar tells what an agent does, and stops it', async ({
   await opened.command('notebook:run-cell', 0);
   await expect(opened.cell(0)).toContainText('[*]');
   await agent.run('1 + 1', 0);
-  await expect(status).toContainText('Waiting for a user’s cell');
-  await expect(opened.badge(2)).toContainText(
-    /Waiting for a user’s cell since/
-  );
+  await expect(status).toContainText('Waiting for a running cell');
+  await expect(opened.badge(2)).toContainText('Waiting for a running cell');
   const folder = path.slice(0, path.lastIndexOf('/'));
   await page.contents.uploadContent('', 'text', `${folder}/go-on`);
   await expect(opened.badge(2)).toContainText('Done');

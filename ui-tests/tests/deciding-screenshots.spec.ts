@@ -52,7 +52,7 @@ for (const theme of ['Light', 'Dark'] as const) {
     for (const place of [question, Question.in(panel.cell(1))]) {
       await expect(place.button('Approve')).toBeEnabled();
     }
-    await expect(panel.session(title)).toContainText('Awaiting approval');
+    await expect(panel.session(title)).toContainText('1 cell needs approval');
     await keep(page, `approval-${name}`);
   });
 

@@ -72,7 +72,7 @@ test('a person answers in the cell, one question after the other', async ({
   await panel.open();
   await panel.session(asks.title).click();
   const cell = panel.cell(1);
-  await expect(cell).toContainText('Awaiting input');
+  await expect(cell).toContainText('Needs input');
   await field(cell, 'First name?').fill('Ada');
   await page.keyboard.press('Enter');
   // The keyboard goes on where it was.

@@ -144,7 +144,7 @@ test('an agent that waits behind a person’s cell times out, and the cell knows
   await expect
     .poll(async () => (await agent.execution(id)).waiting_for?.who)
     .toBe('person');
-  await expect(person.badge(2)).toContainText('Waiting for a user’s cell');
+  await expect(person.badge(2)).toContainText('Waiting for a running cell');
   await expect(person.prompt(2)).toHaveText('[*]:');
   const ended = await agent.execution(id, 60);
   expect(ended.status).toBe('timed_out');

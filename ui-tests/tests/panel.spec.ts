@@ -92,8 +92,8 @@ test('long outputs are cut, and what the server left out is said', async ({
   await agent.run('for i in range(30000):\n    print("many", i)');
   const capped = panel.cell(2);
   await expect(capped).toContainText(/\d+ kB left out, [\d,.]+ lines/);
-  await capped.getByRole('button', { name: 'Read the whole text' }).click();
-  const text = page.getByLabel('Whole text of the cell');
+  await capped.getByRole('button', { name: 'Open full output' }).click();
+  const text = page.getByLabel('Full output of the cell');
   await expect(text).toContainText('many 0\n');
   const more = page.getByRole('button', { name: 'Show more' });
   while (await more.isVisible()) {

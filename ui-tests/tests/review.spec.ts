@@ -126,7 +126,7 @@ notebookTest(
 
     await shown(page, 1).locator('.cm-content').click();
     await page.keyboard.type('# mine now\n');
-    await expect(shown(page, 1)).toContainText('Edited since it ran');
+    await expect(shown(page, 1)).toContainText('Differs from what ran');
     await expect(discard).toBeHidden();
   }
 );

@@ -89,7 +89,7 @@ test('a person decides in the panel and in the notebook', async ({
   const agent = new AskingAgent(server, id);
   const first = await agent.ask('print("first", 6 * 7)');
   await page
-    .getByRole('button', { name: 'Agent “analyst”: Awaiting approval' })
+    .getByRole('button', { name: 'Agent “analyst”: Needs approval' })
     .click();
   const person = new Person(page);
   const question = Question.in(person.cell(1));

@@ -156,7 +156,7 @@ test('a page that had no network catches up, and asks little meanwhile', async (
   const inNotebook = Question.in(new Person(page).cell(1));
   await expect(inNotebook.node).toBeVisible(BACK);
   await expect(
-    page.getByRole('group', { name: /^Agent “analyst”, Awaiting approval/ })
+    page.getByRole('group', { name: /^Agent “analyst”, Needs approval/ })
   ).toBeVisible();
   await inNotebook.button('Approve').click();
   expect((await asking.read(question, 30)).status).toBe('ok');

@@ -128,7 +128,7 @@ function addCommands(
     execute: () => approvals.setPaused(true).catch(report)
   });
   commands.addCommand(CommandIDs.resume, {
-    label: trans.__('Resume All Agents'),
+    label: trans.__('Resume Agents'),
     caption: trans.__('Send agent code to kernels again'),
     icon: runIcon,
     describedBy: describedBy(),

@@ -95,7 +95,7 @@ function addTextCommand(
   trans: TranslationBundle
 ): void {
   commands.addCommand(CommandIDs.openText, {
-    label: trans.__('Open Whole Text of a Cell'),
+    label: trans.__('Open Full Output'),
     caption: trans.__(
       'Open everything that a cell of an agent session printed'
     ),
@@ -111,7 +111,7 @@ function addTextCommand(
         const content = new TextViewer(api, executionId, trans);
         const widget = new MainAreaWidget({ content });
         widget.id = id;
-        widget.title.label = trans.__('Text of a cell');
+        widget.title.label = trans.__('Full output');
         widget.title.closable = true;
         shell.add(widget, 'main');
       }

@@ -30,6 +30,12 @@ const REST = 300;
 /** Milliseconds after which the server knows what waits or runs. */
 const GRACE = 10_000;
 
+/** Of a cell whose outputs are an agent's; it has a coloured edge. */
+const AGENT_CELL = 'jp-AgentExecAgentCell';
+
+/** How many colours there are for agents. */
+const COLOURS = 12;
+
 /** What is used of a change of a cell. */
 interface ICellChange {
   sourceChange?: unknown;
@@ -77,6 +83,7 @@ export class Badge extends Widget {
     }
     this._options.clock.set(this, false);
     this._looking.dispose();
+    this._cell.removeClass(AGENT_CELL);
     super.dispose();
   }
 
@@ -87,6 +94,10 @@ export class Badge extends Widget {
     this.node.dataset.outputs = outputs ?? '';
     this._renderStatus();
     const name = agentText(agent);
+    this._cell.node.style.setProperty(
+      '--jp-agent-exec-colour',
+      colourOf(agent.name)
+    );
     this._agent.textContent = ownerText(this._record, trans);
     this._agent.title = username
       ? trans.__('%1, on behalf of %2', name, plainName(username))
@@ -112,7 +123,7 @@ export class Badge extends Widget {
     const waiting =
       status === 'queued' ? attached.pending(execution_id)?.waiting_for : null;
     const text = waiting
-      ? waitingText(waiting, clock.now(), trans)
+      ? waitingText(waiting, trans)
       : unknown
         ? ''
         : cellDuration(this._record, clock.now(), trans);
@@ -216,6 +227,7 @@ export class Badge extends Widget {
     const { executionCount, sharedModel } = this._cell.model;
     const edited = isEdited(this._record, sharedModel.getSource());
     const runAgain = isRunAgain(this._record, executionCount);
+    this._cell.toggleClass(AGENT_CELL, !runAgain);
     this._renderOutputs(edited, runAgain);
     const changed = changedText(this._record, edited, runAgain, trans);
     this._edited.hidden = changed === '';
@@ -284,6 +296,19 @@ export class Badge extends Widget {
   private readonly _reviewWord = document.createElement('span');
   private readonly _time = element('time', 'time');
   private readonly _word = document.createElement('span');
+}
+
+/**
+ * The colour of an agent's cells: the same wherever its name is.
+ *
+ * All have the lightness that stands out from white and from black alike.
+ */
+function colourOf(name: string): string {
+  const sum = Array.from(name).reduce(
+    (before, each) => (before * 31 + each.codePointAt(0)!) % 65_521,
+    7
+  );
+  return `oklch(60% 0.15 ${(sum % COLOURS) * (360 / COLOURS)})`;
 }
 
 /** A part of a badge. */

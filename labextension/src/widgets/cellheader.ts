@@ -71,7 +71,7 @@ export class CellHeader extends Panel {
     this.tick(execution, now);
     const notes = executionNotes(execution, trans);
     if (execution.waiting_for && !isFinal(status)) {
-      notes.push(waitingText(execution.waiting_for, now, trans));
+      notes.push(waitingText(execution.waiting_for, trans));
     }
     const items = notes.map(note => {
       const item = document.createElement('div');

@@ -2,6 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IJournalEvent } from '../tokens';
 import { plainName, shortText } from './notebookwording';
+import { momentText } from './wording';
 
 /** Characters of an entry's own text that are shown. */
 const LONGEST = 300;
@@ -47,7 +48,7 @@ function approvalWord(type: string, trans: TranslationBundle): string | null {
     case 'rejected':
       return trans.__('Rejected');
     case 'approval_granted':
-      return trans.__('All executions approved for a limited time');
+      return trans.__('Everything approved');
     case 'agents_paused':
       return trans.__('Agents paused');
     case 'agents_resumed':
@@ -107,6 +108,9 @@ export function eventDetail(
   { text, type }: IJournalEvent,
   trans: TranslationBundle
 ): string {
+  if (type === 'approval_granted' && text !== null) {
+    return trans.__('until %1', momentText(text, Date.now()));
+  }
   const known = text === null ? '' : reasonText(type, text, trans);
   if (known !== null) {
     return known;

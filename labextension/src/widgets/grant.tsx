@@ -43,7 +43,7 @@ export class SessionGrant extends ReactWidget {
             until && (
               <>
                 {trans.__(
-                  'All its executions are approved until %1.',
+                  'Everything approved until %1',
                   momentText(until, clock.now())
                 )}{' '}
                 <button

@@ -1,6 +1,6 @@
 /** How what agents do in notebooks is said to a person. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { isFinal, isRunning } from '../tokens';
+import { isFinal } from '../tokens';
 import type {
   IAttachedSession,
   ICellRecord,
@@ -8,13 +8,7 @@ import type {
   IWaitingFor,
   RecordPeople
 } from '../tokens';
-import {
-  durationText,
-  momentText,
-  plainName,
-  quoted,
-  statusWord
-} from './wording';
+import { durationText, plainName, quoted, statusWord } from './wording';
 
 export { plainName };
 
@@ -35,32 +29,23 @@ export function firstLine(source: string): string {
   return shortText(plainName(line.trim()));
 }
 
-/** Behind whom an execution waits. */
+/** What an execution waits for. */
 export function waitingText(
   waiting: IWaitingFor,
-  now: number,
   trans: TranslationBundle
 ): string {
-  const since = waiting.since && momentText(waiting.since, now);
   switch (waiting.who) {
-    case 'agent': {
-      const agent = quoted(shortText(waiting.agent ?? ''));
-      return since
-        ? trans.__('Waiting for agent %1 since %2', agent, since)
-        : trans.__('Waiting for agent %1', agent);
-    }
+    case 'agent':
+      return trans.__(
+        'Waiting for agent %1',
+        quoted(shortText(waiting.agent ?? ''))
+      );
     case 'person':
-      return since
-        ? trans.__('Waiting for a user’s cell since %1', since)
-        : trans.__('Waiting for a user’s cell');
+      return trans.__('Waiting for a running cell');
     case 'approval':
-      return since
-        ? trans.__('Waiting for approval since %1', since)
-        : trans.__('Waiting for approval');
+      return trans.__('Needs approval');
     case 'pause':
-      return since
-        ? trans.__('Waiting: all agents are paused since %1', since)
-        : trans.__('Waiting: all agents are paused');
+      return trans.__('Waiting: all agents are paused');
     default:
       return trans.__('Waiting for the kernel');
   }
@@ -141,15 +126,13 @@ export function changedText(
   trans: TranslationBundle
 ): string {
   if (runAgain) {
-    return edited
-      ? trans.__('Edited and run again since')
-      : trans.__('Run again since');
+    return trans.__('Run again since');
   }
   if (!edited) {
     return '';
   }
   return started_at
-    ? trans.__('Edited since it ran')
+    ? trans.__('Differs from what ran')
     : trans.__('Edited since');
 }
 
@@ -182,42 +165,21 @@ export function doingText(
   if (current.status === 'running') {
     return trans.__('Running %1', firstLine(current.source));
   }
-  if (current.status === 'awaiting_input') {
-    return trans.__('Awaiting input');
-  }
-  if (current.status === 'awaiting_approval') {
-    return trans.__('Awaiting approval');
-  }
-  switch (current.waiting_for?.who) {
-    case 'pause':
-      return trans.__('Paused');
-    case 'person':
-      return trans.__('Waiting for a user’s cell');
-    case 'agent': {
-      const agent = current.waiting_for.agent ?? '';
-      return trans.__('Waiting for %1', quoted(shortText(agent)));
-    }
-    case 'kernel':
-      return trans.__('Waiting for the kernel');
-    default:
-      return statusWord(current.status, trans);
-  }
+  return current.status === 'queued' && current.waiting_for
+    ? waitingText(current.waiting_for, trans)
+    : statusWord(current.status, trans);
 }
 
-/** What an agent does now, and since when. */
+/** What an agent does now, and for how long. */
 export function attachedText(
   attached: IAttachedSession,
   now: number,
   trans: TranslationBundle
 ): string {
   const { current } = attached;
-  const doing = doingText(attached, trans);
-  if (current?.waiting_for && !isRunning(current.status)) {
-    return waitingText(current.waiting_for, now, trans);
-  }
   const elapsed =
     current?.started_at && elapsedText(current.started_at, now, trans);
-  return elapsed ? trans.__('%1, for %2', doing, elapsed) : doing;
+  return [doingText(attached, trans), elapsed].filter(Boolean).join(' · ');
 }
 
 /** What is recorded of what people run; empty for nothing. */

@@ -180,7 +180,7 @@ export class OutputsWidget extends Panel {
     const link = this._createButton(() => {
       void execute(CommandIDs.openText, { execution_id: id });
     });
-    link.textContent = trans.__('Read the whole text');
+    link.textContent = trans.__('Open full output');
     this._omitted.append(`${parts.join(', ')}. `, link);
   }
 

@@ -348,8 +348,8 @@ function Counts(props: {
         <strong className="jp-AgentExecSession-asking">
           <AskingIcon.react tag="span" className="jp-AgentExec-icon" />
           {trans._n(
-            'Awaiting approval',
-            '%1 cells awaiting approval',
+            '%1 cell needs approval',
+            '%1 cells need approval',
             asking,
             asking
           )}

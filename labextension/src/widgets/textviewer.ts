@@ -18,7 +18,7 @@ export class TextViewer extends Widget {
     super();
     this.addClass('jp-AgentExecText');
     this._text.tabIndex = 0;
-    this._text.setAttribute('aria-label', _trans.__('Whole text of the cell'));
+    this._text.setAttribute('aria-label', _trans.__('Full output of the cell'));
     this._note.setAttribute('role', 'status');
     this._more.type = 'button';
     this._more.className = 'jp-mod-styled';

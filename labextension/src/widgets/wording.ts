@@ -43,13 +43,13 @@ export function indexingText(
 export function statusWord(status: Status, trans: TranslationBundle): string {
   switch (status) {
     case 'awaiting_approval':
-      return trans.__('Awaiting approval');
+      return trans.__('Needs approval');
     case 'queued':
       return trans.__('Queued');
     case 'running':
       return trans.__('Running');
     case 'awaiting_input':
-      return trans.__('Awaiting input');
+      return trans.__('Needs input');
     case 'ok':
       return trans.__('Done');
     case 'error':
