@@ -25,7 +25,9 @@ function saved(page: Page): Promise<unknown[]> {
 /** Choose what a badge's menu offers. */
 async function choose(page: Page, cell: Locator, item: string | RegExp) {
   await cell.getByRole('button', { name: 'More actions' }).click();
-  await page.getByRole('menuitem', { name: item }).click();
+  await page
+    .locator('.jp-AgentExecMenu .lm-Menu-item', { hasText: item })
+    .click();
 }
 
 /** Take back what was just done. */
