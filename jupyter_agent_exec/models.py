@@ -18,11 +18,13 @@ from .types import (
     ApprovalMode,
     CellId,
     CellType,
+    CodeKind,
     Digest,
     ExecutionId,
     Output,
     RecordPeople,
     RestartReason,
+    RuleKind,
     SessionId,
     SessionStatus,
     Status,
@@ -429,6 +431,21 @@ class ExecutionError(Answer, frozen=True, kw_only=True):
     traceback: list[str]
 
 
+class ApprovalReason(Answer, frozen=True, kw_only=True):
+    """Why the rules do not let code run without approval."""
+
+    line: int
+    """Of the source, counted from 1."""
+    kind: CodeKind
+    text: str
+    """What the code does there, as the end of a sentence: `deletes a file: os.remove`."""
+
+    @property
+    def sentence(self) -> str:
+        """The reason as a sentence."""
+        return f"Asks because line {self.line} {self.text}."
+
+
 class Approval(Answer, frozen=True, kw_only=True):
     """The state of an execution's approval request."""
 
@@ -450,6 +467,9 @@ class Approval(Answer, frozen=True, kw_only=True):
     """Why it was rejected."""
     asked_source: str | None = None
     """The agent's source, if the user edited it before approving."""
+    reasons: list[ApprovalReason] = field(default_factory=list)
+    """Why the rules ask, in the order of the lines; empty where the mode is not `rules`. They are a
+    convenience, not a guard."""
 
 
 class Review(Answer, frozen=True, kw_only=True):
@@ -812,11 +832,13 @@ class GrantApproval(Request, frozen=True, kw_only=True):
 
 
 class SetPolicy(Request, frozen=True, kw_only=True):
-    """Set which executions need approval, by the kind of target; null keeps the current mode."""
+    """Set which executions need approval, by the kind of target; null keeps what is set."""
 
     scratch: ApprovalMode | None = None
     notebook: ApprovalMode | None = None
     kernel: ApprovalMode | None = None
+    allow: list[RuleKind] | None = None
+    """The kinds of code that the rules let through."""
 
 
 class SetPause(Request, frozen=True, kw_only=True):
@@ -841,6 +863,9 @@ class ApprovalPolicy(Answer, frozen=True, kw_only=True):
     kernel: ApprovalMode
     forced: list[TargetKind]
     """Kinds of target whose mode the server's configuration sets. Users cannot change it."""
+    allow: list[RuleKind] = field(default_factory=list)
+    """The kinds of code that run without approval where the mode is `rules`. Where the
+    configuration forces that mode, only those that it allows too."""
 
 
 class Pause(Answer, frozen=True, kw_only=True):

@@ -66,9 +66,28 @@ CellType: TypeAlias = Literal["code", "markdown", "raw"]
 TargetKind: TypeAlias = Literal["scratch", "notebook", "kernel"]
 """The kinds of a session's target."""
 
-ApprovalMode: TypeAlias = Literal["none", "first", "always"]
+ApprovalMode: TypeAlias = Literal["none", "first", "rules", "always"]
 """Which executions of an agent session need a user's approval before they run: none, the first one
-in each kernel of the session, or all."""
+in each kernel of the session, those that the rules do not let through, or all."""
+
+RuleKind: TypeAlias = Literal["read", "plot", "files", "network", "shell", "install", "variables"]
+"""What code does, for the rules: read files; draw; write, move or delete files; use the network;
+run programs, IPython's commands and magics; install packages; change variables that it has not made
+itself. A user may let the rules allow a kind."""
+
+CodeKind: TypeAlias = Literal[
+    "read",
+    "plot",
+    "files",
+    "network",
+    "shell",
+    "install",
+    "variables",
+    "dynamic",
+    "unknown",
+]
+"""The same, with the kinds that always need approval: code that builds or reaches other code
+(`dynamic`), and code that the rules do not know (`unknown`)."""
 
 Verdict: TypeAlias = Literal["approved", "flagged"]
 """A user's verdict on a finished execution."""
