@@ -79,6 +79,8 @@ _TARGETS: Final[Mapping[type, str]] = {
 _APPROVALS: Final[Mapping[ApprovalMode, str]] = {
     "none": "",
     "first": "A person approves your first execution in each life of the kernel before it runs.",
+    "rules": "Code that only reads, computes and draws runs at once. A person approves other code "
+    "before it runs, and is told why it asks: say in a comment at the top what it is for.",
     "always": "A person approves each of your executions before it runs: say in a comment at the "
     "top what it is for.",
 }

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from .models import (
     Agent,
+    ApprovalReason,
     Caps,
     Chain,
     Document,
@@ -42,6 +43,7 @@ from .types import (
     Output,
     RecordPeople,
     RestartReason,
+    RuleKind,
     SessionId,
     Status,
     TargetKind,
@@ -332,6 +334,8 @@ class ApprovalAsked(Entry, frozen=True, kw_only=True, tag="approval_asked"):
     expires_at: str
     before: Digest | None = None
     """The previous version of the source."""
+    reasons: tuple[ApprovalReason, ...] = ()
+    """Why the rules ask; empty where the mode is not `rules`."""
 
 
 class Approved(Entry, frozen=True, kw_only=True, tag="approved"):
@@ -610,6 +614,8 @@ class PolicySet(Entry, frozen=True, kw_only=True, tag="policy_set"):
     """A user set the approval policy."""
 
     policy: dict[TargetKind, ApprovalMode]
+    allow: tuple[RuleKind, ...] | None = None
+    """The kinds of code that the rules let through; null if no user has set them."""
 
 
 class TokenMinted(Entry, frozen=True, kw_only=True, tag="token_minted"):

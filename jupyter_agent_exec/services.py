@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -57,6 +58,7 @@ from .sessions.permits import Permits
 from .sessions.program_kernels import ProgramKernels
 from .tasks import Tasks, start_apart
 from .traits import AgentExecTraits
+from .types import RuleKind
 
 
 class Services:
@@ -168,6 +170,7 @@ class Services:
             self._folder,
             cast(Modes, traits.approval),
             cast(Modes, traits.forced_approval),
+            cast(Sequence[RuleKind], traits.rules_allow),
             log=self._log,
         )
         self._rules = Rules(self._policy, traits.approval_timeout)

@@ -21,8 +21,9 @@ from traitlets import (
     validate,
 )
 
-from .approvals.manager import Approvals, checked_modes
+from .approvals.manager import RULE_KINDS, Approvals, checked_modes
 from .auth.unlocks import is_slow_hash
+from .code_rules.classifier import DEFAULT_ALLOWED
 from .executions.limits import SessionLimits, Settings
 from .files.manager import SessionFiles
 from .kernels.isolation.isolation import IsolationTraits
@@ -235,13 +236,24 @@ class AgentExecTraits(IsolationTraits, McpTraits):
         config=True,
         help="""Which agent code needs a user's approval before it runs, for each kind of target
         (`scratch`, `notebook`, `kernel`): none (`none`), the session's first execution in each life
-        of the kernel (`first`), or every execution (`always`). Defaults: `none` for `scratch`,
-        `first` for the others. Users may change it in JupyterLab.""",
+        of the kernel (`first`), code that the rules do not let through (`rules`), or every
+        execution (`always`). The rules are a convenience, not a guard. Defaults: `none` for
+        `scratch`, `first` for the others. Users may change it in JupyterLab.""",
     )
     forced_approval = Dict(
         config=True,
         help="""Like `approval`, but overrides it, and nobody can change it in JupyterLab. Default:
         nothing is forced.""",
+    )
+    rules_allow = List(
+        Enum(RULE_KINDS),
+        default_value=list(DEFAULT_ALLOWED),
+        config=True,
+        help="""The kinds of code that run without approval where the mode is `rules`: `read`,
+        `plot`, `files`, `network`, `shell`, `install`, `variables`. Code that the rules do not know
+        always needs approval. Users may change it in JupyterLab; where `forced_approval` is
+        `rules`, they can only take kinds away. The rules are a convenience, not a guard: code that
+        they let through may still do harm.""",
     )
     approval_timeout = Float(
         3600,

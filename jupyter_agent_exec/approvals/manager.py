@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -14,6 +14,7 @@ import msgspec
 from traitlets import TraitError
 
 from ..auth.scopes import Caller
+from ..code_rules.classifier import DEFAULT_ALLOWED
 from ..errors import HistoryUnavailable, InvalidRequest, NotFinished
 from ..executions.approval_gate import Rules, already_decided
 from ..executions.execution import LiveExecution
@@ -32,13 +33,15 @@ from ..sessions.activity import Activity
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..sessions.session_history import SessionHistory
-from ..types import FINAL_STATUSES, ApprovalMode, ExecutionId, TargetKind, TokenId
+from ..types import FINAL_STATUSES, ApprovalMode, ExecutionId, RuleKind, TargetKind, TokenId
 
 Modes = dict[TargetKind, ApprovalMode]
 
 TARGET_KINDS: Final[tuple[TargetKind, ...]] = get_args(TargetKind)
 APPROVAL_MODES: Final[tuple[ApprovalMode, ...]] = get_args(ApprovalMode)
 DEFAULT_MODES: Final[Modes] = {"scratch": "none", "notebook": "first", "kernel": "first"}
+
+RULE_KINDS: Final[tuple[RuleKind, ...]] = get_args(RuleKind)
 
 POLICY_FILE: Final = "approval-policy.json"
 
@@ -64,36 +67,60 @@ class Policy:
         The operator's defaults, which users may change.
     forced
         The operator's modes that nobody can change.
+    allow
+        The kinds of code that the rules let through; users may change them.
     """
 
     def __init__(
-        self, folder: Path, configured: Modes, forced: Modes, *, log: logging.Logger
+        self,
+        folder: Path,
+        configured: Modes,
+        forced: Modes,
+        allow: Sequence[RuleKind] = DEFAULT_ALLOWED,
+        *,
+        log: logging.Logger,
     ) -> None:
         self._path = folder / POLICY_FILE
         self._configured = {**DEFAULT_MODES, **configured}
         self._forced = forced
+        self._allow = allow
         self._set = _read(self._path, log)
 
     @property
     def modes(self) -> Modes:
         """The modes in force."""
-        return {**self._configured, **self._set, **self._forced}
+        return {**self._configured, **_modes(self._set), **self._forced}
+
+    @property
+    def allow(self) -> list[RuleKind]:
+        """The kinds of code that the rules let through, where the operator forces nothing else."""
+        return list(self._allow if self._set.allow is None else self._set.allow)
 
     def mode(self, kind: TargetKind) -> ApprovalMode:
         """Return the mode of sessions with this kind of target."""
-        return self._forced.get(kind) or self._set.get(kind) or self._configured[kind]
+        return self.modes[kind]
 
     def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
         """Return the mode that the operator forces for a kind of target; None if there is none."""
         return self._forced.get(kind)
 
+    def allowed(self, kind: TargetKind) -> frozenset[RuleKind]:
+        """Return the kinds of code that the rules let through with this kind of target.
+
+        Where the operator forces the rules, users can only make them stricter.
+        """
+        allowed = frozenset(self.allow)
+        return allowed & set(self._allow) if self._forced.get(kind) == "rules" else allowed
+
     def model(self) -> ApprovalPolicy:
         """Return the policy as a model."""
         return ApprovalPolicy(
-            **self.modes, forced=[kind for kind in TARGET_KINDS if kind in self._forced]
+            **self.modes,
+            forced=[kind for kind in TARGET_KINDS if kind in self._forced],
+            allow=self.allow,
         )
 
-    def with_set(self, request: SetPolicy) -> Modes:
+    def with_set(self, request: SetPolicy) -> SetPolicy:
         """Return the users' policy with the changes of a request.
 
         Raises
@@ -101,9 +128,7 @@ class Policy:
         InvalidRequest
             The configuration forces another mode. The error names the field.
         """
-        wanted: Modes = {
-            kind: mode for kind in TARGET_KINDS if (mode := getattr(request, kind)) is not None
-        }
+        wanted = _modes(request)
         for kind, mode in wanted.items():
             forced = self._forced.get(kind, mode)
             if mode != forced:
@@ -112,9 +137,10 @@ class Policy:
                     field=kind,
                     allowed=[forced],
                 )
-        return {**self._set, **wanted}
+        allow = self._set.allow if request.allow is None else sorted(set(request.allow))
+        return SetPolicy(**{**_modes(self._set), **wanted}, allow=allow)
 
-    def keep(self, modes: Modes) -> None:
+    def keep(self, policy: SetPolicy) -> None:
         """Save the users' policy, then apply it. Blocks.
 
         Raises
@@ -125,7 +151,7 @@ class Policy:
         temporary = self._path.with_suffix(".new")
         try:
             with temporary.open("wb") as file:
-                file.write(msgspec.json.encode(modes, order="sorted"))
+                file.write(msgspec.json.encode(_kept(policy), order="sorted"))
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self._path)
@@ -133,18 +159,29 @@ class Policy:
             raise HistoryUnavailable(
                 f"The policy cannot be kept ({error.strerror or error}); it is as it was."
             ) from error
-        self._set = modes
+        self._set = policy
 
 
-def _read(path: Path, log: logging.Logger) -> Modes:
+def _modes(policy: SetPolicy) -> Modes:
+    """Return the modes that a user has set."""
+    return {kind: mode for kind in TARGET_KINDS if (mode := getattr(policy, kind)) is not None}
+
+
+def _kept(policy: SetPolicy) -> dict[str, Any]:
+    """Return what the file holds of a policy."""
+    kept: dict[str, Any] = msgspec.to_builtins(policy)
+    return {name: value for name, value in kept.items() if value is not None}
+
+
+def _read(path: Path, log: logging.Logger) -> SetPolicy:
     """Return the users' policy; empty if it cannot be read."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Modes)
+        return msgspec.json.decode(path.read_bytes(), type=SetPolicy)
     except FileNotFoundError:
-        return {}
+        return SetPolicy()
     except (OSError, msgspec.DecodeError) as error:
         log.warning("What people set of the approval policy cannot be read (%s): %s", path, error)
-        return {}
+        return SetPolicy()
 
 
 def _or(words: tuple[str, ...]) -> str:
@@ -249,9 +286,12 @@ class Approvals:
         async with self._lock:
             wanted = self._policy.with_set(request)
             before = self._policy.modes
-            entry = PolicySet(at=timestamp(), by=caller.by(), policy={**before, **wanted})
-            if entry.policy == before:
+            policy = {**before, **_modes(wanted)}
+            is_same = wanted.allow is None or set(wanted.allow) == set(self._policy.allow)
+            if policy == before and is_same:
                 return
+            allow = None if wanted.allow is None else tuple(wanted.allow)
+            entry = PolicySet(at=timestamp(), by=caller.by(), policy=policy, allow=allow)
             await self._sessions.in_thread(partial(self._history.note, entry))
             await self._sessions.in_thread(partial(self._policy.keep, wanted))
         self._activity.publish("approvals", None)

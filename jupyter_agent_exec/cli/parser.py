@@ -9,8 +9,8 @@ from typing import Any, get_args
 from .._version import __version__
 from ..client.client import SCOPES
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
-from ..types import FINAL_STATUSES, ApprovalMode, TargetKind, Verdict
-from . import check, files, listings, mcp, run, user_decisions
+from ..types import FINAL_STATUSES, ApprovalMode, RuleKind, TargetKind, Verdict
+from . import check, files, listings, mcp, rules, run, user_decisions
 
 _DESCRIPTION = """\
 Run code as an agent does, and look at what agents ran.
@@ -48,6 +48,14 @@ given the server's address instead: http://localhost:8888/api/agent-exec/mcp.
 
 A server that is named, or runs here, is used; else one is started in the current folder for the
 time of the client. Standard output is the protocol's alone; all else goes to standard error."""
+
+_RULES_EPILOG = """\
+The rules are a convenience, not a guard: code that they let through may still do harm.
+
+examples:
+  jupyter agent-exec rules 'df.to_csv("out.csv")'
+  jupyter agent-exec rules analysis.py --allow read plot files
+  jupyter agent-exec rules --target notebook --since 2026-11-01T00:00:00Z"""
 
 _VERIFY_EPILOG = """\
 exit codes: 0 whole, 1 altered, 2 usage, 3 truncated before the known head, 4 torn last line (a
@@ -306,6 +314,37 @@ def _add_approvals(commands: Any) -> None:
         parser.add_argument(
             f"--{kind}", choices=get_args(ApprovalMode), help=f"with a {kind} target"
         )
+    _add_allow(parser)
+    parser = _add(
+        commands,
+        "rules",
+        rules.rules,
+        "say which code would ask for approval in the mode `rules`, and why; runs nothing",
+        epilog=_RULES_EPILOG,
+    )
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        nargs="?",
+        help="code, a file with code, or - for standard input; what agents ran when left out",
+    )
+    parser.add_argument(
+        "-c", "--code", action="store_true", help="SOURCE is code, even if a file is named so"
+    )
+    _add_allow(parser)
+    parser.add_argument("--session", metavar="ID", help="only in this session")
+    _add_whose_and_when(parser)
+    _add_limit(parser, 200)
+
+
+def _add_allow(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow",
+        nargs="+",
+        choices=get_args(RuleKind),
+        metavar="KIND",
+        help="kinds of code that the rules let through: " + ", ".join(get_args(RuleKind)),
+    )
 
 
 def _add_passphrase(commands: Any) -> None:

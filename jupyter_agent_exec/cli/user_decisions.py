@@ -14,6 +14,7 @@ from ..types import TargetKind
 from . import exit_codes
 from .command_client import connected, decided, typed
 from .console import Console
+from .rules import NOT_A_GUARD
 from .usage import UsageError, read_source
 
 MIN_PASSPHRASE: Final = 12
@@ -79,7 +80,7 @@ def pause(arguments: Namespace, console: Console) -> int:
 
 def policy(arguments: Namespace, console: Console) -> int:
     """Show or set the policy: which agent code needs approval."""
-    wanted = {kind: getattr(arguments, kind) for kind in _KINDS}
+    wanted = {kind: getattr(arguments, kind) for kind in (*_KINDS, "allow")}
     with connected(arguments, console, may_start=False) as client:
         if any(wanted.values()):
             approvals = decided(client, console, lambda: client.set_policy(**wanted))
@@ -91,6 +92,9 @@ def policy(arguments: Namespace, console: Console) -> int:
     for kind in _KINDS:
         forced = "  forced by the server's configuration" if kind in approvals.policy.forced else ""
         console.line(f"{kind:9} {getattr(approvals.policy, kind)}{forced}")
+    if "rules" in (getattr(approvals.policy, kind) for kind in _KINDS) or arguments.allow:
+        console.line(f"{'rules':9} let {', '.join(approvals.policy.allow) or 'nothing'} through")
+        console.note(NOT_A_GUARD)
     return exit_codes.OK
 
 
@@ -126,6 +130,8 @@ def _show(execution: Execution, source: str, console: Console, *, to_error: bool
     say(f"{execution.id}  {who}, for {execution.username}, in {where}; calls itself {called}")
     for number, line in enumerate(exact(source).split("\n"), 1):
         say(f"{number:4} | {line}")
+    for reason in execution.approval.reasons if execution.approval is not None else ():
+        say(exact(reason.sentence))
 
 
 def _confirmed(console: Console) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from .. import models
-from ..types import ApprovalMode, Digest, Verdict
+from ..types import ApprovalMode, Digest, RuleKind, Verdict
 from .connection import AwaitingConnection, Connection, Request, json_request
 from .events import Event, follow
 from .replies import read
@@ -379,9 +379,22 @@ class AsyncAgentExecClient:
         scratch: ApprovalMode | None = None,
         notebook: ApprovalMode | None = None,
         kernel: ApprovalMode | None = None,
+        allow: Sequence[RuleKind] | None = None,
     ) -> models.Approvals:
-        """Change the approval policy for each kind of target, as a user."""
-        policy = models.SetPolicy(scratch=scratch, notebook=notebook, kernel=kernel)
+        """Change the approval policy for each kind of target, as a user.
+
+        Parameters
+        ----------
+        allow
+            The kinds of code that run without approval where the mode is ``rules``. The rules are
+            a convenience, not a guard.
+        """
+        policy = models.SetPolicy(
+            scratch=scratch,
+            notebook=notebook,
+            kernel=kernel,
+            allow=None if allow is None else list(allow),
+        )
         return await self._connection.send_model("PUT", "/approvals/policy", policy, _approvals)
 
     async def unlock(self, passphrase: str) -> str:

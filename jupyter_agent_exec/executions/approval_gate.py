@@ -1,5 +1,8 @@
 """Holds executions while agents are paused, and until the user approves them.
 
+In the mode `rules`, it lets code through that the rules know as harmless (`code_rules`). They are a
+convenience, not a guard.
+
 Executions wait (`wait_until_allowed`). Requests that cannot wait are refused at once (`check`):
 edits of the notebook, uploads, deletions, completion, answers to input, and restarts. An approval
 is valid for one incarnation of the session's kernel. Each new kernel needs new approvals.
@@ -8,9 +11,9 @@ is valid for one incarnation of the session's kernel. Each new kernel needs new 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol, cast, get_args
+from typing import Final, Protocol, cast
 
 import msgspec
 
@@ -28,18 +31,30 @@ from ..records import (
     timestamp,
 )
 from ..tasks import Tasks, first_of, settle
-from ..types import ApprovalMode, ExecutionId, Status, TargetKind
+from ..types import ApprovalMode, ExecutionId, RuleKind, Status, TargetKind
 from .execution import LiveExecution, LiveExecutions
 from .incarnations import Incarnations
 from .recorder import Recorder
+from .session_code_rules import SessionCodeRules
 from .state import ApprovalExpired, ApprovalGiven, ApprovalRefused, ApprovalRequested
 
-_STRICTNESS: Final = get_args(ApprovalMode)
+
+def strictest(first: ApprovalMode, second: ApprovalMode) -> ApprovalMode:
+    """Return the mildest mode that asks whenever one of two modes asks.
+
+    `first` and `rules` let different code through, so only `always` is as strict as both.
+    """
+    if "none" in (first, second) or first == second:
+        return second if first == "none" else first
+    return "always"
+
 
 _HOW_TO_GET_IT: Final[Mapping[ApprovalMode, str]] = {
     "none": "",
     "first": "Run code first: once the user approves it, this is let through until the kernel "
     "restarts.",
+    "rules": "The rules decide about code that is run, and about nothing else. Ask the user to "
+    "approve everything for some minutes: this is let through for as long as they say.",
     "always": "Run code, and ask the user to choose 'Approve all…' when they approve it: this is "
     "let through for as long as they say.",
 }
@@ -54,6 +69,9 @@ class Policy(Protocol):
 
     def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
         """Return the approval that the operator forces for this kind of target, if any."""
+
+    def allowed(self, kind: TargetKind) -> Collection[RuleKind]:
+        """Return the kinds of code that the rules let through with this kind of target."""
 
 
 class Permit(Protocol):
@@ -118,8 +136,16 @@ class Rules:
         kind = cast(TargetKind, target.__struct_config__.tag)
         if of_token is None:
             return self.policy.mode(kind)
-        forced = self.policy.forced_mode(kind) or "none"
-        return max(of_token, forced, key=_STRICTNESS.index)
+        return strictest(of_token, self.policy.forced_mode(kind) or "none")
+
+    def allowed(self, target: Target) -> frozenset[RuleKind]:
+        """Return the kinds of code that the rules let through in a session with this target.
+
+        The variables of a scratch kernel are the agent's own.
+        """
+        kind = cast(TargetKind, target.__struct_config__.tag)
+        own: tuple[RuleKind, ...] = ("variables",) if kind == "scratch" else ()
+        return frozenset((*self.policy.allowed(kind), *own))
 
     @property
     def pausing(self) -> WaitingFor | None:
@@ -190,6 +216,8 @@ class ApprovalGate:
         self._tasks = tasks
         self._loop = asyncio.get_running_loop()
         self._lock = asyncio.Lock()  # serializes decisions
+        self._code_rules = SessionCodeRules(self._session, incarnations)
+        self._reading = asyncio.Lock()  # keeps the order of executions that the rules read
         self._approved_incarnation: int | None = None  # the last with an approved execution
         self._granted_until: datetime | None = None
         self.init_waits = asyncio.Event()
@@ -260,7 +288,7 @@ class ApprovalGate:
 
     def may_run(self, execution: LiveExecution) -> bool:
         """Return whether an execution needs no approval, or has it for this incarnation."""
-        if execution.mode == "none":
+        if execution.mode == "none" or execution.reasons == ():
             return True
         lives = [execution.state.approved_incarnation]
         if _follows(execution):
@@ -302,6 +330,12 @@ class ApprovalGate:
         All of it is one write. In mode `first`, executions behind one that awaits approval wait
         for that decision.
         """
+        if any(execution.mode == "rules" for execution in executions):
+            async with self._reading:
+                for execution in executions:
+                    if execution.mode == "rules":
+                        allowed = self._rules.allowed(self._session.target)
+                        execution.reasons = await self._code_rules.read(execution, allowed)
         asking = [execution for execution in executions if self._asks_now(execution)]
         if not asking:
             await self._accept(executions)
@@ -420,6 +454,7 @@ class ApprovalGate:
             incarnation=self._incarnation,
             expires_at=timestamp(now + timedelta(seconds=timeout)),
             before=None if before is None else before.digest,
+            reasons=execution.reasons or (),
         )
         approval = Approval(
             status="asked",
@@ -428,6 +463,7 @@ class ApprovalGate:
             kernel_id=entry.kernel_id,
             incarnation=entry.incarnation,
             before=revised,
+            reasons=list(entry.reasons),
         )
         execution.apply(ApprovalRequested(approval))
         execution.decided = self._loop.create_future()
@@ -468,6 +504,7 @@ class ApprovalGate:
             entries.append(Approved(at=at, by=by, execution_id=execution.id, source=payload.digest))
         await self._recorder.write_all(entries, payloads)
         for execution, source in approved:
+            self._code_rules.approved(execution)
             execution.apply(ApprovalGiven(source, at, by.named))
             self._executions.approval_changed(execution)
 

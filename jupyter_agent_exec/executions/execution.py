@@ -20,6 +20,7 @@ from ..kernels.execute_request import ExecuteRequest, InputRequest
 from ..kernels.kernel_queue import Turn
 from ..models import (
     Approval,
+    ApprovalReason,
     ExecutionKernel,
     Input,
     Omitted,
@@ -248,6 +249,8 @@ class LiveExecution:
     """Decides whether it may run."""
     mode: ApprovalMode
     """The approval that it needs, by the policy at its acceptance."""
+    reasons: tuple[ApprovalReason, ...] | None = None
+    """Why the rules ask; empty if they let it through, None if they have not read it."""
     accepted_at: str
     step: StepOf | None = None
     """Its position among the steps of its request."""

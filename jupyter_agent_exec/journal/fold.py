@@ -357,6 +357,7 @@ class ApprovalHistory:
             decided_by=None if decided is None else decided.by.named,
             reason=decided.reason if isinstance(decided, Rejected) else None,
             asked_source=read(self._accepted.source) if changed else None,
+            reasons=list(asked.reasons),
         )
 
     def _status(self) -> Literal["asked", "approved", "rejected", "expired", "withdrawn"]:

@@ -447,7 +447,7 @@ def _list(entry: dict[str, Any], listed: Listed) -> bool:
         policy = entry.get("policy")
         if not isinstance(policy, dict):
             return False
-        listed.policies.append(policy)
+        listed.policies.append({**policy, "allow": entry.get("allow")})
     return True
 
 

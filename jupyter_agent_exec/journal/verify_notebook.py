@@ -462,6 +462,7 @@ class _Journal:
                 "decided_by": None,
                 "reason": None,
                 "asked_source_sha256": None,
+                "reasons": entry.get("reasons", []),
             }
         elif approval is not None:
             approval = {

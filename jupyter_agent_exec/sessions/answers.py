@@ -113,6 +113,8 @@ def notes(record: ExecutionRecord) -> list[str]:
         )
     if record.status in _NOTES:
         notes.append(record.reason or _NOTES[record.status])
+    if record.status == "awaiting_approval" and record.approval is not None:
+        notes += [reason.sentence for reason in record.approval.reasons]
     if record.input is not None:
         notes.append(_asks_for(record.input))
     if record.error is not None and record.error.ename == NO_STDIN:

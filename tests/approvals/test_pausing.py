@@ -148,6 +148,7 @@ async def test_a_policy_counts_for_what_comes_and_what_asks_goes_on_asking(agent
         "notebook": "none",
         "kernel": "none",
         "forced": [],
+        "allow": ["read", "plot"],
     }
     execution = await asks(agent, session, "2")
     await set_policy(agent, scratch="none")

@@ -214,6 +214,29 @@ def names(code: str, cursor_pos: int, limit: int) -> Any:
     return told[:limit], cursor_pos - len(prefix), len(told[limit:])
 
 
+def what(value: Any) -> str:
+    """Return what a value is: `module pandas`, `class datetime.date`, `instance builtins.list`."""
+    kind = type(value)
+    if kind is ModuleType:
+        return f"module {vars(value).get('__name__')}"
+    if kind is FunctionType or kind is type(len):
+        return f"function {value.__module__}.{value.__qualname__}"
+    if flags_of(kind) & IS_A_CLASS:
+        return f"class {'.'.join(named(value))}"
+    return f"instance {'.'.join(named(kind))}"
+
+
+def described_names(names: list[str]) -> Any:
+    """Return what each of these names is, as far as the user's namespace has it."""
+    shell = sys.modules["IPython"].get_ipython()
+    there, hidden = named_in(shell.user_ns), named_in(shell.user_ns_hidden)
+    return {
+        name: what(there[name])
+        for name in names
+        if name in there and there[name] is not hidden.get(name, names)
+    }
+
+
 def completions(code: str, cursor_pos: int) -> Any:
     """Return the kernel's reply to a `complete_request`."""
     try:
@@ -235,6 +258,7 @@ QUESTIONS: dict[str, Any] = {
     "variables": variables,
     "packages": packages,
     "names": names,
+    "described_names": described_names,
     "complete": completions,
     "inspect": documentation,
 }

@@ -262,7 +262,13 @@ export class FakeServer implements IAgentExecApi {
   tokens: IAgentToken[] = [];
   approvals: IApprovalList = {
     executions: [],
-    policy: { scratch: 'none', notebook: 'first', kernel: 'first', forced: [] },
+    policy: {
+      scratch: 'none',
+      notebook: 'first',
+      kernel: 'first',
+      forced: [],
+      allow: ['read', 'plot']
+    },
     paused: null,
     needs_passphrase: false
   };

@@ -1,35 +1,44 @@
 /** Keeps a person's settings and the server's approval policy alike. */
 import type { ISignal } from '@lumino/signaling';
 import type { ApprovalsModel } from './approvals';
-import type { ApprovalMode, IApprovalPolicy, ITarget } from '../wire';
+import type { IApprovalPolicy, ITarget } from '../wire';
 
 /** What a person has set; what they have not is as the server has it. */
-export type Wishes = Partial<Record<ITarget['kind'], ApprovalMode>>;
+export type Wishes = Partial<Omit<IApprovalPolicy, 'forced'>>;
 
 /** What is used of a plugin's settings. */
 export interface IPolicySettings {
   readonly user: Readonly<Record<string, unknown>>;
   readonly changed: ISignal<unknown, void>;
-  set(key: string, value: string): Promise<void>;
+  set(key: string, value: string | string[]): Promise<void>;
 }
 
 const KINDS: readonly ITarget['kind'][] = ['notebook', 'kernel', 'scratch'];
 
-const MODES: readonly unknown[] = ['none', 'first', 'always'];
+/** What a person can set: a mode for each kind of target, and what the rules let through. */
+const KEYS: readonly (keyof Wishes)[] = [...KINDS, 'allow'];
+
+const MODES: readonly unknown[] = ['none', 'first', 'rules', 'always'];
+
+/** Whether a setting is valid, and otherwise than the server has it. */
+function differs(wish: unknown, policy: string | readonly string[]): boolean {
+  return Array.isArray(wish)
+    ? Array.isArray(policy) &&
+        [...wish].sort().join() !== [...policy].sort().join()
+    : MODES.includes(wish) && wish !== policy;
+}
 
 /** What is wished otherwise than it is: what can be asked, and what cannot. */
 export function differences(
   settings: IPolicySettings['user'],
   policy: IApprovalPolicy
 ): { open: Wishes; forced: ITarget['kind'][] } {
-  const kinds = KINDS.filter(
-    kind => MODES.includes(settings[kind]) && settings[kind] !== policy[kind]
-  );
-  const isForced = (kind: ITarget['kind']) => policy.forced.includes(kind);
-  const open = kinds.filter(kind => !isForced(kind));
+  const keys = KEYS.filter(key => differs(settings[key], policy[key]));
+  const forced = policy.forced.filter(kind => keys.includes(kind));
+  const open = keys.filter(key => !policy.forced.some(kind => kind === key));
   return {
-    open: Object.fromEntries(open.map(kind => [kind, settings[kind]])),
-    forced: kinds.filter(isForced)
+    open: Object.fromEntries(open.map(key => [key, settings[key]])),
+    forced
   };
 }
 
@@ -49,9 +58,9 @@ export function keepPolicy({
   let known: string | null = null;
   const follow = async (policy: IApprovalPolicy) => {
     const { forced, open } = differences(settings.user, policy);
-    for (const kind of KINDS) {
-      if (forced.includes(kind) || open[kind] !== undefined) {
-        await settings.set(kind, policy[kind]);
+    for (const key of KEYS) {
+      if (forced.some(kind => kind === key) || open[key] !== undefined) {
+        await settings.set(key, policy[key]);
       }
     }
   };

@@ -16,7 +16,8 @@ import {
   askerText,
   expiryText,
   kernelText,
-  outcomeText
+  outcomeText,
+  reasonTexts
 } from './approvalwording';
 import type { Clock } from './clock';
 import { element, linkButton } from './elements';
@@ -234,7 +235,8 @@ export class ApprovalView extends Widget {
     const path = placed?.path ?? this._session?.path;
     const facts = [
       [trans.__('Kernel'), kernelText(this._shown, this._session, trans)],
-      ...(path ? [[trans.__('Notebook'), plainName(path)]] : [])
+      ...(path ? [[trans.__('Notebook'), plainName(path)]] : []),
+      ...reasonTexts(this._shown, trans).map(text => [trans.__('Asks'), text])
     ];
     this._facts.replaceChildren(
       ...facts.flatMap(([name, value]) => {

@@ -46,6 +46,16 @@ export function kernelText(
       );
 }
 
+/** Why the rules ask, each line of the source in a few words. */
+export function reasonTexts(
+  { approval }: IExecution,
+  trans: TranslationBundle
+): string[] {
+  return (approval?.reasons ?? []).map(({ line, text }) =>
+    trans.__('because line %1 %2', line, shortText(plainName(text)))
+  );
+}
+
 /** How long it may still be decided about. */
 export function expiryText(
   expiresAt: string,

@@ -51,6 +51,7 @@ const RUNS_CODE: readonly Allowed[] = [
 const MODES: readonly (ApprovalMode | null)[] = [
   null,
   'first',
+  'rules',
   'always',
   'none'
 ];

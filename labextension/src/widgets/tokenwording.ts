@@ -87,6 +87,8 @@ export function approvalChoice(
       return trans.__('Use the approval policy');
     case 'first':
       return trans.__('The first execution');
+    case 'rules':
+      return trans.__('What the rules do not let through');
     case 'always':
       return trans.__('Every execution');
     case 'none':
@@ -108,6 +110,10 @@ export function approvalMeaning(
       return trans.__(
         'You approve one execution each time a kernel starts or restarts. After that, the agent can run any code there.'
       );
+    case 'rules':
+      return trans.__(
+        'Code that only reads, computes and draws runs at once; other code asks. A convenience, not a guard.'
+      );
     case 'always':
       return trans.__('Nothing runs before you approve it.');
     case 'none':
@@ -127,6 +133,8 @@ export function approvalLine(
       return '';
     case 'first':
       return trans.__('Needs approval for its first execution');
+    case 'rules':
+      return trans.__('Needs approval for what the rules do not let through');
     case 'always':
       return trans.__('Needs approval for every execution');
     case 'none':

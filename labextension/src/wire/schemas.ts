@@ -27,13 +27,32 @@ export type Schemas = {
     decided_by: string | null;
     reason: string | null;
     asked_source: string | null;
+    reasons: Schemas['ApprovalReason'][];
   };
   /** Which executions need approval, by the kind of target. */
   ApprovalPolicy: {
-    scratch: 'always' | 'first' | 'none';
-    notebook: 'always' | 'first' | 'none';
-    kernel: 'always' | 'first' | 'none';
+    scratch: 'always' | 'first' | 'none' | 'rules';
+    notebook: 'always' | 'first' | 'none' | 'rules';
+    kernel: 'always' | 'first' | 'none' | 'rules';
     forced: ('kernel' | 'notebook' | 'scratch')[];
+    allow: (
+      'files' | 'install' | 'network' | 'plot' | 'read' | 'shell' | 'variables'
+    )[];
+  };
+  /** Why the rules do not let code run without approval. */
+  ApprovalReason: {
+    line: number;
+    kind:
+      | 'dynamic'
+      | 'files'
+      | 'install'
+      | 'network'
+      | 'plot'
+      | 'read'
+      | 'shell'
+      | 'unknown'
+      | 'variables';
+    text: string;
   };
   /** The executions that wait for approval, the approval policy, and the pause. */
   Approvals: {
@@ -230,7 +249,7 @@ export type Schemas = {
     label: string;
     scopes: string[];
     expires_in: number;
-    approval: ('always' | 'first' | 'none') | null;
+    approval: ('always' | 'first' | 'none' | 'rules') | null;
     caps?: Schemas['Caps'];
   };
   /** A new token. Its secret is shown only in this answer. */
@@ -358,7 +377,7 @@ export type Schemas = {
     last_activity_at: string;
     closed_at: string | null;
     chain: Schemas['Chain'];
-    approval: 'always' | 'first' | 'none';
+    approval: 'always' | 'first' | 'none' | 'rules';
     approved_until: string | null;
     asking: number;
     unreviewed: number;
@@ -419,7 +438,7 @@ export type Schemas = {
     id: string;
     label: string;
     scopes: string[];
-    approval: ('always' | 'first' | 'none') | null;
+    approval: ('always' | 'first' | 'none' | 'rules') | null;
     caps: Schemas['Caps'];
     username: string;
     status: 'active' | 'expired' | 'revoked';

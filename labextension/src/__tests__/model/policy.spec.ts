@@ -9,7 +9,7 @@ import { FakeServer, settle } from '../fakes';
 class FakeSettings {
   constructor(public user: Record<string, unknown>) {}
 
-  async set(key: string, value: string): Promise<void> {
+  async set(key: string, value: string | string[]): Promise<void> {
     this.written.push(`${key} ${value}`);
     this.user = { ...this.user, [key]: value };
     this.changed.emit();
@@ -82,6 +82,14 @@ describe('keepPolicy', () => {
     settings.wish({ scratch: 'first', kernel: 'none' });
     await settle();
     expect(sent()).toEqual(['policy {"kernel":"none","scratch":"first"}']);
+  });
+
+  it('sends what the rules shall let through, in any order once', async () => {
+    const { settings, sent } = await open({ allow: ['plot', 'read'] });
+    expect(sent()).toEqual([]);
+    settings.wish({ allow: ['read', 'files'] });
+    await settle();
+    expect(sent()).toEqual(['policy {"allow":["read","files"]}']);
   });
 
   it('takes over what was changed elsewhere', async () => {

@@ -23,7 +23,8 @@ function asking(given: Partial<IExecution> = {}): IExecution {
     decided_at: null,
     decided_by: null,
     reason: null,
-    asked_source: null
+    asked_source: null,
+    reasons: []
   };
   return execution({
     status: 'awaiting_approval',

@@ -5,7 +5,8 @@ import {
   expiryText,
   kernelText,
   outcomeText,
-  pausedText
+  pausedText,
+  reasonTexts
 } from '../../widgets/approvalwording';
 import { execution, session } from '../fakes';
 
@@ -25,6 +26,7 @@ function approval(given: Partial<IApproval> = {}): IApproval {
     decided_by: null,
     reason: null,
     asked_source: null,
+    reasons: [],
     ...given
   };
 }
@@ -40,6 +42,19 @@ describe('askerText', () => {
     expect(askerText({ agent, token: null, username: NAMELESS }, trans)).toBe(
       '“an\ufffdalyst 1 (m\ufffd)” (Full access)'
     );
+  });
+});
+
+describe('reasonTexts', () => {
+  it('tells why the rules ask, in plain text', () => {
+    const reasons = [
+      { line: 3, kind: 'files' as const, text: 'deletes a file: r\u202em' }
+    ];
+    const given = execution({ approval: approval({ reasons }) });
+    expect(reasonTexts(given, trans)).toEqual([
+      'because line 3 deletes a file: r\ufffdm'
+    ]);
+    expect(reasonTexts(execution({ approval: null }), trans)).toEqual([]);
   });
 });
 
