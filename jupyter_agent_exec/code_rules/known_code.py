@@ -764,7 +764,7 @@ HARMLESS_DUNDERS: Final = frozenset(
 LINE_COMMANDS: Final = frozenset(
     (
         "ls ll lf lk lx ldir cd pwd rm rmdir mkdir mv cp cat man more less clear pip conda "
-        "mamba uv micromamba env set_env run reset reset_selective history hist who whos "
+        "mamba uv micromamba env set_env run reset reset_selective history hist who "
         "who_ls run sx sc system bash sh time timeit prun load loadpy edit save store rerun "
         "recall rehashx logstart quickref lsmagic magic alias unalias bookmark dirs pushd "
         "popd dhist debug pdb macro notebook xdel xmode colors config cpaste paste pycat "
