@@ -176,7 +176,8 @@ class CellWriter:
     previous
         `handed_over` of the previous cell. A batch inserts the cells in their order.
     merge_delay
-        Seconds between two writes.
+        Seconds between two writes. A new cell is inserted after half of it, so a short execution is
+        written only once.
     """
 
     def __init__(
@@ -285,6 +286,8 @@ class CellWriter:
         try:
             if self._turn is not None:
                 await asyncio.wait({self._turn})
+            if isinstance(self._cell, NewCell):
+                await asyncio.wait({self._ended}, timeout=self._merge_delay / 2)
             while not self.written.done():
                 await self._update_requested.wait()
                 self._update_requested.clear()

@@ -69,6 +69,7 @@ class Kept:
         cell: NewCell | ExistingCell | None = None,
         turn: Any = None,
         state: CellState = RUNNING,
+        merge_delay: float = 0,
     ) -> None:
         self.path = "a.ipynb"
         self.printing = Printing()
@@ -81,7 +82,7 @@ class Kept:
             changes=self.printing.changes,
             join_batch=SaveBatches(delay=0).join,
             turn=turn,
-            merge_delay=0,
+            merge_delay=merge_delay,
         )
 
     async def prints(self, text: str) -> None:
@@ -448,6 +449,20 @@ async def test_whole_outputs_are_sent_only_to_a_way_that_has_none():
         if isinstance(change, SetOutputs) and change.changes[0].truncate is True
     ]
     assert len(wholes) == 1
+
+
+async def test_a_new_cell_of_a_short_execution_is_written_once_with_its_end():
+    tab = DictWay(notebook(code("a")))
+    short = Kept(tab, merge_delay=3600)
+    task = asyncio.create_task(short.writer.run())
+    await short.rest()
+    assert tab.attempts == 0
+    short.printing.prints("1\n")
+    await short.ends()
+    await task
+    assert tab.attempts == 1
+    assert text(tab) == "1\n"
+    assert tab.cells["x"]["metadata"]["agent_exec"]["status"] == "ok"
 
 
 async def test_a_writer_that_is_broken_off_leaves_nothing_half_told():

@@ -24,9 +24,17 @@ import { PersonsRuns } from './personsruns';
 /** What was expected of a notebook does not hold; nothing was done. */
 export class Moved extends Error {}
 
+/** A cell that is put in, and what it is put in with. */
+interface IPut extends Extract<Change, { op: 'put' }> {
+  state?: ISetCell;
+  outputs?: readonly nbformat.IOutput[];
+}
+
 /** A change, or what is left of it where the outputs are a person's. */
 type Step =
-  Change | (Pick<ISetCell, 'cell_id' | 'agent_exec'> & { op: 'set_record' });
+  | Exclude<Change, { op: 'put' }>
+  | IPut
+  | (Pick<ISetCell, 'cell_id' | 'agent_exec'> & { op: 'set_record' });
 
 /** The notebook as its file would be if it were saved now. */
 export function readNotebook(model: INotebookModel): INotebook {
@@ -53,8 +61,9 @@ export function applyChanges(
 ): void {
   checkExpected(model, expected);
   const steps = leaveOutputs(model, changes, runs);
-  checkChanges(model, steps);
-  for (const step of steps) {
+  const ids = cellIds(model);
+  checkChanges(model, ids, steps);
+  for (const step of fillNew(ids, steps)) {
     applyOne(model, step);
   }
 }
@@ -118,8 +127,12 @@ function checkExpected(model: INotebookModel, expected: IExpected): void {
 }
 
 /** Go through changes without making them, to find what would not go. */
-function checkChanges(model: INotebookModel, changes: readonly Step[]): void {
-  const ids = new Set(cellIds(model));
+function checkChanges(
+  model: INotebookModel,
+  shown: readonly string[],
+  changes: readonly Step[]
+): void {
+  const ids = new Set(shown);
   /** Outputs so far, of cells whose outputs change; null if not a code cell. */
   const outputs = new Map<string, readonly nbformat.IOutput[] | null>();
   for (const change of changes) {
@@ -170,10 +183,53 @@ function changedOutputs(
   return after;
 }
 
+/**
+ * Have new code cells put in as the changes after that leave them.
+ *
+ * At each change of a cell, JupyterLab goes through all cells of the notebook.
+ */
+function fillNew(shown: readonly string[], steps: readonly Step[]): Step[] {
+  const ids = new Set(shown);
+  const filled: Step[] = [];
+  for (const step of steps) {
+    const put = filled.length > 0 ? filled[filled.length - 1] : null;
+    const whole =
+      put?.op === 'put' &&
+      put.cell.cell_type === 'code' &&
+      !ids.has(put.cell.id)
+        ? fill(put, step)
+        : null;
+    if (whole) {
+      filled[filled.length - 1] = whole;
+    } else {
+      filled.push(step);
+    }
+  }
+  return filled;
+}
+
+/** A cell that is put in with what a change sets; null if that cannot be. */
+function fill(put: IPut, step: Step): IPut | null {
+  if (step.op === 'set_cell' && step.cell_id === put.cell.id && !put.state) {
+    return { ...put, state: step };
+  }
+  if (step.op === 'set_outputs' && step.cell_id === put.cell.id && put.state) {
+    const { changes } = step;
+    const outputs = changedOutputs(put.cell.id, put.outputs ?? [], changes);
+    // Before 4.6, JupyterLab does not save what a stream gets that was put in.
+    return outputs.some(isStream) ? null : { ...put, outputs };
+  }
+  return null;
+}
+
+function isStream({ output_type }: nbformat.IOutput): boolean {
+  return output_type === 'stream';
+}
+
 function applyOne(model: INotebookModel, change: Step): void {
   switch (change.op) {
     case 'put':
-      return putCell(model, change.cell, change.at);
+      return putCell(model, change);
     case 'move':
       return moveCell(model, change);
     case 'delete':
@@ -195,8 +251,7 @@ function applyOne(model: INotebookModel, change: Step): void {
 
 function putCell(
   model: INotebookModel,
-  cell: nbformat.ICell & { id: string },
-  at: IPosition
+  { at, cell, outputs, state }: IPut
 ): void {
   const ids = cellIds(model);
   if (ids.includes(cell.id)) {
@@ -205,11 +260,28 @@ function putCell(
   // Nothing is trusted because somebody who sends it says so.
   const metadata = { ...cell.metadata };
   delete metadata.trusted;
+  if (state?.trusted) {
+    metadata.trusted = true;
+  }
+  if (state?.agent_exec) {
+    metadata.agent_exec = state.agent_exec;
+  }
+  const index = place(ids, at);
   const { sharedModel } = model;
   sharedModel.transact(
-    () => sharedModel.insertCell(place(ids, at), { ...cell, metadata }),
+    () =>
+      sharedModel.insertCell(index, {
+        ...cell,
+        metadata,
+        ...(state && { execution_count: state.execution_count }),
+        ...(outputs && { outputs: [...outputs] })
+      }),
     false
   );
+  const put = model.cells.get(index);
+  if (state && isCode(put) && put.executionState !== state.execution_state) {
+    put.executionState = state.execution_state;
+  }
 }
 
 type Move = Extract<Change, { op: 'move' }>;

@@ -33,6 +33,10 @@ export type DocumentPanel = Pick<
 
 type Apply = Extract<Asked, { op: 'apply' }>;
 
+function failed(error: unknown): IAnswered {
+  return { status: 'failed', message: String(error) };
+}
+
 /**
  * One notebook, shown in one panel or in several views of the same model.
  *
@@ -128,21 +132,33 @@ export class OpenDocument implements IDisposable {
     this._runs.add(cell);
   }
 
-  /** Do what the server asks. */
-  async handle(asked: Asked): Promise<IAnswered> {
+  /**
+   * Do what the server asks.
+   *
+   * What is done at once is answered at once: a promise would let JupyterLab
+   * draw the change first, which takes long in a big notebook.
+   */
+  handle(asked: Asked): IAnswered | Promise<IAnswered> {
     try {
-      switch (asked.op) {
-        case 'read':
-          return { status: 'ok', notebook: readNotebook(this.context.model) };
-        case 'apply':
-          return await this._applyBetweenSaves(asked);
-        case 'save':
-          return await this._save();
-        case 'reload':
-          return await this._reload();
-      }
+      const answered = this._handle(asked);
+      return 'then' in answered ? answered.catch(failed) : answered;
     } catch (error) {
-      return { status: 'failed', message: String(error) };
+      return failed(error);
+    }
+  }
+
+  private _handle(asked: Asked): IAnswered | Promise<IAnswered> {
+    switch (asked.op) {
+      case 'read':
+        return { status: 'ok', notebook: readNotebook(this.context.model) };
+      case 'apply':
+        return this._saves.any
+          ? this._applyAfterSaves(asked)
+          : this._apply(asked);
+      case 'save':
+        return this._save();
+      case 'reload':
+        return this._reload();
     }
   }
 
@@ -167,10 +183,8 @@ export class OpenDocument implements IDisposable {
    * At a notebook's closing, what comes during the save would be lost: it is
    * for the server then to take another way.
    */
-  private async _applyBetweenSaves(asked: Apply): Promise<IAnswered> {
-    if (this._saves.any) {
-      await this._saves.over();
-    }
+  private async _applyAfterSaves(asked: Apply): Promise<IAnswered> {
+    await this._saves.over();
     return this._isDisposed ? { status: 'gone' } : this._apply(asked);
   }
 

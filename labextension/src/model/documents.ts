@@ -6,7 +6,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import type { Channel } from '../api/channel';
-import type { Asked } from '../api/changes';
+import type { Asked, IAnswered } from '../api/changes';
 import { OpenDocument } from './document';
 import type { DocumentPanel } from './document';
 
@@ -105,21 +105,23 @@ export class OpenDocuments implements IDisposable {
   }
 
   private _onAsked(_: unknown, asked: Asked): void {
-    void this._answer(asked);
+    const document = [...this._documents].find(({ id }) => id === asked.panel);
+    const answered = document?.handle(asked) ?? { status: 'gone' };
+    if ('then' in answered) {
+      void answered.then(each => this._answer(asked, each));
+    } else {
+      this._answer(asked, answered);
+    }
   }
 
-  private async _answer(asked: Asked): Promise<void> {
-    const document = [...this._documents].find(({ id }) => id === asked.panel);
-    const answered = document
-      ? await document.handle(asked)
-      : { status: 'gone' as const };
+  private _answer({ id }: Asked, answered: IAnswered): void {
     if (this._isDisposed) {
       return;
     }
     if (this._timer !== null) {
       this._announce(); // first what it has led to
     }
-    this._channel.answer(asked.id, answered);
+    this._channel.answer(id, answered);
   }
 
   private _gather(): void {

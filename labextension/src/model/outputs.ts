@@ -65,8 +65,12 @@ export class CellOutputs {
   }
 
   /** Bring one change into the model, if it can be done without the rest. */
-  private _changeModel({ index, output, append }: IOutputChange): boolean {
+  private _changeModel(change: IOutputChange): boolean {
+    const { append, index, output, truncate } = change;
     const { outputs } = this._cell;
+    if (truncate && index === this._list.length) {
+      return true;
+    }
     const before = this._list[index];
     const isLast = index === this._list.length - 1;
     if (append !== undefined && isLast) {

@@ -178,6 +178,66 @@ describe('where cells go', () => {
   });
 });
 
+describe('a new cell with what is set in it', () => {
+  const result = {
+    output_type: 'execute_result',
+    data: { 'text/plain': '2' },
+    metadata: {},
+    execution_count: 3
+  };
+  const changes = (list: nbformat.IOutput[], state: Partial<ISetCell>) => [
+    { op: 'put' as const, cell: code('n', '1 + 1'), at: END },
+    setCell('n', state),
+    setOutputs(
+      'n',
+      { index: 0, truncate: true },
+      ...list.map((output, index) => ({ index, output }))
+    )
+  ];
+
+  it.each([
+    ['a result', [result], {}],
+    ['nothing', [], { execution_state: 'idle' as const }],
+    ['a stream', [stdout('a\rb'), stdout('c')], {}],
+    ['both', [stdout('1'), result], {}],
+    ['no trust', [result], { trusted: false, agent_exec: null }]
+  ])('is as it is when each is set by itself: %s', (_, list, state) => {
+    const [whole, steps] = [notebook(code('a')), notebook(code('a'))];
+    apply(whole, ...changes(list, state));
+    changes(list, state).forEach(change => apply(steps, change));
+    expect(whole.toJSON()).toEqual(steps.toJSON());
+    const [put, set] = [cell(whole, 'n'), cell(steps, 'n')];
+    expect(put.trusted).toBe(set.trusted);
+    expect(put.executionState).toBe(set.executionState);
+    expect(outputs(whole, 'n')).toEqual(outputs(steps, 'n'));
+    expect(put.outputs.trusted).toBe(set.outputs.trusted);
+  });
+
+  it('goes on from there', () => {
+    const model = notebook(code('a'));
+    apply(model, ...changes([result], {}));
+    apply(model, setOutputs('n', { index: 1, output: stdout('1') }));
+    apply(model, setOutputs('n', { index: 1, append: '2' }));
+    expect(outputs(model, 'n')).toEqual([result, stdout('12')]);
+  });
+
+  // At each one, JupyterLab goes through all cells of the notebook.
+  it('is one change of the notebook', () => {
+    const model = notebook(code('a'));
+    let count = 0;
+    model.contentChanged.connect(() => count++);
+    apply(model, ...changes([result], { execution_state: 'idle' }));
+    expect(count).toBe(1);
+  });
+
+  it('is left alone if it is there already', () => {
+    const model = notebook(code('n', 'edited', [stdout('1')]));
+    apply(model, ...changes([result], {}));
+    expect(cell(model, 'n').sharedModel.getSource()).toBe('edited');
+    expect(outputs(model, 'n')).toEqual([result]);
+  });
+});
+
 describe('a source', () => {
   it.each([
     ['', 'new'],
