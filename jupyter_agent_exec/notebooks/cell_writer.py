@@ -176,8 +176,8 @@ class CellWriter:
     previous
         `handed_over` of the previous cell. A batch inserts the cells in their order.
     merge_delay
-        Seconds between two writes. A new cell is inserted after half of it, so a short execution is
-        written only once.
+        Seconds between two writes, and before the first of a new cell, so the cell of a short
+        execution is written only once.
     """
 
     def __init__(
@@ -284,10 +284,10 @@ class CellWriter:
     async def run(self) -> None:
         """Keep the cell up to date until it shows the end of its execution."""
         try:
+            if isinstance(self._cell, NewCell):
+                await asyncio.wait({self._ended}, timeout=self._merge_delay)
             if self._turn is not None:
                 await asyncio.wait({self._turn})
-            if isinstance(self._cell, NewCell):
-                await asyncio.wait({self._ended}, timeout=self._merge_delay / 2)
             while not self.written.done():
                 await self._update_requested.wait()
                 self._update_requested.clear()

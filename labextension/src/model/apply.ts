@@ -36,6 +36,52 @@ type Step =
   | IPut
   | (Pick<ISetCell, 'cell_id' | 'agent_exec'> & { op: 'set_record' });
 
+/** A notebook's cells, by ids that are read only once: there may be many. */
+class Cells {
+  constructor(private readonly _model: INotebookModel) {
+    this.ids = _model.sharedModel.cells.map(cell => cell.getId());
+  }
+
+  /** In order, and kept up to date. */
+  readonly ids: string[];
+
+  /** The index of a cell. */
+  indexOf(id: string): number {
+    const index = this.ids.indexOf(id);
+    if (index < 0) {
+      throw new Moved(`Cell ${id} is gone.`);
+    }
+    return index;
+  }
+
+  find(id: string): ICellModel {
+    return this._model.cells.get(this.indexOf(id));
+  }
+
+  insert(index: number, cell: nbformat.ICell & { id: string }): ICellModel {
+    this.ids.splice(index, 0, cell.id);
+    this._change(shared => shared.insertCell(index, cell));
+    return this._model.cells.get(index);
+  }
+
+  move(from: number, to: number): void {
+    this.ids.splice(to, 0, ...this.ids.splice(from, 1));
+    this._change(shared => shared.moveCell(from, to));
+  }
+
+  delete(index: number): void {
+    this.ids.splice(index, 1);
+    this._change(shared => shared.deleteCell(index));
+  }
+
+  private _change(
+    change: (shared: INotebookModel['sharedModel']) => void
+  ): void {
+    const { sharedModel } = this._model;
+    sharedModel.transact(() => change(sharedModel), false);
+  }
+}
+
 /** The notebook as its file would be if it were saved now. */
 export function readNotebook(model: INotebookModel): INotebook {
   const { cells, metadata, nbformat_minor } = model.sharedModel.toJSON();
@@ -59,17 +105,17 @@ export function applyChanges(
   expected: IExpected,
   runs = new PersonsRuns()
 ): void {
-  checkExpected(model, expected);
-  const steps = leaveOutputs(model, changes, runs);
-  const ids = cellIds(model);
-  checkChanges(model, ids, steps);
-  for (const step of fillNew(ids, steps)) {
-    applyOne(model, step);
+  const cells = new Cells(model);
+  checkExpected(cells, expected);
+  const steps = leaveOutputs(cells, changes, runs);
+  checkChanges(cells, steps);
+  for (const step of fillNew(cells, steps)) {
+    applyOne(cells, step);
   }
 }
 
 function leaveOutputs(
-  model: INotebookModel,
+  cells: Cells,
   changes: readonly Change[],
   runs: PersonsRuns
 ): Step[] {
@@ -87,7 +133,7 @@ function leaveOutputs(
       const { cell_id: id } = change;
       const agentExec = metadata.has(id)
         ? metadata.get(id)
-        : executionShownIn(model, id);
+        : executionShownIn(cells, id);
       return runs.own(id, agentExec) ? { ...change, changes: [] } : change;
     }
     return change;
@@ -95,31 +141,30 @@ function leaveOutputs(
 }
 
 function executionShownIn(
-  model: INotebookModel,
+  cells: Cells,
   id: string
 ): PartialJSONValue | undefined {
-  const index = cellIds(model).indexOf(id);
-  return index < 0
-    ? undefined
-    : model.cells.get(index).getMetadata('agent_exec');
+  return cells.ids.includes(id)
+    ? cells.find(id).getMetadata('agent_exec')
+    : undefined;
 }
 
-function checkExpected(model: INotebookModel, expected: IExpected): void {
-  const { order, cells } = expected;
+function checkExpected(cells: Cells, expected: IExpected): void {
+  const { counts, order } = expected;
   if (order) {
-    const ids = cellIds(model);
+    const { ids } = cells;
     if (ids.length !== order.length || ids.some((id, i) => id !== order[i])) {
       throw new Moved('Cells were added, removed or moved.');
     }
   }
-  for (const [id, [cellType, source]] of Object.entries(cells)) {
-    const cell = model.sharedModel.cells[indexOf(cellIds(model), id)];
-    if (cell.cell_type !== cellType || cell.getSource() !== source) {
+  for (const [id, [cellType, source]] of Object.entries(expected.cells)) {
+    const { sharedModel, type } = cells.find(id);
+    if (type !== cellType || sharedModel.getSource() !== source) {
       throw new Moved(`Cell ${id} has changed.`);
     }
   }
-  for (const [id, count] of Object.entries(expected.counts ?? {})) {
-    const cell = findCell(model, id);
+  for (const [id, count] of Object.entries(counts ?? {})) {
+    const cell = cells.find(id);
     if (isCode(cell) && cell.executionCount !== count) {
       throw new Moved(`Cell ${id} was run.`);
     }
@@ -127,12 +172,8 @@ function checkExpected(model: INotebookModel, expected: IExpected): void {
 }
 
 /** Go through changes without making them, to find what would not go. */
-function checkChanges(
-  model: INotebookModel,
-  shown: readonly string[],
-  changes: readonly Step[]
-): void {
-  const ids = new Set(shown);
+function checkChanges(cells: Cells, changes: readonly Step[]): void {
+  const ids = new Set(cells.ids);
   /** Outputs so far, of cells whose outputs change; null if not a code cell. */
   const outputs = new Map<string, readonly nbformat.IOutput[] | null>();
   for (const change of changes) {
@@ -153,7 +194,7 @@ function checkChanges(
       }
       if (change.op === 'set_outputs') {
         const known = outputs.get(id);
-        const before = known === undefined ? outputsOf(model, id) : known;
+        const before = known === undefined ? outputsOf(cells, id) : known;
         outputs.set(id, changedOutputs(id, before, change.changes));
       }
     }
@@ -161,10 +202,10 @@ function checkChanges(
 }
 
 function outputsOf(
-  model: INotebookModel,
+  cells: Cells,
   id: string
 ): readonly nbformat.IOutput[] | null {
-  const cell = findCell(model, id);
+  const cell = cells.find(id);
   return isCode(cell) ? CellOutputs.of(cell).list : null;
 }
 
@@ -188,8 +229,8 @@ function changedOutputs(
  *
  * At each change of a cell, JupyterLab goes through all cells of the notebook.
  */
-function fillNew(shown: readonly string[], steps: readonly Step[]): Step[] {
-  const ids = new Set(shown);
+function fillNew(cells: Cells, steps: readonly Step[]): Step[] {
+  const ids = new Set(cells.ids);
   const filled: Step[] = [];
   for (const step of steps) {
     const put = filled.length > 0 ? filled[filled.length - 1] : null;
@@ -226,22 +267,22 @@ function isStream({ output_type }: nbformat.IOutput): boolean {
   return output_type === 'stream';
 }
 
-function applyOne(model: INotebookModel, change: Step): void {
+function applyOne(cells: Cells, change: Step): void {
   switch (change.op) {
     case 'put':
-      return putCell(model, change);
+      return putCell(cells, change);
     case 'move':
-      return moveCell(model, change);
+      return moveCell(cells, change);
     case 'delete':
-      return deleteCell(model, change.cell_id);
+      return deleteCell(cells, change.cell_id);
     case 'set_source':
-      return setSource(findCell(model, change.cell_id), change.source);
+      return setSource(cells.find(change.cell_id), change.source);
     case 'set_cell':
-      return setCell(findCell(model, change.cell_id), change);
+      return setCell(cells.find(change.cell_id), change);
     case 'set_record':
-      return setRecord(findCell(model, change.cell_id), change.agent_exec);
+      return setRecord(cells.find(change.cell_id), change.agent_exec);
     case 'set_outputs': {
-      const cell = findCell(model, change.cell_id);
+      const cell = cells.find(change.cell_id);
       if (isCode(cell)) {
         CellOutputs.of(cell).change(change.changes);
       }
@@ -249,12 +290,8 @@ function applyOne(model: INotebookModel, change: Step): void {
   }
 }
 
-function putCell(
-  model: INotebookModel,
-  { at, cell, outputs, state }: IPut
-): void {
-  const ids = cellIds(model);
-  if (ids.includes(cell.id)) {
+function putCell(cells: Cells, { at, cell, outputs, state }: IPut): void {
+  if (cells.ids.includes(cell.id)) {
     return; // it was put before
   }
   // Nothing is trusted because somebody who sends it says so.
@@ -266,19 +303,12 @@ function putCell(
   if (state?.agent_exec) {
     metadata.agent_exec = state.agent_exec;
   }
-  const index = place(ids, at);
-  const { sharedModel } = model;
-  sharedModel.transact(
-    () =>
-      sharedModel.insertCell(index, {
-        ...cell,
-        metadata,
-        ...(state && { execution_count: state.execution_count }),
-        ...(outputs && { outputs: [...outputs] })
-      }),
-    false
-  );
-  const put = model.cells.get(index);
+  const put = cells.insert(place(cells.ids, at), {
+    ...cell,
+    metadata,
+    ...(state && { execution_count: state.execution_count }),
+    ...(outputs && { outputs: [...outputs] })
+  });
   if (state && isCode(put) && put.executionState !== state.execution_state) {
     put.executionState = state.execution_state;
   }
@@ -291,33 +321,31 @@ function standsBeside({ cell_id: id, at }: Move): boolean {
   return id === at.after || id === at.before;
 }
 
-function moveCell(model: INotebookModel, change: Move): void {
+function moveCell(cells: Cells, change: Move): void {
   if (standsBeside(change)) {
     return;
   }
-  const ids = cellIds(model);
-  const from = indexOf(ids, change.cell_id);
-  ids.splice(from, 1);
-  const to = place(ids, change.at);
+  const from = cells.indexOf(change.cell_id);
+  const to = place(
+    cells.ids.filter(id => id !== change.cell_id),
+    change.at
+  );
   if (to === from) {
     return;
   }
-  const { sharedModel } = model;
-  const moved = model.cells.get(from);
+  const moved = cells.find(change.cell_id);
   const state = isCode(moved) ? moved.executionState : null;
-  sharedModel.transact(() => sharedModel.moveCell(from, to), false);
+  cells.move(from, to);
   // The cell is made anew where it goes, without what is not in a file.
-  const cell = findCell(model, change.cell_id);
+  const cell = cells.find(change.cell_id);
   if (isCode(cell) && state) {
     cell.executionState = state;
   }
 }
 
-function deleteCell(model: INotebookModel, id: string): void {
-  const index = cellIds(model).indexOf(id);
-  if (index >= 0) {
-    const { sharedModel } = model;
-    sharedModel.transact(() => sharedModel.deleteCell(index), false);
+function deleteCell(cells: Cells, id: string): void {
+  if (cells.ids.includes(id)) {
+    cells.delete(cells.indexOf(id));
   }
 }
 
@@ -374,22 +402,6 @@ function setRecord(cell: ICellModel, record: ISetCell['agent_exec']): void {
 
 function isCode(cell: ICellModel): cell is ICodeCellModel {
   return cell.type === 'code';
-}
-
-function cellIds(model: INotebookModel): string[] {
-  return model.sharedModel.cells.map(cell => cell.getId());
-}
-
-function findCell(model: INotebookModel, id: string): ICellModel {
-  return model.cells.get(indexOf(cellIds(model), id));
-}
-
-function indexOf(ids: readonly string[], id: string): number {
-  const index = ids.indexOf(id);
-  if (index < 0) {
-    throw new Moved(`Cell ${id} is gone.`);
-  }
-  return index;
 }
 
 /** The index at which a cell goes in. */

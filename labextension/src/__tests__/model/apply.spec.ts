@@ -230,6 +230,19 @@ describe('a new cell with what is set in it', () => {
     expect(count).toBe(1);
   });
 
+  it('has the ids of the other cells read once', () => {
+    const model = notebook(code('a'), code('b'));
+    const read = jest.spyOn(model.sharedModel.cells[0], 'getId');
+    apply(model, ...changes([stdout('1')], {}), {
+      op: 'delete',
+      cell_id: 'b'
+    });
+    expect(ids(model)).toEqual(['a', 'n']);
+    read.mockClear();
+    apply(model, setCell('n'), setOutputs('n', { index: 0, append: '2' }));
+    expect(read).toHaveBeenCalledTimes(1);
+  });
+
   it('is left alone if it is there already', () => {
     const model = notebook(code('n', 'edited', [stdout('1')]));
     apply(model, ...changes([result], {}));
