@@ -25,7 +25,7 @@ import { PersonsRuns } from './personsruns';
 export class Moved extends Error {}
 
 /** A cell that is put in, and what it is put in with. */
-interface IPut extends Extract<Change, { op: 'put' }> {
+interface INewCell extends Extract<Change, { op: 'put' }> {
   state?: ISetCell;
   outputs?: readonly nbformat.IOutput[];
 }
@@ -33,7 +33,7 @@ interface IPut extends Extract<Change, { op: 'put' }> {
 /** A change, or what is left of it where the outputs are a person's. */
 type Step =
   | Exclude<Change, { op: 'put' }>
-  | IPut
+  | INewCell
   | (Pick<ISetCell, 'cell_id' | 'agent_exec'> & { op: 'set_record' });
 
 /** A notebook's cells, by ids that are read only once: there may be many. */
@@ -250,7 +250,7 @@ function fillNew(cells: Cells, steps: readonly Step[]): Step[] {
 }
 
 /** A cell that is put in with what a change sets; null if that cannot be. */
-function fill(put: IPut, step: Step): IPut | null {
+function fill(put: INewCell, step: Step): INewCell | null {
   if (step.op === 'set_cell' && step.cell_id === put.cell.id && !put.state) {
     return { ...put, state: step };
   }
@@ -290,7 +290,7 @@ function applyOne(cells: Cells, change: Step): void {
   }
 }
 
-function putCell(cells: Cells, { at, cell, outputs, state }: IPut): void {
+function putCell(cells: Cells, { at, cell, outputs, state }: INewCell): void {
   if (cells.ids.includes(cell.id)) {
     return; // it was put before
   }
