@@ -13,6 +13,7 @@ import builtins
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import zip_longest
 from typing import Final
@@ -255,7 +256,7 @@ class _Finder:
                 self._value(node.test)
                 self._branches(partial(self._block, node.body), partial(self._block, node.orelse))
             case ast.For() | ast.AsyncFor():
-                element = self._value(node.iter).part
+                element = self._iterated(node.iter)
                 self._loop(lambda: self._bind(node.target, element), node.body)
                 self._block(node.orelse)
             case ast.While():
@@ -301,6 +302,12 @@ class _Finder:
                 self._value(node.cls)
         self._optional(case.guard)
         self._block(case.body)
+
+    def _iterated(self, node: ast.expr) -> Value:
+        value = self._value(node)
+        if value.is_strange and isinstance(node, ast.Name) and node.id not in self._set_later:
+            self._unknown(node, "iterates over", node.id)
+        return value.part
 
     def _branches(self, *branches: Callable[[], object]) -> None:
         scope, before, after = self._scope, dict(self._scope.names), []
@@ -493,13 +500,14 @@ class _Finder:
                 self._put_in(target.value, value)
 
     def _put_in(self, holder: ast.expr, value: Value) -> None:
-        """Note that a holder contains a value that this source did not make."""
+        """Note what a holder contains now: a value that this source did not make, an address."""
         while isinstance(holder, ast.Attribute | ast.Subscript):
             holder = holder.value
-        if value.is_outer and isinstance(holder, ast.Name):
-            known_value = self._scope.get(holder.id)
-            if known_value is not None and holder.id not in self._selves:
-                self._scope.bind(holder.id, known_value.at_most(SHALLOW))
+        if isinstance(holder, ast.Name) and holder.id not in self._selves:
+            before = self._scope.get(holder.id)
+            if before is not None and (value.is_outer or not value.is_local):
+                after = before.at_most(SHALLOW if value.is_outer else DEEP)
+                self._scope.bind(holder.id, replace(after, is_local=False))
 
     def _again(self, node: ast.expr) -> Value:
         """Return the value of an expression that has been read already."""
@@ -546,7 +554,7 @@ class _Finder:
 
     def _name(self, name: str) -> Value:
         value = self._found(name)
-        if name in self._set_later and not value.is_plain:  # a function may set it at any time
+        if name in self._set_later:  # a function may set it at any time
             return Value(path="" if value.path else None, owned=value.owned, is_strange=True)
         return value
 
@@ -703,7 +711,7 @@ class _Finder:
         outer = self._scope
         scope = Scope(parent=outer, is_comprehension=True)
         for generator in generators:
-            element = self._value(generator.iter).part
+            element = self._iterated(generator.iter)
             self._scope = scope
             self._bind_inside(generator.target, element, scope)
             for condition in generator.ifs:
@@ -770,7 +778,8 @@ class _Finder:
         name = node.attr
         is_own = isinstance(node.value, ast.Name) and node.value.id in self._selves
         if name.startswith("__"):
-            if name not in known.HARMLESS_DUNDERS and not (is_own and not name.endswith("__")):
+            is_harmless = name in known.HARMLESS_DUNDERS or _shown(node.value) == "super()"
+            if not (is_harmless or (is_own and not name.endswith("__"))):
                 self.add(_line(node), known.INTERNALS, name)
         elif name.startswith("_"):
             if not is_own and name != "_":
@@ -818,6 +827,12 @@ class _Finder:
             self._mutate_value(values[0], node.args[0], node)
         if path in known.CHECKED:
             return self._checked_call(node, path)
+        if path.startswith("pathlib."):
+            for each in node.args:
+                self._check_hidden(node, each)
+        if path in ("re.sub", "re.subn"):
+            for each in node.args[1:2]:
+                self._check_callback(each, self._again(each), is_named=False)
         if path == "builtins.print":
             self._check_print(node)
         if any(each.arg == "inplace" and not _is_false(each.value) for each in node.keywords):
@@ -825,6 +840,8 @@ class _Finder:
         if harm is None:
             return OUTER
         deepest = min((DEEP if each.path else each.owned for each in values), default=DEEP)
+        if path in _ELEMENT_OF:
+            deepest = DEEP if deepest == DEEP else NOT
         if path in known.ALIASING:
             return Value(owned=deepest, is_local=bool(values) and values[0].is_local)
         is_glob = path.startswith(("glob.", "os.listdir", "os.path.", "pathlib."))
@@ -866,6 +883,13 @@ class _Finder:
     def _check_callback(self, node: ast.expr, value: Value, *, is_named: bool) -> None:
         """Check a function that is passed on to be called."""
         self._check_named(node)
+        parts = node.values if isinstance(node, ast.Dict) else getattr(node, "elts", None)
+        if parts is not None:
+            for part in parts:
+                self._check_callback(part, self._again(part), is_named=is_named)
+            return
+        if isinstance(node, ast.Attribute) and node.attr in known.MUTATING_METHODS:
+            self._mutate_value(self._resolved(node.value), node.value, node)
         if value.path is not None or _is_safe_callback(value):
             return
         if isinstance(node, ast.Attribute) and method_harm(node.attr) == known.PURE:
@@ -974,6 +998,8 @@ class _Finder:
             for keyword in node.keywords:
                 if keyword.arg in ("allow_pickle", None) and not _is_false(keyword.value):
                     self.add(_line(node), known.PICKLE, path)
+                if keyword.arg == "mmap_mode":
+                    self._check_mode(node, [keyword.value])
         where = [*node.args[:1], *(each.value for each in node.keywords if each.arg in _SOURCES)]
         for each in where:
             value = self._again(each)
@@ -1050,6 +1076,8 @@ class _Finder:
         self.add(_line(node), ("dynamic", "changes a module or class"), path)
 
 
+_ELEMENT_OF: Final = ("builtins.next", "builtins.max", "builtins.min")
+"""Functions that return an element of what they get."""
 _LOOKS_ONLY: Final = (
     *(
         f"builtins.{name}"

@@ -736,9 +736,7 @@ CALLBACK_KEYWORDS: Final = frozenset(
 )
 """Keywords whose values are called."""
 
-CALLED_OR_NAMED: Final = frozenset(
-    ("estimator metric scoring kernel cls default converters").split()
-)
+CALLED_OR_NAMED: Final = frozenset(("estimator", "metric", "scoring", "kernel", "cls", "default"))
 """Those of them whose values are often not functions."""
 
 DECORATORS: Final = frozenset(
@@ -754,11 +752,7 @@ DECORATORS: Final = frozenset(
     )
 )
 
-HARMLESS_DUNDERS: Final = frozenset(
-    (
-        "__name__ __version__ __doc__ __file__ __init__ __post_init__ __len__ __repr__ __str__"
-    ).split()
-)
+HARMLESS_DUNDERS: Final = frozenset(("__name__", "__version__", "__doc__", "__file__"))
 """Special names that code may use."""
 
 LINE_COMMANDS: Final = frozenset(

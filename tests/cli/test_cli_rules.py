@@ -61,7 +61,9 @@ def test_a_dry_run_over_the_history_counts_what_would_have_asked(cli: Cli) -> No
     assert json.loads(cli("search", "--json").stdout) == before
 
 
-def test_what_the_rules_let_through_is_set_and_the_reason_is_shown(cli: Cli) -> None:
+def test_what_the_rules_let_through_is_set_and_the_reason_is_shown(
+    cli: Cli, server: RealServer
+) -> None:
     shown = cli("policy", "--scratch", "rules", "--allow", "read")
     assert "rules     let read through\n" in shown.stdout
     assert NOT_A_GUARD in shown.stderr
@@ -75,3 +77,7 @@ def test_what_the_rules_let_through_is_set_and_the_reason_is_shown(cli: Cli) -> 
     cli("reject", asking["id"])
     process.communicate()
     assert cli("run", "--code", "print(1 + 1)").stdout == "2\n"
+    session = asking["session_id"]
+    assert cli("export", session, "-o", "asked.ipynb").returncode == 0
+    assert cli("verify", "asked.ipynb", "--history", str(server.history_dir)).returncode == 0
+    assert cli("verify", "--history", str(server.history_dir)).returncode == 0
