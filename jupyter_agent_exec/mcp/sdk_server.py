@@ -13,7 +13,8 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.connection import allowed_log_levels
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.lowlevel import Server
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, InputRequiredResult
@@ -25,6 +26,7 @@ from ..auth.scopes import Scope
 from ..errors import AgentExecError, Forbidden
 from ..guide import guide
 from ..tasks import Tasks
+from ..types import SessionId
 from . import (
     resources,
     tools_executions,
@@ -94,10 +96,32 @@ class Methods:
         except AgentExecError as error:
             return refusal(Failure.of(error))
         call = self.call(context, params)
+        is_open = self._open_sessions()
         result = await self._calls.run(tool, call, given)
+        if not self._is_modern(context) and self._open_sessions() != is_open:
+            await context.session.send_resource_list_changed()
         if isinstance(result, CallToolResult):
             result = for_revision(result, context.protocol_version)
         return result
+
+    def _open_sessions(self) -> set[SessionId]:
+        return {session.id for session in self._managers.sessions.all_open()}
+
+    @staticmethod
+    def _is_modern(context: Context) -> bool:
+        return context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    async def complete(
+        self, context: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        """Complete the argument of a prompt or of a resource's URI."""
+        argument = params.argument
+        found = await resources.completed(self.call(context), argument.name, argument.value)
+        shown = found[: resources.MOST_COMPLETIONS]
+        completion = types.Completion(
+            values=shown, total=len(found), has_more=len(shown) < len(found)
+        )
+        return types.CompleteResult(completion=completion)
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -167,10 +191,24 @@ class Methods:
         ]
 
 
+class NotifyingServer(Server[Any]):
+    """The SDK's server. It tells clients that their list of resources may change."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Return the options with `listChanged` of resources."""
+        changes = notification_options or NotificationOptions(resources_changed=True)
+        return super().create_initialization_options(changes, experimental_capabilities, extensions)
+
+
 def make_server(managers: Managers, calls: Calls, options: Options) -> Server[Any]:
     """Return a server with our functions for MCP's methods."""
     methods = Methods(managers, calls, LogLevels(options.max_sessions))
-    server: Server[Any] = Server(
+    server: Server[Any] = NotifyingServer(
         "jupyter-agent-exec",
         version=__version__,
         title="Jupyter",
@@ -183,6 +221,7 @@ def make_server(managers: Managers, calls: Calls, options: Options) -> Server[An
         on_read_resource=methods.read_resource,
         on_list_prompts=methods.list_prompts,
         on_get_prompt=methods.get_prompt,
+        on_completion=methods.complete,
     )
     # The constructor would warn that later revisions have no such method.
     server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, methods.set_level)

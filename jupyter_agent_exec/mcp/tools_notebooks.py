@@ -114,7 +114,7 @@ def _outline(cell: NotebookCell) -> str:
     more = f" (+{len(source) - 1} lines)" if len(source) > 1 else ""
     output = cell.text.strip().splitlines()
     shown = f" -> {cut(output[-1], 60)}" if output else ""
-    by = "" if cell.agent is None else f" by agent {cut(cell.agent, 20)!r}"
+    by = "" if cell.agent is None else f" by an agent that calls itself {cut(cell.agent, 20)!r}"
     return f"{cell.index} {cell.cell_type} {cell.id}{by}: {cut(source[0], 60)}{more}{shown}"
 
 

@@ -83,7 +83,7 @@ def _line(session: Session) -> str:
     state = "no kernel" if kernel is None else f"{kernel.name!r} {kernel.execution_state}"
     asking = f", {session.asking} await approval" if session.asking else ""
     return (
-        f"{session.id}: {session.status}, agent {session.agent.name!r}{title}, in {where} "
+        f"{session.id}: {session.status}, calls itself {session.agent.name!r}{title}, in {where} "
         f"({state}), {session.executions} executions{asking}"
     )
 

@@ -15,7 +15,7 @@ import pytest
 from mcp import StdioServerParameters
 from mcp.client import Client
 from mcp.client.stdio import stdio_client
-from mcp_types import ElicitResult
+from mcp_types import ElicitResult, PromptReference, ResourceListChangedNotification
 
 from tests.mcp.mcp_clients import (
     CLIENTS,
@@ -198,6 +198,25 @@ async def test_a_person_is_asked_through_their_client(
     assert "42" in text_of(answered)
     assert len(questions) == 1
     assert "6 * 7" in questions[0]
+
+
+async def test_a_client_completes_arguments_and_hears_of_new_sessions(server: RealServer) -> None:
+    changed = asyncio.Event()
+
+    async def hear(message: Any) -> None:
+        if isinstance(message, ResourceListChangedNotification):
+            changed.set()
+
+    async with connected(server, "legacy", message_handler=hear) as client:
+        session_id = await opened(client)
+        async with asyncio.timeout(60):
+            while not changed.is_set():  # the client may not have begun to listen before
+                await client.call_tool("stop", {"session_id": session_id})
+                session_id = await opened(client)
+        ref = PromptReference(name="review_session")
+        found = await client.complete(ref, {"name": "session_id", "value": session_id})
+        assert found.completion.values == [session_id]
+        await client.call_tool("stop", {"session_id": session_id})
 
 
 @pytest.fixture(scope="module")

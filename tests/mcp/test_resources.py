@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -147,6 +148,39 @@ async def test_the_guide_is_a_prompt(bench: Bench) -> None:
     assert await said(bench, "work_in_kernel") == guide(default_timeout=600)
     session = await bench.open()
     assert session in await said(bench, "work_in_kernel", session_id=session)
+
+
+async def test_the_guide_says_how_to_begin_where_the_user_chose(bench: Bench) -> None:
+    text = await said(bench, "work_in_kernel", path="work/sales.ipynb")
+    assert text.endswith(
+        'Begin with execute and this target: {"kind":"notebook","path":"work/sales.ipynb"}\n'
+    )
+    text = await said(bench, "work_in_kernel", kernel_name="echo")
+    assert '{"kind":"scratch","kernel_name":"echo"}' in text
+
+
+async def test_arguments_are_completed_within_the_callers_scopes(
+    bench: Bench, jp_root_dir: Path
+) -> None:
+    for path in ("work/sales.ipynb", "private/sales.ipynb"):
+        (jp_root_dir / path).parent.mkdir()
+        (jp_root_dir / path).write_text("{}")
+    session = await bench.open()
+
+    async def completed(name: str, value: str = "") -> list[str]:
+        return await resources.completed(bench.begin(), name, value)
+
+    assert await completed("session_id") == [session]
+    assert await completed("path", "SALES") == ["private/sales.ipynb", "work/sales.ipynb"]
+    assert await completed("kernel_name", "pyth") == ["python3"]
+    assert await completed("nothing") == []
+    token = TokenRef(id=TokenId("t_other"), label="other")
+    grants = Grants.parse(["read:notebook:work/*"])
+    bench.caller = replace(PERSON, access="token", token=token, grants=grants)
+    assert await completed("session_id") == []
+    assert await completed("path") == ["work/sales.ipynb"]
+    with pytest.raises(errors.Forbidden):
+        await completed("kernel_name")
 
 
 async def test_a_review_is_asked_of_what_ran(bench: Bench) -> None:

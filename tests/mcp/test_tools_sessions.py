@@ -54,7 +54,7 @@ async def test_a_session_opens_and_says_what_is_special_about_it(bench: Bench) -
     assert again.structured_content["is_new"] is False
     assert again.structured_content["session_id"] == opened["session_id"]
     text = again.content[0].text  # type: ignore[union-attr]
-    assert text.startswith(f"{opened['session_id']}: open, agent 'analyst', 'Sales', ")
+    assert text.startswith(f"{opened['session_id']}: open, calls itself 'analyst', 'Sales', ")
     assert "The kernel is your own" in text
     assert size(again) < 1200
 
