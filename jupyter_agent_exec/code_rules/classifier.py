@@ -24,8 +24,11 @@ from . import known_code as known
 from .known_code import Harm, harm_of, method_harm
 from .scope import DEEP, FRESH, LITERAL, NOT, OUTER, SHALLOW, Scope, Value
 
-MOST_CHARACTERS: Final = 60_000
+MOST_CHARACTERS: Final = 40_000
 """A longer source is not read; it needs approval."""
+
+MOST_OF_A_COMMAND: Final = 1_000
+"""Characters of an IPython command to look at."""
 
 MOST_REASONS: Final = 20
 """How many reasons are given for one source."""
@@ -49,9 +52,10 @@ _NO_SCHEME: Final = re.compile(r"[\w+.-]*[^\w+.:-]")
 _HIDDEN: Final = re.compile(r"(^|/)\.[^./]|^~|^/(etc|proc|root|sys|dev|run|var/run)(/|$)")
 
 _MAGIC: Final = re.compile(
-    r"^(?P<margin>\s*)(?:[\w.,\[\]()\s*]+=\s*)?(?:!|%|\?|/[A-Za-z]|,\s*[A-Za-z]|;\s*[A-Za-z])"
-    r"|^\s*[\w.*\[\]]+\?{1,2}\s*$"
+    r"(?:[\w.,\[\]()* ]+=\s*)?(?:!|%|\?|/[A-Za-z]|,\s*[A-Za-z]|;\s*[A-Za-z])"
+    r"|[\w.*\[\]]+\?{1,2}$"
 )
+"""A line of IPython's own syntax, without the spaces around it."""
 _INSTALLS: Final = re.compile(
     r"\b(pip3?|conda|mamba|micromamba|uv|poetry|apt|apt-get|npm|brew)\b.*"
     r"\b(install|add|sync|update|upgrade|uninstall|remove)\b"
@@ -132,7 +136,7 @@ def _parsed(source: str) -> tuple[ast.Module, list[tuple[int, str]], int | None]
         lines, magics = source.split("\n"), []
     is_one_line = len(source.strip().splitlines()) == 1
     for number, line in enumerate(lines, 1):
-        if _MAGIC.match(line) or (is_one_line and _is_command(line)):
+        if _MAGIC.match(line.strip()) or (is_one_line and _is_command(line)):
             magics.append((number, line))
             lines[number - 1] = f"{line[: len(line) - len(line.lstrip())]}pass"
     try:
@@ -187,14 +191,16 @@ class _Finder:
             return
         tree, magics, error_line = _parsed(source)
         for line, text in magics:
-            harm = known.INSTALL if _INSTALLS.search(text) else known.COMMAND
+            is_install = _INSTALLS.search(text[:MOST_OF_A_COMMAND])
+            harm = known.INSTALL if is_install else known.COMMAND
             self.add(line, harm, " ".join(text.split()[:1]))
         if error_line is not None:
             self.add(error_line, ("unknown", "is no Python that the rules can read"))
         self._check_line_command(source, tree)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Global | ast.Nonlocal):
-                self._set_later.update(node.names)
+        if "global" in source or "nonlocal" in source:
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Global | ast.Nonlocal):
+                    self._set_later.update(node.names)
         self._block(tree.body)
         self._module.is_done = True
         while self._later:

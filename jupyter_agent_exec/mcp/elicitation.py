@@ -105,11 +105,11 @@ async def _decide(call: Call, id: ExecutionId, sha256: Digest, answer: Elicited)
 def _message(record: ExecutionRecord) -> str:
     kernel = "" if record.approval is None else f" in life {record.approval.incarnation} of"
     reasons = [] if record.approval is None else record.approval.reasons
-    why = "".join(f"\n{reason.sentence}" for reason in reasons)
+    why = "\n".join(["", "", *(reason.sentence for reason in reasons)]) if reasons else ""
     return (
         f"An agent that calls itself {record.agent.name!r} wants to run this{kernel} its kernel "
         f"(session {record.session_id}):\n\n{record.source}"
-        f"{why and chr(10)}{why}"
+        f"{why}"
     )
 
 

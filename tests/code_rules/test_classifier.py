@@ -32,6 +32,19 @@ def test_each_reason_has_its_line_and_says_what_the_code_does_there() -> None:
 
 @pytest.mark.parametrize(
     "source",
+    [
+        " " * 30_000 + "$",
+        "!" + "pip " * 7_000,
+        "a " * 15_000,
+        "pd.read_csv('" + "ab:" * 10_000 + "')",
+    ],
+)
+def test_long_lines_take_no_time(source: str) -> None:
+    assert reasons_to_ask(source, outside={})
+
+
+@pytest.mark.parametrize(
+    "source",
     ["(" * 500 + ")" * 500, "-" * 5_000 + "1", "+".join(["a"] * 5_000), "x" + ".a" * 5_000, "\0"],
 )
 def test_code_that_is_nested_too_deeply_asks(source: str) -> None:
