@@ -11,6 +11,7 @@ import { isFinal } from '../tokens';
 import type { Execute, IAttachedSessions, ICellRecord } from '../tokens';
 import { BadgeActions } from './badgeactions';
 import type { Clock } from './clock';
+import { element, iconElement } from './elements';
 import { commentIcon, flagIcon, statusIcons, unknownIcon } from './icons';
 import type { OpenMenu } from './menu';
 import {
@@ -31,7 +32,7 @@ const REST = 300;
 const GRACE = 10_000;
 
 /** Of a cell whose outputs are an agent's; it has a coloured edge. */
-const AGENT_CELL = 'jp-AgentExecAgentCell';
+const AGENT_CELL = 'jp-mod-agentExec';
 
 /** How many colours there are for agents. */
 const COLOURS = 12;
@@ -251,18 +252,13 @@ export class Badge extends Widget {
   }
 
   private _createLine(): Widget {
-    const line = new Widget({ node: element('div', 'line') });
-    const status = element('span', 'status');
+    const line = new Widget({ node: createPart('div', 'line') });
+    const status = createPart('span', 'status');
     status.classList.add('jp-AgentExec-status');
-    this._icon.className = 'jp-AgentExec-icon';
     status.append(this._icon, this._word);
     // A name in another script does not turn what stands beside it.
     this._agent.dir = 'auto';
-    const pen = document.createElement('span');
-    pen.className = 'jp-AgentExec-icon';
-    editIcon.element({ container: pen });
-    this._edited.append(pen, this._editedWord);
-    this._reviewIcon.className = 'jp-AgentExec-icon';
+    this._edited.append(iconElement(editIcon), this._editedWord);
     this._review.append(this._reviewIcon, this._reviewWord);
     line.node.append(
       status,
@@ -284,18 +280,18 @@ export class Badge extends Widget {
   }
 
   private readonly _actions: BadgeActions;
-  private readonly _agent = element('span', 'agent');
-  private readonly _duration = element('span', 'duration');
-  private readonly _edited = element('span', 'edited');
-  private readonly _editedWord = document.createElement('span');
-  private readonly _held = element('span', 'held');
-  private readonly _icon = document.createElement('span');
+  private readonly _agent = createPart('span', 'agent');
+  private readonly _duration = createPart('span', 'duration');
+  private readonly _edited = createPart('span', 'edited');
+  private readonly _editedWord = element('span', '');
+  private readonly _held = createPart('span', 'held');
+  private readonly _icon = iconElement();
   private readonly _looking: Coalescer;
-  private readonly _review = element('span', 'review');
-  private readonly _reviewIcon = document.createElement('span');
-  private readonly _reviewWord = document.createElement('span');
-  private readonly _time = element('time', 'time');
-  private readonly _word = document.createElement('span');
+  private readonly _review = createPart('span', 'review');
+  private readonly _reviewIcon = iconElement();
+  private readonly _reviewWord = element('span', '');
+  private readonly _time = createPart('time', 'time');
+  private readonly _word = element('span', '');
 }
 
 /**
@@ -312,13 +308,11 @@ function colourOf(name: string): string {
 }
 
 /** A part of a badge. */
-function element<K extends keyof HTMLElementTagNameMap>(
+function createPart<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   part: string
 ): HTMLElementTagNameMap[K] {
-  const node = document.createElement(tag);
-  node.className = `jp-AgentExecBadge-${part}`;
-  return node;
+  return element(tag, `jp-AgentExecBadge-${part}`);
 }
 
 /** The options of a badge. */

@@ -1,12 +1,12 @@
 /** What a person can do about an agent's cell in a notebook. */
-import { ellipsesIcon } from '@jupyterlab/ui-components';
-import type { LabIcon } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import type { Reviews } from '../model/reviews';
 import { CommandIDs, isFinal } from '../tokens';
 import type { Execute, ICellRecord, Verdict } from '../tokens';
+import { iconButton, linkButton } from './elements';
 import { activityIcon } from './icons';
+import { menuButton } from './menu';
 import type { MenuItem, OpenMenu } from './menu';
 import { showText } from './notebookwording';
 
@@ -35,17 +35,18 @@ export class BadgeActions extends Widget {
       trans.__('Undo the last decision about the agent’s cell'),
       () => this._run(CommandIDs.undo)
     );
-    this._createIconButton(
-      activityIcon,
-      trans.__('Show in Agent Activity'),
-      () => this._run(CommandIDs.openPanel)
+    this._add(
+      iconButton(activityIcon, trans.__('Show in Agent Activity'), () =>
+        this._run(CommandIDs.openPanel)
+      )
     );
-    const more = this._createIconButton(
-      ellipsesIcon,
-      trans.__('More actions for this agent’s cell'),
-      () => this._options.openMenu(this._menuItems(), more)
+    this._add(
+      menuButton(
+        trans.__('More actions for this agent’s cell'),
+        () => this._menuItems(),
+        _options.openMenu
+      )
     );
-    more.setAttribute('aria-haspopup', 'menu');
     this.tabStop = false;
   }
 
@@ -145,26 +146,14 @@ export class BadgeActions extends Widget {
     title: string,
     act: () => void
   ): HTMLButtonElement {
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.className = 'jp-AgentExec-link';
-    button.textContent = label;
+    const button = this._add(linkButton(label, act));
     button.title = title;
-    button.addEventListener('click', act);
-    this._buttons.push(button);
-    this.node.append(button);
     return button;
   }
 
-  private _createIconButton(
-    icon: LabIcon,
-    label: string,
-    act: () => void
-  ): HTMLButtonElement {
-    const button = this._createButton('', label, act);
-    button.className = 'jp-AgentExec-iconButton';
-    button.setAttribute('aria-label', label);
-    icon.element({ container: button });
+  private _add(button: HTMLButtonElement): HTMLButtonElement {
+    this._buttons.push(button);
+    this.node.append(button);
     return button;
   }
 

@@ -12,6 +12,7 @@ import type {
 } from '../tokens';
 import { CellHeader } from './cellheader';
 import { ChangesWidget } from './changes';
+import { element, linkButton } from './elements';
 import { EventLines } from './eventlines';
 import type { Highlight } from './highlight';
 import { InputView } from './inputview';
@@ -116,8 +117,7 @@ export class CellWidget extends Panel {
     const { model, trans, highlight } = this._options;
     const { source, kernel } = model.execution;
     this._shown = source;
-    const pre = document.createElement('pre');
-    pre.textContent = source;
+    const pre = element('pre', '', source);
     this._source.node.replaceChildren(pre);
     void highlight(source, kernel?.name ?? this._options.kernelName, pre);
     const lines = source.split('\n').length;
@@ -138,9 +138,9 @@ function createFold(
   lines: number,
   trans: TranslationBundle
 ): HTMLElement {
-  const button = document.createElement('button');
-  button.type = 'button';
-  button.className = 'jp-AgentExec-link';
+  const button = linkButton('', () => {
+    fold(!pre.classList.contains('jp-mod-folded'));
+  });
   const fold = (folded: boolean) => {
     pre.classList.toggle('jp-mod-folded', folded);
     button.setAttribute('aria-expanded', String(!folded));
@@ -148,9 +148,6 @@ function createFold(
       ? trans.__('Show all %1 lines', lines)
       : trans.__('Show fewer lines');
   };
-  button.addEventListener('click', () => {
-    fold(!pre.classList.contains('jp-mod-folded'));
-  });
   fold(true);
   return button;
 }

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Panel, Widget } from '@lumino/widgets';
 import { CommandIDs, isFinal } from '../tokens';
 import type { Execute, IExecution } from '../tokens';
-import { element } from './elements';
+import { element, iconElement, linkButton } from './elements';
 import { statusIcons } from './icons';
 import { documentText, waitingText } from './notebookwording';
 import {
@@ -31,19 +31,14 @@ export class CellHeader extends Panel {
   ) {
     super();
     this.addClass('jp-AgentExecCell-header');
-    this._status.className = 'jp-AgentExecCell-status jp-AgentExec-status';
-    this._icon.className = 'jp-AgentExec-icon';
-    this._status.append(this._icon, this._word);
-    this._prompt.className = 'jp-AgentExecCell-prompt';
-    this._duration.className = 'jp-AgentExecCell-duration';
-    this._agent.className = 'jp-AgentExecCell-agent';
-    this._time.className = 'jp-AgentExecCell-time';
-    this._notes.className = 'jp-AgentExecCell-notes';
+    const status = element('span', 'jp-AgentExecCell-status');
+    status.classList.add('jp-AgentExec-status');
+    status.append(this._icon, this._word);
     const facts = new Widget();
     facts.addClass('jp-AgentExecCell-facts');
     const by = element('span', 'jp-AgentExecCell-by');
     by.append(this._agent, this._time);
-    facts.node.append(this._prompt, this._status, this._duration, by);
+    facts.node.append(this._prompt, status, this._duration, by);
     const line = new Panel();
     line.addClass('jp-AgentExecCell-line');
     [facts, ...actions].forEach(widget => line.addWidget(widget));
@@ -73,11 +68,7 @@ export class CellHeader extends Panel {
     if (execution.waiting_for && !isFinal(status)) {
       notes.push(waitingText(execution.waiting_for, trans));
     }
-    const items = notes.map(note => {
-      const item = document.createElement('div');
-      item.textContent = note;
-      return item;
-    });
+    const items = notes.map(note => element('div', '', note));
     const placed = this._createDocumentNote(execution);
     this._notes.replaceChildren(...items, ...(placed ? [placed] : []));
     this._notes.hidden = this._notes.childElementCount === 0;
@@ -90,21 +81,17 @@ export class CellHeader extends Panel {
     if (!text) {
       return null;
     }
-    const item = document.createElement('div');
+    const item = element('div', '');
     if (placed.status === 'not_written' || placed.cell_id === null) {
       item.textContent = text;
       return item;
     }
     const { path, cell_id } = placed;
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.className = 'jp-AgentExec-link';
-    button.textContent = this._trans.__('Go to the cell');
-    button.title = `${plainName(path)}\n${text}`;
-    button.addEventListener('click', () => {
+    const button = linkButton(this._trans.__('Go to the cell'), () => {
       const args = { path, cell_id, execution_id: id };
       void this._execute(CommandIDs.goToCell, args);
     });
+    button.title = `${plainName(path)}\n${text}`;
     item.append(button);
     return item;
   }
@@ -124,12 +111,11 @@ export class CellHeader extends Panel {
     }
   }
 
-  private readonly _agent = document.createElement('span');
-  private readonly _duration = document.createElement('span');
-  private readonly _icon = document.createElement('span');
-  private readonly _notes = document.createElement('div');
-  private readonly _prompt = document.createElement('span');
-  private readonly _status = document.createElement('span');
-  private readonly _time = document.createElement('time');
-  private readonly _word = document.createElement('span');
+  private readonly _agent = element('span', 'jp-AgentExecCell-agent');
+  private readonly _duration = element('span', 'jp-AgentExecCell-duration');
+  private readonly _icon = iconElement();
+  private readonly _notes = element('div', 'jp-AgentExecCell-notes');
+  private readonly _prompt = element('span', 'jp-AgentExecCell-prompt');
+  private readonly _time = element('time', 'jp-AgentExecCell-time');
+  private readonly _word = element('span', '');
 }

@@ -21,8 +21,6 @@ export class ChangesWidget extends Widget {
   ) {
     super({ node: element('details', 'jp-AgentExecChanges') });
     (this.node as HTMLDetailsElement).open = isOpen;
-    this._summary = document.createElement('summary');
-    this._tables = element('div', 'jp-AgentExecChanges-tables');
     // They scroll if they are wider than the panel: with keys too.
     this._tables.tabIndex = 0;
     this._tables.setAttribute('role', 'group');
@@ -60,8 +58,8 @@ export class ChangesWidget extends Widget {
   }
 
   private _shown: IChanges | null = null;
-  private readonly _summary: HTMLElement;
-  private readonly _tables: HTMLElement;
+  private readonly _summary = element('summary', '');
+  private readonly _tables = element('div', 'jp-AgentExecChanges-tables');
 }
 
 function createVariables(

@@ -7,7 +7,7 @@ import type { Message } from '@lumino/messaging';
 import type { PanelLayout } from '@lumino/widgets';
 import { Widget } from '@lumino/widgets';
 import { METADATA_KEY, readCellRecord } from '../model/cellrecord';
-import { element, linkButton } from './elements';
+import { element, iconButton, linkButton } from './elements';
 
 /** A line between cells, with a button that undoes what it tells. */
 export class DoneBar extends Widget {
@@ -18,12 +18,9 @@ export class DoneBar extends Widget {
     // Keys on its buttons are for them, not for the notebook.
     this.node.dataset.lmSuppressShortcuts = 'true';
     this._text.setAttribute('role', 'status');
-    const close = element('button', 'jp-AgentExec-iconButton');
-    close.type = 'button';
-    close.title = trans.__('Close');
-    close.setAttribute('aria-label', close.title);
-    close.addEventListener('click', () => this.dispose());
-    closeIcon.element({ container: close });
+    const close = iconButton(closeIcon, trans.__('Close'), () =>
+      this.dispose()
+    );
     const undoing = linkButton(trans.__('Undo'), () => {
       this.dispose();
       undo();

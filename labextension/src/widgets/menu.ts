@@ -1,7 +1,9 @@
 /** Small menus of commands that open at a button. */
+import { ellipsesIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import { Menu } from '@lumino/widgets';
+import { iconButton } from './elements';
 
 /** A command in a menu; `null` is a separator. */
 export type MenuItem = {
@@ -33,4 +35,17 @@ export function menuOpener(commands: CommandRegistry): OpenMenu {
     const { left, bottom } = anchor.getBoundingClientRect();
     menu.open(left, bottom);
   };
+}
+
+/** A button with three dots that opens a menu. */
+export function menuButton(
+  label: string,
+  items: () => readonly MenuItem[],
+  openMenu: OpenMenu
+): HTMLButtonElement {
+  const button = iconButton(ellipsesIcon, label, () =>
+    openMenu(items(), button)
+  );
+  button.setAttribute('aria-haspopup', 'menu');
+  return button;
 }

@@ -9,6 +9,7 @@ import { ORIGIN_KEY, readOrigin } from '../model/origin';
 import type { IOrigin } from '../model/origin';
 import { CommandIDs } from '../tokens';
 import type { Execute } from '../tokens';
+import { element, iconElement, linkButton } from './elements';
 import { activityIcon } from './icons';
 import { plainName, shortText } from './notebookwording';
 import { agentWords, quoted } from './wording';
@@ -64,10 +65,7 @@ export class Origins implements IDisposable {
     note.addClass('jp-AgentExecOrigin');
     // Keys on its button are for it, not for the notebook.
     note.node.dataset.lmSuppressShortcuts = 'true';
-    const icon = document.createElement('span');
-    icon.className = 'jp-AgentExec-icon';
-    activityIcon.element({ container: icon });
-    const text = document.createElement('span');
+    const text = element('span', '');
     text.textContent = trans.__(
       'Copied from agent %1, %2',
       quoted(shortText(agentWords(agent))),
@@ -77,14 +75,10 @@ export class Origins implements IDisposable {
       held.length > 0
         ? trans.__('Without %1', plainName(held.join(', ')))
         : trans.__('Session %1', plainName(session_id));
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.className = 'jp-AgentExec-link';
-    button.textContent = trans.__('Show in Agent Activity');
-    button.addEventListener('click', () => {
+    const button = linkButton(trans.__('Show in Agent Activity'), () => {
       void this._execute(CommandIDs.openPanel, { session_id, execution_id });
     });
-    note.node.append(icon, text, button);
+    note.node.append(iconElement(activityIcon), text, button);
     return note;
   }
 

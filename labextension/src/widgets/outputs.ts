@@ -7,6 +7,7 @@ import { abridge } from '../model/abridge';
 import { Coalescer } from '../model/coalescer';
 import { CommandIDs } from '../tokens';
 import type { Execute, IExecutionModel, ILeftOut } from '../tokens';
+import { element, linkButton } from './elements';
 import { leftOutOutput, withLeftOut } from './leftout';
 import type { ILeftOutOptions } from './leftout';
 import { sizeText } from './wording';
@@ -26,15 +27,13 @@ export class OutputsWidget extends Panel {
       rendermime: this._rendermime,
       imageLabel: _options.trans.__('Image output of the cell')
     });
-    this._toggle = this._createButton(() => {
+    this._toggle = linkButton('', () => {
       this._showAll = !this._isExpanded;
       this._shown = [];
       _options.model.closeOutputs();
       this._draw();
     });
     this._toggle.setAttribute('aria-expanded', 'false');
-    this._omitted = document.createElement('div');
-    this._omitted.className = 'jp-AgentExecOutputs-omitted';
     const footer = new Widget();
     footer.addClass('jp-AgentExecOutputs-footer');
     footer.node.append(this._toggle, this._omitted);
@@ -177,25 +176,16 @@ export class OutputsWidget extends Panel {
       omitted.outputs > 0 &&
         trans._n('%1 output', '%1 outputs', omitted.outputs, omitted.outputs)
     ].filter(Boolean);
-    const link = this._createButton(() => {
+    const link = linkButton(trans.__('Open full output'), () => {
       void execute(CommandIDs.openText, { execution_id: id });
     });
-    link.textContent = trans.__('Open full output');
     this._omitted.append(`${parts.join(', ')}. `, link);
-  }
-
-  private _createButton(onClick: () => void): HTMLButtonElement {
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.className = 'jp-AgentExec-link';
-    button.addEventListener('click', onClick);
-    return button;
   }
 
   private readonly _area: SimplifiedOutputArea;
   private readonly _areaModel: OutputAreaModel;
   private readonly _drawing: Coalescer;
-  private readonly _omitted: HTMLElement;
+  private readonly _omitted = element('div', 'jp-AgentExecOutputs-omitted');
   private readonly _placeholders = new Map<number, nbformat.IOutput>();
   private readonly _rendermime: IRenderMimeRegistry;
   private readonly _toggle: HTMLButtonElement;

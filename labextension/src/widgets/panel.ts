@@ -1,8 +1,7 @@
 /** The sidebar panel: sessions, the chosen one's cells, and their images. */
-import { SidePanel } from '@jupyterlab/ui-components';
 import {
   CommandToolbarButton,
-  ellipsesIcon,
+  SidePanel,
   Toolbar
 } from '@jupyterlab/ui-components';
 import type { ITranslator } from '@jupyterlab/translation';
@@ -13,10 +12,10 @@ import { AccordionPanel, Widget } from '@lumino/widgets';
 import type { GalleryModel } from '../model/gallery';
 import type { SearchModel } from '../model/search';
 import { CommandIDs } from '../tokens';
-import { element } from './elements';
 import { FindBar } from './findbar';
 import { Gallery } from './gallery';
 import { activityIcon } from './icons';
+import { menuButton } from './menu';
 import type { MenuItem, OpenMenu } from './menu';
 import { SessionList } from './sessions';
 import { Timeline } from './timeline';
@@ -201,15 +200,8 @@ export class ActivityPanel extends SidePanel {
         args: { label: trans.__('Discard All Cells of This Agent Session') }
       }
     ];
-    const button = element('button', 'jp-AgentExec-iconButton');
-    button.type = 'button';
-    button.title = label;
-    button.setAttribute('aria-label', label);
-    button.setAttribute('aria-haspopup', 'menu');
-    button.addEventListener('click', () => openMenu(items, button));
-    ellipsesIcon.element({ container: button });
     const item = new Widget();
-    item.node.append(button);
+    item.node.append(menuButton(label, () => items, openMenu));
     return item;
   }
 

@@ -1,10 +1,9 @@
 /** What a person thinks of a cell, or of a session: said, and shown. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { checkIcon } from '@jupyterlab/ui-components';
-import type { LabIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 import type { IReview, Verdict } from '../tokens';
-import { element, styledButton } from './elements';
+import { element, labelledButton, styledButton } from './elements';
 import { commentIcon, flagIcon } from './icons';
 import { commentText, reviewText } from './reviewwording';
 import { momentText } from './wording';
@@ -22,13 +21,13 @@ export class ReviewRow extends Widget {
     this.node.setAttribute('aria-label', name);
     // Keys are for its buttons and field, not for the notebook.
     this.node.dataset.lmSuppressShortcuts = 'true';
-    this._reviewed = this._createButton(checkIcon, words.reviewed, () =>
+    this._reviewed = labelledButton(checkIcon, words.reviewed, () =>
       this._toggle('approved')
     );
-    this._flag = this._createButton(flagIcon, words.flag, () =>
+    this._flag = labelledButton(flagIcon, words.flag, () =>
       this._toggle('flagged')
     );
-    this._say = this._createButton(commentIcon, words.comment, () =>
+    this._say = labelledButton(commentIcon, words.comment, () =>
       this._isEditing ? this._stop() : this._edit()
     );
     this._who.dir = 'auto';
@@ -164,21 +163,6 @@ export class ReviewRow extends Widget {
     }
     event.preventDefault();
     event.stopPropagation();
-  }
-
-  private _createButton(
-    icon: LabIcon,
-    label: string,
-    act: () => void
-  ): HTMLButtonElement {
-    const button = element('button', 'jp-AgentExec-button');
-    button.type = 'button';
-    button.addEventListener('click', act);
-    const image = element('span', 'jp-AgentExec-icon');
-    image.setAttribute('aria-hidden', 'true');
-    icon.element({ container: image });
-    button.append(image, label);
-    return button;
   }
 
   private readonly _reviewed: HTMLButtonElement;

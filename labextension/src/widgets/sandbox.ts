@@ -6,7 +6,7 @@ import { activeOutputs, outputText, sandboxDocument } from '../model/sandbox';
 import type { IActiveOutput } from '../model/sandbox';
 import type { IAgentExecApi, IExecutionModel } from '../tokens';
 import type { CellPart } from './cell';
-import { element, linkButton } from './elements';
+import { element, iconButton, linkButton } from './elements';
 import { contentText } from './notebookwording';
 
 /** What is needed to show active outputs. */
@@ -67,7 +67,7 @@ class Sandbox extends Widget {
   private _createRow(output: IActiveOutput): HTMLElement {
     const { onError, trans } = this._options;
     const name = contentText(output.mimetype, trans);
-    const row = document.createElement('div');
+    const row = element('div', '');
     const label = trans.__('Output %1: %2', output.index + 1, name);
     const close = () => {
       row.replaceChildren(open);
@@ -124,12 +124,8 @@ class Sandbox extends Widget {
           '%1, shown as text. Scripts from agents do not run here, so it cannot be drawn.',
           label
         );
-    const button = element('button', 'jp-AgentExec-iconButton');
-    button.type = 'button';
+    const button = iconButton(closeIcon, trans.__('Close %1', label), close);
     button.title = trans.__('Close');
-    button.setAttribute('aria-label', trans.__('Close %1', label));
-    closeIcon.element({ container: button });
-    button.addEventListener('click', close);
     box.addEventListener('keydown', event => {
       if (event.key === 'Escape') {
         event.stopPropagation();

@@ -5,7 +5,7 @@ import { Widget } from '@lumino/widgets';
 import { CommandIDs, isRunning } from '../tokens';
 import type { Execute, IExecutionModel } from '../tokens';
 import { stopText } from './atworkwording';
-import { element } from './elements';
+import { element, labelledButton } from './elements';
 
 /** Names the agent and the cell; it is there while the cell runs. */
 export class StopButton extends Widget {
@@ -18,15 +18,11 @@ export class StopButton extends Widget {
     this.addClass('jp-AgentExecCell-stop');
     const { agent, seq, session_id } = _model.execution;
     const text = stopText(agent, seq, trans);
-    const button = element('button', 'jp-AgentExec-button');
-    button.type = 'button';
-    const icon = element('span', 'jp-AgentExec-icon');
-    stopIcon.element({ container: icon });
-    button.append(icon, element('bdi', '', text));
-    button.addEventListener('click', () => {
-      void execute(CommandIDs.interrupt, { session_id });
-    });
-    this.node.append(button);
+    this.node.append(
+      labelledButton(stopIcon, element('bdi', '', text), () => {
+        void execute(CommandIDs.interrupt, { session_id });
+      })
+    );
     _model.changed.connect(this._onChanged, this);
     this._onChanged();
   }

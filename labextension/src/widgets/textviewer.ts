@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { IAgentExecApi } from '../tokens';
+import { element } from './elements';
 import { describeError, sizeText } from './wording';
 
 /** Bytes read at once. */
@@ -21,10 +22,8 @@ export class TextViewer extends Widget {
     this._text.setAttribute('aria-label', _trans.__('Full output of the cell'));
     this._note.setAttribute('role', 'status');
     this._more.type = 'button';
-    this._more.className = 'jp-mod-styled';
     this._more.addEventListener('click', () => void this._read());
-    const footer = document.createElement('div');
-    footer.className = 'jp-AgentExecText-footer';
+    const footer = element('div', 'jp-AgentExecText-footer');
     footer.append(this._note, this._more);
     this.node.append(this._text, footer);
     this.node.tabIndex = -1;
@@ -84,8 +83,8 @@ export class TextViewer extends Widget {
         );
   }
 
-  private readonly _more = document.createElement('button');
-  private readonly _note = document.createElement('span');
-  private readonly _text = document.createElement('pre');
+  private readonly _more = element('button', 'jp-mod-styled');
+  private readonly _note = element('span', '');
+  private readonly _text = element('pre', '');
   private _offset = 0;
 }

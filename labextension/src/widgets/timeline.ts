@@ -11,11 +11,9 @@ import type {
 } from '../tokens';
 import { Announcer } from './announcer';
 import type { ICellParts } from './cell';
+import { Clock } from './clock';
 import type { Highlight } from './highlight';
 import { SessionView } from './session';
-
-/** Milliseconds between two looks at the clock while code runs. */
-const TICK = 1000;
 
 /** Shows the chosen session, whichever it is. */
 export class Timeline extends Panel {
@@ -34,7 +32,7 @@ export class Timeline extends Panel {
     if (this.isDisposed) {
       return;
     }
-    this._stopClock();
+    this._clock.dispose();
     super.dispose();
   }
 
@@ -45,7 +43,12 @@ export class Timeline extends Panel {
 
   protected override onAfterHide(msg: Message): void {
     super.onAfterHide(msg);
-    this._stopClock();
+    this._keepClock();
+  }
+
+  /** Show how much time has passed. */
+  tick(): void {
+    this._session?.tick();
   }
 
   private _onSelected(): void {
@@ -68,22 +71,11 @@ export class Timeline extends Panel {
   /** Let the clock go while something runs that can be seen. */
   private _keepClock(): void {
     const needed = this.isVisible && (this._session?.isRunning ?? false);
-    if (!needed) {
-      this._stopClock();
-    } else if (this._clock === null) {
-      this._clock = window.setInterval(() => this._session?.tick(), TICK);
-    }
-  }
-
-  private _stopClock(): void {
-    if (this._clock !== null) {
-      window.clearInterval(this._clock);
-      this._clock = null;
-    }
+    this._clock.set(this, needed);
   }
 
   private readonly _announcer: Announcer;
-  private _clock: number | null = null;
+  private readonly _clock = new Clock(() => Date.now());
   private _session: SessionView | null = null;
 }
 
