@@ -1050,6 +1050,8 @@ class JournalEvent(Answer, frozen=True, kw_only=True):
     at: str
     by: str | None
     """Name of the user or agent; null for the server, or if unknown."""
+    by_kind: Literal["person", "agent", "server"]
+    """Who acted: a user, an agent, or the server itself."""
     after_seq: int
     """`seq` of the last execution that was accepted before the entry; 0 if there was none."""
     execution_id: ExecutionId | None

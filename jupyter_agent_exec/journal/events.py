@@ -97,6 +97,7 @@ def event_of(line: Line, last_seq: int, read_blob: ReadBlob) -> JournalEvent | N
         type=_type_of(entry),
         at=entry.at,
         by=_name_of(entry.by),
+        by_kind=entry.by.kind,
         after_seq=last_seq,
         execution_id=getattr(entry, "execution_id", None),
         text=None if said is None else _one_line(said) or None,

@@ -334,7 +334,7 @@ _COUNTED: Final = (
     f"SELECT s.record, (SELECT count(*) {_UNREVIEWED_OF}), (SELECT count(*) FROM executions e"  # noqa: S608
     " WHERE e.session_id = s.id AND e.status = 'awaiting_approval') FROM sessions s"
 )
-_EVENT: Final = ("n", "type", "at", "by", "after_seq", "execution_id", "text")
+_EVENT: Final = ("n", "type", "at", "by", "by_kind", "after_seq", "execution_id", "text")
 
 
 class Page(NamedTuple):

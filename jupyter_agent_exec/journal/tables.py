@@ -33,7 +33,7 @@ from .fold import SessionState, execution_record, executions_of, review_of, sess
 from .lines import Line, Range, lines, lines_at
 from .outputs import ReadBlob, pictures_of
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 CHUNK_BYTES: Final = 1 << 18
 """Approximate size of the part of a journal that is indexed at once."""
 _TEXT_CHARACTERS: Final = 20_000
@@ -69,7 +69,7 @@ CREATE TABLE images (
     PRIMARY KEY (number, output)) WITHOUT ROWID;
 CREATE TABLE events (
     session_id TEXT, n INTEGER, type TEXT NOT NULL, at TEXT NOT NULL, by TEXT,
-    after_seq INTEGER NOT NULL, execution_id TEXT, text TEXT,
+    by_kind TEXT NOT NULL, after_seq INTEGER NOT NULL, execution_id TEXT, text TEXT,
     PRIMARY KEY (session_id, n)) WITHOUT ROWID;
 CREATE TABLE blobs (
     digest TEXT, session_id TEXT, mimetype TEXT NOT NULL, bytes INTEGER NOT NULL,
@@ -228,10 +228,11 @@ def _put_event(
     event = event_of(line, state.last_seq, store.find)
     if event is not None:
         connection.execute(
-            "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                state.session.id, event.n, event.type, event.at, event.by, event.after_seq,
-                event.execution_id, None if event.text is None else _plain(event.text),
+                state.session.id, event.n, event.type, event.at, event.by, event.by_kind,
+                event.after_seq, event.execution_id,
+                None if event.text is None else _plain(event.text),
             ),
         )  # fmt: skip
 

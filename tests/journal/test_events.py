@@ -130,7 +130,8 @@ def test_what_a_person_ran_can_be_read(history, session, source):
 )
 def test_who_did_it_is_named(history, session, by, name):
     session.append([replace(kernel_started(), by=by)])
-    assert history.events(session.session_id)[0][0].by == name
+    event = history.events(session.session_id)[0][0]
+    assert (event.by, event.by_kind) == (name, by.kind)
 
 
 def test_events_come_page_by_page(history, session):

@@ -114,9 +114,7 @@ test('a closed session says why', async ({ panel, newAgent }) => {
   await agent.close();
   await expect(panel.session('Brief')).toContainText('Closed');
   await expect(panel.cell(1)).toContainText('its only cell');
-  await expect(panel.region).toContainText(
-    'Closed: the agent or a person ended this session.'
-  );
+  await expect(panel.region).toContainText('Closed by “analyst”');
 });
 
 test('a session is downloaded and opened as a notebook', async ({

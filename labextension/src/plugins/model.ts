@@ -58,6 +58,16 @@ export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
     model.selectedChanged.connect((_, id) => {
       void state?.save(STATE_KEY, { session_id: id }).catch(() => undefined);
     }, model);
+    const { user } = app.serviceManager;
+    void user.ready.then(async () => {
+      const { ownNames } = await import('../widgets/wording');
+      const { display_name, name, username } = user.identity ?? {};
+      [display_name, name, username].forEach(each => {
+        if (each) {
+          ownNames.add(each);
+        }
+      });
+    });
     addReviewCommands(app, model, trans, palette);
     return model;
   }

@@ -19,11 +19,10 @@ import {
   changedText,
   heldText,
   ownerText,
-  plainName,
   waitingText
 } from './notebookwording';
 import { commentText, reviewText } from './reviewwording';
-import { agentText, momentText, statusWord } from './wording';
+import { agentText, momentText, statusWord, userText } from './wording';
 
 /** Milliseconds between two looks at a source that is being edited. */
 const REST = 300;
@@ -101,7 +100,7 @@ export class Badge extends Widget {
     );
     this._agent.textContent = ownerText(this._record, trans);
     this._agent.title = username
-      ? trans.__('%1, on behalf of %2', name, plainName(username))
+      ? trans.__('%1, on behalf of %2', name, userText(username, trans))
       : name;
     this._time.hidden = accepted_at === '';
     this._time.dateTime = accepted_at;

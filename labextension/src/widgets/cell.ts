@@ -61,7 +61,7 @@ export class CellWidget extends Panel {
     this.addWidget(new InputView(_options));
     this.addWidget(new ChangesWidget(model, trans, _options.areChangesOpen()));
     this._addParts(below);
-    this._events = new EventLines(trans);
+    this._events = new EventLines(() => model.execution.agent, trans);
     this.addWidget(this._events);
     this.node.setAttribute('role', 'article');
     model.changed.connect(this._onChanged, this);

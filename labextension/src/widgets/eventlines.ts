@@ -1,17 +1,24 @@
 /** Quiet lines between cells: what happened there that is no execution. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
-import type { IJournalEvent } from '../tokens';
+import type { IAgent, IJournalEvent } from '../tokens';
 import { element, linkButton } from './elements';
-import { eventActor, eventDetail, eventWord } from './eventwording';
-import { momentText } from './wording';
+import { eventDetail, eventWord } from './eventwording';
+import { eventActor, momentText } from './wording';
 
 /** Lines in a row above which the rest is folded. */
 const MOST = 5;
 
 /** One line each, in order; what is beyond a few is folded. */
 export class EventLines extends Widget {
-  constructor(private readonly _trans: TranslationBundle) {
+  /**
+   * @param _agent - The agent whose session it is; null while it is unknown.
+   * @param _trans - Translates what is said.
+   */
+  constructor(
+    private readonly _agent: () => IAgent | null,
+    private readonly _trans: TranslationBundle
+  ) {
     super();
     this.addClass('jp-AgentExecEvents');
     this._more = linkButton('', () => {
@@ -29,23 +36,29 @@ export class EventLines extends Widget {
   setEvents(events: readonly IJournalEvent[]): void {
     if (events !== this._events) {
       this._events = events;
-      this.setHidden(events.length === 0);
+      this.setHidden(this._told.length === 0);
       this._draw();
     }
   }
 
   private _draw(): void {
-    const count = this._events.length;
+    const events = this._told;
+    const count = events.length;
     // What is folded should be more than the line that says so.
     const isFolded = !this._showAll && count > MOST + 1;
-    const shown = isFolded ? this._events.slice(0, MOST) : this._events;
+    const shown = isFolded ? events.slice(0, MOST) : events;
     this._list.replaceChildren(
-      ...shown.map(event => createLine(event, this._trans))
+      ...shown.map(event => createLine(event, this._agent(), this._trans))
     );
     const more = count - shown.length;
     this._more.hidden = !isFolded;
     this._more.setAttribute('aria-expanded', 'false');
     this._more.textContent = this._trans._n('%1 more', '%1 more', more, more);
+  }
+
+  /** All but the end, which stands below the last cell. */
+  private get _told(): readonly IJournalEvent[] {
+    return this._events.filter(({ type }) => type !== 'closed');
   }
 
   private _events: readonly IJournalEvent[] = [];
@@ -56,6 +69,7 @@ export class EventLines extends Widget {
 
 function createLine(
   event: IJournalEvent,
+  agent: IAgent | null,
   trans: TranslationBundle
 ): HTMLElement {
   const line = element('li', 'jp-AgentExecEvents-line');
@@ -70,7 +84,8 @@ function createLine(
   time.dateTime = event.at;
   time.title = new Date(event.at).toLocaleString();
   line.append(word);
-  for (const text of [eventDetail(event, trans), eventActor(event)]) {
+  const actor = agent ? eventActor(event, agent, trans) : '';
+  for (const text of [eventDetail(event, trans), actor]) {
     if (text) {
       line.append(' · ', element('bdi', '', text));
     }

@@ -111,6 +111,10 @@ export function eventDetail(
   if (type === 'approval_granted' && text !== null) {
     return trans.__('until %1', momentText(text, Date.now()));
   }
+  if (type === 'reviewed' && text !== null) {
+    // The record's word for a verdict is not the one that people read.
+    return shortText(plainName(text.replace(/^approved(: )?/, '')));
+  }
   const known = text === null ? '' : reasonText(type, text, trans);
   if (known !== null) {
     return known;
@@ -164,9 +168,4 @@ function reasonText(
     default:
       return null;
   }
-}
-
-/** Who did it; empty for the server. */
-export function eventActor({ by }: IJournalEvent): string {
-  return by === null ? '' : shortText(plainName(by));
 }

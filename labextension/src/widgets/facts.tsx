@@ -10,11 +10,12 @@ import { plainName, recordPeopleText } from './notebookwording';
 import { accessText } from './tokenwording';
 import {
   agentText,
-  closeReason,
+  closedText,
   describeError,
   momentText,
   sessionTitle,
-  sessionWord
+  sessionWord,
+  userText
 } from './wording';
 
 /** Title, agent, kernel; errors. */
@@ -60,7 +61,13 @@ export class SessionEnd extends ReactWidget {
         {() =>
           model.session?.status === 'closed' ? (
             <div className="jp-AgentExecEnd-closed">
-              {closeReason(model.session.close_reason, this._trans)}
+              {closedText(
+                model.session,
+                model
+                  .eventsAfter(model.last)
+                  .find(({ type }) => type === 'closed'),
+                this._trans
+              )}
             </div>
           ) : null
         }
@@ -124,7 +131,9 @@ function Description(props: IProps): JSX.Element | null {
   return (
     <div className="jp-AgentExecFacts-description">
       <h4>{sessionTitle(session, trans)}</h4>
-      <div title={trans.__('On behalf of %1', plainName(session.username))}>
+      <div
+        title={trans.__('On behalf of %1', userText(session.username, trans))}
+      >
         {facts.join(' · ')}
       </div>
       <div>{accessText(session, trans)}</div>

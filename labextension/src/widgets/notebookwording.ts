@@ -8,20 +8,16 @@ import type {
   IWaitingFor,
   RecordPeople
 } from '../tokens';
-import { durationText, plainName, quoted, statusWord } from './wording';
+import {
+  durationText,
+  personName,
+  plainName,
+  quoted,
+  shortText,
+  statusWord
+} from './wording';
 
-export { plainName };
-
-/** Characters of a name or a source that are said in a sentence. */
-const LONGEST = 44;
-
-/** A text that is no longer than can be said in a sentence. */
-export function shortText(text: string): string {
-  const characters = Array.from(text);
-  return characters.length <= LONGEST
-    ? text
-    : `${characters.slice(0, LONGEST - 1).join('')}…`;
-}
+export { personName, plainName, shortText };
 
 /** The first line of a source that says something. */
 export function firstLine(source: string): string {
@@ -134,14 +130,6 @@ export function changedText(
   return started_at
     ? trans.__('Differs from what ran')
     : trans.__('Edited since');
-}
-
-/** What the server calls people whom it does not know by name. */
-const NAMELESS = /^[0-9a-f]{32}$/;
-
-/** A person's name as it can stand in a sentence; empty if they have none. */
-export function personName(username: string | null): string {
-  return username && !NAMELESS.test(username) ? plainName(username) : '';
 }
 
 /** Whose a cell is. */

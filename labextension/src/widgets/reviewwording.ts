@@ -1,11 +1,11 @@
 /** How a review is said to a person. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IReview } from '../tokens';
-import { plainName } from './notebookwording';
+import { plainName, userText } from './wording';
 
 /** What somebody said, and who: "Reviewed by Ada". */
 export function reviewText(review: IReview, trans: TranslationBundle): string {
-  const name = plainName(review.by);
+  const name = userText(review.by, trans);
   const { verdict, whole_session: whole } = review;
   if (verdict === 'approved') {
     return whole

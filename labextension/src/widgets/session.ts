@@ -24,7 +24,10 @@ export class SessionView extends Panel {
   ) {
     super();
     const { parts, trans } = _options;
-    this._beginning = new EventLines(trans);
+    this._beginning = new EventLines(
+      () => _session.session?.agent ?? null,
+      trans
+    );
     this.addClass('jp-AgentExecSessionView');
     this._feed = new CellFeed(
       scroller,

@@ -10,6 +10,7 @@ import type {
   TokenBound
 } from '../tokens';
 import { plainName, shortText } from './notebookwording';
+import { userText } from './wording';
 
 /** The pattern that all notebooks match. */
 const EVERYWHERE = '**';
@@ -312,8 +313,8 @@ export function accessText(
 ): string {
   return access === 'full'
     ? trans.__(
-        'Full access: the agent uses a credential of %1 and may do everything that they may do',
-        plainName(username)
+        'Full access: the agent has the same permissions as %1',
+        userText(username, trans)
       )
     : trans.__('With the agent token “%1”', plainName(token?.label ?? ''));
 }

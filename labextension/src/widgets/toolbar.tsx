@@ -15,11 +15,10 @@ import {
   attachedText,
   doingText,
   elapsedText,
-  plainName,
   recordPeopleText,
   shortText
 } from './notebookwording';
-import { quoted, whoText } from './wording';
+import { quoted, userText, whoText } from './wording';
 
 /** An item for a notebook's toolbar; it takes no room while there is no agent. */
 export class AgentStatus extends ReactWidget {
@@ -117,7 +116,7 @@ export class AgentStatus extends ReactWidget {
       trans.__(
         'Agent %1, on behalf of %2: %3',
         whoText(each.session, trans),
-        plainName(each.session.username),
+        userText(each.session.username, trans),
         attachedText(each, clock.now(), trans)
       )
     );

@@ -6,6 +6,7 @@ import type {
   IAgentSession,
   IExecution,
   IIndexing,
+  IJournalEvent,
   ITokenRef,
   Status
 } from '../tokens';
@@ -25,6 +26,35 @@ export function plainName(name: string): string {
     /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu,
     '\ufffd'
   );
+}
+
+/** Characters of a name or a source that are said in a sentence. */
+const LONGEST = 44;
+
+/** A text that is no longer than can be said in a sentence. */
+export function shortText(text: string): string {
+  const characters = Array.from(text);
+  return characters.length <= LONGEST
+    ? text
+    : `${characters.slice(0, LONGEST - 1).join('')}…`;
+}
+
+/** What the server calls people whom it does not know by name. */
+const NAMELESS = /^([0-9a-f]{32}|Anonymous \p{Lu}\p{Ll}+)$/u;
+
+/** A person's name as it can stand in a sentence; empty if they have none. */
+export function personName(username: string | null): string {
+  return username && !NAMELESS.test(username) ? plainName(username) : '';
+}
+
+/** Names of the user of this page, as entries of the record have them. */
+export const ownNames = new Set<string>();
+
+/** Who acted, as it can stand in a sentence: a name, "you" or "the user". */
+export function userText(name: string, trans: TranslationBundle): string {
+  return ownNames.has(name)
+    ? trans.__('you')
+    : shortText(personName(name)) || trans.__('the user');
 }
 
 /** How far the server has rebuilt its index. */
@@ -94,15 +124,45 @@ export function sessionWord(
   }
 }
 
-/** Why a session is closed. */
-export function closeReason(
-  reason: string | null,
+/** Who acted, in a session of an agent; empty for the server. */
+export function eventActor(
+  { by, by_kind }: Pick<IJournalEvent, 'by' | 'by_kind'>,
+  agent: IAgent,
+  trans: TranslationBundle
+): string {
+  if (by_kind === 'agent') {
+    return quoted(shortText(agent.name));
+  }
+  return by === null ? '' : userText(by, trans);
+}
+
+/**
+ * Who closed a session, or why it is closed.
+ *
+ * Agents with a user's own credential cannot be told from that user. This page
+ * closes no session, so one that nobody with a name closed, its agent closed.
+ */
+export function closedText(
+  { agent, close_reason: reason }: IAgentSession,
+  event: IJournalEvent | undefined,
   trans: TranslationBundle
 ): string {
   switch (reason) {
     case null:
-    case 'closed':
-      return trans.__('Closed: the agent or a person ended this session.');
+    case 'closed': {
+      const isNamed =
+        event?.by_kind === 'person' &&
+        event.by !== null &&
+        (personName(event.by) !== '' || ownNames.has(event.by));
+      return event
+        ? trans.__(
+            'Closed by %1',
+            isNamed
+              ? eventActor(event, agent, trans)
+              : quoted(shortText(agent.name))
+          )
+        : trans.__('Closed');
+    }
     case 'idle':
       return trans.__('Closed: this session was idle for too long.');
     case 'init_failed':

@@ -217,6 +217,7 @@ export type Schemas = {
     type: string;
     at: string;
     by: string | null;
+    by_kind: 'agent' | 'person' | 'server';
     after_seq: number;
     execution_id: string | null;
     text: string | null;

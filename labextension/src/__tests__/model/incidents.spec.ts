@@ -13,6 +13,7 @@ function interrupted(given: Partial<IJournalEvent> = {}): IJournalEvent {
     type: 'interrupted',
     at: '2026-01-02T03:04:06.000Z',
     by: 'ada',
+    by_kind: 'person',
     after_seq: 1,
     execution_id: 'x_1',
     text: 'asked',

@@ -24,6 +24,7 @@ function event(given: Partial<IActivityEvent> = {}): IActivityEvent {
 function journalEvent(n: number, after_seq: number): IJournalEvent {
   return {
     n,
+    by_kind: 'person',
     after_seq,
     type: 'interrupted',
     at: '2026-01-02T03:04:05.000Z',

@@ -1,6 +1,6 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { ApiError } from '../../api/errors';
-import type { Failure } from '../../api/errors';
+import type { IJournalEvent, Failure } from '../../api/errors';
 import type { IAgentSession, IExecution, Status } from '../../tokens';
 import { announcement } from '../../widgets/announcer';
 import { statusIcons } from '../../widgets/icons';
@@ -8,7 +8,10 @@ import {
   agentText,
   quoted,
   whoText,
-  closeReason,
+  closedText,
+  eventActor,
+  ownNames,
+  userText,
   describeError,
   durationText,
   executionNotes,
@@ -65,10 +68,10 @@ describe('sessionWord', () => {
   });
 });
 
-describe('closeReason', () => {
+describe('closedText', () => {
   it.each([
-    [null, /agent or a person/],
-    ['closed', /agent or a person/],
+    [null, 'Closed'],
+    ['closed', 'Closed'],
     ['idle', /idle for too long/],
     ['init_failed', /setup code/],
     ['server_stopped', /stopped/],
@@ -76,8 +79,52 @@ describe('closeReason', () => {
     ['token_revoked', /token was revoked/],
     ['token_expired', /token has expired/],
     ['expired', /expired/]
-  ])('explains %s', (reason, sentence) => {
-    expect(closeReason(reason, trans)).toMatch(sentence);
+  ])('explains %s', (close_reason, sentence) => {
+    expect(closedText(session({ close_reason }), undefined, trans)).toMatch(
+      sentence
+    );
+  });
+
+  it.each([
+    ['agent', 'an agent on behalf of ada', 'Closed by “analyst”'],
+    ['person', 'Ada', 'Closed by Ada'],
+    ['person', 'Me', 'Closed by you'],
+    ['person', 'Anonymous Hermippe', 'Closed by “analyst”']
+  ] as const)('names the %s %s', (by_kind, by, sentence) => {
+    ownNames.add('Me');
+    const event: IJournalEvent = {
+      n: 1,
+      type: 'closed',
+      at: '2026-01-02T03:04:05.000Z',
+      by,
+      by_kind,
+      after_seq: 0,
+      execution_id: null,
+      text: 'closed'
+    };
+    const given = session({ close_reason: 'closed' });
+    expect(closedText(given, event, trans)).toBe(sentence);
+  });
+});
+
+describe('userText and eventActor', () => {
+  it.each([
+    ['ada', 'ada'],
+    ['Me', 'you'],
+    ['0123456789abcdef0123456789abcdef', 'the user'],
+    ['Anonymous Hermippe', 'the user'],
+    ['a\u202eda', 'a\ufffdda']
+  ])('call %s %s', (name, text) => {
+    ownNames.add('Me');
+    expect(userText(name, trans)).toBe(text);
+  });
+
+  it('name the agent by its own name, and not the server', () => {
+    const agent = { name: 'a', version: null, model: null };
+    const actor = (by: string | null, by_kind: 'agent' | 'server') =>
+      eventActor({ by, by_kind }, agent, trans);
+    expect(actor('an agent on behalf of ada', 'agent')).toBe('“a”');
+    expect(actor(null, 'server')).toBe('');
   });
 });
 
