@@ -1,7 +1,12 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { ApiError } from '../../api/errors';
-import type { IJournalEvent, Failure } from '../../api/errors';
-import type { IAgentSession, IExecution, Status } from '../../tokens';
+import type { Failure } from '../../api/errors';
+import type {
+  IAgentSession,
+  IExecution,
+  IJournalEvent,
+  Status
+} from '../../tokens';
 import { announcement } from '../../widgets/announcer';
 import { statusIcons } from '../../widgets/icons';
 import {
