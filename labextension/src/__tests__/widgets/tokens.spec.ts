@@ -253,7 +253,7 @@ describe('words', () => {
     const full = session({ username: 'ada\u202e' });
     expect(accessWord(full, trans)).toBe('Full access');
     expect(accessText(full, trans)).toBe(
-      'Full access: the agent uses a credential of ada\ufffd and may do everything that they may do'
+      'Full access: the agent has the same permissions as ada\ufffd'
     );
     const limited = session({
       access: 'token',
