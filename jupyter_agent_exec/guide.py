@@ -22,7 +22,8 @@ STATUSES: Final[Mapping[Status, str]] = {
     "ok": "It ended without an exception.",
     "error": "It raised an exception. What it did before that is done, so correct and run only "
     "what is missing.",
-    "interrupted": "Somebody stopped it. What it did before that is done.",
+    "interrupted": "Somebody stopped it, or restarted the kernel; `reason` says which. What it did "
+    "before that is done.",
     "timed_out": "It took longer than it may and was stopped. Do less at a time, or ask for a "
     "longer timeout.",
     "kernel_died": "The kernel ended meanwhile, often for want of memory. All variables are gone.",

@@ -248,7 +248,10 @@ class ExecutionQueue:
     async def _kernel_ended(self, kernel: Kernel, death: Death) -> None:
         """Release a kernel that ended by itself, or that somebody else ended."""
         self._log.warning("%s: %s", self.executions.session.id, death.message)
-        await self.runner.end_kernel(death, Ending("kernel_died", death.message), SERVER)
+        ending = Ending("interrupted", f"{death.message} Its variables are gone.")
+        if death.reason == "died":
+            ending = Ending("kernel_died", death.message)
+        await self.runner.end_kernel(death, ending, SERVER)
 
     async def _run_first(self, source: str, kernel: Kernel) -> ExecutionRecord:
         spec = ExecutionSpec.init_source(

@@ -125,8 +125,13 @@ class Recorder:
 
     def ended(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
         """Write the end of a run."""
-        owned = execution.held_by is None or execution.held_by.owned
-        status, reason = final_status(execution.state, ended, owned=owned)
+        kernel = execution.held_by
+        status, reason = final_status(
+            execution.state,
+            ended,
+            owned=kernel is None or kernel.owned,
+            is_ending=kernel is not None and kernel.is_ending,
+        )
         packed = pack_outputs(ended.outputs)
         spilled = None if execution.spill is None else execution.spill.finish()
         record = replace(

@@ -32,6 +32,7 @@ InterruptReason: TypeAlias = Literal["asked", "cancelled", "timed_out", "closing
 INTERRUPTED_BY_SOMEBODY: Final = (
     "Somebody interrupted the kernel, most likely a person in JupyterLab."
 )
+INTERRUPTED_TO_END: Final = "A user restarted the kernel or shut it down. Its variables are gone."
 CELL_BEFORE_FAILED: Final = (
     "The kernel ran nothing of it, since a cell that somebody had queued before it failed."
 )
@@ -399,7 +400,7 @@ def _ignored(
 
 
 def final_status(
-    state: ExecutionState, ended: ExecuteOutcome, *, owned: bool
+    state: ExecutionState, ended: ExecuteOutcome, *, owned: bool, is_ending: bool
 ) -> tuple[Status, str | None]:
     """Return the final status of a run that has ended, and the reason that clients see.
 
@@ -410,12 +411,17 @@ def final_status(
     ----------
     owned
         Whether the kernel is the session's own, so that nobody else can interrupt it.
+    is_ending
+        Whether somebody restarts the kernel or shuts it down, which begins with an interrupt.
     """
     ending = state.ending
     if ending is not None and not (ending.status == "interrupted" and ended.status == "ok"):
         return ending.status, ending.reason
     if ended.aborted:
         return "cancelled", CELL_BEFORE_FAILED
-    if not owned and ended.error is not None and ended.error.ename == "KeyboardInterrupt":
-        return "interrupted", INTERRUPTED_BY_SOMEBODY
+    if ended.error is not None and ended.error.ename == "KeyboardInterrupt":
+        if is_ending:
+            return "interrupted", INTERRUPTED_TO_END
+        if not owned:
+            return "interrupted", INTERRUPTED_BY_SOMEBODY
     return "kernel_died" if ended.status == "abandoned" else ended.status, ended.reason

@@ -171,12 +171,12 @@ class KernelLife:
             if self._restarter is not None:
                 return None
             if self._manager.shutting_down:
-                return Death("shut_down", "Somebody shut the kernel down.")
-            return Death("restarted", "Somebody restarted the kernel.")
+                return Death("shut_down", "A user shut the kernel down.")
+            return Death("restarted", "A user restarted the kernel.")
         if self._connection.kernel_id not in self._kernels:
-            return Death("shut_down", "Somebody shut the kernel down.")
+            return Death("shut_down", "A user shut the kernel down.")
         if self._is_another():
-            return Death("restarted", "Somebody restarted the kernel.")
+            return Death("restarted", "A user restarted the kernel.")
         return None
 
     async def _exit_code(self) -> int | None:

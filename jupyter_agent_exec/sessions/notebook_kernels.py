@@ -145,7 +145,7 @@ class AttachedNotebook:
             session = await self._kernels.used(session, kernel)
         if session is None or session.kernel_id == kernel.id:
             return None
-        return Death("changed", "Somebody gave the notebook another kernel.")
+        return Death("changed", "A user gave the notebook another kernel.")
 
     async def explain(self, kernel: Kernel, death: Death) -> Death:
         """Return how a kernel ended, with a better reason if the notebook has another kernel."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from jupyter_agent_exec.executions.state import (
     BROKEN_OFF,
     CELL_BEFORE_FAILED,
     INTERRUPTED_BY_SOMEBODY,
+    INTERRUPTED_TO_END,
     NOT_RUN,
     AbandonRun,
     ApprovalExpired,
@@ -273,11 +275,19 @@ def ended(status: Any, *, ename: str | None = None, aborted: bool = False) -> Ex
 )
 def test_the_final_status(ending: Ending | None, run: ExecuteOutcome, owned: bool, status: str):
     state = ExecutionState(source="1", ending=ending)
-    assert final_status(state, run, owned=owned)[0] == status
+    assert final_status(state, run, owned=owned, is_ending=False)[0] == status
 
 
 def test_the_reason_says_who_most_likely_interrupted_the_kernel_or_what_failed_before():
     state = ExecutionState(source="1")
-    by_somebody = final_status(state, ended("error", ename="KeyboardInterrupt"), owned=False)
-    assert by_somebody[1] == INTERRUPTED_BY_SOMEBODY
-    assert final_status(state, ended("error", aborted=True), owned=False)[1] == CELL_BEFORE_FAILED
+    shared = partial(final_status, state, owned=False, is_ending=False)
+    assert shared(ended("error", ename="KeyboardInterrupt"))[1] == INTERRUPTED_BY_SOMEBODY
+    assert shared(ended("error", aborted=True))[1] == CELL_BEFORE_FAILED
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_an_interrupt_with_which_a_restart_begins_is_no_error_of_the_code(owned: bool):
+    run = ended("error", ename="KeyboardInterrupt")
+    state = ExecutionState(source="1")
+    shown = final_status(state, run, owned=owned, is_ending=True)
+    assert shown == ("interrupted", INTERRUPTED_TO_END)

@@ -228,8 +228,12 @@ async def test_the_person_restarts_their_kernel_while_the_agent_runs_and_waits(
     await asyncio.to_thread(gate.wait_until_it_runs)
     await desk.ask("POST", f"kernels/{jupyter_session['kernel']['id']}/restart")
     ended = await finished(agent, running)
-    assert ended["status"] == "kernel_died"
-    assert "restarted" in ended["reason"]
+    why = "A user restarted the kernel. Its variables are gone."
+    assert (ended["status"], ended["reason"]) == ("interrupted", why)
+    assert why in ended["text"]
+    assert "died" not in str(ended)
+    (kernel_ended,) = (e for e in await entries(agent, session) if e["type"] == "kernel_ended")
+    assert (kernel_ended["reason"], "died" in kernel_ended["message"]) == ("restarted", False)
     went_on = await finished(agent, waiting)
     assert (went_on["status"], went_on["text"].splitlines()[0]) == ("ok", "False")
     assert (went_on["kernel"]["restarted"], went_on["kernel"]["reason"]) == (True, "restarted")
@@ -260,7 +264,7 @@ async def test_the_person_shuts_the_kernel_down(agent: Agent, desk: Desk, gate: 
     await asyncio.to_thread(gate.wait_until_it_runs)
     await desk.ask("DELETE", f"sessions/{jupyter_session['id']}")
     ended = await finished(agent, running)
-    assert (ended["status"], "shut the kernel down" in ended["reason"]) == ("kernel_died", True)
+    assert (ended["status"], "shut the kernel down" in ended["reason"]) == ("interrupted", True)
     taken_back = await finished(agent, waiting)
     assert (taken_back["status"], "shut" in taken_back["reason"]) == ("cancelled", True)
     after = await agent.run(session, "2", placement="none")

@@ -121,7 +121,7 @@ async def test_a_notebook_parts_from_its_kernel_when_it_has_another(
     attached, moves = await attached_to(kernels, "a.ipynb")
     kernel = await attached.take()
     assert await attached.parted(kernel) is None
-    shut_down = Death("shut_down", "Somebody shut the kernel down.")
+    shut_down = Death("shut_down", "A user shut the kernel down.")
     server.sessions = []
     assert await attached.parted(kernel) is None
     assert await attached.explain(kernel, shut_down) == shut_down

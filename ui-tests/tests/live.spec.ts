@@ -260,7 +260,8 @@ test('of two agents in two notebooks nothing crosses', async ({
 });
 
 test('a person restarts the kernel while an agent’s code runs', async ({
-  live
+  live,
+  page
 }) => {
   const { person } = live;
   const notebook = await live.open([codeCell('mine', 'y = 1')]);
@@ -272,11 +273,12 @@ test('a person restarts the kernel while an agent’s code runs', async ({
   await person.restart();
   const ended = await agent.execution(id, 60);
   expect(ended).toMatchObject({
-    status: 'kernel_died',
-    reason: 'Somebody restarted the kernel.',
+    status: 'interrupted',
+    reason: 'A user restarted the kernel. Its variables are gone.',
     text: expect.stringContaining('begun')
   });
-  await expect(person.badge(1)).toContainText('Kernel died');
+  await expect(person.badge(1)).toContainText('Interrupted');
+  await expect(page.getByText(/died/i)).toHaveCount(0);
   const next = await agent.execute({
     source: 'print("x" in globals())',
     wait: 60

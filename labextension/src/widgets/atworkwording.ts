@@ -158,17 +158,15 @@ export function diedText(
 
 /** That somebody stopped an agent. */
 export function stoppedElsewhereText(
-  { agent, seq }: IExecution,
+  { agent, reason, seq }: IExecution,
   by: string | null,
   trans: TranslationBundle
 ): string {
   const name = nameOf(agent);
-  return by
-    ? trans.__(
-        'Agent %1 was stopped in cell %2 by %3',
-        name,
-        seq,
-        shortText(plainName(by))
-      )
-    : trans.__('Agent %1 was stopped in cell %2', name, seq);
+  if (by) {
+    const who = shortText(plainName(by));
+    return trans.__('Agent %1 was stopped in cell %2 by %3', name, seq, who);
+  }
+  const text = trans.__('Agent %1 was stopped in cell %2', name, seq);
+  return reason ? `${text}: ${plainName(reason)}` : text;
 }

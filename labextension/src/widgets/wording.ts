@@ -115,8 +115,6 @@ export function sessionWord(
       return trans.__('Busy');
     case 'starting':
       return trans.__('Starting');
-    case 'dead':
-      return trans.__('Kernel died');
     case 'idle':
       return trans.__('Idle');
     default:

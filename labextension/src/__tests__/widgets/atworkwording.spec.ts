@@ -139,5 +139,9 @@ describe('what is notified', () => {
     expect(stoppedElsewhereText(execution(), null, trans)).toBe(
       'Agent “analyst” was stopped in cell 1'
     );
+    const restarted = execution({ reason: 'A user restarted the kernel.' });
+    expect(stoppedElsewhereText(restarted, null, trans)).toBe(
+      'Agent “analyst” was stopped in cell 1: A user restarted the kernel.'
+    );
   });
 });

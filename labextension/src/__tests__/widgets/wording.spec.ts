@@ -58,7 +58,7 @@ describe('sessionWord', () => {
     ['idle', 'Idle'],
     ['busy', 'Busy'],
     ['starting', 'Starting'],
-    ['dead', 'Kernel died'],
+    ['dead', 'No kernel'],
     [null, 'No kernel']
   ])('says that the kernel is %s', (state, word) => {
     const kernel = state
