@@ -17,7 +17,7 @@ EVENTS_SCHEMA_ID: Final = "https://schema.jupyter.org/jupyter_agent_exec/activit
 EVENTS_SCHEMA: Final = Path(__file__).parent.parent / "events" / "activity.v1.yaml"
 
 MERGE_DELAY = 0.02
-"""Seconds for which events about the same thing are merged: only the last of them counts."""
+"""Seconds for which events about the same thing are merged."""
 
 
 Action: TypeAlias = Literal[
@@ -38,6 +38,9 @@ for approval, the approval policy or the pause (`approvals`), or the agent token
 
 class Activity:
     """Numbers events and emits them, shortly after the answers that they belong to.
+
+    Events about the same thing become one, with the newest value of each field: a late output that
+    follows the end of its execution does not hide the final status.
 
     Parameters
     ----------
@@ -79,8 +82,8 @@ class Activity:
             if value is not None:
                 event[name] = value
         key = (action, event.get("session_id", ""), execution_id or "")
-        self._waiting.pop(key, None)
-        self._waiting[key] = (session, event)
+        _, before = self._waiting.pop(key, (None, {}))
+        self._waiting[key] = (session, {**before, **event})
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(MERGE_DELAY, self._send)
 

@@ -91,6 +91,7 @@ export class ActivityModel extends Listening {
       void this._poll.refresh();
     } else {
       void this._poll.stop();
+      this.recheck(false);
     }
   }
 
@@ -134,7 +135,13 @@ export class ActivityModel extends Listening {
     this._selectedChanged.emit(id);
   }
 
+  /** A person asks for all that is shown to be read again. */
+  get refreshed(): ISignal<this, void> {
+    return this._refreshed;
+  }
+
   async refresh(): Promise<void> {
+    this._refreshed.emit();
     this._selected?.requestSync(true);
     await this.read();
   }
@@ -202,6 +209,11 @@ export class ActivityModel extends Listening {
       this._nextAfter = page.next_after;
       this._indexing = page.indexing;
       this._state = { phase: 'ready' };
+      // No event tells that a kernel is idle.
+      const isBusy = page.sessions.some(
+        ({ kernel }) => kernel?.execution_state === 'busy'
+      );
+      this.recheck(isBusy && this._isActive, () => this._poll.refresh());
       this.emitChanged();
       await this._chooseFirst();
       await this._updateSelected();
@@ -277,6 +289,7 @@ export class ActivityModel extends Listening {
   private _selected: SessionModel | null = null;
   private _sessions: IAgentSession[] = [];
   private _state: LoadState = { phase: 'loading' };
+  private _refreshed = new Signal<this, void>(this);
   private _selectedChanged = new Signal<this, string | null>(this);
 }
 

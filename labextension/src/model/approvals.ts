@@ -196,6 +196,7 @@ export class ApprovalsModel extends Listening {
     this._policy = policy;
     const listed = new Set(executions.map(({ id }) => id));
     this._gone.forEach(id => listed.has(id) || this._gone.delete(id));
+    this.recheck(this._asking.length > 0, () => this.refresh());
     this.emitChanged();
     this._asking
       .filter(({ id }) => !known.has(id))

@@ -200,6 +200,7 @@ export class AttachedSessions extends Listening {
       session,
       current: pending.find(each => each.session_id === session.id) ?? null
     }));
+    this.recheck(this._isActive && pending.length > 0, () => this.refresh());
     this.emitChanged();
   }
 

@@ -47,9 +47,9 @@ type Pending = Map<string, Map<string, IPendingExecution>>;
 /**
  * Counts what is pending as the server's events tell of it.
  *
- * It looks at the server when it is told to, when an event was missed, and
- * when an event tells of a session that it does not know; never while the page
- * is hidden.
+ * It looks at the server when it is told to, when an event was missed, when an
+ * event tells of a session that it does not know, and now and then while an
+ * agent is at work; never while the page is hidden.
  */
 export class AgentsAtWork extends Listening {
   /**
@@ -199,6 +199,7 @@ export class AgentsAtWork extends Listening {
     }
     agents.sort((a, b) => urgency(a.pending[0]) - urgency(b.pending[0]));
     this._agents = agents;
+    this.recheck(agents.length > 0, () => this.refresh());
     this.emitChanged();
   }
 

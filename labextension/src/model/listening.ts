@@ -5,6 +5,9 @@ import type { IActivityEvent } from '../wire';
 import { Coalescer } from './coalescer';
 import { Observable } from './observable';
 
+/** Milliseconds after which what goes on is read again: an event may be lost. */
+export const RECHECK_INTERVAL = 5000;
+
 /** Base of models that listen to the server's events and read seldom. */
 export abstract class Listening extends Observable {
   /**
@@ -23,12 +26,31 @@ export abstract class Listening extends Observable {
   override dispose(): void {
     this._listener.dispose();
     this._reading.dispose();
+    this.recheck(false);
     super.dispose();
   }
 
   /** Ask for a look at the server. */
   protected request(): void {
     this._reading.request();
+  }
+
+  /**
+   * Read again, and again after a while.
+   *
+   * @param goesOn - Whether something is shown that is expected to end.
+   * @param look - Reads all of it.
+   */
+  protected recheck(goesOn: boolean, look?: () => unknown): void {
+    clearTimeout(this._recheck);
+    if (goesOn && !this.isDisposed) {
+      this._recheck = setTimeout(() => {
+        this.recheck(true, look);
+        if (!document.hidden) {
+          look?.();
+        }
+      }, RECHECK_INTERVAL);
+    }
   }
 
   /** Look at the server; must not reject. */
@@ -41,6 +63,7 @@ export abstract class Listening extends Observable {
    */
   protected abstract onEvent(event: IActivityEvent, complete: boolean): void;
 
+  private _recheck: ReturnType<typeof setTimeout> | undefined;
   private readonly _listener: ActivityListener;
   private readonly _reading: Coalescer;
 }

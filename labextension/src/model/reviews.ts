@@ -44,6 +44,11 @@ export class Reviews extends Listening {
     }
   }
 
+  /** Look all of them up again. */
+  refresh(): void {
+    this._known.forEach((_, id) => this._want(id));
+  }
+
   private _want(executionId: string): void {
     this._wanted.add(executionId);
     // After all cells of a notebook have been looked at.

@@ -173,6 +173,7 @@ export const approvalsPlugin: JupyterFrontEndPlugin<IApprovalsModel> = {
       }
     });
     window.addEventListener('online', () => approvals.refresh());
+    model.refreshed.connect(() => approvals.refresh());
     const follow = async () => {
       await app.restored;
       approvals.refresh();

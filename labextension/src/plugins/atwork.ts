@@ -194,6 +194,7 @@ function createModel(
   const refresh = () => atWork.refresh();
   document.addEventListener('visibilitychange', refresh);
   connectionFailure.connect(refresh);
+  model.refreshed.connect(refresh);
   let paused = false;
   approvals?.changed.connect(() => {
     if (paused !== isPaused()) {

@@ -41,6 +41,7 @@ function createModel(
   });
   // An event may have been missed while another page was looked at.
   notebooks.currentChanged.connect(() => attached.refresh());
+  model.refreshed.connect(() => attached.refresh());
   approvals?.reconnected.connect(() => attached.refresh());
   look();
   return attached;
@@ -65,9 +66,11 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
   ): IAttachedSessions => {
     const { commands } = app;
     const attached = createModel(app, model, notebooks, approvals);
+    const reviews = new Reviews(model.api, app.serviceManager.events.stream);
+    model.refreshed.connect(() => reviews.refresh());
     const options = {
       attached,
-      reviews: new Reviews(model.api, app.serviceManager.events.stream),
+      reviews,
       clock: new Clock(() => Date.now() + model.api.clockOffset),
       trans: (translator ?? nullTranslator).load(TRANSLATION_DOMAIN),
       execute: commands.execute.bind(commands),

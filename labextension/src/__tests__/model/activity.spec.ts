@@ -1,4 +1,5 @@
 import { ActivityModel, SESSIONS_PAGE } from '../../model/activity';
+import { RECHECK_INTERVAL } from '../../model/listening';
 import type { ISessionList } from '../../tokens';
 import { execution, FakeServer, session, settle } from '../fakes';
 
@@ -41,6 +42,20 @@ describe('ActivityModel', () => {
     expect(model.sessions.map(({ id }) => id)).toEqual(['s_3', 's_2', 's_1']);
     expect(chosen).toEqual(['s_3']);
     expect(model.selected?.executions).toHaveLength(1);
+  });
+
+  it('looks again while a kernel is busy, as no event tells its end', async () => {
+    const busy = { id: 'k', name: 'python3', incarnation: 1 };
+    const kernel = { ...busy, execution_state: 'busy' as const };
+    const { server, model } = await open([session({ kernel })]);
+    server.sessions = [
+      session({ kernel: { ...kernel, execution_state: 'idle' } })
+    ];
+    await settle(RECHECK_INTERVAL);
+    expect(model.selected?.session?.kernel?.execution_state).toBe('idle');
+    server.forget();
+    await settle(RECHECK_INTERVAL);
+    expect(server.calls).toEqual([]);
   });
 
   it('shows the session shown last time', async () => {

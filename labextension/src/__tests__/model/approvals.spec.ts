@@ -185,8 +185,8 @@ describe('ApprovalsModel', () => {
     ask(server, [asking()]);
     server.forget();
     await settle(10 * 60_000);
-    // Once more when events must be back, too.
-    expect(server.calls).toEqual(['approvals', 'approvals']);
+    // Once more when events must be back, too; then now and then.
+    expect(server.calls.length).toBeGreaterThan(2);
     expect(reconnected).toHaveBeenCalledTimes(2);
     expect(model.asking).toHaveLength(1);
     model.refresh();

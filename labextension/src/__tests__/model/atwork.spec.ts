@@ -1,5 +1,6 @@
 import { ApiError } from '../../api/errors';
 import { AgentsAtWork } from '../../model/atwork';
+import { RECHECK_INTERVAL } from '../../model/listening';
 import { PATIENCE } from '../../model/stopping';
 import type { IAgentSession, IExecution, IStopped } from '../../tokens';
 import { execution, FakeServer, session, settle } from '../fakes';
@@ -106,6 +107,26 @@ describe('AgentsAtWork', () => {
       's_2: b running',
       's_1: a queued'
     ]);
+  });
+
+  it('finds out what has ended though its last event was lost', async () => {
+    const { server, model, atWork } = await open();
+    server.executions = [execution({ id: 'x_1', status: 'ok' })];
+    server.emit(2, { execution_id: 'x_1', seq: 1, status: 'running' });
+    hide(true);
+    await settle(10 * RECHECK_INTERVAL);
+    expect(server.calls).toEqual([]);
+    expect(atWork()).toEqual(['s_1: x_1 running']);
+    hide(false);
+    await settle(RECHECK_INTERVAL);
+    expect(atWork()).toEqual([]);
+    server.forget();
+    await settle(10 * RECHECK_INTERVAL);
+    expect(server.calls).toEqual([]);
+    server.emit(3, { execution_id: 'x_2', status: 'running' });
+    model.dispose();
+    await settle(RECHECK_INTERVAL);
+    expect(server.calls).toEqual([]);
   });
 
   it('looks once for a session that it does not know', async () => {
