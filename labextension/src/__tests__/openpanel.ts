@@ -100,7 +100,10 @@ export class FakeView {
   constructor(private readonly _context: FakeContext) {}
 
   get widgets() {
-    return Array.from(this._context.model.cells, model => ({ model }));
+    return Array.from(this._context.model.cells, model => ({
+      model,
+      isPlaceholder: () => false
+    }));
   }
 
   get activeCell() {

@@ -1,7 +1,7 @@
 /** What a person sees of a notebook, and that it stays while it changes. */
 import type { Cell } from '@jupyterlab/cells';
 import type { Notebook, NotebookViewModel } from '@jupyterlab/notebook';
-import { cellPlaces } from './workarounds';
+import { cellPlaces, drawLater } from './workarounds';
 
 /** Milliseconds for which a view settles after a change. */
 const SETTLE = 500;
@@ -38,7 +38,7 @@ export class SteadyView {
       this._anchor ??= this._findAnchor();
     }
     try {
-      change();
+      this._isToDraw = drawLater(this._notebook, change) || this._isToDraw;
     } finally {
       this._activate(active, mode);
       if (focused && !this._hasFocus) {
@@ -104,6 +104,10 @@ export class SteadyView {
       }
       this._anchor = null;
       this._isSettling = false;
+      if (this._isToDraw && !this._notebook.isDisposed) {
+        this._notebook.update();
+      }
+      this._isToDraw = false;
       for (const use of USES) {
         document.removeEventListener(use, this._release, true);
       }
@@ -158,6 +162,7 @@ export class SteadyView {
 
   private _anchor: IAnchor | null = null;
   private _isSettling = false;
+  private _isToDraw = false;
   private _restsAt = 0;
   private _until = 0;
 }

@@ -6,6 +6,8 @@
  */
 import type { IDocumentWidget } from '@jupyterlab/docregistry';
 import type { Notebook, NotebookViewModel } from '@jupyterlab/notebook';
+import { MessageLoop } from '@lumino/messaging';
+import type { IMessageHandler, Message } from '@lumino/messaging';
 
 /**
  * JupyterLab's own model of where a notebook's cells are.
@@ -18,6 +20,37 @@ import type { Notebook, NotebookViewModel } from '@jupyterlab/notebook';
  */
 export function cellPlaces(notebook: Notebook): NotebookViewModel {
   return notebook['viewModel'];
+}
+
+/**
+ * Change cells of a notebook that JupyterLab has not drawn to its end yet,
+ * without drawing more of it now. Update the notebook afterwards.
+ *
+ * In windowing modes `contentVisibility` and `defer`, JupyterLab draws cells
+ * while the page is idle. But when a cell comes or goes, it goes on with that
+ * at once and for 50 ms, while the page can do nothing else. No upstream issue
+ * is known.
+ *
+ * @returns Whether the notebook is to be updated.
+ */
+export function drawLater(notebook: Notebook, change: () => void): boolean {
+  const isDrawn = !notebook.widgets.some(cell => cell.isPlaceholder());
+  if (isDrawn || cellPlaces(notebook).windowingActive) {
+    change();
+    return false;
+  }
+  const drop = (_: IMessageHandler, { type }: Message) =>
+    type !== 'update-request';
+  MessageLoop.installMessageHook(notebook, drop);
+  try {
+    change();
+  } finally {
+    // Comes after the message, which was posted before.
+    void Promise.resolve().then(() =>
+      MessageLoop.removeMessageHook(notebook, drop)
+    );
+  }
+  return true;
 }
 
 /**

@@ -14,6 +14,8 @@ describe('SteadyView', () => {
   /** Where the cell in sight stands when nothing is scrolled. */
   let offset: number;
   let inSight: Element | null;
+  let isDrawn: boolean;
+  let update: jest.Mock;
   const original = document.elementFromPoint;
 
   const frames = (count: number) => jest.advanceTimersByTime(count * FRAME);
@@ -31,7 +33,11 @@ describe('SteadyView', () => {
     scroller.scrollTop = 400;
     cell.getBoundingClientRect = () => ({ top: seen() }) as DOMRect;
     inSight = cell;
-    widgets = [{ node: cell, model: { id: 'a' } }];
+    isDrawn = true;
+    update = jest.fn();
+    widgets = [
+      { node: cell, model: { id: 'a' }, isPlaceholder: () => !isDrawn }
+    ];
     const viewModel = {
       windowingActive: false,
       scrollOffset: 0,
@@ -44,10 +50,12 @@ describe('SteadyView', () => {
         return widgets[0];
       },
       mode: 'command',
+      isDisposed: false,
       outerNode: scroller,
       scrollTo: (to: number) => {
         places.scrollOffset = to;
       },
+      update,
       viewModel,
       widgets
     } as unknown as Notebook);
@@ -128,6 +136,25 @@ describe('SteadyView', () => {
     expect(seen()).toBe(100);
   });
 
+  it('has a notebook that is not drawn yet go on with it at the end', () => {
+    isDrawn = false;
+    view.hold(() => undefined);
+    frames(20);
+    view.hold(() => undefined);
+    frames(20);
+    expect(update).not.toHaveBeenCalled();
+    frames(40);
+    expect(update).toHaveBeenCalledTimes(1);
+  });
+
+  it.each(['full', 'none'])('leaves drawing to windowing mode %s', mode => {
+    isDrawn = mode === 'none';
+    places.windowingActive = mode === 'full';
+    view.hold(() => undefined);
+    frames(40);
+    expect(update).not.toHaveBeenCalled();
+  });
+
   it('has no ear for anything when it has settled', () => {
     const remove = jest.spyOn(document, 'removeEventListener');
     const add = jest.spyOn(document, 'addEventListener');
@@ -180,7 +207,9 @@ describe('SteadyView', () => {
     [cell, other].forEach(node => (node.tabIndex = -1));
     const remove = () => {
       cell.remove();
-      widgets = [{ node: other, model: { id: 'b' } }];
+      widgets = [
+        { node: other, model: { id: 'b' }, isPlaceholder: () => false }
+      ];
     };
     outside.focus();
     view.hold(remove);
