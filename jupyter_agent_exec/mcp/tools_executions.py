@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from ..errors import InvalidRequest
 from ..models import (
-    Answer,
     Execute,
     GiveInput,
     Name,
@@ -23,10 +22,10 @@ from ..models import (
     Seconds,
     Step,
     Target,
-    TextMatch,
+    Text,
+    TextMatches,
     derive,
 )
-from ..models import TextMatches as Matches
 from ..records import ExecutionRecord
 from ..sessions.queries import SearchQuery
 from ..types import FINAL_STATUSES, ExecutionId, SessionId, Status
@@ -233,20 +232,6 @@ class GetExecutionArguments(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class TextPart(Answer, frozen=True, kw_only=True):
-    """A part of an execution's whole text, or the lines of it that match."""
-
-    text: str | None
-    """Null if `grep` was given."""
-    matches: list[TextMatch] | None
-    """Null unless `grep` was given."""
-    next_offset: int | None
-    """Byte from which to continue; null at the end."""
-    total_bytes: int
-    omitted_bytes: int
-    """Bytes that the code printed but the server did not keep."""
-
-
 async def _get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
     await call.reach_execution("history:read", asked.execution_id)
     with call.managers.sessions.holding(call.caller, asked.wait):
@@ -254,44 +239,32 @@ async def _get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
         record = await until_finished(call, asked.execution_id, wait)
     if asked.offset is None and asked.grep is None:
         return await _answer(call, record)
-    text = _part_text(record.id, await _part(call, asked))
-    return Answered(content=[TextContent(text=text)])
+    return Answered(content=[TextContent(text=await _part(call, asked))])
 
 
-async def _part(call: Call, asked: GetExecutionArguments) -> TextPart:
-    finding, offset = call.managers.sessions.history, asked.offset or 0
+async def _part(call: Call, asked: GetExecutionArguments) -> str:
+    """Return a part of an execution's whole text, or the lines of it that match."""
+    history, id, offset = call.managers.sessions.history, asked.execution_id, asked.offset or 0
     if asked.grep is None:
-        found = await finding.text(call.caller, asked.execution_id, offset, budget.RANGE_BYTES)
-        return derive(TextPart, found, matches=None)
-    matches = await finding.grep(call.caller, asked.execution_id, asked.grep, offset, MATCHES)
-    shown = fitting(matches.matches)
-    return derive(
-        TextPart,
-        matches,
-        text=None,
-        matches=shown,
-        next_offset=_next_offset(matches, shown),
-    )
+        part = await history.text(call.caller, id, offset, budget.RANGE_BYTES)
+        return _with_note(id, part.text.rstrip("\n"), part, part.next_offset)
+    found = await history.grep(call.caller, id, asked.grep, offset, MATCHES)
+    shown = fitting(found.matches)
+    text = "\n".join(f"{match.line}: {match.text}" for match in shown) or "[no line matches]"
+    is_cut = len(shown) < len(found.matches)
+    next_offset = found.matches[len(shown)].offset if is_cut else found.next_offset
+    return _with_note(id, text, found, next_offset)
 
 
-def _next_offset(found: Matches, shown: list[TextMatch]) -> int | None:
-    if len(shown) < len(found.matches):
-        return found.matches[len(shown)].offset
-    return found.next_offset
-
-
-def _part_text(id: ExecutionId, part: TextPart) -> str:
-    if part.matches is None:
-        lines = [(part.text or "").rstrip("\n")]
-    else:
-        lines = [f"{match.line}: {match.text}" for match in part.matches] or ["[no line matches]"]
-    if part.next_offset is not None:
-        lines.append(
-            f"[{part.total_bytes:,} bytes in all; go on with {read_on(id, part.next_offset)}]"
-        )
-    elif part.omitted_bytes:
-        lines.append(f"[{part.omitted_bytes:,} bytes that follow were not kept]")
-    return "\n".join(lines)
+def _with_note(
+    id: ExecutionId, text: str, part: Text | TextMatches, next_offset: int | None
+) -> str:
+    """Return a text with a note of what follows in the execution's whole text."""
+    if next_offset is not None:
+        return f"{text}\n[{part.total_bytes:,} bytes in all; go on with {read_on(id, next_offset)}]"
+    if part.omitted_bytes:
+        return f"{text}\n[{part.omitted_bytes:,} bytes that follow were not kept]"
+    return text
 
 
 GET_EXECUTION: Final = Tool(
