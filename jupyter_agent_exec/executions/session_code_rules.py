@@ -62,7 +62,7 @@ class SessionCodeRules:
             for each in found[1:]
             for reason in each
         ]
-        makes = names_made_by(execution.source) - set(outside or ())
+        makes = set() if outside is None else names_made_by(execution.source) - set(outside)
         if reasons:
             self._makes[execution.id] = makes
         else:
