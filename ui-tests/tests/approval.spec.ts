@@ -186,16 +186,30 @@ test.describe('without approval', () => {
 test.describe('with a setting of the person', () => {
   test.use({
     policy: {},
-    mockSettings: { 'jupyter-agent-exec:approvals': { scratch: 'always' } }
+    mockSettings: { 'jupyter-agent-exec:approvals': { scratch: 'rules' } }
   });
 
-  test('the server keeps what a person sets', async ({ page, server }) => {
+  test('the server keeps what a person sets, and rules say why they ask', async ({
+    page,
+    panel,
+    server,
+    newAsking
+  }) => {
     const scratch = async () => {
       const route = 'approvals';
       const { policy } = await server.send<{ policy: Policy }>('get', route);
       return policy.scratch;
     };
-    await expect.poll(scratch).toBe('always');
+    await expect.poll(scratch).toBe('rules');
+    const agent = await newAsking('by rules');
+    await panel.open();
+    const plain = await agent.ask('print("ran", 6 * 7)');
+    expect((await agent.read(plain, 30)).text).toContain('ran 42');
+    await agent.ask('import os\nos.remove("x.csv")');
+    await page.getByRole('button', { name: 'import os' }).click();
+    await expect(Question.in(panel.cell(2)).node).toContainText(
+      'because line 2 deletes a file: os.remove'
+    );
     await server.setPolicy({ scratch: 'first' });
     await page.waitForFunction(async () => {
       const { serviceManager } = window.jupyterapp;
