@@ -1235,7 +1235,9 @@ class Configuration(Answer, frozen=True, kw_only=True):
     """A text to paste that gives an agent its token. It contains the secret."""
 
     name: str
-    """The client that reads the text: `mcp`, `mcp-stdio`, `python`, `curl`."""
+    """What reads the text: `claude-code`, `mcp`, `vscode`, `mcp-stdio`, `python`, `curl`."""
+    title: str
+    """The same for users, and where they put the text."""
     language: Literal["json", "python", "shell"]
     text: str
 
@@ -1247,6 +1249,8 @@ class MintedToken(Answer, frozen=True, kw_only=True):
     secret: str
     """The whole credential: `Authorization: Bearer <secret>`."""
     configurations: list[Configuration]
+    mcp_installed: bool
+    """Whether MCP clients can connect. False: the server lacks `jupyter-agent-exec[mcp]`."""
 
 
 class Unlock(Request, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ from .kernels.live_kernels import LiveKernels
 from .kernels.scratch_kernels import ScratchKernels
 from .kernels.server_kernels import KernelStarter, ServerKernels
 from .mcp.call import Managers
-from .mcp.endpoint import Endpoint
+from .mcp.endpoint import Endpoint, is_installed
 from .notebooks.backends.collaboration import CollaborationBackend
 from .notebooks.backends.contents import ContentsBackend
 from .notebooks.backends.tab import TabBackend
@@ -289,6 +289,7 @@ class Services:
             "files": self.files,
             "inspection": self.inspection,
             "manager": self.manager,
+            "mcp_installed": is_installed,
             "namespace": NAMESPACE,
             "notebooks": self.notebooks,
             "output_decisions": self.output_decisions,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
@@ -22,6 +23,7 @@ class TokensBase(AgentExecHandler):
     """Base of the handlers below."""
 
     namespace: str
+    mcp_installed: Callable[[], bool]
 
 
 class TokensHandler(TokensBase):
@@ -47,6 +49,7 @@ class TokensHandler(TokensBase):
                 token=token,
                 secret=secret,
                 configurations=configurations(url, self.namespace, secret),
+                mcp_installed=self.mcp_installed(),
             ),
             HTTPStatus.CREATED,
             location=f"{self.base_url}{self.namespace}/tokens/{token.id}",
@@ -88,16 +91,15 @@ def configurations(url: str, namespace: str, secret: str) -> list[Configuration]
         The complete token.
     """
     base = url.rstrip("/")
-    over_http = {
-        "type": "http",
-        "url": f"{base}/{namespace}/mcp",
-        "headers": {"Authorization": f"Bearer {secret}"},
-    }
+    mcp = f"{base}/{namespace}/mcp"
+    authorization = f"Authorization: Bearer {secret}"
+    over_http = {"type": "http", "url": mcp, "headers": {"Authorization": f"Bearer {secret}"}}
     over_stdio = {
         "command": "jupyter",
         "args": ["agent-exec", "mcp"],
         "env": {"JUPYTER_AGENT_EXEC_URL": base, "JUPYTER_AGENT_EXEC_TOKEN": secret},
     }
+    claude_code = ["claude", "mcp", "add", "--transport", "http", MCP_SERVER_NAME, mcp]
     python = f"""\
 from jupyter_agent_exec.client import AgentExecClient
 
@@ -105,19 +107,44 @@ with AgentExecClient({base!r}, {secret!r}) as client:
     with client.open_session(agent="my-agent") as session:
         print(session.run("1 + 1").text)
 """
-    curl = f"""\
-curl -H 'Authorization: Bearer {secret}' {base}/{namespace}/status
-"""
+    curl = ["curl", "-H", authorization, f"{base}/{namespace}/status"]
     return [
-        Configuration(name="mcp", language="json", text=_servers(over_http)),
-        Configuration(name="mcp-stdio", language="json", text=_servers(over_stdio)),
-        Configuration(name="python", language="python", text=python),
-        Configuration(name="curl", language="shell", text=curl),
+        Configuration(
+            name="claude-code",
+            title="Claude Code: run in a terminal",
+            language="shell",
+            text=f"{shlex.join([*claude_code, '--header', authorization])}\n",
+        ),
+        Configuration(
+            name="mcp",
+            title="Cursor: mcp.json, and other MCP clients that use HTTP",
+            language="json",
+            text=_servers("mcpServers", over_http),
+        ),
+        Configuration(
+            name="vscode",
+            title="VS Code: .vscode/mcp.json",
+            language="json",
+            text=_servers("servers", over_http),
+        ),
+        Configuration(
+            name="mcp-stdio",
+            title="Claude Desktop: claude_desktop_config.json, and others that start a process",
+            language="json",
+            text=_servers("mcpServers", over_stdio),
+        ),
+        Configuration(name="python", title="Python: a program", language="python", text=python),
+        Configuration(
+            name="curl",
+            title="curl: test the connection in a terminal",
+            language="shell",
+            text=f"{shlex.join(curl)}\n",
+        ),
     ]
 
 
-def _servers(server: Mapping[str, object]) -> str:
-    return json.dumps({"mcpServers": {MCP_SERVER_NAME: server}}, indent=2) + "\n"
+def _servers(key: str, server: Mapping[str, object]) -> str:
+    return json.dumps({key: {MCP_SERVER_NAME: server}}, indent=2) + "\n"
 
 
 ROUTES: Final[list[tuple[str, type[AgentExecHandler]]]] = [

@@ -384,7 +384,9 @@ def _add_token(commands: Any) -> None:
         help="what a person has to approve; what the policy says when left out",
     )
     parser.add_argument(
-        "--config", metavar="CLIENT", help="what to paste for it: mcp, mcp-stdio, python or curl"
+        "--config",
+        metavar="CLIENT",
+        help="what to paste for it: claude-code, mcp, vscode, mcp-stdio, python or curl",
     )
     caps = parser.add_argument_group("the most that it may use")
     for name, type, metavar, what in (

@@ -234,6 +234,8 @@ def new_token(arguments: Namespace, console: Console) -> int:
                 f"want to revoke; there are {', '.join(texts)}."
             )
         console.line(texts[arguments.config].rstrip("\n"))
+        if not minted.mcp_installed:
+            console.note("MCP clients need the extra on the server: 'jupyter-agent-exec[mcp]'.")
     console.note(f"{token.id} may {', '.join(token.scopes)} until {token.expires_at}.")
     console.note("Its secret is shown this once; whoever has it is the agent.")
     return exit_codes.OK

@@ -249,13 +249,18 @@ class Endpoint:
                 application.set_exception(error)
 
 
-def check_installed(sdk: str = SDK, oldest: tuple[int, int] = OLDEST) -> None:
-    """Raise NotInstalled if the SDK is missing or older than `oldest`."""
+def is_installed(sdk: str = SDK, oldest: tuple[int, int] = OLDEST) -> bool:
+    """Whether the SDK is installed, and not older than `oldest`."""
     try:
         found = version(sdk)
     except PackageNotFoundError:
-        found = ""
-    if tuple(int(part) for part in found.split(".")[:2] if part.isdecimal()) < oldest:
+        return False
+    return tuple(int(part) for part in found.split(".")[:2] if part.isdecimal()) >= oldest
+
+
+def check_installed(sdk: str = SDK, oldest: tuple[int, int] = OLDEST) -> None:
+    """Raise NotInstalled if the SDK is missing or older than `oldest`."""
+    if not is_installed(sdk, oldest):
         raise NotInstalled(
             "MCP is not installed on this server. Its operator can add it: "
             "pip install 'jupyter-agent-exec[mcp]'.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +68,16 @@ async def test_what_is_minted_comes_with_what_to_paste(
 ) -> None:
     minted = (await agent.ask("POST", "tokens", {"label": "l", "scopes": ["files"]})).json
     texts = {each["name"]: each["text"] for each in minted["configurations"]}
-    assert list(texts) == ["mcp", "mcp-stdio", "python", "curl"]
+    assert list(texts) == ["claude-code", "mcp", "vscode", "mcp-stdio", "python", "curl"]
+    assert minted["mcp_installed"] is True
     assert all(minted["secret"] in text for text in texts.values())
     url = f"http://127.0.0.1:{jp_http_port}{jp_base_url}".rstrip("/")
     http = json.loads(texts["mcp"])["mcpServers"]["jupyter"]
     assert http["url"] == f"{url}/api/agent-exec/mcp"
+    assert json.loads(texts["vscode"])["servers"]["jupyter"] == http
+    claude = shlex.split(texts["claude-code"])
+    assert claude[:3] == ["claude", "mcp", "add"]
+    assert claude[-3:] == [http["url"], "--header", f"Authorization: Bearer {minted['secret']}"]
     stdio = json.loads(texts["mcp-stdio"])["mcpServers"]["jupyter"]
     assert stdio["env"]["JUPYTER_AGENT_EXEC_URL"] == url
     assert minted["secret"] not in " ".join(stdio["args"])

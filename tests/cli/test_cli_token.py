@@ -51,7 +51,7 @@ def test_what_is_asked_for_is_what_is_minted(cli: Cli) -> None:
     assert minted["secret"].startswith(f"jaex_{token['id']}_")
 
 
-@pytest.mark.parametrize("client", ["mcp", "mcp-stdio", "python", "curl"])
+@pytest.mark.parametrize("client", ["claude-code", "mcp", "vscode", "mcp-stdio", "python", "curl"])
 def test_what_to_paste_can_be_asked_for(cli: Cli, client: str) -> None:
     pasted = cli("token", "new", "a", "--config", client)
     assert pasted.returncode == 0, pasted.stderr

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jupyter_agent_exec.errors import NotInstalled
-from jupyter_agent_exec.mcp.endpoint import MAX_BODY_BYTES, check_installed
+from jupyter_agent_exec.mcp.endpoint import MAX_BODY_BYTES, check_installed, is_installed
 from jupyter_agent_exec.records import AccessDenied
 from tests.asking import Agent, Send
 from tests.auth.minting import bearer, ledger, mint
@@ -238,6 +238,7 @@ def test_the_server_starts_without_the_sdk() -> None:
 def test_without_the_sdk_its_extra_is_named() -> None:
     check_installed()
     for missing in ({"sdk": "no-such-distribution"}, {"oldest": (99, 0)}):
+        assert not is_installed(**missing)  # type: ignore[arg-type]
         with pytest.raises(NotInstalled, match=r"jupyter-agent-exec\[mcp\]") as raised:
             check_installed(**missing)  # type: ignore[arg-type]
         assert raised.value.detail == {"extra": "mcp"}

@@ -259,6 +259,7 @@ export class FakeServer implements IAgentExecApi {
   images: IRecordedImage[] = [];
   hits: ISearchHit[] = [];
   indexing: IIndexing | null = null;
+  mcpInstalled = true;
   tokens: IAgentToken[] = [];
   approvals: IApprovalList = {
     executions: [],
@@ -529,9 +530,15 @@ export class FakeServer implements IAgentExecApi {
       token: minted,
       secret,
       configurations: [
-        { name: 'mcp', language: 'json', text },
-        { name: 'curl', language: 'shell', text: `curl ${secret}\n` }
-      ]
+        { name: 'mcp', title: 'Cursor', language: 'json', text },
+        {
+          name: 'curl',
+          title: 'curl',
+          language: 'shell',
+          text: `curl ${secret}\n`
+        }
+      ],
+      mcp_installed: this.mcpInstalled
     };
   }
 

@@ -1,117 +1,48 @@
-/** A token that a person is about to give to an agent. */
-import type { IAgentExecApi } from '../api/client';
-import { ApiError } from '../api/errors';
-import type { IMintedToken } from '../wire';
-import { Observable } from './observable';
-import { complaintsOf, fieldOf, requestOf } from './tokendraft';
-import type { Complaints, DraftField, ITokenDraft } from './tokendraft';
+/** What the form that gives an agent access sends to the server. */
+import type { ApprovalMode, IMintToken, TokenBound } from '../wire';
 
-/**
- * Keeps what was written and what is wrong with it.
- *
- * A secret that the server tells is handed on and not kept.
- */
-export class TokenForm extends Observable {
-  /**
-   * @param _api - The server.
-   * @param _draft - What is written at first.
-   */
-  constructor(
-    private readonly _api: Pick<IAgentExecApi, 'mintToken' | 'revokeToken'>,
-    private _draft: ITokenDraft
-  ) {
-    super();
-  }
+/** The limits that a token can have, with their smallest and largest values. */
+export const CAPS: Readonly<Record<TokenBound, readonly [number, number?]>> = {
+  executions_per_minute: [1, 100_000],
+  concurrent_executions: [1, 1000],
+  kernels: [1, 1000],
+  wall_seconds: [1],
+  output_bytes: [1000]
+};
 
-  get draft(): ITokenDraft {
-    return this._draft;
-  }
+/** What an agent may do in the notebooks of its token; the first is the default. */
+export const RIGHTS = ['exec edit', 'exec', 'edit', 'read'] as const;
 
-  get complaints(): Complaints {
-    return this._complaints;
-  }
+/** How long a token can be valid, in seconds. */
+export const LIFETIMES = [3600, 28_800, 86_400, 604_800, 2_592_000] as const;
 
-  /** Why it was refused, if that is about no field; null if it was not. */
-  get failure(): unknown {
-    return this._failure;
-  }
+/** The lifetime that is chosen at first. */
+export const LIFETIME = 28_800;
 
-  /** Whether the server has been asked and has not answered. */
-  get isPending(): boolean {
-    return this._isPending;
-  }
+/** The scopes that a form means; empty if it allows nothing. */
+function scopesOf(form: FormData): string[] {
+  const lines = String(form.get('patterns')).split('\n');
+  const patterns = [form.get('notebook'), ...lines.map(line => line.trim())];
+  const rights = String(form.get('rights')).split(' ');
+  return [
+    ...form.getAll('scope').map(String),
+    ...rights.flatMap(right =>
+      patterns.filter(Boolean).map(each => `${right}:notebook:${String(each)}`)
+    )
+  ];
+}
 
-  /** How often it was refused: what is wrong then is to be shown. */
-  get refusals(): number {
-    return this._refusals;
-  }
-
-  /** Write something; what was wrong with it counts no more. */
-  set(given: Partial<ITokenDraft>, field: DraftField): void {
-    this._draft = { ...this._draft, ...given };
-    const left = new Map(this._complaints);
-    left.delete(field);
-    this._complaints = left;
-    this.emitChanged();
-  }
-
-  /** Ask for the token; null if something is wrong, or it was given up. */
-  async submit(): Promise<IMintedToken | null> {
-    if (this._isPending) {
-      return null;
-    }
-    const draft = this._draft;
-    this._failure = null;
-    this._complaints = complaintsOf(draft);
-    if (this._complaints.size > 0) {
-      this._refuse();
-      return null;
-    }
-    this._isPending = true;
-    this.emitChanged();
-    try {
-      const minted = await this._api.mintToken(requestOf(draft));
-      if (this._isGivenUp) {
-        // Nobody sees its secret any more, so it is no good to anybody.
-        await this._api.revokeToken(minted.token.id);
-        return null;
-      }
-      return minted;
-    } catch (error) {
-      this._take(error, draft);
-      return null;
-    } finally {
-      this._isPending = false;
-      this.emitChanged();
-    }
-  }
-
-  /** Have no token minted, whatever is on its way. */
-  giveUp(): void {
-    this._isGivenUp = true;
-  }
-
-  private _take(error: unknown, draft: ITokenDraft): void {
-    const named = error instanceof ApiError ? error.field : null;
-    const field = fieldOf(named, draft);
-    if (error instanceof ApiError && field) {
-      // The field is in sight: its name in the server's words helps nobody.
-      const text = error.message.replace(`${named}: `, '');
-      this._complaints = new Map([[field, { kind: 'said', text }]]);
-    } else {
-      this._failure = error;
-    }
-    this._refuse();
-  }
-
-  private _refuse(): void {
-    this._refusals++;
-    this.emitChanged();
-  }
-
-  private _complaints: Complaints = new Map();
-  private _failure: unknown = null;
-  private _isGivenUp = false;
-  private _isPending = false;
-  private _refusals = 0;
+/** Return what the server is asked for. */
+export function requestOf(form: FormData): IMintToken {
+  const caps = Object.keys(CAPS).map(cap => {
+    const value = form.get(`caps.${cap}`);
+    return [cap, value ? Number(value) : null];
+  });
+  return {
+    label: String(form.get('label')).trim(),
+    scopes: scopesOf(form),
+    expires_in: Number(form.get('expires_in')),
+    approval: (form.get('approval') || null) as ApprovalMode | null,
+    caps: Object.fromEntries(caps) as IMintToken['caps']
+  };
 }

@@ -5,7 +5,6 @@ import type {
 } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
-import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import { keyIcon } from '../widgets/icons';
@@ -21,7 +20,8 @@ function pathInFront(
 ): string {
   const path = notebooks?.currentWidget?.context.path ?? '';
   const { contents } = serviceManager;
-  return OWN_DRIVES.includes(contents.driveName(path))
+  // As a pattern, a name with an asterisk would match other notebooks too.
+  return OWN_DRIVES.includes(contents.driveName(path)) && !path.includes('*')
     ? contents.localPath(path)
     : '';
 }
@@ -32,33 +32,22 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Adds commands that create and revoke agent tokens.',
   autoStart: true,
   requires: [IActivityModel],
-  optional: [ITranslator, ICommandPalette, INotebookTracker, ISettingRegistry],
+  optional: [ITranslator, ICommandPalette, INotebookTracker],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
     translator: ITranslator | null,
     palette: ICommandPalette | null,
-    notebooks: INotebookTracker | null,
-    registry: ISettingRegistry | null
+    notebooks: INotebookTracker | null
   ): void => {
     const { api } = model;
     const { commands, serviceManager } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const report = reporter(trans);
-    const readDefaults = async () => {
-      // Without settings that can be read, all is as it is by default.
-      const settings = await registry
-        ?.load(agentTokensPlugin.id)
-        .catch(() => null);
-      return settings?.composite ?? {};
-    };
     const give = async (path: string) => {
-      const { firstDraft } = await import('../model/tokendraft');
-      const { TokenForm } = await import('../model/tokenform');
       const { askForToken } = await import('../widgets/tokenform');
       const { showSecret } = await import('../widgets/tokensecret');
-      const draft = firstDraft(await readDefaults(), path);
-      const minted = await askForToken(new TokenForm(api, draft), trans);
+      const minted = await askForToken(api, path, trans);
       if (minted) {
         await showSecret(minted, trans);
       }
@@ -74,7 +63,7 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
       caption: trans.__('Create a token that lets an agent do what you allow'),
       describedBy: describedBy({
         path: trans.__(
-          'The path of a notebook, or a pattern. Default: the active notebook.'
+          'The path of a notebook, or a pattern that paths match. Default: the active notebook.'
         )
       }),
       execute: async ({ path }) => {

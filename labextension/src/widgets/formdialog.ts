@@ -5,7 +5,7 @@ import type { Widget } from '@lumino/widgets';
 
 /** What the keyboard can reach. */
 const REACHED =
-  ':is(a[href], button, input, select, textarea, [tabindex="0"]):not(:disabled, [tabindex="-1"])';
+  ':is(a[href], button, input, select, summary, textarea, [tabindex="0"]):not(:disabled, [tabindex="-1"])';
 
 /** Keys that buttons and tabs have a use for of their own. */
 const OF_BUTTONS = ['Enter', 'ArrowLeft', 'ArrowRight'];
@@ -53,7 +53,7 @@ export class FormDialog extends Dialog<void> {
     return (
       this._content.node.contains(target) &&
       OF_BUTTONS.includes(event.key) &&
-      target.matches('button, textarea')
+      target.matches('button, summary, textarea')
     );
   }
 

@@ -1,294 +1,300 @@
-/** Where a person writes what an agent may do. */
+/** The form in which a user gives an agent access. */
 import { Dialog } from '@jupyterlab/apputils';
-import { HTMLSelect, ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import { HTMLSelect, ReactWidget } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
-import { CAPS, isInNotebooks, UNITS } from '../model/tokendraft';
-import type { Allowed, DraftField } from '../model/tokendraft';
-import type { TokenForm } from '../model/tokenform';
-import type { ApprovalMode, IMintedToken } from '../tokens';
+import type { IAgentExecApi } from '../api/client';
+import { ApiError } from '../api/errors';
 import {
-  CheckField,
-  ChoiceField,
-  ComplaintLine,
-  Field,
-  Fold,
-  LinesField,
-  TextField,
-  TextInput
-} from './fields';
+  CAPS,
+  LIFETIME,
+  LIFETIMES,
+  requestOf,
+  RIGHTS
+} from '../model/tokenform';
+import type { IMintedToken, TokenBound } from '../tokens';
 import { FormDialog } from './formdialog';
+import { plainName } from './notebookwording';
 import {
-  allowedText,
   approvalChoice,
-  approvalMeaning,
   capText,
-  complaintText,
-  unitText
+  MODES,
+  rightsText,
+  roughly
 } from './tokenwording';
 import { describeError } from './wording';
-import type { IAdvice } from './wording';
 
-/** Before what the ids of fields are called by. */
-const ID = 'jp-agent-exec-token';
+/** A pattern of notebooks. */
+const EXAMPLE = 'reports/**/*.ipynb';
 
-const INVALID = '[aria-invalid="true"], [data-invalid="true"]';
-
-const ELSEWHERE: readonly Allowed[] = ['files', 'history:read:all'];
-
-const IN_NOTEBOOKS: readonly Allowed[] = [
-  'exec:notebook',
-  'edit:notebook',
-  'read:notebook'
-];
-
-const RUNS_CODE: readonly Allowed[] = [
-  'exec:scratch',
-  'exec:notebook',
-  'edit:notebook'
-];
-
-const MODES: readonly (ApprovalMode | null)[] = [
-  null,
-  'first',
-  'rules',
-  'always',
-  'none'
-];
-
-const LIFETIMES = Object.keys(UNITS) as (keyof typeof UNITS)[];
-
-/** Ask a person for a token; null if they give none. */
+/**
+ * Ask the user for a token; null if they give none.
+ *
+ * @param path - The notebook that is ticked; empty if there is none.
+ */
 export async function askForToken(
-  form: TokenForm,
+  api: TokenForm.IApi,
+  path: string,
   trans: TranslationBundle
 ): Promise<IMintedToken | null> {
-  let minted: IMintedToken | null = null;
+  const form = new TokenForm(api, path, trans);
   const dialog = new FormDialog({
     title: trans.__('Give an Agent Access'),
-    body: new TokenFields(form, trans),
+    body: form,
     buttons: [
       Dialog.cancelButton({ label: trans.__('Cancel') }),
       Dialog.okButton({ label: trans.__('Give access') })
     ],
-    accept: async () => {
-      minted = await form.submit();
-      return minted !== null;
-    }
+    accept: () => form.submit()
   });
   const { button } = await dialog.launch();
-  if (!button.accept) {
-    form.giveUp();
-    return null;
-  }
-  return minted;
+  return form.finish(button.accept);
 }
 
-/** All fields. */
-class TokenFields extends ReactWidget {
+/** The form. The browser checks its fields, and the server what they mean. */
+class TokenForm extends ReactWidget {
   constructor(
-    private readonly _form: TokenForm,
+    private readonly _api: TokenForm.IApi,
+    private readonly _path: string,
     private readonly _trans: TranslationBundle
   ) {
     super();
     this.addClass('jp-AgentExecForm');
   }
 
+  /** Ask the server for the token; false if the form must be changed first. */
+  async submit(): Promise<boolean> {
+    const form = this.node.querySelector('form');
+    const wrong = form?.querySelector<HTMLElement>(':invalid');
+    if (wrong) {
+      this._show(wrong);
+    }
+    if (this._isPending || !form?.reportValidity()) {
+      return false;
+    }
+    const asked = requestOf(new FormData(form));
+    if (asked.scopes.length === 0) {
+      const nothing = this._trans.__('Select what the agent may do.');
+      return this._refuse(nothing, form.querySelector('[name="scope"]'));
+    }
+    this._isPending = true;
+    this._minting = this._api.mintToken(asked);
+    try {
+      await this._minting;
+      return true;
+    } catch (error) {
+      return this._explain(error, form);
+    } finally {
+      this._isPending = false;
+    }
+  }
+
+  /** The token; null if there is none, or if the user has cancelled. */
+  async finish(isAccepted: boolean): Promise<IMintedToken | null> {
+    const minted = await this._minting?.catch(() => null);
+    if (minted && !isAccepted) {
+      // Nobody will see its secret.
+      await this._api.revokeToken(minted.token.id);
+      return null;
+    }
+    return minted ?? null;
+  }
+
   protected render(): JSX.Element {
     return (
-      <UseSignal signal={this._form.changed}>
-        {() => <Fields form={this._form} trans={this._trans} />}
-      </UseSignal>
+      <form
+        onInput={({ target }) =>
+          (target as HTMLElement).removeAttribute('aria-invalid')
+        }
+        onSubmit={event => event.preventDefault()}
+      >
+        <Fields path={this._path} trans={this._trans} />
+        <div role="alert" className="jp-AgentExecForm-failure">
+          {this._failure}
+        </div>
+      </form>
     );
   }
+
+  private _explain(error: unknown, form: HTMLFormElement): false {
+    const { hint, title } = describeError(error, this._trans);
+    const field = error instanceof ApiError ? error.field : null;
+    if (field === null) {
+      return this._refuse(`${title}. ${hint}`, null);
+    }
+    // The field is in sight: its name in the request helps nobody.
+    const text = plainName((error as ApiError).message);
+    const name = field.startsWith('scopes') ? 'patterns' : field;
+    return this._refuse(
+      text.replace(`${field}: `, ''),
+      form.querySelector(`[name="${name}"]`)
+    );
+  }
+
+  private _refuse(failure: string, field: HTMLElement | null): false {
+    this._failure = failure;
+    this.update();
+    field?.setAttribute('aria-invalid', 'true');
+    this._show(field);
+    return false;
+  }
+
+  private _show(field: HTMLElement | null): void {
+    field?.closest('details')?.setAttribute('open', '');
+    field?.focus();
+  }
+
+  private _failure = '';
+  private _isPending = false;
+  private _minting: Promise<IMintedToken> | null = null;
+}
+
+/** What the form needs. */
+export namespace TokenForm {
+  /** The requests that it sends. */
+  export type IApi = Pick<IAgentExecApi, 'mintToken' | 'revokeToken'>;
 }
 
 interface IProps {
-  form: TokenForm;
+  path: string;
   trans: TranslationBundle;
 }
 
-/** What of a field is the same for each. */
-function told(field: DraftField, { form, trans }: IProps) {
-  const complaint = form.complaints.get(field);
-  return {
-    id: `${ID}-${field}`,
-    complaint: complaint && complaintText(field, complaint, trans)
-  };
-}
-
-function Fields(props: IProps): JSX.Element {
-  const { form, trans } = props;
-  const { draft, failure, isPending, refusals } = form;
-  const node = React.useRef<HTMLDivElement>(null);
-  React.useEffect(() => {
-    // To what is wrong, wherever the keyboard was.
-    node.current?.querySelector<HTMLElement>(INVALID)?.focus();
-  }, [refusals]);
+function Fields({ path, trans }: IProps): JSX.Element {
   return (
-    <div ref={node} aria-busy={isPending}>
-      <TextField
-        {...told('label', props)}
-        label={trans.__('Name')}
-        hint={trans.__(
-          'Your name for this agent or program. It is shown and recorded.'
+    <>
+      <Labelled label={trans.__('Name')}>
+        <input
+          name="label"
+          className="jp-mod-styled"
+          autoComplete="off"
+          autoFocus
+          required
+          maxLength={200}
+          pattern=".*\S.*"
+          spellCheck={false}
+          defaultValue={trans.__('AI agent')}
+          onFocus={event => event.currentTarget.select()}
+        />
+      </Labelled>
+      <fieldset>
+        <legend>{trans.__('What it may do')}</legend>
+        {path && (
+          <Check name="notebook" value={path} isChecked>
+            {trans.__('Work in %1', plainName(path))}
+          </Check>
         )}
-        value={draft.label}
-        isFirst={true}
-        onChange={label => form.set({ label }, 'label')}
+        <Check name="scope" value="exec:scratch" isChecked>
+          {trans.__('Run code in kernels of its own')}
+        </Check>
+        <p>{trans.__('Once running, code has your own permissions.')}</p>
+      </fieldset>
+      <Choice
+        label={trans.__('How long')}
+        name="expires_in"
+        options={LIFETIMES.map(each => [String(each), roughly(each, trans)])}
+        initial={String(LIFETIME)}
       />
-      <AllowedFields {...props} />
-      <LifetimeField {...props} />
-      <ApprovalField {...props} />
-      <CapFields {...props} />
-      {failure !== null && <Failure advice={describeError(failure, trans)} />}
-      <div role="status" className="jp-AgentExecForm-hint">
-        {isPending && trans.__('Creating the token…')}
-      </div>
-    </div>
+      <details>
+        <summary>{trans.__('More options')}</summary>
+        <MoreFields trans={trans} />
+      </details>
+    </>
   );
 }
 
-/** What the server refused for a reason that is in no field. */
-function Failure({ advice }: { advice: IAdvice }): JSX.Element {
+function MoreFields({ trans }: Omit<IProps, 'path'>): JSX.Element {
   return (
-    <div role="alert" className="jp-AgentExecForm-failure">
-      <strong>{advice.title}</strong> {advice.hint}
-    </div>
-  );
-}
-
-function AllowedFields(props: IProps): JSX.Element {
-  const { form, trans } = props;
-  const { draft } = form;
-  const { complaint, id } = told('allowed', props);
-  const check = (allowed: Allowed) => (
-    <CheckField
-      key={allowed}
-      label={allowedText(allowed, trans)}
-      checked={draft.allowed.has(allowed)}
-      onChange={checked => {
-        const now = new Set(draft.allowed);
-        if (checked) {
-          now.add(allowed);
-        } else {
-          now.delete(allowed);
-        }
-        form.set({ allowed: now }, 'allowed');
-      }}
-    />
-  );
-  return (
-    <fieldset
-      tabIndex={-1}
-      aria-describedby={complaint && `${id}-complaint`}
-      data-invalid={complaint !== undefined}
-    >
-      <legend>{trans.__('What it may do')}</legend>
-      {check('exec:scratch')}
-      {IN_NOTEBOOKS.map(check)}
-      {isInNotebooks(draft) && (
-        <LinesField
-          {...told('patterns', props)}
-          label={trans.__('Which notebooks')}
-          hint={trans.__(
-            'One path per line. * matches any text in a name, ** matches any folders: reports/**/*.ipynb. An agent that may run code or change cells may also read.'
-          )}
-          value={draft.patterns}
-          onChange={patterns => form.set({ patterns }, 'patterns')}
+    <>
+      <Labelled label={trans.__('Other notebooks, one path per line')}>
+        <textarea
+          name="patterns"
+          className="jp-mod-styled"
+          dir="ltr"
+          rows={2}
+          placeholder={EXAMPLE}
+          spellCheck={false}
         />
-      )}
-      {ELSEWHERE.map(check)}
-      {RUNS_CODE.some(each => draft.allowed.has(each)) && (
-        <p className="jp-AgentExecForm-hint">
-          {trans.__(
-            'This restricts what the agent may request, not what its code does. The code can do everything that you can do on the server.'
-          )}
-        </p>
-      )}
-      <ComplaintLine id={id} label="" complaint={complaint} />
-    </fieldset>
-  );
-}
-
-function LifetimeField(props: IProps): JSX.Element {
-  const { form, trans } = props;
-  const { lifetime, unit } = form.draft;
-  const field = {
-    ...told('lifetime', props),
-    label: trans.__('Expires after'),
-    hint: trans.__('30 days at most. You can revoke the token at any time.')
-  };
-  return (
-    <Field {...field}>
-      <div className="jp-AgentExecForm-row">
-        <TextInput
-          {...field}
-          isNumber={true}
-          value={lifetime}
-          onChange={value => form.set({ lifetime: value }, 'lifetime')}
-        />
-        <HTMLSelect
-          aria-label={trans.__('Unit of time')}
-          value={unit}
-          options={LIFETIMES.map(each => ({
-            value: each,
-            label: unitText(each, trans)
-          }))}
-          onChange={event => {
-            const chosen = event.currentTarget.value as keyof typeof UNITS;
-            form.set({ unit: chosen }, 'lifetime');
-          }}
-        />
-      </div>
-    </Field>
-  );
-}
-
-function ApprovalField(props: IProps): JSX.Element {
-  const { form, trans } = props;
-  const { approval } = form.draft;
-  return (
-    <ChoiceField
-      {...told('approval', props)}
-      label={trans.__('What needs your approval')}
-      hint={approvalMeaning(approval, trans)}
-      value={approval ?? ''}
-      options={MODES.map(mode => [mode ?? '', approvalChoice(mode, trans)])}
-      onChange={chosen => {
-        const mode = (chosen || null) as ApprovalMode | null;
-        form.set({ approval: mode }, 'approval');
-      }}
-    />
-  );
-}
-
-function CapFields(props: IProps): JSX.Element {
-  const { form, trans } = props;
-  const { caps } = form.draft;
-  const [wanted, setWanted] = React.useState(false);
-  const isWrong = CAPS.some(cap => form.complaints.has(`caps.${cap}`));
-  return (
-    <Fold
-      label={trans.__('Limits')}
-      isOpen={wanted || isWrong}
-      onToggle={() => setWanted(!wanted)}
-    >
-      <p className="jp-AgentExecForm-hint">
-        {trans.__('Leave a field empty to use the server’s limit.')}
-      </p>
-      {CAPS.map(cap => (
-        <TextField
-          key={cap}
-          {...told(`caps.${cap}`, props)}
-          label={capText(cap, trans)}
-          isNumber={true}
-          value={caps[cap]}
-          onChange={value =>
-            form.set({ caps: { ...caps, [cap]: value } }, `caps.${cap}`)
-          }
-        />
+      </Labelled>
+      <Choice
+        label={trans.__('In notebooks it may')}
+        name="rights"
+        options={RIGHTS.map(each => [each, rightsText(each, trans)])}
+      />
+      <fieldset>
+        <legend>{trans.__('Also')}</legend>
+        <Check name="scope" value="files">
+          {trans.__('Read and write files in the folders where it works')}
+        </Check>
+        <Check name="scope" value="history:read:all">
+          {trans.__('Read the history of all agents')}
+        </Check>
+      </fieldset>
+      <Choice
+        label={trans.__('What needs your approval')}
+        name="approval"
+        options={MODES.map(mode => [mode ?? '', approvalChoice(mode, trans)])}
+      />
+      {Object.entries(CAPS).map(([cap, [min, max]]) => (
+        <Labelled key={cap} label={capText(cap as TokenBound, trans)}>
+          <input
+            name={`caps.${cap}`}
+            type="number"
+            className="jp-mod-styled"
+            min={min}
+            max={max}
+            placeholder={trans.__('Server limit')}
+          />
+        </Labelled>
       ))}
-    </Fold>
+    </>
+  );
+}
+
+function Labelled(props: {
+  label: string;
+  children: React.ReactNode;
+}): JSX.Element {
+  return (
+    <label className="jp-AgentExecForm-field">
+      <span>{props.label}</span>
+      {props.children}
+    </label>
+  );
+}
+
+function Choice(props: {
+  label: string;
+  name: string;
+  options: readonly (readonly [string, string])[];
+  initial?: string;
+}): JSX.Element {
+  return (
+    <Labelled label={props.label}>
+      <HTMLSelect
+        name={props.name}
+        defaultValue={props.initial}
+        options={props.options.map(([value, label]) => ({ value, label }))}
+      />
+    </Labelled>
+  );
+}
+
+function Check(props: {
+  name: string;
+  value: string;
+  isChecked?: boolean;
+  children: React.ReactNode;
+}): JSX.Element {
+  return (
+    <label className="jp-AgentExecForm-check">
+      <input
+        type="checkbox"
+        name={props.name}
+        value={props.value}
+        defaultChecked={props.isChecked}
+      />
+      <span>{props.children}</span>
+    </label>
   );
 }

@@ -7,12 +7,11 @@ import { standing } from '../model/agenttokens';
 import type { AgentTokens } from '../model/agenttokens';
 import type { IAgentToken } from '../tokens';
 import { Clock } from './clock';
-import { Fold } from './fields';
 import { FormDialog } from './formdialog';
 import { ErrorMessage, Message } from './message';
 import { plainName } from './notebookwording';
 import {
-  approvalLine,
+  approvalChoice,
   capLines,
   endText,
   scopeLines,
@@ -88,7 +87,6 @@ interface IProps {
 
 function Tokens(props: IProps): JSX.Element {
   const { now, tokens, trans } = props;
-  const [isOpen, setOpen] = React.useState(false);
   const node = React.useRef<HTMLDivElement>(null);
   const focused = node.current?.contains(document.activeElement) ?? false;
   React.useLayoutEffect(() => {
@@ -104,18 +102,17 @@ function Tokens(props: IProps): JSX.Element {
       <State {...props} />
       <Items {...props} shown={tokens.tokens.filter(isActive)} />
       {ended.length > 0 && (
-        <Fold
-          label={trans._n(
-            '%1 expired or revoked token',
-            '%1 expired or revoked tokens',
-            ended.length,
-            ended.length
-          )}
-          isOpen={isOpen}
-          onToggle={() => setOpen(!isOpen)}
-        >
+        <details>
+          <summary>
+            {trans._n(
+              '%1 expired or revoked token',
+              '%1 expired or revoked tokens',
+              ended.length,
+              ended.length
+            )}
+          </summary>
           <Items {...props} shown={ended} />
-        </Fold>
+        </details>
       )}
     </div>
   );
@@ -165,9 +162,9 @@ function Item(props: IProps & { token: IAgentToken }): JSX.Element {
   const status = standing(token, now);
   const lines = [
     ...scopeLines(token.scopes, trans),
-    approvalLine(token.approval, trans),
+    trans.__('Needs approval: %1', approvalChoice(token.approval, trans)),
     ...capLines(token.caps, trans)
-  ].filter(Boolean);
+  ];
   return (
     <li className="jp-AgentExecToken" data-status={status}>
       <strong>

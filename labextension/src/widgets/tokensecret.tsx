@@ -1,21 +1,19 @@
-/** A new token's secret, which is shown this once. */
+/** A new token's secret, which is shown only once. */
 import { Clipboard, Dialog } from '@jupyterlab/apputils';
-import { ReactWidget } from '@jupyterlab/ui-components';
+import { HTMLSelect, ReactWidget } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
-import type { IMintedToken, ITokenConfiguration } from '../tokens';
+import type { IMintedToken } from '../tokens';
 import { FormDialog } from './formdialog';
 import { plainName, shortText } from './notebookwording';
-import { configurationHint, configurationText } from './tokenwording';
 
-/** Before what the ids of tabs are called by. */
-const ID = 'jp-agent-exec-secret';
+/** The command that installs what MCP clients need on the server. */
+const INSTALL = "pip install 'jupyter-agent-exec[mcp]'";
 
 /**
- * Show a token until the person has done with it.
+ * Show a token until the user presses *Done*.
  *
- * It closes by its button only: there is no second look. What it shows is gone
- * with it; nothing here keeps it.
+ * Only this dialog keeps the secret, and it disappears with it.
  */
 export async function showSecret(
   minted: IMintedToken,
@@ -31,7 +29,7 @@ export async function showSecret(
   await dialog.launch();
 }
 
-/** The token, and what to paste where. */
+/** The texts to paste into clients, and the token itself. */
 class SecretView extends ReactWidget {
   constructor(
     private readonly _minted: IMintedToken,
@@ -46,30 +44,56 @@ class SecretView extends ReactWidget {
   }
 }
 
-interface IProps {
+function Secret(props: {
   minted: IMintedToken;
   trans: TranslationBundle;
-}
-
-function Secret({ minted, trans }: IProps): JSX.Element {
-  const { configurations, secret } = minted;
+}): JSX.Element {
+  const { minted, trans } = props;
+  const { configurations } = minted;
+  const [name, choose] = React.useState(configurations[0].name);
+  const shown = configurations.find(each => each.name === name)!;
   return (
     <>
-      <p>
-        <strong>
-          {trans.__('Copy what you need now. The token is not shown again.')}
-        </strong>{' '}
-        {trans.__(
-          'Anyone who has the token can do what you allowed. Give it only to this agent. If you lose it, revoke it and create another one.'
-        )}
-      </p>
+      <strong>
+        {trans.__('Copy what you need now. The token is not shown again.')}
+      </strong>
+      <label className="jp-AgentExecForm-field">
+        <span>{trans.__('Connect')}</span>
+        <HTMLSelect
+          value={name}
+          options={configurations.map(each => ({
+            value: each.name,
+            label: each.title
+          }))}
+          onChange={event => choose(event.currentTarget.value)}
+        />
+      </label>
       <Copyable
-        label={trans.__('Copy the token')}
-        text={secret}
-        isFirst={true}
+        key={name}
+        label={trans.__('Copy')}
+        text={shown.text}
         trans={trans}
       />
-      <Tabs configurations={configurations} trans={trans} />
+      {!minted.mcp_installed && (
+        <div role="note">
+          {trans.__(
+            'MCP is not installed on this server, so MCP clients cannot connect yet. Install it there:'
+          )}
+          <Copyable
+            label={trans.__('Copy the command')}
+            text={INSTALL}
+            trans={trans}
+          />
+        </div>
+      )}
+      <div>
+        {trans.__('The token alone:')}
+        <Copyable
+          label={trans.__('Copy the token')}
+          text={minted.secret}
+          trans={trans}
+        />
+      </div>
     </>
   );
 }
@@ -78,21 +102,19 @@ function Secret({ minted, trans }: IProps): JSX.Element {
 function Copyable(props: {
   label: string;
   text: string;
-  isFirst?: boolean;
   trans: TranslationBundle;
 }): JSX.Element {
   const { label, text, trans } = props;
   const [copied, setCopied] = React.useState(false);
   return (
     <div className="jp-AgentExecSecret-copyable">
-      {/* Where it is wide, keys scroll it. */}
+      {/* With the focus, it can be scrolled by keyboard. */}
       <pre tabIndex={0} dir="ltr">
         {text}
       </pre>
       <button
         type="button"
         className="jp-mod-styled jp-mod-accept"
-        autoFocus={props.isFirst}
         onClick={() => {
           Clipboard.copyToSystem(text);
           setCopied(true);
@@ -103,84 +125,4 @@ function Copyable(props: {
       <span role="status">{copied && trans.__('Copied')}</span>
     </div>
   );
-}
-
-/** What to paste, for one kind of client at a time. */
-function Tabs(props: {
-  configurations: readonly ITokenConfiguration[];
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { configurations, trans } = props;
-  const [chosen, choose] = React.useState(configurations[0].name);
-  const shown =
-    configurations.find(({ name }) => name === chosen) ?? configurations[0];
-  const onKeyDown = (event: React.KeyboardEvent<HTMLDivElement>) => {
-    const next = tabFor(event.key, event.target as HTMLElement);
-    if (next) {
-      event.preventDefault();
-      next.focus();
-      choose(next.dataset.name ?? chosen);
-    }
-  };
-  return (
-    <>
-      <div
-        role="tablist"
-        aria-label={trans.__('Client configuration')}
-        className="jp-AgentExecSecret-tabs"
-        onKeyDown={onKeyDown}
-      >
-        {configurations.map(({ name }) => (
-          <button
-            key={name}
-            type="button"
-            role="tab"
-            id={`${ID}-${name}`}
-            aria-selected={name === shown.name}
-            aria-controls={`${ID}-panel`}
-            tabIndex={name === shown.name ? 0 : -1}
-            data-name={name}
-            onClick={() => choose(name)}
-          >
-            {configurationText(name, trans)}
-          </button>
-        ))}
-      </div>
-      <div
-        role="tabpanel"
-        id={`${ID}-panel`}
-        aria-labelledby={`${ID}-${shown.name}`}
-      >
-        <p>{configurationHint(shown.name, trans)}</p>
-        <Copyable
-          key={shown.name}
-          label={trans.__('Copy')}
-          text={shown.text}
-          trans={trans}
-        />
-      </div>
-    </>
-  );
-}
-
-/** The tab to which a key leads from another. */
-function tabFor(key: string, from: HTMLElement): HTMLElement | null {
-  const tabs = from.parentElement!;
-  const isTurned = getComputedStyle(tabs).direction === 'rtl';
-  const [forward, back] = isTurned
-    ? ['ArrowLeft', 'ArrowRight']
-    : ['ArrowRight', 'ArrowLeft'];
-  switch (key) {
-    case forward:
-      return (from.nextElementSibling ?? tabs.firstElementChild) as HTMLElement;
-    case back:
-      return (from.previousElementSibling ??
-        tabs.lastElementChild) as HTMLElement;
-    case 'Home':
-      return tabs.firstElementChild as HTMLElement;
-    case 'End':
-      return tabs.lastElementChild as HTMLElement;
-    default:
-      return null;
-  }
 }

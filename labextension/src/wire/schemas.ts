@@ -85,6 +85,7 @@ export type Schemas = {
   /** A text to paste that gives an agent its token. It contains the secret. */
   Configuration: {
     name: string;
+    title: string;
     language: 'json' | 'python' | 'shell';
     text: string;
   };
@@ -258,6 +259,7 @@ export type Schemas = {
     token: Schemas['Token'];
     secret: string;
     configurations: Schemas['Configuration'][];
+    mcp_installed: boolean;
   };
   /** A user's notebook and its kernel. */
   NotebookTarget: {

@@ -1,14 +1,13 @@
 import { nullTranslator } from '@jupyterlab/translation';
+import { ApiError } from '../../api/errors';
 import { AgentTokens } from '../../model/agenttokens';
-import { firstDraft } from '../../model/tokendraft';
-import { TokenForm } from '../../model/tokenform';
 import { askForToken } from '../../widgets/tokenform';
 import { showTokens } from '../../widgets/tokenlist';
 import { showSecret } from '../../widgets/tokensecret';
 import {
   accessText,
   accessWord,
-  complaintText,
+  capLines,
   endText,
   scopeLines,
   usedText
@@ -61,13 +60,13 @@ function page(): string {
   ]);
 }
 
-function form(server: FakeServer, label: string): TokenForm {
-  return new TokenForm(server, { ...firstDraft({}, ''), label });
+function field<T extends HTMLElement = HTMLInputElement>(name: string): T {
+  return dialog()?.querySelector<T>(`[name="${name}"]`) as T;
 }
 
 describe('the secret', () => {
-  it('is in the page until the dialog is closed, and not after', async () => {
-    const minted = await new FakeServer().mintToken({
+  async function shown(server: FakeServer) {
+    const minted = await server.mintToken({
       label: 'Claude\u202e',
       scopes: ['files'],
       expires_in: 60,
@@ -75,8 +74,14 @@ describe('the secret', () => {
       caps: token().caps
     });
     const closed = showSecret(minted, trans);
-    await until(() => dialog()?.querySelector('[role="tabpanel"]'));
-    expect(page()).toContain(minted.secret);
+    await until(() => dialog()?.querySelector('pre'));
+    return { closed, secret: minted.secret };
+  }
+
+  it('is in the page until the dialog is closed, and not after', async () => {
+    const { closed, secret } = await shown(new FakeServer());
+    expect(page()).toContain(secret);
+    expect(dialog()!.textContent).not.toContain('pip install');
     expect(dialog()!.getAttribute('aria-label')).toBe(
       'Access for Claude\ufffd'
     );
@@ -88,57 +93,141 @@ describe('the secret', () => {
     expect(page()).not.toContain('_secret');
   });
 
-  it('is shown for one client at a time, by the keys of tabs', async () => {
+  it('is ready to paste for one client at a time', async () => {
     const server = new FakeServer();
-    const minted = (await form(server, 'Claude').submit())!;
-    const closed = showSecret(minted, trans);
-    const tab = (n: number) =>
-      dialog()!.querySelectorAll<HTMLElement>('[role="tab"]')[n];
-    const shown = () =>
-      dialog()!.querySelector('[role="tabpanel"] pre')!.textContent;
-    await until(() => dialog()?.querySelector('[role="tabpanel"]'));
-    expect(shown()).toContain('Bearer');
-    tab(0).focus();
-    press('ArrowRight');
-    expect(document.activeElement).toBe(tab(1));
-    await until(() => shown()?.startsWith('curl'));
-    press('ArrowRight');
-    expect(document.activeElement).toBe(tab(0));
-    press('End');
-    expect(document.activeElement).toBe(tab(1));
-    press('Home');
-    press('ArrowLeft');
-    expect(document.activeElement).toBe(tab(1));
+    server.mcpInstalled = false;
+    const { closed } = await shown(server);
+    const text = () => dialog()!.querySelector('pre')!.textContent;
+    expect(text()).toContain('Bearer');
+    const client = dialog()!.querySelector('select')!;
+    client.value = 'curl';
+    client.dispatchEvent(new Event('change', { bubbles: true }));
+    await until(() => text()?.startsWith('curl'));
+    expect(dialog()!.querySelector('[role="note"]')!.textContent).toContain(
+      "pip install 'jupyter-agent-exec[mcp]'"
+    );
     (await until(() => button('Done'))).click();
     await closed;
   });
 });
 
 describe('the form', () => {
-  it('stays open until the server has given a token', async () => {
+  it('gives access with one key, to the notebook in front', async () => {
     const server = new FakeServer();
-    const asked = form(server, '');
-    const closed = askForToken(asked, trans);
-    const name = await until(() => dialog()?.querySelector('input'));
-    await until(() => document.activeElement === name);
+    const mint = jest.spyOn(server, 'mintToken');
+    const closed = askForToken(server, 'a/b.ipynb', trans);
+    await until(() => field('label')?.matches(':focus'));
+    expect(dialog()!.textContent).toContain('Work in a/b.ipynb');
     press('Enter');
-    await until(() => dialog()!.textContent!.includes('Enter a name.'));
-    expect(name.getAttribute('aria-invalid')).toBe('true');
-    expect(server.calls).toEqual([]);
-    asked.set({ label: 'Claude' }, 'label');
-    press('Enter');
-    expect((await closed)?.token.label).toBe('Claude');
+    expect((await closed)?.token.label).toBe('AI agent');
     expect(dialog()).toBeNull();
+    expect(mint).toHaveBeenCalledWith({
+      label: 'AI agent',
+      scopes: [
+        'exec:scratch',
+        'exec:notebook:a/b.ipynb',
+        'edit:notebook:a/b.ipynb'
+      ],
+      expires_in: 28_800,
+      approval: null,
+      caps: {
+        executions_per_minute: null,
+        concurrent_executions: null,
+        kernels: null,
+        wall_seconds: null,
+        output_bytes: null
+      }
+    });
   });
 
-  it('lets buttons be pressed and leads round with Tab', async () => {
-    const closed = askForToken(form(new FakeServer(), ''), trans);
-    const fold = await until(() => button('Limits'));
-    fold.focus();
-    // The button's own business: not a reason to send the form.
+  it('sends what was chosen among more options', async () => {
+    const server = new FakeServer();
+    const mint = jest.spyOn(server, 'mintToken');
+    const closed = askForToken(server, 'a.ipynb', trans);
+    await until(() => field('label')?.matches(':focus'));
+    field('label').value = ' Claude ';
+    field('notebook').click();
+    field('scope').click();
+    field('patterns').value = ' b/** \n\nc.ipynb';
+    field('rights').value = 'read';
+    dialog()!.querySelector<HTMLElement>('[value="history:read:all"]')!.click();
+    field('expires_in').value = '3600';
+    field('approval').value = 'always';
+    field('caps.kernels').value = '2';
+    press('Enter');
+    await closed;
+    const [[asked]] = mint.mock.calls;
+    expect(asked).toMatchObject({
+      label: 'Claude',
+      scopes: [
+        'history:read:all',
+        'read:notebook:b/**',
+        'read:notebook:c.ipynb'
+      ],
+      expires_in: 3600,
+      approval: 'always',
+      caps: { kernels: 2, wall_seconds: null }
+    });
+  });
+
+  it('stays open at what is wrong, here or for the server', async () => {
+    const server = new FakeServer();
+    const closed = askForToken(server, '', trans);
+    await until(() => field('label')?.matches(':focus'));
+    const alert = () => dialog()!.querySelector('[role="alert"]')!.textContent;
+    field('label').value = ' ';
+    press('Enter');
+    field('label').value = 'Claude';
+    field('caps.kernels').value = '0';
+    press('Enter');
+    expect(document.activeElement).toBe(field('caps.kernels'));
+    expect(dialog()!.querySelector('details')!.open).toBe(true);
+    field('caps.kernels').value = '';
+    field('scope').click();
+    press('Enter');
+    await until(() => alert() === 'Select what the agent may do.');
+    expect(server.calls).toEqual([]);
+    field('scope').click();
+    server.failure = new ApiError(
+      'refused',
+      'expires_in: 28800 seconds is more than the server\u2019s 60.\u202e',
+      400,
+      'invalid_request',
+      'expires_in'
+    );
+    press('Enter');
+    await until(
+      () => alert() === '28800 seconds is more than the server\u2019s 60.\ufffd'
+    );
+    expect(document.activeElement).toBe(field('expires_in'));
+    expect(field('expires_in').getAttribute('aria-invalid')).toBe('true');
+    server.failure = new ApiError('unreachable', 'gone');
+    press('Enter');
+    await until(() => alert()!.startsWith('The server cannot be reached'));
+    server.failure = null;
+    press('Enter');
+    expect((await closed)?.token.label).toBe('Claude');
+  });
+
+  it('revokes what was minted for a user who has cancelled', async () => {
+    const server = new FakeServer();
+    const closed = askForToken(server, '', trans);
+    await until(() => field('label')?.matches(':focus'));
+    press('Enter');
+    press('Enter');
+    press('Escape');
+    expect(await closed).toBeNull();
+    await until(() => server.calls.length === 2);
+    expect(server.calls).toEqual(['mint AI agent: exec:scratch', 'revoke t_1']);
+  });
+
+  it('lets its keys be used and leads round with Tab', async () => {
+    const closed = askForToken(new FakeServer(), '', trans);
+    await until(() => field('label')?.matches(':focus'));
+    dialog()!.querySelector('summary')!.focus();
+    // The summary's own business: not a reason to send the form.
     expect(press('Enter')).toBe(false);
-    expect(press('ArrowRight')).toBe(false);
-    (await until(() => button('Give access'))).focus();
+    button('Give access')!.focus();
     expect(press('Tab')).toBe(true);
     const first = document.activeElement!;
     expect(dialog()!.contains(first)).toBe(true);
@@ -165,7 +254,8 @@ describe('the list', () => {
     expect(dialog()!.textContent).toContain('<img src=x>\ufffd');
     expect(dialog()!.querySelector('img')).toBeNull();
     expect(dialog()!.textContent).toContain('1 expired or revoked token');
-    expect(dialog()!.textContent).not.toContain('Gone');
+    expect(dialog()!.querySelector('details')!.textContent).toContain('Gone');
+    expect(dialog()!.querySelector('details')!.open).toBe(false);
     (await until(() => button('Keep'))).click();
     (await until(() => button('Revoke…'))).click();
     expect(server.calls).toEqual(['tokens']);
@@ -196,16 +286,17 @@ describe('words', () => {
         trans
       )
     ).toEqual([
-      'Run code in scratch kernels',
-      'Run code in a.ipynb, b/**',
-      'Change and run cells of all notebooks',
-      'Read all notebooks',
+      'Run code in kernels of its own',
+      'Run code: a.ipynb',
+      'Run code: b/**',
+      'Change cells and run them: all notebooks',
+      'Read: all notebooks',
       'Read and write files in the folders where it works',
       'Read its own history',
       'Read the history of all agents'
     ]);
     expect(scopeLines(['read:notebook:a\u202eb'], trans)).toEqual([
-      'Read a\ufffdb'
+      'Read: a\ufffdb'
     ]);
   });
 
@@ -231,22 +322,14 @@ describe('words', () => {
     expect(used('2026-01-02T04:01:05Z')).toBe('Last used 3 minutes ago');
   });
 
-  it('say what is wrong in the units that were written', () => {
-    const said = (field: 'label' | 'lifetime' | 'caps.kernels', text: string) =>
-      complaintText(field, { kind: 'said', text }, trans);
-    expect(said('lifetime', 'Expected `float` <= 2592000.0')).toBe(
-      'At most 30 days.'
-    );
-    expect(said('lifetime', 'Expected `float` >= 60.0')).toBe(
-      'At least 1 minute.'
-    );
-    expect(said('caps.kernels', 'Expected `int` <= 1000')).toBe(
-      'At most 1,000.'
-    );
-    expect(said('label', 'Expected `str` of length <= 200')).toBe(
-      'At most 200 characters.'
-    );
-    expect(said('label', 'Anything\u202e else')).toBe('Anything\ufffd else');
+  it('say which limits a token has', () => {
+    const { caps } = token();
+    expect(
+      capLines({ ...caps, kernels: 2000, completion: false }, trans)
+    ).toEqual([
+      'Sessions open at once: at most 2,000',
+      'No completions or documentation from kernels'
+    ]);
   });
 
   it('say by what right an agent works', () => {
