@@ -302,8 +302,19 @@ test('without tokens it says what they are for, and gives one', async ({
   await expect(access.dialog).toHaveCount(0);
   await expect(access.opener).toBeFocused();
 
+  // The way from a new tab, and from a notebook.
+  await page.menu.clickMenuItem('File>New Launcher');
+  await page
+    .locator('.jp-LauncherCard:visible')
+    .filter({ hasText: 'Connect an AI Agent' })
+    .click();
+  await expect(access.field('Name')).toBeFocused();
+  await page.keyboard.press('Escape');
   await page.notebook.createNew('in-front.ipynb');
-  await access.give();
+  await page
+    .getByRole('toolbar', { name: 'notebook actions' })
+    .getByRole('button', { name: 'Give an Agent Access…' })
+    .click();
   const work = access.dialog.getByLabel(/^Work in .*in-front\.ipynb$/);
   await expect(work).toBeChecked();
   await page.keyboard.press('Escape');

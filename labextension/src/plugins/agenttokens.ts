@@ -4,11 +4,12 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import { keyIcon } from '../widgets/icons';
-import { describedBy, reporter } from './commands';
+import { describedBy, labelled, reporter } from './commands';
 
 /** The drives under which pages open the server's own notebooks. */
 const OWN_DRIVES = ['', 'RTC'];
@@ -29,16 +30,18 @@ function pathInFront(
 /** The commands that give access and that list what was given. */
 export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:agenttokens',
-  description: 'Adds commands that create and revoke agent tokens.',
+  description:
+    'Gives agents access, from the launcher and notebooks, and revokes it.',
   autoStart: true,
   requires: [IActivityModel],
-  optional: [ITranslator, ICommandPalette, INotebookTracker],
+  optional: [ITranslator, ICommandPalette, INotebookTracker, ILauncher],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
     translator: ITranslator | null,
     palette: ICommandPalette | null,
-    notebooks: INotebookTracker | null
+    notebooks: INotebookTracker | null,
+    launcher: ILauncher | null
   ): void => {
     const { api } = model;
     const { commands, serviceManager } = app;
@@ -59,12 +62,14 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
       return showTokens(new AgentTokens(api, stream), trans);
     };
     commands.addCommand(CommandIDs.newToken, {
-      label: trans.__('Give an Agent Access…'),
+      label: labelled(trans.__('Give an Agent Access…')),
+      icon: keyIcon,
       caption: trans.__('Create a token that lets an agent do what you allow'),
       describedBy: describedBy({
         path: trans.__(
           'The path of a notebook, or a pattern that paths match. Default: the active notebook.'
-        )
+        ),
+        label: trans.__('The label of the command in a menu')
       }),
       execute: async ({ path }) => {
         const wanted =
@@ -90,5 +95,10 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.newToken, category });
     palette?.addItem({ command: CommandIDs.tokens, category });
+    launcher?.add({
+      command: CommandIDs.newToken,
+      args: { label: trans.__('Connect an AI Agent') },
+      category: trans.__('Other')
+    });
   }
 };
