@@ -13,7 +13,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+import mistune
 import nh3
+from mistune.plugins.formatting import strikethrough
+from mistune.plugins.math import math
+from mistune.plugins.table import table
 
 from .models import OutputChange
 from .types import RAW_IMAGE_TYPES, Output
@@ -23,6 +27,9 @@ MAX_HTML_LENGTH: Final = 500_000
 
 LARGE_HTML: Final = 50_000
 """HTML with more characters is sanitised in a thread."""
+
+MAX_MARKUP_LENGTH: Final = 20_000
+"""Markdown or LaTeX with more characters is shown as its source."""
 
 _MAX_ENTITIES: Final = 20_000
 _MAX_EFFORT: Final = 2_000_000
@@ -87,10 +94,10 @@ _STAND_IN: Final = re.compile(r"\s*<[^<>\n]*>\s*")
 def inert(outputs: Sequence[Output]) -> tuple[list[Output], list[str]]:
     """Return a copy of outputs without active content, and the MIME types that were held back.
 
-    Text, raster images and JSON stay unchanged. HTML is sanitised. Markdown and LaTeX become plain
-    text, since they may contain HTML. All other MIME types are removed. If an output then has no
-    data left, it gets a note that lists the types held back. The inert copy of an inert copy is
-    equal to it.
+    Text, raster images and JSON stay unchanged. HTML is sanitised. Markdown becomes sanitised HTML.
+    LaTeX stays if it has only harmless commands; else it becomes plain text. All other MIME types
+    are removed. If an output then has no data left, it gets a note that says what is hidden. The
+    inert copy of an inert copy is equal to it.
     """
     copies: list[Output] = []
     held: dict[str, None] = {}
@@ -135,8 +142,17 @@ def _inert_data(data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
                 kept[mimetype] = html
             if not whole:
                 held.append(mimetype)
-        else:
+        elif text is not None and mimetype == "text/latex" and is_harmless_tex(text):
+            kept[mimetype] = value
+        elif text is None or mimetype != "text/markdown":
             held.append(mimetype)
+    markdown = _text_of(data, "text/markdown")
+    if markdown is not None and "text/html" not in kept:
+        html, whole = sanitised_markdown(markdown)
+        if html is not None:
+            kept["text/html"] = html
+        if not whole:
+            held.append("text/markdown")
     source = _markup_source(data)
     if source is not None and _says_nothing(kept):
         kept["text/plain"] = source
@@ -152,13 +168,14 @@ def _lines(value: Any) -> str | None:
     return None
 
 
+def _text_of(data: dict[str, Any], mimetype: str) -> str | None:
+    value = data.get(mimetype)
+    return value if isinstance(value, str) else _lines(value)
+
+
 def _markup_source(data: dict[str, Any]) -> str | None:
-    for mimetype in ("text/markdown", "text/latex"):
-        value = data.get(mimetype)
-        text = value if isinstance(value, str) else _lines(value)
-        if text is not None:
-            return text
-    return None
+    markdown = _text_of(data, "text/markdown")
+    return _text_of(data, "text/latex") if markdown is None else markdown
 
 
 def _says_nothing(kept: dict[str, Any]) -> bool:
@@ -168,9 +185,31 @@ def _says_nothing(kept: dict[str, Any]) -> bool:
 
 
 def _held_note(held: Sequence[str]) -> dict[str, Any]:
-    named = ", ".join(what[:100] for what in held[:10])
-    verb = "is" if len(held) == 1 else "are"
-    return {"text/plain": f"[{named} {verb} held back until somebody accepts the outputs]"}
+    kinds = dict.fromkeys(kind_of(what) for what in held)
+    named = ", ".join(kinds)
+    return {"text/plain": f"[{named} hidden until you accept the outputs]"}
+
+
+_KINDS: Final = (
+    ("plotly", "Plotly chart"),
+    ("vega", "Vega chart"),
+    ("bokeh", "Bokeh plot"),
+    ("holoviews", "HoloViews plot"),
+    ("jupyter.widget", "Widget"),
+    ("geo+json", "Map"),
+    ("svg", "SVG image"),
+    ("image/", "Image"),
+    ("text/html", "HTML"),
+    ("javascript", "JavaScript"),
+    ("markdown", "Markdown"),
+    ("latex", "LaTeX"),
+    ("json", "Data"),
+)
+
+
+def kind_of(mimetype: str) -> str:
+    """Return what a MIME type is for a user, without its name, which an agent can choose."""
+    return next((kind for part, kind in _KINDS if part in mimetype), "Output")
 
 
 def _inert_metadata(metadata: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
@@ -238,13 +277,75 @@ def sanitised(html: str) -> tuple[str | None, bool]:
     whole, effort = _survey(html)
     if effort > _MAX_EFFORT:
         return None, False
-    cleaned = _CLEANER.clean(html)
+    cleaned = _with_harmless_tex(_CLEANER.clean(html))
     for _ in range(3):
-        again = _CLEANER.clean(cleaned)
+        again = _with_harmless_tex(_CLEANER.clean(cleaned))
         if again == cleaned:
             return (cleaned if _is_seen(cleaned) else None), whole
         cleaned = again
     return None, False  # HTML that changes with each parsing is unpredictable in a browser
+
+
+class _Renderer(mistune.HTMLRenderer):
+    """Renders Markdown as the HTML that sanitising keeps."""
+
+    def __init__(self) -> None:
+        super().__init__(escape=False)
+
+    def block_code(self, code: str, info: str | None = None) -> str:
+        return f"<pre><code>{mistune.escape(code)}</code></pre>\n"
+
+    def inline_math(self, text: str) -> str:
+        return rf"\({mistune.escape(text)}\)"
+
+    def block_math(self, text: str) -> str:
+        return f"<div>$$\n{mistune.escape(text)}\n$$</div>\n"
+
+
+_markdown: Final = mistune.Markdown(
+    renderer=_Renderer(),
+    plugins=[table, strikethrough, math],
+)
+_ALIGNED: Final = re.compile(r' style="text-align:(left|right|center)"')
+
+
+def sanitised_markdown(source: str) -> tuple[str | None, bool]:
+    """Return Markdown as HTML without active content, and whether nothing was removed.
+
+    The HTML is None if nothing visible is left, or if it cannot be made in a bounded time.
+    """
+    if len(source) > MAX_MARKUP_LENGTH:
+        return None, False
+    try:
+        html = _markdown(source)
+    except RecursionError:
+        return None, False
+    assert isinstance(html, str)
+    return sanitised(_ALIGNED.sub(r' style="text-align: \1;"', html))
+
+
+_TEX: Final = re.compile(
+    r"\\(?=(?:[gex]?def|(?:future)?let|global|require|label|definecolor|mathtoolsset|setOptions"
+    r"|(?:re)?new[A-Za-z]*|New[A-Za-z]*|provide[A-Za-z]*|Declare[A-Za-z]*"
+    r"|href|url|html[A-Za-z]*|style|class|cssId|data|mmlToken|unicode|includegraphics|bbox"
+    r")(?![A-Za-z]))"
+)
+"""LaTeX commands that define others for the whole page, load something, or set HTML attributes."""
+
+_TAG_OR_TEX: Final = re.compile(rf'<[^"<>]*(?:"[^"]*"[^"<>]*)*>|{_TEX.pattern}')
+
+
+def is_harmless_tex(source: str) -> bool:
+    """Whether LaTeX has no command that reaches beyond its own formula."""
+    return len(source) <= MAX_MARKUP_LENGTH and _TEX.search(source) is None
+
+
+def _with_harmless_tex(html: str) -> str:
+    """Return sanitised HTML in which the harmful commands of formulas are only text.
+
+    An element inside a formula keeps it from being typeset.
+    """
+    return _TAG_OR_TEX.sub(lambda found: "\\<span></span>" if found[0] == "\\" else found[0], html)
 
 
 def _without_pandas_style(html: str) -> str:
@@ -360,9 +461,11 @@ class InertCopy:
 
 
 def _html_length(steps: Iterable[OutputChange]) -> int:
-    """Return the number of HTML characters to sanitise."""
-    outputs = [step.output for step in steps if isinstance(step.output, dict)]
-    return sum(len(output.get("data", {}).get("text/html", "")) for output in outputs)
+    """Return the number of HTML characters to sanitise. Markdown counts tenfold."""
+    found = [step.output.get("data", {}) for step in steps if isinstance(step.output, dict)]
+    return sum(
+        len(data.get("text/html", "")) + 10 * len(data.get("text/markdown", "")) for data in found
+    )
 
 
 def set_outputs(outputs: Sequence[Output]) -> list[OutputChange]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,21 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from jupyter_agent_exec.inert import MAX_HTML_LENGTH, inert, sanitised
+from jupyter_agent_exec.inert import (
+    MAX_HTML_LENGTH,
+    MAX_MARKUP_LENGTH,
+    inert,
+    is_harmless_tex,
+    kind_of,
+    sanitised,
+)
 from jupyter_agent_exec.types import Output
 
 CORPUS = json.loads(Path(__file__).with_name("inert_html.json").read_text())
 """HTML and what is left of it. The page's sanitizer is held to the same, in inert.spec.ts."""
+
+TEX = json.loads(Path(__file__).with_name("inert_tex.json").read_text())
+"""Formulas that reach beyond themselves, and others. The page holds itself to the same."""
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -130,6 +141,19 @@ class Parsed(HTMLParser):
 
     def handle_comment(self, data: str) -> None:
         raise AssertionError(data)
+
+
+class Text(HTMLParser):
+    """Collects the text of HTML."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_data(self, data: str) -> None:
+        self.found.append(data)
 
 
 def display(**data: Any) -> Output:
@@ -250,7 +274,7 @@ def test_lines_of_a_text_may_be_a_list() -> None:
 )
 def test_what_is_active_or_unknown_is_held_and_named(mimetype: str) -> None:
     copy, held = of_data({mimetype: "alert(1)"}, {mimetype: {"isolated": True}})
-    said = f"[{mimetype} is held back until somebody accepts the outputs]"
+    said = f"[{kind_of(mimetype)} hidden until you accept the outputs]"
     assert copy["data"] == {"text/plain": said}
     assert copy["metadata"] == {}
     assert held == [mimetype]
@@ -271,22 +295,94 @@ def test_html_that_shows_nothing_without_its_script_is_held() -> None:
         {"application/vnd.plotly.v1+json": {}, "text/html": "<div id=a></div><script>p()</script>"}
     )
     assert copy["data"] == {
-        "text/plain": "[application/vnd.plotly.v1+json, text/html are held back until somebody "
-        "accepts the outputs]"
+        "text/plain": "[Plotly chart, HTML hidden until you accept the outputs]"
     }
     assert held
 
 
-@pytest.mark.parametrize("mimetype", ["text/markdown", "text/latex"])
-def test_markup_that_may_bring_html_becomes_text(mimetype: str) -> None:
-    source = "# Title <img src=x onerror=alert(1)>"
+MARKDOWN = [
+    (
+        "# Title\n\n*a* `b<` ~~c~~",
+        "<h1>Title</h1><p><em>a</em> <code>b&lt;</code> <del>c</del></p>",
+    ),
+    (
+        "|a|b|\n|:-|-:|\n|1|2|",
+        '<table><thead><tr><th style="text-align: left;">a</th>'
+        '<th style="text-align: right;">b</th>'
+        '</tr></thead><tbody><tr><td style="text-align: left;">1</td>'
+        '<td style="text-align: right;">2</td></tr></tbody></table>',
+    ),
+    (
+        "```python\nx < 1\n```\n\n```mermaid\ngraph\n```",
+        "<pre><code>x &lt; 1</code></pre><pre><code>graph</code></pre>",
+    ),
+    ("$x_1 + y_1$\n\n$$\n\\frac{a}{b}\n$$", r"<p>\(x_1 + y_1\)</p><div>$$\frac{a}{b}$$</div>"),
+    (
+        "[link](https://example.org)",
+        '<p><a href="https://example.org" target="_blank" rel="noopener noreferrer">link</a></p>',
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "html"), MARKDOWN)
+def test_markdown_is_rendered(source: str, html: str) -> None:
     stand_in = "<IPython.core.display.Markdown object>"
-    for data in ({mimetype: source}, {mimetype: source, "text/plain": stand_in}):
-        copy, held = of_data(data)
-        assert copy["data"] == {"text/plain": source}
-        assert held
-    copy, _ = of_data({mimetype: source, "text/plain": "Title"})
-    assert copy["data"] == {"text/plain": "Title"}
+    copy, held = of_data({"text/markdown": source, "text/plain": stand_in})
+    assert re.sub(r"\s*\n\s*", "", copy["data"]["text/html"]) == html
+    assert not held
+    assert inert([copy]) == ([copy], [])
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("frame", ["{}", "- {}", "| {} |\n| - |", "*x* {}\n===", "[{}](x)"])
+def test_nothing_of_a_payload_in_markdown_is_left(payload: str, frame: str) -> None:
+    copy, _ = of_data({"text/markdown": frame.format(payload)})
+    assert "text/markdown" not in copy["data"]
+    Parsed(copy["data"].get("text/html", ""))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "[a link](javascript:alert(1)) [b]\n\n[b]: javascript:alert(1)",
+        "[a link](java&#x0A;script:alert(1)) <javascript:alert(1)>",
+        "![x](https://evil.example/track.png)",
+        '![x](https://evil.example "x\\" onerror=\\"alert(1)")',
+    ],
+)
+def test_a_link_that_runs_and_an_image_elsewhere_are_held(source: str) -> None:
+    copy, held = of_data({"text/markdown": source})
+    Parsed(copy["data"].get("text/html", ""))
+    assert held == ["text/markdown"]
+
+
+def test_latex_is_rendered_if_it_reaches_nothing_else() -> None:
+    for source in TEX["harmless"]:
+        copy, held = of_data({"text/latex": [source], "text/plain": "x/2"})
+        assert copy["data"] == {"text/latex": [source], "text/plain": "x/2"}
+        assert not held
+    copy, held = of_data({"text/latex": "x" * (MAX_MARKUP_LENGTH + 1), "text/plain": "x"})
+    assert (copy["data"], held) == ({"text/plain": "x"}, ["text/latex"])
+
+
+@pytest.mark.parametrize("tex", TEX["harmful"])
+def test_a_formula_that_reaches_beyond_itself_stays_text(tex: str) -> None:
+    copy, held = of_data({"text/latex": f"${tex}$"})
+    assert copy["data"] == {"text/plain": f"${tex}$"}
+    assert held == ["text/latex"]
+    for data in ({"text/html": f"<p title='{tex}'>${tex}$</p>"}, {"text/markdown": f"${tex}$"}):
+        copy, _ = of_data(data)
+        html = copy["data"]["text/html"]
+        # An element within it keeps a formula from being typeset; attributes are not typeset.
+        assert is_harmless_tex(re.sub('"[^"]*"', "", html))
+        assert "".join(Text(html).found).strip("$\n()\\") in f"${tex}$"
+        assert inert([copy])[0] == [copy]
+
+
+def test_markdown_that_is_too_long_stays_text() -> None:
+    source = "*x* " * MAX_MARKUP_LENGTH
+    copy, held = of_data({"text/markdown": source})
+    assert (copy["data"], held) == ({"text/plain": source}, ["text/markdown"])
 
 
 def test_output_metadata_keeps_sizes_only() -> None:
@@ -309,7 +405,7 @@ def test_fields_that_are_not_of_the_format_are_dropped() -> None:
 
 def test_an_output_of_an_unknown_kind_is_held() -> None:
     (copy,), held = inert([{"output_type": "update", "data": {"text/html": "x"}}])
-    assert copy["data"]["text/plain"].startswith("[an output of type update is held back")
+    assert copy["data"]["text/plain"] == "[Output hidden until you accept the outputs]"
     assert held
 
 

@@ -226,7 +226,7 @@ it('a cell that a person ran again is theirs', async ({ opened }) => {
     { ...codeCell('before', '2', record('2', held)), execution_count: 9 }
   ]);
   const badge = opened.badge(0);
-  await expect(badge.getByText('Held back: JavaScript')).toBeVisible();
+  await expect(badge.getByText('JavaScript hidden')).toBeVisible();
   await expect(badge.getByText('Show', { exact: true })).toBeVisible();
   await expect(badge.getByText('again since')).toBeHidden();
   for (let n = 0; n < 2; n++) {
@@ -236,7 +236,7 @@ it('a cell that a person ran again is theirs', async ({ opened }) => {
   for (const index of [0, 1]) {
     const each = opened.badge(index);
     await expect(each.getByText('Run again since')).toBeVisible();
-    await expect(each.getByText('Held back')).toBeHidden();
+    await expect(each.getByText(' hidden')).toBeHidden();
     await expect(each.getByText('Show', { exact: true })).toBeHidden();
     await expect(each.getByText('Discard', { exact: true })).toBeHidden();
   }
@@ -396,7 +396,7 @@ it('held outputs are named and shown, and that is undone', async ({
   await expect(badge).toContainText('Done');
   await expect(opened.cell(1)).toContainText('text');
   await badge.hover();
-  await expect(badge).toContainText('Held back: JavaScript');
+  await expect(badge).toContainText('JavaScript hidden');
   const fired = () => page.evaluate(() => 'fired' in window);
   expect(await fired()).toBe(false);
   const show = badge.getByRole('button', { name: 'Show', exact: true });
@@ -406,7 +406,7 @@ it('held outputs are named and shown, and that is undone', async ({
   await expect(show).toBeHidden();
   await expect.poll(fired).toBe(true);
   await undo.click();
-  await expect(badge).toContainText('Held back: JavaScript');
+  await expect(badge).toContainText('JavaScript hidden');
   await expect(opened.cell(1)).toContainText('text');
 });
 

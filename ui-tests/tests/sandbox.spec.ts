@@ -101,7 +101,7 @@ test('a sandbox opens on a click only, and is closed with the keyboard', async (
   const cell = panel.cell(1);
   await expect(cell.locator('iframe')).toHaveCount(0);
   const button = cell.getByRole('button', {
-    name: 'View in a sandbox: an SVG image'
+    name: 'View in a sandbox: SVG image'
   });
   await button.focus();
   await page.keyboard.press('Enter');
@@ -112,9 +112,7 @@ test('a sandbox opens on a click only, and is closed with the keyboard', async (
   await expect(button).toBeFocused();
   // What needs a program shows its data, and says why.
   const chart = panel.cell(2);
-  await chart
-    .getByRole('button', { name: 'Show as text: a Vega chart' })
-    .click();
+  await chart.getByRole('button', { name: 'Show as text: Vega chart' }).click();
   await expect(chart).toContainText('"mark": "bar"');
   await expect(chart).toContainText('Scripts from agents do not run here');
 });

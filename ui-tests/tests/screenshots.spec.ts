@@ -105,7 +105,7 @@ test('an agent’s cells can be told in a notebook', async ({
     await page.getByText('month 2').waitFor();
     const badges = page.getByRole('group', { name: /^Agent “analyst/ });
     await expect(badges).toHaveCount(3);
-    await expect(badges.nth(1)).toContainText('Held back: JavaScript');
+    await expect(badges.nth(1)).toContainText('JavaScript hidden');
     await expect(badges.nth(2)).toContainText(/Running\s*\d+ s/);
     await expect(
       page.locator('[data-jp-item-name="agent-exec:status"]')

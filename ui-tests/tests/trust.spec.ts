@@ -391,7 +391,7 @@ ipywidgets.VBox([slider, told])`;
   await expect(shown(page, 1)).toContainText('VBox(children=');
   const badge = shown(page, 1).getByRole('group', { name: /^Agent / });
   await badge.hover();
-  await expect(badge).toContainText('Held back: ');
+  await expect(badge).toContainText(' hidden');
   await expect(shown(page, 1).locator('.jupyter-widgets')).toHaveCount(0);
   await badge.getByRole('button', { name: 'Show', exact: true }).click();
   const readout = shown(page, 1).locator('.widget-readout');

@@ -3,7 +3,7 @@
  *
  * The policy is the server's, in inert.py: what enters a notebook comes from
  * there. In the panel, the page sanitizes as well, since it renders Markdown
- * itself. tests/inert_html.json holds both to the same results.
+ * itself. tests/inert_html.json and inert_tex.json hold both to the same results.
  */
 
 /** Elements that are kept; of others, only what stands in them. */
@@ -47,6 +47,15 @@ const ATTRIBUTES: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
   th: { ...CELL, scope: /^(col|row|colgroup|rowgroup)$/ },
   tr: STYLE
 };
+
+/** LaTeX commands that define others, load something, or set HTML attributes. */
+const HARMFUL_TEX =
+  /\\(?:[gex]?def|(?:future)?let|global|require|label|definecolor|mathtoolsset|setOptions|(?:re)?new[A-Za-z]*|New[A-Za-z]*|provide[A-Za-z]*|Declare[A-Za-z]*|href|url|html[A-Za-z]*|style|class|cssId|data|mmlToken|unicode|includegraphics|bbox)(?![A-Za-z])/;
+
+/** Whether LaTeX has no command that reaches beyond its own formula. */
+export function isHarmlessTeX(source: string): boolean {
+  return !HARMFUL_TEX.test(source);
+}
 
 /** Sanitize HTML. */
 export function inertHTML(html: string): string {

@@ -8,6 +8,7 @@ import type {
   IWaitingFor,
   RecordPeople
 } from '../tokens';
+import { typeText } from './leftoutwording';
 import {
   durationText,
   personName,
@@ -73,35 +74,15 @@ export function cellDuration(
   return isFinal(status) ? '' : elapsedText(started_at, now, trans);
 }
 
-/** What is called by its mime type, as people call it. */
-export function contentText(
-  mimetype: string,
-  trans: TranslationBundle
-): string {
-  const known: [RegExp, string][] = [
-    [/^(application|text)\/(x-)?(java|ecma)script$/, trans.__('JavaScript')],
-    [/^text\/html$/, trans.__('active HTML')],
-    [/^image\/svg\+xml$/, trans.__('an SVG image')],
-    [/plotly/, trans.__('a Plotly figure')],
-    [/vega/, trans.__('a Vega chart')],
-    [/bokeh/, trans.__('a Bokeh plot')],
-    [/^application\/vnd\.jupyter\.widget/, trans.__('a widget')]
-  ];
-  return (
-    known.find(([pattern]) => pattern.test(mimetype))?.[1] ??
-    shortText(plainName(mimetype))
-  );
-}
-
-/** What is held back of a cell's outputs. */
+/** What of a cell's outputs is hidden. */
 export function heldText(
   held: readonly string[],
   trans: TranslationBundle
 ): string {
-  const kinds = new Set(held.map(each => contentText(each, trans)));
+  const kinds = new Set(held.map(each => typeText([each], trans)));
   return kinds.size === 0
-    ? trans.__('Some outputs are held back')
-    : trans.__('Held back: %1', Array.from(kinds).join(', '));
+    ? trans.__('Some outputs hidden')
+    : trans.__('%1 hidden', Array.from(kinds).join(', '));
 }
 
 /** What the button is called that shows what is held back. */

@@ -7,7 +7,7 @@ import type { IActiveOutput } from '../model/sandbox';
 import type { IAgentExecApi, IExecutionModel } from '../tokens';
 import type { CellPart } from './cell';
 import { element, iconButton, linkButton } from './elements';
-import { contentText } from './notebookwording';
+import { typeText } from './leftoutwording';
 
 /** What is needed to show active outputs. */
 interface IOptions {
@@ -66,7 +66,7 @@ class Sandbox extends Widget {
 
   private _createRow(output: IActiveOutput): HTMLElement {
     const { onError, trans } = this._options;
-    const name = contentText(output.mimetype, trans);
+    const name = typeText([output.mimetype], trans);
     const row = element('div', '');
     const label = trans.__('Output %1: %2', output.index + 1, name);
     const close = () => {

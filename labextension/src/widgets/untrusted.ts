@@ -1,7 +1,7 @@
 /** Renders what agents put out, where it is only looked at. */
 import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { Widget } from '@lumino/widgets';
-import { inertHTML } from '../model/inert';
+import { inertHTML, isHarmlessTeX } from '../model/inert';
 
 const SVG = 'image/svg+xml';
 
@@ -37,7 +37,7 @@ const DIAGRAM = /([`~]{3}[ \t]*)mermaid/gi;
 export function untrusted(
   rendermime: IRenderMimeRegistry
 ): IRenderMimeRegistry {
-  const { markdownParser, sanitizer } = rendermime;
+  const { latexTypesetter, markdownParser, sanitizer } = rendermime;
   const registry = rendermime.clone({
     sanitizer: {
       // With options it is asked about text with colours, which it escapes.
@@ -45,6 +45,15 @@ export function untrusted(
         options ? sanitizer.sanitize(dirty, options) : inertHTML(dirty),
       getAutolink: () => sanitizer.getAutolink?.() ?? true
     },
+    // What one formula defines holds for all of the page.
+    latexTypesetter: latexTypesetter
+      ? {
+          typeset: node =>
+            isHarmlessTeX(node.textContent ?? '')
+              ? latexTypesetter.typeset(node)
+              : undefined
+        }
+      : undefined,
     // A diagram is drawn before any of it is sanitised.
     markdownParser: markdownParser
       ? {

@@ -1,4 +1,4 @@
-import { inertHTML } from '../../model/inert';
+import { inertHTML, isHarmlessTeX } from '../../model/inert';
 
 /** HTML, and what the server leaves of it; tests/test_inert.py holds it to that. */
 const CORPUS = jest.requireActual<{ html: string; inert: string }[]>(
@@ -23,4 +23,14 @@ describe('inertHTML', () => {
       );
     }
   );
+});
+
+describe('isHarmlessTeX', () => {
+  it('finds what the server finds', () => {
+    const { harmful, harmless } = jest.requireActual<
+      Record<'harmful' | 'harmless', string[]>
+    >('../../../../tests/inert_tex.json');
+    expect(harmful.filter(isHarmlessTeX)).toEqual([]);
+    expect(harmless.filter(isHarmlessTeX)).toEqual(harmless);
+  });
 });

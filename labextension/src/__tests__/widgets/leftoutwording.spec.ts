@@ -8,12 +8,12 @@ describe('kindText', () => {
   it.each([
     [['text/plain'], 'Text'],
     [['text/html', 'text/plain'], 'HTML'],
-    [['text/plain', 'application/vnd.plotly.v1+json'], 'Plotly figure'],
+    [['text/plain', 'application/vnd.plotly.v1+json'], 'Plotly chart'],
     [['application/vnd.vegalite.v5+json'], 'Vega chart'],
     [['image/svg+xml', 'text/plain'], 'SVG image'],
     [['image/tiff'], 'Image'],
-    [['application/geo+json'], 'JSON'],
-    [['application/pdf\u202e', 'text/plain'], 'application/pdf\ufffd']
+    [['application/geo+json'], 'Data'],
+    [['application/pdf\u202e', 'text/plain'], 'Output']
   ])('names %j by the richest of them', (mimetypes, text) => {
     const left = { index: 0, bytes: 9, mimetypes };
     expect(kindText(left, undefined, trans)).toBe(text);

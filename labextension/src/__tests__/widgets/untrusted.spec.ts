@@ -64,6 +64,23 @@ describe('untrusted', () => {
     expect(node.innerHTML).toBe('<b>t</b>u');
   });
 
+  it.each([
+    ['\\frac{a}{b}', true],
+    ['\\gdef\\sum{0}', false]
+  ])(
+    'typesets only a formula that stays by itself: %s',
+    async (tex, isDone) => {
+      const typeset = jest.fn();
+      const registry = application().clone({ latexTypesetter: { typeset } });
+      const renderer = untrusted(registry).createRenderer('text/latex');
+      Widget.attach(renderer, document.body);
+      const model = registry.createModel({ data: { 'text/latex': tex } });
+      await renderer.renderModel(model);
+      expect(typeset.mock.calls.length > 0).toBe(isDone);
+      renderer.dispose();
+    }
+  );
+
   it('shows an SVG as an image', async () => {
     const { firstChild } = await shown({ 'image/svg+xml': '<svg/>' });
     expect(firstChild).toHaveProperty(
