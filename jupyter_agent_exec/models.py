@@ -228,6 +228,8 @@ class Session(Answer, frozen=True, kw_only=True):
     """Which executions need a user's approval. For a closed session: the mode when it opened."""
     approved_until: str | None = None
     """Until then, executions run without approval."""
+    show_outputs: bool = False
+    """Whether a user decided that the session's outputs are accepted as they come."""
     asking: int = 0
     """How many executions wait for approval."""
     unreviewed: int = 0
@@ -790,6 +792,13 @@ class Value(Answer, frozen=True, kw_only=True, omit_defaults=True):
 
 class AcceptOutputs(Request, frozen=True, kw_only=True):
     """Put an execution's original outputs into the notebook, and trust its cell."""
+
+
+class AcceptSession(Request, frozen=True, kw_only=True):
+    """Accept a session's held outputs."""
+
+    always: bool | None = None
+    """True: also those of later executions, as they come. False: not any more; accepts nothing."""
 
 
 class DiscardOutputs(Request, frozen=True, kw_only=True):

@@ -373,6 +373,12 @@ class OutputsAccepted(Entry, frozen=True, kw_only=True, tag="outputs_accepted"):
     execution_id: ExecutionId
 
 
+class OutputsShown(Entry, frozen=True, kw_only=True, tag="outputs_shown"):
+    """A user decided whether outputs that are held in this session are accepted as they come."""
+
+    always: bool
+
+
 class OutputsDiscarded(Entry, frozen=True, kw_only=True, tag="outputs_discarded"):
     """A user discarded an execution's outputs: the notebook gets none of them."""
 
@@ -523,6 +529,7 @@ JournalEntry = (
     | NotebookMoved
     | CellWritten
     | OutputsAccepted
+    | OutputsShown
     | OutputsDiscarded
     | OutputsRestored
     | CellDiscarded

@@ -244,6 +244,7 @@ class Services:
         self.output_decisions = OutputDecisions(
             self.manager.history, self.history, self._writer, activity, log=self._log
         )
+        self._writer.accept_held = self.output_decisions.accept_held
         self.cell_decisions = CellDecisions(
             self.manager.history, self.history, self._writer, activity, log=self._log
         )

@@ -35,6 +35,7 @@ from ..records import (
     NotebookEditRefused,
     NotebookMoved,
     Opened,
+    OutputsShown,
     PersonRan,
     Rejected,
     Reviewed,
@@ -126,6 +127,8 @@ def _text_of(entry: JournalEntry) -> str | None:
         return entry.path
     if isinstance(entry, ApprovalGranted):
         return entry.until
+    if isinstance(entry, OutputsShown):
+        return "on" if entry.always else "off"
     if isinstance(entry, Reviewed):
         return ": ".join(part for part in (entry.verdict, entry.comment) if part)
     return None

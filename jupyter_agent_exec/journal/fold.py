@@ -47,6 +47,7 @@ from ..records import (
     OutputsAccepted,
     OutputsDiscarded,
     OutputsRestored,
+    OutputsShown,
     Rejected,
     Reviewed,
 )
@@ -120,6 +121,8 @@ def _session_after(record: Session, entry: JournalEntry) -> Session:
         return replace(record, path=entry.path)
     elif isinstance(entry, ApprovalGranted):
         return replace(record, approved_until=entry.until)
+    elif isinstance(entry, OutputsShown):
+        return replace(record, show_outputs=entry.always)
     elif isinstance(entry, Closed):
         return replace(
             record,

@@ -13,23 +13,32 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..auth.scopes import Caller
-from ..errors import CellNotFound, DocumentChanged, HistoryUnavailable, NotFinished
+from ..errors import (
+    AgentExecError,
+    CellNotFound,
+    DocumentChanged,
+    HistoryUnavailable,
+    NotFinished,
+    SessionClosed,
+)
 from ..journal.history import History
 from ..models import Document
 from ..records import (
     SERVER,
+    By,
     CellWritten,
     Entry,
     ExecutionRecord,
     OutputsAccepted,
     OutputsDiscarded,
     OutputsRestored,
+    OutputsShown,
     Payload,
     timestamp,
 )
 from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
-from ..types import FINAL_STATUSES, CellId, SessionId
+from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId
 from .changes import Expected, Moved, Notebook, id_of, joined
 from .execution_cells import NotebookWriter
 from .finished_cells import Decision, FinishedCell, cell_to_decide_on, finished_cell
@@ -139,20 +148,46 @@ class OutputDecisions(DecisionsBase):
 
     async def accept(self, id: str, caller: Caller) -> ExecutionRecord:
         """Put an execution's original outputs into its cell, and trust the cell."""
-        return await self._decide(id, "accepted", caller)
+        return await self._decide(id, "accepted", caller.by())
 
     async def discard(self, id: str, caller: Caller) -> ExecutionRecord:
         """Remove an execution's outputs from its cell. `accept` brings them back."""
-        return await self._decide(id, "discarded", caller)
+        return await self._decide(id, "discarded", caller.by())
 
     async def restore(self, id: str, caller: Caller) -> ExecutionRecord:
         """Undo the last decision about an execution's outputs."""
-        return await self._decide(id, "restored", caller)
+        return await self._decide(id, "restored", caller.by())
 
     async def accept_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
         """Accept all held outputs of a session whose cells still exist."""
         held = await self._all(session_id, lambda document: document.outputs == "held")
         return await self._each(held, self.accept, caller)
+
+    async def show_always(self, session_id: str, always: bool, caller: Caller) -> None:
+        """Decide whether held outputs of later executions of a session are accepted as they come.
+
+        Raises
+        ------
+        SessionNotFound, SessionClosed, HistoryUnavailable
+        """
+        session = await self._sessions.session(session_id)
+        live = self._writer.owner(session.id)
+        if live is None:
+            raise SessionClosed(
+                "Only the outputs of an open session in a notebook can be accepted as they come.",
+                session_id=session.id,
+            )
+        by = caller.by()
+        await self._record(session.id, [OutputsShown(at=timestamp(), by=by, always=always)])
+        live.shows_outputs = by if always else None
+        self._activity.publish("session", session)
+
+    async def accept_held(self, id: ExecutionId, by: By) -> None:
+        """Accept the outputs of an execution whose session shows them always."""
+        try:
+            await self._decide(id, "accepted", by)
+        except AgentExecError as error:
+            self._log.info("The outputs of %s stay held: %s", id, error.message)
 
     async def discard_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
         """Discard all outputs of a session that have no decision yet."""
@@ -176,7 +211,7 @@ class OutputDecisions(DecisionsBase):
                 continue  # the user has changed the cell
         return decided
 
-    async def _decide(self, id: str, what: Decision, caller: Caller) -> ExecutionRecord:
+    async def _decide(self, id: str, what: Decision, by: By) -> ExecutionRecord:
         record = await self._finished(id)
         async with self._writer.lock(record.id):  # no write to the cell is under way
             record = await self._sessions.execution(id)
@@ -185,7 +220,7 @@ class OutputDecisions(DecisionsBase):
                 raise no_cell(record)
             document = replace(record.document, path=session.path, reason=None)
             cell_id, notebook = await self._look(session.path, record)
-            entry = _ENTRIES[what](at=timestamp(), by=caller.by(), execution_id=record.id)
+            entry = _ENTRIES[what](at=timestamp(), by=by, execution_id=record.id)
             await self._record(session.id, [entry])
             if what == "restored":  # to the previous decision, if there is one
                 record = await self._sessions.execution(id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -25,7 +25,7 @@ from ..executions.execution import LiveExecution
 from ..executions.observer import ExecutionCells
 from ..journal.notebook import execution_metadata
 from ..models import Document, Placement
-from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
+from ..records import SERVER, By, CellWritten, ExecutionRecord, timestamp
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
 from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Status
@@ -192,6 +192,8 @@ class NotebookWriter:
         self.log = log
         self.merge_delay = merge_delay
         self.save_batches = SaveBatches(batch_delay)
+        self.accept_held: Callable[[ExecutionId, By], Awaitable[None]] | None = None
+        """Accepts held outputs on a user's behalf; None until it is wired."""
         self.recovered: asyncio.Future[Any] | None = None
         """Done when `CellRecovery` has written or given up the cells of a killed server."""
         # By path: the writer of the last cell at the end, and of each cell, until they end.
@@ -242,6 +244,11 @@ class NotebookWriter:
             if cells.owner.path == path:
                 found |= cells.busy()
         return found
+
+    def owner(self, session_id: SessionId) -> LiveSession | None:
+        """Return a session that is open in a notebook; None if there is none."""
+        cells = self._sessions.get(session_id)
+        return None if cells is None or cells.closing else cells.owner
 
     def lock(self, id: ExecutionId) -> asyncio.Lock:
         """Return the lock for writing the cell of an execution."""
@@ -435,6 +442,9 @@ class SessionCells(ExecutionCells):
                 if (refused := self._refused.pop(id, None)) is not None:
                     refused.set_result(None)
                 self._writer.changed(self.owner.id, id, document)
+        by = self.owner.shows_outputs
+        if document.outputs == "held" and by is not None and self._writer.accept_held is not None:
+            await self._writer.accept_held(id, by)
 
     async def _left_alone(self, id: ExecutionId) -> None:
         document = unchanged_document(self._path(), None)

@@ -14,6 +14,7 @@ from ..auth.handler import AgentExecHandler, AgentExecWebSocket
 from ..auth.operations import requires
 from ..models import (
     AcceptOutputs,
+    AcceptSession,
     DiscardCell,
     DiscardOutputs,
     EditNotebook,
@@ -183,10 +184,14 @@ class AcceptAllHandler(NotebookDecisionsBase):
     """All held outputs of a session, accepted."""
 
     @web.authenticated
-    @requires("edit:notebook", "decide", body=AcceptOutputs, answers={200: ExecutionList})
-    async def post(self, session_id: str, body: AcceptOutputs) -> None:
-        """Accept the outputs of all executions of a session with held outputs."""
-        decided = await self.output_decisions.accept_all(session_id, self.caller)
+    @requires("edit:notebook", "decide", body=AcceptSession, answers={200: ExecutionList})
+    async def post(self, session_id: str, body: AcceptSession) -> None:
+        """Accept a session's held outputs; with `always`, also those of later executions."""
+        if body.always is not None:
+            await self.output_decisions.show_always(session_id, body.always, self.caller)
+        decided: Sequence[ExecutionRecord] = []
+        if body.always is not False:
+            decided = await self.output_decisions.accept_all(session_id, self.caller)
         await self.answer_executions(decided)
 
 

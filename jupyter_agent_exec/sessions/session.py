@@ -118,6 +118,8 @@ class LiveSession(ExecutionObserver):
         self._last_used = self._loop.time()
         self.is_kept = False
         """Whether it stays open although it is unused."""
+        self.shows_outputs: By | None = None
+        """Who decided that its held outputs are accepted as they come; None if nobody did."""
         cells: ExecutionCells | None = None
         if self._notebook is not None:
             self._notebook.on_moved = self._moved
@@ -188,6 +190,7 @@ class LiveSession(ExecutionObserver):
             last_activity_at=timestamp(self._active_at),
             approval=self.gate.mode,
             approved_until=self.gate.approved_until,
+            show_outputs=self.shows_outputs is not None,
             asking=sum(1 for _ in self.gate.awaiting_approval()),
             chain=self._journal.head,
         )

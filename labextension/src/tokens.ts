@@ -71,6 +71,7 @@ export namespace CommandIDs {
   export const grant = 'agent-exec:grant';
   export const pause = 'agent-exec:pause';
   export const resume = 'agent-exec:resume';
+  export const alwaysShowOutputs = 'agent-exec:always-show-outputs';
   export const comment = 'agent-exec:comment';
   export const review = 'agent-exec:review';
   export const goToCell = 'agent-exec:go-to-cell';

@@ -325,10 +325,10 @@ test('what a person accepts is active, in that cell only, and stays so', async (
   await expect.poll(() => ran(page)).toEqual(['first']);
   expect(await trusted(notebook)).toEqual([true, true, true, true]);
   await button('Undo').click();
-  await expect(badge).toContainText('Held back: JavaScript');
+  await expect(badge).toContainText('JavaScript hidden');
   await notebook.save();
   notebook = await desk.reopen();
-  await expect(badge).toContainText('Held back: JavaScript');
+  await expect(badge).toContainText('JavaScript hidden');
   expect(await ran(page)).toEqual([]);
   await button('Show').click();
   await expect.poll(() => ran(page)).toEqual(['first']);
@@ -387,7 +387,8 @@ def tell(change):
         print("moved to", change["new"])
 slider.observe(tell, "value")
 ipywidgets.VBox([slider, told])`;
-  expect((await desk.run(agent, source)).outputs).toBe('held');
+  const ran = await desk.run(agent, source);
+  expect(ran.outputs).toBe('held');
   await expect(shown(page, 1)).toContainText('VBox(children=');
   const badge = shown(page, 1).getByRole('group', { name: /^Agent / });
   await badge.hover();
@@ -395,7 +396,23 @@ ipywidgets.VBox([slider, told])`;
   await expect(shown(page, 1).locator('.jupyter-widgets')).toHaveCount(0);
   await badge.getByRole('button', { name: 'Show', exact: true }).click();
   const readout = shown(page, 1).locator('.widget-readout');
+  await page.evaluate(
+    args =>
+      void window.jupyterapp.commands.execute(
+        'agent-exec:always-show-outputs',
+        args
+      ),
+    { session_id: ran.session_id, always: true }
+  );
+  await page.getByRole('button', { name: 'Always show', exact: true }).click();
   await expect(readout).toHaveText('3');
+  await desk.run(agent, 'ipywidgets.IntSlider(value=9)');
+  await expect(shown(page, 2).locator('.widget-readout')).toHaveText('9');
+  const markdown =
+    'from IPython.display import Markdown\nMarkdown("# A title\\n\\n$x_1$")';
+  await desk.run(agent, markdown);
+  await expect(shown(page, 3).getByRole('heading')).toHaveText(/^A title/);
+  await expect(shown(page, 3).locator('mjx-container')).toBeVisible();
   await shown(page, 1).locator('.noUi-handle').press('ArrowRight');
   await expect(shown(page, 1)).toContainText('moved to 4');
   await runAsPerson(notebook, 0);

@@ -380,8 +380,12 @@ export class FakeServer implements IAgentExecApi {
     return this._executionNamed(executionId);
   }
 
-  async acceptAllOutputs(sessionId: string): Promise<IExecutionList> {
-    this._asked(`accept all of ${sessionId}`);
+  async acceptAllOutputs(
+    sessionId: string,
+    always: boolean | null = null
+  ): Promise<IExecutionList> {
+    const when = always === null ? '' : `, always: ${always}`;
+    this._asked(`accept all of ${sessionId}${when}`);
     return { executions: this.executions, next_after: null };
   }
 

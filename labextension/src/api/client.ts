@@ -258,9 +258,16 @@ export class AgentExecApi {
     return this._putJSON(['sessions', id, 'review'], { verdict, comment });
   }
 
-  /** Accept what is held back of all that ran in a session. */
-  acceptAllOutputs(sessionId: string): Promise<IExecutionList> {
-    return this._postJSON(['sessions', sessionId, 'accept']);
+  /**
+   * Accept what is held back of all that ran in a session.
+   *
+   * @param always - True: also of what will run; false: only not that any more.
+   */
+  acceptAllOutputs(
+    sessionId: string,
+    always: boolean | null = null
+  ): Promise<IExecutionList> {
+    return this._postJSON(['sessions', sessionId, 'accept'], { always });
   }
 
   listTokens(): Promise<ITokenList> {

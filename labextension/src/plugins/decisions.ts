@@ -1,6 +1,6 @@
 /** The commands that keep or discard agents' cells in notebooks, and undo that. */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { Notification } from '@jupyterlab/apputils';
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { ICommandPalette } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -10,6 +10,7 @@ import {
   LabIcon,
   undoIcon
 } from '@jupyterlab/ui-components';
+import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { CommandIDs } from '../tokens';
 import type { IActivityModel, IExecution } from '../tokens';
@@ -155,6 +156,61 @@ class Decisions {
   private _bar: DoneBar | null = null;
 }
 
+/** Add the command that accepts an agent's outputs as they come, or not any more. */
+function addAlwaysShow(
+  commands: CommandRegistry,
+  model: IActivityModel,
+  trans: TranslationBundle
+): void {
+  const command = CommandIDs.alwaysShowOutputs;
+  const shown = () => model.selected?.session?.show_outputs === true;
+  const decide = async (sessionId: string, always: boolean) => {
+    if (always) {
+      const { button } = await showDialog({
+        title: trans.__('Always show outputs from this agent?'),
+        body: trans.__(
+          'Charts, widgets and JavaScript that the agent puts out in this session then run in your browser with your permissions. You can end this in the menu of the session.'
+        ),
+        buttons: [
+          Dialog.cancelButton(),
+          Dialog.warnButton({ label: trans.__('Always show') })
+        ]
+      });
+      if (!button.accept) {
+        return;
+      }
+    }
+    await model.api.acceptAllOutputs(sessionId, always);
+  };
+  commands.addCommand(command, {
+    label: trans.__('Always Show Outputs From This Agent'),
+    caption: trans.__(
+      'Accept all outputs of the agent session, also those that come later'
+    ),
+    describedBy: describedBy({
+      session_id: sessionArgs(trans).session_id,
+      always: {
+        type: 'boolean',
+        description: trans.__('Default: true, if it is not so yet')
+      }
+    }),
+    isToggled: shown,
+    isEnabled: ({ session_id }) =>
+      typeof session_id === 'string' ||
+      (model.selected?.session?.target.kind === 'notebook' &&
+        model.selected.session.status === 'open'),
+    execute: async ({ always, session_id }) => {
+      const id =
+        typeof session_id === 'string' ? session_id : model.selected?.id;
+      const wanted = typeof always === 'boolean' ? always : !shown();
+      if (id !== undefined) {
+        await decide(id, wanted).catch(reporter(trans));
+      }
+    }
+  });
+  watchSelected(model, () => commands.notifyCommandChanged(command));
+}
+
 /** Add the commands that keep and discard cells, and undo that. */
 export function addDecisions(
   app: JupyterFrontEnd,
@@ -163,6 +219,7 @@ export function addDecisions(
   palette: ICommandPalette | null
 ): void {
   const { api } = model;
+  addAlwaysShow(app.commands, model, trans);
   const decisions = new Decisions(app, model, trans, palette);
   decisions.add(CommandIDs.keep, {
     label: trans.__('Keep'),

@@ -80,6 +80,8 @@ function notebookWord(type: string, trans: TranslationBundle): string | null {
       return trans.__('Notebook edited');
     case 'outputs_accepted':
       return trans.__('Outputs accepted');
+    case 'outputs_shown':
+      return trans.__('Always show outputs');
     case 'outputs_discarded':
       return trans.__('Outputs discarded');
     case 'outputs_restored':

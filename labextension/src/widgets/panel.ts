@@ -195,6 +195,7 @@ export class ActivityPanel extends SidePanel {
         command: CommandIDs.keep,
         args: { label: trans.__('Keep All Cells of This Agent Session') }
       },
+      { command: CommandIDs.alwaysShowOutputs, args: {} },
       {
         command: CommandIDs.discard,
         args: { label: trans.__('Discard All Cells of This Agent Session') }

@@ -382,6 +382,7 @@ export type Schemas = {
     chain: Schemas['Chain'];
     approval: 'always' | 'first' | 'none' | 'rules';
     approved_until: string | null;
+    show_outputs: boolean;
     asking: number;
     unreviewed: number;
     review: Schemas['Review'] | null;
