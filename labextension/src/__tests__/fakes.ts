@@ -126,6 +126,7 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     closed_at: null,
     chain: { head: 'h', length: 1 },
     approval: 'none',
+    show_outputs: false,
     approved_until: null,
     asking: 0,
     unreviewed: 0,

@@ -53,7 +53,7 @@ export class FormDialog extends Dialog<void> {
     return (
       this._content.node.contains(target) &&
       OF_BUTTONS.includes(event.key) &&
-      target.matches('button, summary, textarea')
+      target.matches('button, select, summary, textarea')
     );
   }
 

@@ -91,6 +91,7 @@ function Secret(props: {
         <Copyable
           label={trans.__('Copy the token')}
           text={minted.secret}
+          isFirst={true}
           trans={trans}
         />
       </div>
@@ -102,6 +103,7 @@ function Secret(props: {
 function Copyable(props: {
   label: string;
   text: string;
+  isFirst?: boolean;
   trans: TranslationBundle;
 }): JSX.Element {
   const { label, text, trans } = props;
@@ -115,6 +117,8 @@ function Copyable(props: {
       <button
         type="button"
         className="jp-mod-styled jp-mod-accept"
+        // Not the button that closes: one key too many would lose the secret.
+        autoFocus={props.isFirst}
         onClick={() => {
           Clipboard.copyToSystem(text);
           setCopied(true);

@@ -85,6 +85,7 @@ describe('the secret', () => {
     expect(dialog()!.getAttribute('aria-label')).toBe(
       'Access for Claude\ufffd'
     );
+    expect(document.activeElement).toBe(button('Copy the token'));
     press('Escape');
     expect(dialog()).not.toBeNull();
     (await until(() => button('Done'))).click();
@@ -100,6 +101,9 @@ describe('the secret', () => {
     const text = () => dialog()!.querySelector('pre')!.textContent;
     expect(text()).toContain('Bearer');
     const client = dialog()!.querySelector('select')!;
+    client.focus();
+    press('Enter');
+    expect(dialog()).not.toBeNull();
     client.value = 'curl';
     client.dispatchEvent(new Event('change', { bubbles: true }));
     await until(() => text()?.startsWith('curl'));
@@ -202,10 +206,10 @@ describe('the form', () => {
     expect(document.activeElement).toBe(field('expires_in'));
     expect(field('expires_in').getAttribute('aria-invalid')).toBe('true');
     server.failure = new ApiError('unreachable', 'gone');
-    press('Enter');
+    button('Give access')!.click();
     await until(() => alert()!.startsWith('The server cannot be reached'));
     server.failure = null;
-    press('Enter');
+    button('Give access')!.click();
     expect((await closed)?.token.label).toBe('Claude');
   });
 
