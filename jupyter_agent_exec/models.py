@@ -232,6 +232,8 @@ class Session(Answer, frozen=True, kw_only=True):
     """Whether a user decided that the session's outputs are accepted as they come."""
     asking: int = 0
     """How many executions wait for approval."""
+    behind: int = 0
+    """How many more wait for the same decision, as it covers them too."""
     unreviewed: int = 0
     """How many finished executions no user has reviewed."""
     review: Review | None = None
@@ -496,15 +498,17 @@ class Document(Answer, frozen=True, kw_only=True):
     """Null if there is no cell."""
     via: Via | None
     """How the notebook was last accessed; null if it was not accessed yet."""
-    status: Literal["writing", "written", "not_written", "discarded"]
-    """`writing`: the cell is being written, or more output may follow; `discarded`: a user removed
-    the cell."""
+    status: Literal["proposed", "writing", "written", "not_written", "discarded"]
+    """`proposed`: the notebook has nothing of it before it is sent to the kernel; `writing`: the
+    cell is being written, or more output may follow; `discarded`: a user removed the cell."""
     outputs: Literal["inert", "held", "accepted", "discarded"]
     """The outputs in the notebook. `inert`: an inert copy of all; `held`: an inert copy without
     the active content; `accepted`: the originals, after a user accepted them; `discarded`: none,
     after a user discarded them."""
     reason: str | None
     """A sentence that explains why the cell was not written."""
+    placement: Placement | Literal["end"] | None = None
+    """Where a proposed cell goes."""
 
 
 class WaitingFor(Answer, frozen=True, kw_only=True):

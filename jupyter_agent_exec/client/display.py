@@ -133,6 +133,8 @@ def placed(document: Document) -> str:
     if document.status == "not_written":
         return f"no cell in {document.path}: {document.reason or 'it was not written'}"
     through = "" if document.via is None else f" {_THROUGH[document.via]}"
+    if document.status == "proposed":
+        return f"proposed in {document.path}, which has nothing of it yet"
     if document.status == "writing":
         return f"on its way into {document.path}{through}"
     cell = f"cell {document.cell_id} in {document.path}{through}"

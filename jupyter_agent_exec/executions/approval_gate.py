@@ -286,6 +286,14 @@ class ApprovalGate:
             ):
                 yield execution
 
+    @property
+    def behind(self) -> int:
+        """How many executions wait for the approval of another."""
+        if not self._executions.needs_decision:
+            return 0
+        waiting = (each for each in self._executions if each.run is None)
+        return sum(1 for each in waiting if not each.awaits_approval and not self.may_run(each))
+
     def may_run(self, execution: LiveExecution) -> bool:
         """Return whether an execution needs no approval, or has it for this incarnation."""
         if execution.mode == "none" or execution.reasons == ():

@@ -352,14 +352,19 @@ class LiveExecution:
         return self.spec.by
 
     @property
-    def may_run(self) -> bool:
-        """Whether it needs no approval, or has it."""
-        return self.run is not None or self.gate.may_run(self)
-
-    @property
     def is_paused(self) -> bool:
         """Whether it has not been sent yet, and all agents are paused."""
         return self.run is None and self.gate.pausing is not None
+
+    @property
+    def is_proposed(self) -> bool:
+        """Whether nothing of it may be in a notebook yet.
+
+        Until it is sent, a user may still reject it, it may need another approval in a new kernel,
+        or it may end without having run. Agents may also be paused.
+        """
+        is_sent = self.state.phase not in ("waiting", "dispatching")
+        return not is_sent and (self.mode != "none" or self.is_paused)
 
     @property
     def awaits_approval(self) -> bool:

@@ -37,14 +37,7 @@ from .changes import (
     order_of,
 )
 from .execution_cells import CLOSE_TIMEOUT, NotebookWriter
-from .finished_cells import (
-    LEFT_ALONE,
-    FinishedCell,
-    finished_cell,
-    remove_refused_cell,
-    unchanged_document,
-    was_refused,
-)
+from .finished_cells import LEFT_ALONE, FinishedCell, finished_cell
 
 SAVE_TIME: Final = timedelta(seconds=10)
 """How long after its last journal entry a killed server may still have saved a file."""
@@ -158,12 +151,7 @@ class CellRecovery:
         died = max(datetime.fromisoformat(each.died_after) for each in found.values())
         saved = await self._stored.last_modified(path)
         may_put = saved is not None and saved <= died + SAVE_TIME
-        refused = [cell for cell in cells if was_refused(cell.record)]
-        documents = await self._write(
-            path, [each for each in cells if each not in refused], may_put
-        )
-        for cell in refused:
-            documents.append((cell, await self._take_out(path, cell)))
+        documents = await self._write(path, cells, may_put)
         for session_id in found:
             entries = [
                 CellWritten(at=timestamp(), by=SERVER, execution_id=cell.record.id, document=each)
@@ -217,21 +205,6 @@ class CellRecovery:
             why = error.message
         return [(cell, _document(path, cell, None, "inert", why)) for cell in cells]
 
-    async def _take_out(self, path: str, cell: _Cell) -> Document:
-        """Remove the cell of a refused execution."""
-        if not cell.is_new:
-            return unchanged_document(path, None)
-        try:
-            handle = await self._writer.documents.find(path)
-        except NotebookNotFound as error:
-            return _document(path, cell, None, "inert", error.message)
-        if cell.was_in_a_tab and handle.via == "contents":
-            return _document(path, cell, None, "inert", IN_A_TAB)
-        document = _document(path, cell, handle.via, "inert", None)
-        return await remove_refused_cell(
-            self._writer.documents, document, cell.id, {cell.record.source}
-        )
-
 
 def _reason(cell: _Cell, notebook: Notebook, via: Via, may_put: bool) -> str | None:
     """Return why a cell cannot be written; None if it can."""
@@ -249,7 +222,7 @@ def _reason(cell: _Cell, notebook: Notebook, via: Via, may_put: bool) -> str | N
         or (is_shown and there.get("execution_count") not in (None, cell.record.execution_count))
     ):
         return CHANGED
-    if not is_shown and not cell.is_new and cell.record.started_at is None:
+    if not is_shown and cell.record.started_at is None:
         return LEFT_ALONE
     return None if is_shown or may_put else SAVED_SINCE
 

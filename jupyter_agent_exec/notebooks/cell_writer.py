@@ -124,8 +124,6 @@ class CellState(Struct, frozen=True, kw_only=True):
     """Whether the status is final."""
     has_begun: bool
     """Whether the execution was sent to the kernel."""
-    goes_on: bool
-    """Whether the execution runs or waits for its turn."""
 
 
 def cell_metadata(
@@ -213,12 +211,8 @@ class CellWriter:
         self._gone = False
         self._missing = False
         self._problem: str | None = None
-        self._dropped = False
-        self._source_changed = False
         self._claimed = False  # the cell had the right source when the execution began
         self._claims = False  # the current write ensures that
-        self.sources = {cell.source} if isinstance(cell, NewCell) else set()
-        """All sources that a new cell has had."""
         self._update_requested = asyncio.Event()
         self._update_requested.set()
         loop = asyncio.get_running_loop()
@@ -263,20 +257,6 @@ class CellWriter:
             settle(self._ended)
         self.request_update()
 
-    def drop(self) -> None:
-        """Stop writing. The caller decides what happens to the cell."""
-        self._dropped = True
-        settle(self._ended)
-        self.request_update()
-
-    def set_source(self, source: str) -> None:
-        """Give a new cell the source that the user edited and approved."""
-        if isinstance(self._cell, NewCell) and source != self._cell.source:
-            self._cell = self._cell._replace(source=source)
-            self.sources.add(source)
-            self._source_changed = True
-            self.request_update()
-
     def request_update(self) -> None:
         """Bring the cell up to date soon."""
         self._update_requested.set()
@@ -291,9 +271,7 @@ class CellWriter:
             while not self.written.done():
                 await self._update_requested.wait()
                 self._update_requested.clear()
-                if self._dropped:
-                    self.written.set_result(self._document(final=True))
-                elif self._state.ended:
+                if self._state.ended:
                     await self._finish()
                 else:
                     await self._flush(ended=False)
@@ -379,9 +357,8 @@ class CellWriter:
         whole = handle != self._handle or not handle.streams
         self._claims = self._state.has_begun and not self._claimed
         may_be_there = self._sent_state is not None or self._uncertain
-        is_to_look = len(self.sources) > 1 or (self._claims and may_be_there)
-        if self._source_changed or (whole and is_to_look):
-            await self._replace_source()
+        if whole and self._claims and may_be_there:
+            await self._check_new_source()
         try:
             await self._send(handle, whole=whole)
         except Unreachable:
@@ -393,7 +370,7 @@ class CellWriter:
             return
         try:
             if self._claims:
-                await self._replace_source()
+                await self._check_new_source()
             await self._send_whole(put=True)
         except Moved:
             await self._check_source()
@@ -427,30 +404,21 @@ class CellWriter:
         self._via = await self._documents.apply(self._path(), changes, self._expected(put=put))
         self._mark_sent(told)
 
-    async def _replace_source(self) -> None:
-        """Give a new cell that is already in the notebook the source of its execution.
+    async def _check_new_source(self) -> None:
+        """Check that a new cell that is already in the notebook has its execution's source.
 
         Raises
         ------
         DocumentChanged
             The user has edited its source.
-        Moved, NotebookNotFound, DocumentUnwritable
+        NotebookNotFound, DocumentUnwritable
         """
         if not isinstance(self._cell, NewCell):
             return
-        source = self._cell.source
         _, notebook = await self._documents.read(self._path())
         cell = find_cell(notebook.cells, self.cell_id)
-        found = source if cell is None else joined(cell["source"])
-        if found not in self.sources:
+        if cell is not None and joined(cell["source"]) != self._cell.source:
             raise DocumentChanged(CHANGED)
-        if found != source:
-            await self._documents.apply(
-                self._path(),
-                [SetSource(cell_id=self.cell_id, source=source)],
-                Expected(cells={self.cell_id: ("code", found)}),
-            )
-        self._source_changed = False
 
     async def _check_source(self) -> None:
         """Check that the cell has the source of its execution after an expectation failed.
@@ -464,7 +432,7 @@ class CellWriter:
         """
         if isinstance(self._cell, NewCell):
             if self._claims:
-                await self._replace_source()
+                await self._check_new_source()
             return
         if self._claimed:
             return
@@ -520,7 +488,7 @@ class CellWriter:
                 self._copy.held,
             ),
             execution_count=self._state.execution_count,
-            execution_state="running" if self._state.goes_on else "idle",
+            execution_state="idle" if self._state.ended else "running",
             trusted=True,
         )
 

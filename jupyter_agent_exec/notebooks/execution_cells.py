@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
-from msgspec.structs import replace
-
 from ..errors import (
     CellNotFound,
     DocumentChanged,
@@ -41,7 +39,7 @@ from .cell_writer import (
 from .changes import Notebook, Position, find_cell, id_of, joined
 from .documents import Notebooks
 from .edits import source_hash
-from .finished_cells import remove_refused_cell, show_late_outputs, unchanged_document, was_refused
+from .finished_cells import LEFT_ALONE, show_late_outputs
 
 
 class CellPlace(NamedTuple):
@@ -299,8 +297,7 @@ class SessionCells(ExecutionCells):
         self._writers: dict[ExecutionId, CellWriter] = {}
         self._shown: dict[ExecutionId, Status] = {}
         self._late: dict[ExecutionId, bool] = {}
-        self._held: dict[ExecutionId, CellPlace] = {}  # cells that may not be written yet
-        self._refused: dict[ExecutionId, asyncio.Future[None]] = {}  # done when the cell is removed
+        self._proposed: dict[ExecutionId, LiveExecution] = {}  # not in the notebook yet
         self.closing = False
 
     async def find(self, source: str | None, placement: Placement | Literal["end"]) -> CellPlace:
@@ -320,14 +317,14 @@ class SessionCells(ExecutionCells):
     def accepted(self, execution: LiveExecution) -> None:
         """Show the cell of an execution, if it has a place."""
         if execution.spec.place is not None:
-            assert isinstance(execution.spec.place, CellPlace)
-            self._show(execution, execution.spec.place)
+            self._show(execution)
 
-    def _show(self, execution: LiveExecution, place: CellPlace) -> None:
-        """Begin to write a cell, or hold it until the notebook may be changed for it."""
-        if _must_wait(execution, place):
-            self._held[execution.id] = place
+    def _show(self, execution: LiveExecution) -> None:
+        """Begin to write a cell, unless the execution is a proposal."""
+        if execution.is_proposed:
+            self._proposed[execution.id] = execution
             return
+        place = _place(execution).approved(execution.source)
         writer = self._writer.writer(self._path, execution, place)
         self._writers[execution.id] = writer
         self._shown[execution.id] = execution.status
@@ -335,14 +332,11 @@ class SessionCells(ExecutionCells):
 
     def changed(self, execution: LiveExecution) -> None:
         """Update the cell of an execution."""
-        held = self._held.get(execution.id)
-        if held is not None and not _must_wait(execution, held):
-            del self._held[execution.id]
-            self._show(execution, held.approved(execution.source))
+        if self._proposed.pop(execution.id, None) is not None:
+            self._show(execution)
         writer = self._writers.get(execution.id)
         if writer is None:
             return
-        writer.set_source(execution.source)
         status = execution.status
         if status != self._shown.get(execution.id) and status not in FINAL_STATUSES:
             self._shown[execution.id] = status
@@ -355,14 +349,11 @@ class SessionCells(ExecutionCells):
         self.changed(execution)
 
     def finished(self, record: ExecutionRecord) -> None:
-        """Show the end of an execution in its cell, or remove the cell of a refused one."""
+        """Show the end of an execution in its cell, if it has one."""
         writer = self._writers.get(record.id)
-        if writer is not None and was_refused(record):
-            self._refused[record.id] = asyncio.get_running_loop().create_future()
-            writer.drop()
-        elif writer is not None:
+        if writer is not None:
             writer.update(cell_state(record))
-        elif self._held.pop(record.id, None) is not None:
+        elif self._proposed.pop(record.id, None) is not None:
             self._tasks.start(self._left_alone(record.id), f"cell of {record.id}")
 
     def late(self, execution_id: ExecutionId) -> None:
@@ -375,23 +366,16 @@ class SessionCells(ExecutionCells):
 
     def document(self, execution_id: ExecutionId) -> Document | None:
         """Return the state of a cell; None after it was recorded with the execution."""
-        if execution_id in self._held:
-            id = self._held[execution_id].cell_id or CellId(execution_id)
-            return unchanged_document(self._path(), id)
+        proposed = self._proposed.get(execution_id)
+        if proposed is not None:
+            return self._proposal(proposed)
         writer = self._writers.get(execution_id)
-        if writer is None:
-            return None
-        document = writer.document()
-        if execution_id in self._refused:
-            return replace(document, status="writing")  # until its cell is removed
-        return document
+        return None if writer is None else writer.document()
 
     async def written(self, execution_id: ExecutionId) -> None:
         """Wait until a cell is completely written. Does not wait for batched writes of files."""
         writer = self._writers.get(execution_id)
-        if execution_id in self._refused:
-            await asyncio.wait({self._refused[execution_id]})
-        elif writer is not None:
+        if writer is not None:
             await asyncio.wait({writer.reached})
             if writer.streams:
                 await asyncio.wait({writer.written})
@@ -399,20 +383,20 @@ class SessionCells(ExecutionCells):
     def pending(self) -> list[asyncio.Future[Any]]:
         """Return futures that are done when cells are up to date."""
         return [
-            self._refused.get(id) or (writer.written if writer.ended else writer.there)
-            for id, writer in self._writers.items()
+            writer.written if writer.ended else writer.there
+            for writer in self._writers.values()
             if writer.ended or not writer.there.done()
         ]
 
     def busy(self) -> dict[CellId, ExecutionId]:
         """Return the cells in which executions wait or run, or are still being written."""
-        held = ((found.cell_id, id) for id, found in self._held.items())
+        proposed = ((_place(each).cell_id, id) for id, each in self._proposed.items())
         kept = (
             (writer.cell_id, id)
             for id, writer in self._writers.items()
             if not writer.written.done()
         )
-        return {cell_id: id for cell_id, id in (*held, *kept) if cell_id is not None}
+        return {cell_id: id for cell_id, id in (*proposed, *kept) if cell_id is not None}
 
     async def close(self) -> None:
         """Wait up to `CLOSE_TIMEOUT` until the remaining cells are written."""
@@ -433,21 +417,36 @@ class SessionCells(ExecutionCells):
                 await writer.run()
             finally:
                 document = writer.document()
-                if id in self._refused:
-                    document = await remove_refused_cell(
-                        self._writer.documents, document, writer.cell_id, writer.sources
-                    )
                 await self._note(id, document)
                 del self._writers[id], self._shown[id]
-                if (refused := self._refused.pop(id, None)) is not None:
-                    refused.set_result(None)
                 self._writer.changed(self.owner.id, id, document)
         by = self.owner.shows_outputs
         if document.outputs == "held" and by is not None and self._writer.accept_held is not None:
             await self._writer.accept_held(id, by)
 
+    def _proposal(self, execution: LiveExecution) -> Document:
+        placement = execution.spec.placement
+        assert placement is not None
+        assert placement != "none"
+        return Document(
+            path=self._path(),
+            cell_id=_place(execution).cell_id,
+            via=None,
+            status="proposed",
+            outputs="inert",
+            reason=None,
+            placement=placement,
+        )
+
     async def _left_alone(self, id: ExecutionId) -> None:
-        document = unchanged_document(self._path(), None)
+        document = Document(
+            path=self._path(),
+            cell_id=None,
+            via=None,
+            status="not_written",
+            outputs="inert",
+            reason=LEFT_ALONE,
+        )
         await self._note(id, document)
         self._writer.changed(self.owner.id, id, document)
 
@@ -474,13 +473,9 @@ class SessionCells(ExecutionCells):
         )
 
 
-def _must_wait(execution: LiveExecution, place: CellPlace) -> bool:
-    """Return whether the cell of an execution may not be written yet.
-
-    While agents are paused, no cell is written. An existing cell is not changed before the user
-    approves the execution.
-    """
-    return execution.is_paused or (place.cell_id is not None and not execution.may_run)
+def _place(execution: LiveExecution) -> CellPlace:
+    assert isinstance(execution.spec.place, CellPlace)
+    return execution.spec.place
 
 
 def cell_state(record: ExecutionRecord) -> CellState:
@@ -490,5 +485,4 @@ def cell_state(record: ExecutionRecord) -> CellState:
         execution_count=record.execution_count,
         ended=record.status in FINAL_STATUSES,
         has_begun=record.started_at is not None,
-        goes_on=record.status in ("queued", "running", "awaiting_input"),
     )

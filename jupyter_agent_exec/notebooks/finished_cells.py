@@ -1,9 +1,9 @@
-"""Changes to the cells of finished executions: late outputs, decisions, refused executions."""
+"""Changes to the cells of finished executions: late outputs and decisions."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -15,10 +15,9 @@ from ..journal.notebook import execution_metadata
 from ..models import Document
 from ..records import ExecutionRecord
 from ..types import CellId, Output
-from .cell_writer import cell_metadata, released_cell
+from .cell_writer import cell_metadata
 from .changes import (
     Change,
-    DeleteCell,
     Expected,
     Moved,
     Notebook,
@@ -150,67 +149,4 @@ def _shows(cell: dict[str, Any], record: ExecutionRecord) -> bool:
     )
 
 
-TRIES: Final = 3
-"""How often to retry if a notebook changes at the same time."""
-
-TAKEN_OUT: Final = "It was not let run, so its cell was taken out."
-STAYS: Final = "It was not let run; a person has changed or run its cell, which is theirs now."
 LEFT_ALONE: Final = "It was not run, so the notebook is as it was."
-
-
-def was_refused(record: ExecutionRecord) -> bool:
-    """Return whether an execution needed approval and did not get it."""
-    return record.approval is not None and record.approval.status in (
-        "rejected",
-        "expired",
-        "withdrawn",
-    )
-
-
-def unchanged_document(path: str, id: CellId | None) -> Document:
-    """Return the state of a user's cell that was not changed.
-
-    Parameters
-    ----------
-    id
-        The cell's id while the execution may still run; None if it will not run.
-    """
-    return Document(
-        path=path,
-        cell_id=id,
-        via=None,
-        status="not_written" if id is None else "writing",
-        outputs="inert",
-        reason=LEFT_ALONE if id is None else None,
-    )
-
-
-async def remove_refused_cell(
-    documents: Notebooks, document: Document, id: CellId, sources: Collection[str]
-) -> Document:
-    """Remove the cell of a refused execution if nobody has changed it. Return its state.
-
-    Parameters
-    ----------
-    sources
-        All sources that the cell has had. If it has another one, the user has edited it.
-    """
-    gone = replace(document, cell_id=None, status="discarded", reason=TAKEN_OUT)
-    try:
-        for _ in range(TRIES):
-            _, notebook = await documents.read(document.path)
-            cell = find_cell(notebook.cells, id)
-            if cell is None:
-                return gone
-            source, count = joined(cell["source"]), cell.get("execution_count")
-            expected = Expected(cells={id: (cell["cell_type"], source)}, counts={id: count})
-            untouched = source in sources and count is None
-            change = DeleteCell(cell_id=id) if untouched else released_cell(id, cell)
-            try:
-                via = await documents.apply(document.path, [change], expected)
-            except Moved:
-                continue
-            return replace(gone, via=via, reason=TAKEN_OUT if untouched else STAYS)
-    except (NotebookNotFound, DocumentUnwritable) as error:
-        return replace(document, status="not_written", reason=error.message)
-    return replace(gone, reason=STAYS)

@@ -192,6 +192,7 @@ class LiveSession(ExecutionObserver):
             approved_until=self.gate.approved_until,
             show_outputs=self.shows_outputs is not None,
             asking=sum(1 for _ in self.gate.awaiting_approval()),
+            behind=self.gate.behind,
             chain=self._journal.head,
         )
 

@@ -75,6 +75,7 @@ export namespace CommandIDs {
   export const comment = 'agent-exec:comment';
   export const review = 'agent-exec:review';
   export const goToCell = 'agent-exec:go-to-cell';
+  export const goToProposal = 'agent-exec:go-to-proposal';
   export const openPanel = 'agent-exec:open-panel';
   export const refresh = 'agent-exec:refresh';
   export const search = 'agent-exec:search';

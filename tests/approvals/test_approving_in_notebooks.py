@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import nbformat
 import pytest
 
+from jupyter_agent_exec.notebooks.finished_cells import LEFT_ALONE
 from jupyter_agent_exec.records import digest_of
 from tests.approvals.person_deciding import approvals, approve, asks, look, reject
 from tests.asking import Agent
+from tests.real_server import Gate
 from tests.sessions.living_notebook import NOTEBOOK, Desk, entries, finished, notebook_target
 
 
@@ -43,7 +46,7 @@ class Notebook:
     async def until_told(self, execution: dict[str, Any]) -> dict[str, Any]:
         """Wait for the end, and for what becomes of the cell."""
         done = await finished(self.agent, execution)
-        while done["document"] is None or done["document"]["status"] == "writing":
+        while done["document"] is None or done["document"]["status"] in ("proposed", "writing"):
             done = await look(self.agent, execution)
         return done
 
@@ -59,94 +62,79 @@ def notebook(agent: Agent, desk: Desk) -> Notebook:
     return Notebook(agent, desk)
 
 
-async def test_an_asking_cell_is_shown_and_runs_when_it_is_approved(notebook: Notebook) -> None:
+async def test_nothing_of_a_proposal_is_in_the_notebook_until_it_runs(notebook: Notebook) -> None:
     await notebook.open("a = 1")
+    before = notebook.stored()
     execution = await asks(notebook.agent, notebook.session, "print('hello')")
-    assert await notebook.sources() == ["a = 1", "print('hello')"]
-    shown = notebook.stored()[1]
-    assert shown.id == execution["id"]
-    assert shown.metadata.agent_exec.status == "awaiting_approval"
-    assert (shown.execution_count, shown.outputs) == (None, [])
+    document = execution["document"]
+    assert (document["status"], document["cell_id"]) == ("proposed", None)
+    assert (document["path"], document["placement"]) == (NOTEBOOK, "end")
+    assert await notebook.sources() == ["a = 1"]
+    assert notebook.stored() == before
     await approve(notebook.agent, execution)
     done = await notebook.until_told(execution)
     assert (done["status"], done["document"]["status"]) == ("ok", "written")
-    assert notebook.stored()[1].outputs[0].text == "hello\n"
+    assert done["document"]["placement"] is None
+    cell = notebook.stored()[1]
+    assert (cell.id, cell.source) == (execution["id"], "print('hello')")
+    assert cell.outputs[0].text == "hello\n"
 
 
-async def test_a_rejected_cell_is_taken_out_so_that_nobody_runs_it(notebook: Notebook) -> None:
+@pytest.mark.parametrize("end", ["rejected", "cancelled", "closed"])
+async def test_a_proposal_that_does_not_run_leaves_nothing(notebook: Notebook, end: str) -> None:
     await notebook.open("a = 1")
+    before = (notebook.desk.root / NOTEBOOK).read_bytes()
     execution = await asks(notebook.agent, notebook.session, "drop()")
-    assert await notebook.sources() == ["a = 1", "drop()"]
-    await reject(notebook.agent, execution, "Never.")
-    done = await notebook.until_told(execution)
-    assert done["document"]["status"] == "discarded"
-    assert done["document"]["cell_id"] is None
-    assert "taken out" in done["document"]["reason"]
-    assert [cell.source for cell in notebook.stored()] == ["a = 1"]
+    if end == "rejected":
+        await reject(notebook.agent, execution, "Never.")
+    elif end == "cancelled":
+        await notebook.agent.ask("POST", f"executions/{execution['id']}/cancel")
+    else:
+        await notebook.agent.ask("POST", f"sessions/{notebook.session['id']}/close")
+    document = (await notebook.until_told(execution))["document"]
+    assert (document["status"], document["cell_id"]) == ("not_written", None)
+    assert document["reason"] == LEFT_ALONE
+    assert (notebook.desk.root / NOTEBOOK).read_bytes() == before
     written = [e for e in await entries(notebook.agent, notebook.session) if "document" in e]
-    assert [entry["document"]["status"] for entry in written] == ["discarded"]
+    assert [entry["document"]["status"] for entry in written] == ["not_written"]
 
 
-async def test_a_cell_that_is_withdrawn_before_it_was_written_never_comes(
+async def test_what_was_approved_and_times_out_or_waits_in_the_queue_is_not_in_the_notebook(
+    notebook: Notebook, gate: Gate
+) -> None:
+    await notebook.open("a = 1")
+    agent = notebook.agent
+    other = await agent.open(target=notebook_target())
+    running = await asks(agent, other, gate.source, placement="none")
+    await approve(agent, running)
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    before = (notebook.desk.root / NOTEBOOK).read_bytes()
+    execution = await asks(agent, notebook.session, "b = 2", queue_timeout=0.1)
+    await approve(agent, execution)
+    done = await notebook.until_told(execution)
+    assert (done["status"], done["document"]["status"]) == ("timed_out", "not_written")
+    waiting = await asks(agent, notebook.session, "c = 3")
+    await approve(agent, waiting)
+    queued = await look(agent, waiting)
+    assert (queued["status"], queued["document"]["status"]) == ("queued", "proposed")
+    assert (notebook.desk.root / NOTEBOOK).read_bytes() == before
+    await asyncio.to_thread(gate.let_it_go_on)
+    assert (await notebook.until_told(waiting))["document"]["status"] == "written"
+    assert [cell.source for cell in notebook.stored()] == ["a = 1", "c = 3"]
+
+
+async def test_what_runs_is_what_the_person_approved_and_the_cell_shows_it(
     notebook: Notebook,
 ) -> None:
     await notebook.open("a = 1")
-    execution = await asks(notebook.agent, notebook.session, "b = 2")
-    await notebook.agent.ask("POST", f"executions/{execution['id']}/cancel")
-    done = await notebook.until_told(execution)
-    assert (done["status"], done["document"]["status"]) == ("cancelled", "discarded")
-    assert await notebook.sources() == ["a = 1"]
-
-
-async def test_a_closed_session_leaves_no_cell_that_nobody_let_run(notebook: Notebook) -> None:
-    await notebook.open("a = 1")
-    await asks(notebook.agent, notebook.session, "b = 2")
-    assert await notebook.sources() == ["a = 1", "b = 2"]
-    await notebook.agent.ask("POST", f"sessions/{notebook.session['id']}/close")
-    assert [cell.source for cell in notebook.stored()] == ["a = 1"]
-
-
-async def test_a_rejected_cell_that_the_person_has_edited_stays(notebook: Notebook) -> None:
-    await notebook.open("a = 1")
-    execution = await asks(notebook.agent, notebook.session, "drop()")
-    await notebook.sources()
-    file = notebook.desk.root / NOTEBOOK
-    edited = nbformat.read(file, as_version=4)
-    edited.cells[1].source = "keep()"
-    nbformat.write(edited, file)
-    await reject(notebook.agent, execution)
-    done = await notebook.until_told(execution)
-    assert (done["document"]["status"], done["document"]["cell_id"]) == ("discarded", None)
-    assert "theirs" in done["document"]["reason"]
-    _, cell = notebook.stored()
-    assert cell.source == "keep()"
-    assert "agent_exec" not in cell.metadata
-
-
-async def test_the_cell_shows_the_source_that_the_person_changed(notebook: Notebook) -> None:
-    await notebook.open("a = 1")
     execution = await asks(notebook.agent, notebook.session, "print('all')")
-    assert await notebook.sources() == ["a = 1", "print('all')"]
     await approve(notebook.agent, execution, source="print('some')")
     done = await notebook.until_told(execution)
     assert (done["source"], done["document"]["status"]) == ("print('some')", "written")
+    assert done["approval"]["asked_source"] == "print('all')"
     cell = notebook.stored()[1]
     assert (cell.source, cell.outputs[0].text) == ("print('some')", "some\n")
     assert cell.metadata.agent_exec.source_sha256 == digest_of(b"print('some')")
-
-
-async def test_an_edited_source_is_not_put_over_what_the_person_typed(notebook: Notebook) -> None:
-    await notebook.open("a = 1")
-    execution = await asks(notebook.agent, notebook.session, "print('all')")
-    await notebook.sources()
-    file = notebook.desk.root / NOTEBOOK
-    edited = nbformat.read(file, as_version=4)
-    edited.cells[1].source = "mine"
-    nbformat.write(edited, file)
-    await approve(notebook.agent, execution, source="print('some')")
-    done = await notebook.until_told(execution)
-    assert (done["status"], done["document"]["status"]) == ("ok", "not_written")
-    assert notebook.stored()[1].source == "mine"
 
 
 @pytest.mark.parametrize("source", ["a = 2", None])
@@ -164,7 +152,9 @@ async def test_a_cell_of_the_persons_stays_as_it_is_until_it_may_run(
     )
     execution = answered.json
     assert execution["approval"]["before"] == ("a = 1" if source else None)
+    assert execution["document"]["status"] == "proposed"
     assert execution["document"]["cell_id"] == before[0].id
+    assert execution["document"]["placement"]["cell"] == before[0].id
     assert await notebook.sources() == ["a = 1"]
     assert notebook.stored() == before
     await reject(notebook.agent, execution)
@@ -177,20 +167,23 @@ async def test_a_cell_of_the_persons_stays_as_it_is_until_it_may_run(
     assert [cell.source for cell in notebook.stored()] == ["a = 4"]
 
 
-async def test_with_first_a_cell_of_the_persons_waits_for_what_is_decided_before(
-    agent: Agent, desk: Desk, notebook: Notebook
+async def test_with_first_what_waits_for_another_decision_is_not_in_the_notebook_either(
+    agent: Agent, notebook: Notebook
 ) -> None:
     await agent.ask("PUT", "approvals/policy", {"notebook": "first"})
     await notebook.open("a = 1")
     before = notebook.stored()
     first = await asks(agent, notebook.session, "1", placement="none")
-    second = await agent.run(notebook.session, "a = 2", placement={"cell": before[0].id}, wait=0)
-    assert second["status"] == "queued"
+    changed = await agent.run(notebook.session, "a = 2", placement={"cell": before[0].id}, wait=0)
+    added = await agent.run(notebook.session, "b = 2", wait=0)
+    for queued in (changed, added):
+        assert (queued["status"], queued["document"]["status"]) == ("queued", "proposed")
     assert await notebook.sources() == ["a = 1"]
     await approve(agent, first)
-    done = await notebook.until_told(second)
-    assert (done["status"], done["approval"]) == ("ok", None)
-    assert [cell.source for cell in notebook.stored()] == ["a = 2"]
+    for queued in (changed, added):
+        done = await notebook.until_told(queued)
+        assert (done["status"], done["approval"]) == ("ok", None)
+    assert [cell.source for cell in notebook.stored()] == ["a = 2", "b = 2"]
 
 
 async def test_an_init_source_in_a_persons_kernel_asks_first(agent: Agent, desk: Desk) -> None:

@@ -65,8 +65,7 @@ class Live:
     """An execution that goes on."""
 
     waiting_for = None
-    may_run = True
-    is_paused = False
+    is_proposed = False
     by = By(kind="agent")
 
     def __init__(self, id: str, source: str, place: Any) -> None:

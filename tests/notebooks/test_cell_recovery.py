@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.models import NotebookTarget
+from jupyter_agent_exec.notebooks.finished_cells import LEFT_ALONE
 from tests.journal.recorded import opened, run
 from tests.server_process import ServerProcess, server_process, with_its_own_pid
 
@@ -128,14 +129,17 @@ def test_cells_are_written_in_their_order_though_the_clock_was_set_back(tmp_path
         assert sources(tmp_path) == ["# 1", "# 2"]
 
 
-def test_a_cell_that_asked_when_the_server_was_killed_is_taken_out(tmp_path: Path) -> None:
-    asks = {"notebook": "always", "kernel": "always"}
+def test_what_waited_for_approval_when_the_server_was_killed_leaves_nothing(tmp_path: Path) -> None:
+    asks = {"notebook": "first", "kernel": "always"}
     with server_process(tmp_path, approval=asks) as server:
-        asked = server.run(server.open(target=TARGET), "0", wait=0).json()
-        assert server.get("notebooks/a.ipynb/cells")["cells"]
-        assert sources(tmp_path) == ["0"]
+        session = server.open(target=TARGET)
+        ids = [server.run(session, source, wait=0).json()["id"] for source in ("0", "1")]
+        assert server.get("notebooks/a.ipynb/cells")["cells"] == []
         server.kill()
     with server_process(tmp_path, approval=asks) as server:
         assert server.get("notebooks/a.ipynb/cells")["cells"] == []
-        assert server.get(f"executions/{asked['id']}")["document"]["status"] == "discarded"
+        for id in ids:
+            told = server.get(f"executions/{id}")
+            assert (told["status"], told["document"]["status"]) == ("cancelled", "not_written")
+            assert told["document"]["reason"] == LEFT_ALONE
     assert sources(tmp_path) == []

@@ -30,12 +30,9 @@ RUNNING = CellState(
     execution_count=None,
     ended=False,
     has_begun=True,
-    goes_on=True,
 )
 QUEUED = replace(RUNNING, agent_exec={"status": "queued"}, has_begun=False)
-OK = CellState(
-    agent_exec={"status": "ok"}, execution_count=7, ended=True, has_begun=True, goes_on=False
-)
+OK = CellState(agent_exec={"status": "ok"}, execution_count=7, ended=True, has_begun=True)
 SCRIPT = {
     "output_type": "display_data",
     "data": {"application/javascript": "alert(1)"},
@@ -513,33 +510,6 @@ async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_th
     assert [writer.document().status for writer in writers.values()] == ["written"] * 3
 
 
-async def test_a_new_cell_is_given_the_source_that_was_let_run_wherever_it_has_been_put():
-    tab = DictWay(notebook())
-    switch, file = Switch(tab), DictWay(notebook(), streams=False, via="contents")
-    async with kept(switch, file) as it:
-        file.content = tab.content  # the page is saved
-        it.writer.set_source("other()")
-        await it.rest()
-        assert tab.cells["x"]["source"] == "other()"
-        assert file.cells["x"]["source"] == "print()"
-        switch.way = None  # and closed without being saved again
-        await it.ends()
-    assert file.cells["x"]["source"] == "other()"
-
-
-async def test_a_source_is_not_put_over_what_a_person_typed():
-    tab = DictWay(notebook())
-    async with kept(tab) as it:
-        tab.cells["x"]["source"] = "typed"
-        it.writer.set_source("other()")
-        document = await it.ends()
-    assert tab.cells["x"]["source"] == "typed"
-    assert (document.status, document.reason) == (
-        "not_written",
-        CHANGED,
-    )
-
-
 @pytest.mark.parametrize("way", [{}, {"streams": False, "via": "contents"}])
 @pytest.mark.parametrize(
     "cell",
@@ -583,32 +553,3 @@ async def test_who_types_in_a_cell_while_its_code_runs_sees_how_it_ends() -> Non
         told = await it.ends()
     assert told.status == "written"
     assert (tab.cells["x"]["source"], tab.cells["x"]["execution_count"]) == ("1 + 12", 7)
-
-
-async def test_a_cell_that_is_dropped_is_written_no_more():
-    tab = DictWay(notebook())
-    async with kept(tab) as it:
-        before = len(tab.applied)
-        it.writer.drop()
-        await asyncio.wait_for(it.writer.written, 10)
-        assert len(tab.applied) == before
-    assert it.writer.sources == {"print()"}
-
-
-async def test_a_cell_that_does_not_go_on_is_not_shown_as_running():
-    tab = DictWay(notebook())
-    async with kept(tab) as it:
-        it.writer.update(
-            CellState(
-                agent_exec={"status": "awaiting_approval"},
-                execution_count=None,
-                ended=False,
-                has_begun=False,
-                goes_on=False,
-            )
-        )
-        await it.rest()
-    states = [
-        c.execution_state for changes in tab.applied for c in changes if hasattr(c, "trusted")
-    ]
-    assert states == ["running", "idle"]

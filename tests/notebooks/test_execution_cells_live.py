@@ -100,6 +100,7 @@ async def test_a_cell_is_written_into_the_file(notebook: Notebook) -> None:
         "status": "written",
         "outputs": "inert",
         "reason": None,
+        "placement": None,
     }
     assert notebook.ids == [before.id, done["id"]]
     assert notebook.read().cells[0] == before

@@ -163,7 +163,7 @@ test('what asks, in the panel and in a notebook', async ({
     placement: { cell: 'mine' }
   });
   const inNotebook = Question.in(shown(page, 0));
-  await inNotebook.button('Show what changed').click();
+  await expect(inNotebook.node).toContainText('Lines added');
   await expectAccessible(page);
 
   await panel.open();
@@ -175,13 +175,16 @@ test('what asks, in the panel and in a notebook', async ({
   await expect(
     page.getByRole('button', { name: 'Hide notification' })
   ).toHaveCount(0);
-  for (const more of ['Edit and approve…', 'Reject…', 'Approve all…']) {
+  for (const more of ['Reject…', 'Approve all…']) {
     await expect(question.button(more)).toBeEnabled();
     await question.button(more).click();
     await expect(question.button('Back')).toBeEnabled();
     await expectAccessible(page);
     await page.keyboard.press('Escape');
   }
+  await question.button('Edit').click();
+  await expect(question.button('Discard edits')).toBeEnabled();
+  await expectAccessible(page);
   await panel.button('Pause all agents').press('Enter');
   await expect(panel.region).toContainText('All agents are paused');
   await expectAccessible(page);

@@ -3,7 +3,7 @@ import { expect } from '@jupyterlab/galata';
 import { mergeTests } from '@playwright/test';
 import { Question, test as approvalTest } from './approval';
 import type { Policy } from './approval';
-import { codeCell } from './notebook';
+import { codeCell, Files } from './notebook';
 import { Person } from './person';
 import { test as trustTest } from './trust';
 
@@ -33,72 +33,120 @@ test('the panel leads to what asks, and it runs when it is approved', async ({
   ).toBeHidden();
 });
 
-test('a notebook shows what asks at its cell, and its toolbar leads there', async ({
+test('a proposal is no cell: nothing runs, saves or takes it', async ({
   page,
+  request,
+  baseURL,
   desk,
   newAsking
 }) => {
-  const notebook = await desk.open([codeCell('mine', 'x = 1')]);
+  const notebook = await desk.open([
+    codeCell('first', 'x = 1'),
+    codeCell('second', 'y = 2')
+  ]);
   const agent = await newAsking('in a notebook', desk.path);
-  const asked = await agent.ask('print("there", 6 * 7)');
+  const placement = { after: 'first' };
+  const asked = await agent.ask('print("there", x + y)', { placement });
+  const next = await agent.ask('"next"', { placement });
   const person = new Person(page);
-  const question = Question.in(person.cell(1));
-  await expect(question.node).toContainText(desk.path);
+  const question = Question.in(person.cell(0));
+  await expect(person.cell(0).locator('.jp-AgentExecProposal')).toHaveCount(2);
+  expect(await question.lines()).toEqual(['print("there", x + y)']);
   await page
     .getByRole('button', { name: 'Agent “analyst”: Needs approval' })
     .click();
-  await expect(person.cell(1)).toHaveClass(/jp-mod-active/);
-  await question.button('Approve').click();
-  expect((await agent.read(asked, 30)).status).toBe('ok');
-  await notebook.last('there 42\n');
-  await expect(question.node).toBeHidden();
+  await expect(question.node).toBeFocused();
+
+  await page.evaluate(() =>
+    window.jupyterapp.commands.execute('notebook:run-all-cells')
+  );
+  await person.select(0);
+  await page.evaluate(() =>
+    window.jupyterapp.commands.execute('notebook:move-cell-down')
+  );
+  await expect(Question.in(person.cell(1)).node).toBeVisible();
+  await notebook.save();
+  const cells = [
+    { source: 'y = 2', text: '' },
+    { source: 'x = 1', text: '' }
+  ];
+  expect(await new Files(request, baseURL!).cells(desk.path)).toEqual(cells);
+  expect(await notebook.cells()).toMatchObject([
+    { source: 'y = 2', execution_count: 2 },
+    { source: 'x = 1', execution_count: 1 }
+  ]);
+  expect((await agent.read(asked)).status).toBe('awaiting_approval');
+
+  await page.reload();
+  const here = Question.in(person.cell(1));
+  await expect(here.node).toBeVisible();
+  const other = await page.context().newPage();
+  await other.goto(`${baseURL}/lab/workspaces/second/tree/${desk.path}`);
+  const there = Question.in(new Person(other).cell(1));
+  await there.button('Approve').click();
+  await expect(here.outcome).toHaveText(/^Approved/);
+  expect((await agent.read(asked, 30)).text).toContain('there 3');
+  await Question.in(other).button('Reject…').click();
+  await Question.in(other).button('Reject').click();
+  expect((await agent.read(next, 30)).status).toBe('rejected');
+  await expect(page.locator('.jp-AgentExecProposal')).toHaveCount(0);
+  await other.close();
 });
 
-test('what asks for a cell of the person shows there, with what changed', async ({
+test('a cell of the person stays as it is until what changes is approved', async ({
   page,
   desk,
   newAsking
 }) => {
-  const notebook = await desk.open([codeCell('mine', 'x = 1\nprint(x)')]);
+  const source = 'x = 1\nprint(x)';
+  const notebook = await desk.open([codeCell('mine', source)]);
   const agent = await newAsking('replaces', desk.path);
-  const placement = { cell: 'mine' };
-  await agent.ask('x = 2\nprint(x)', { placement });
+  await agent.ask('x = 2\nprint(x)', { placement: { cell: 'mine' } });
   const question = Question.in(new Person(page).cell(0));
-  await question.button('Show what changed').click();
   await expect(question.node).toContainText('Lines added: 1, removed: 1');
+  await expect(question.node).toContainText('Removed:x = 1');
+  expect(await question.lines()).toEqual(['Added:x = 2', 'print(x)']);
+  expect(await notebook.cells()).toMatchObject([{ source }]);
   await question.button('Approve').click();
   await notebook.last('2\n');
 });
 
-test('a person edits what is asked, and both are recorded', async ({
+test('what a person makes of it is what runs, and both are recorded', async ({
   page,
   panel,
+  desk,
   newAsking
 }) => {
-  const agent = await newAsking('edited');
-  const asked = await agent.ask('print("theirs")');
-  await panel.open();
-  await panel.session('edited').click();
-  const question = Question.in(panel.cell(1));
-  await question.button('Edit and approve…').click();
-  const editor = question.node.getByRole('textbox');
-  await expect(editor).toBeFocused();
-  await editor.fill('print("mine")');
-  await expect(question.button('Approve edited source')).toBeEnabled();
+  const notebook = await desk.open([codeCell('mine', 'x = 1')]);
+  const agent = await newAsking('edited', desk.path);
+  const asked = await agent.ask('print("theirs")\nx + 1');
+  const question = Question.in(new Person(page).cell(0));
+  await question.source.press('d'); // nothing, as it is read-only
+  await question.button('Edit').click();
+  await expect(question.source).toBeFocused();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type('print(6 * 7)');
+  await expect(question.button('Approve')).toBeEnabled();
   await page.keyboard.press('Control+Enter');
   await expect(question.outcome).toHaveText(/^Edited and approved/);
   const ran = await agent.read(asked, 30);
   expect(ran).toMatchObject({
     status: 'ok',
-    source: 'print("mine")',
-    approval: { status: 'approved', asked_source: 'print("theirs")' }
+    source: 'print(6 * 7)',
+    approval: { asked_source: 'print("theirs")\nx + 1' }
   });
-  expect(ran.text).toContain('mine');
-  await expect(question.node).toBeHidden();
+  expect(ran.text.trim()).toBe('42');
+  await notebook.last('42\n');
+  expect(await notebook.cells()).toMatchObject([
+    { source: 'x = 1' },
+    { source: 'print(6 * 7)' }
+  ]);
+  await panel.open();
+  await panel.session('edited').click();
   await panel.button('Show what was changed').click();
-  await expect(panel.cell(1)).toContainText('Lines added: 1, removed: 1');
+  await expect(panel.cell(1)).toContainText('Lines added: 1, removed: 2');
   await expect(panel.cell(1).locator('.jp-AgentExecSource')).toHaveText(
-    'print("mine")'
+    'print(6 * 7)'
   );
 });
 
@@ -113,7 +161,9 @@ test('the agent reads why it was rejected', async ({
   await panel.session('rejected').click();
   const question = Question.in(panel.cell(1));
   await question.button('Reject…').click();
-  await expect(question.node.getByRole('textbox')).toBeFocused();
+  await expect(
+    question.node.getByRole('textbox', { name: /^Reason/ })
+  ).toBeFocused();
   await page.keyboard.type('Not the data, please.');
   await expect(question.button('Reject')).toBeEnabled();
   await page.keyboard.press('Enter');
@@ -123,7 +173,7 @@ test('the agent reads why it was rejected', async ({
   expect(reason).toContain('Not the data, please.');
 });
 
-test('a cell that is rejected goes, and the keyboard stays', async ({
+test('the keyboard alone rejects in a notebook, and stays there', async ({
   page,
   desk,
   newAsking
@@ -131,14 +181,20 @@ test('a cell that is rejected goes, and the keyboard stays', async ({
   await desk.open([codeCell('mine', 'x = 1')]);
   const agent = await newAsking('rejected in a notebook', desk.path);
   const asked = await agent.ask('y = 2');
-  const person = new Person(page);
-  const question = Question.in(person.cell(1));
-  await question.button('Reject…').click();
+  const question = Question.in(new Person(page).cell(0));
+  await question.node.focus();
+  await page.keyboard.press('Tab');
+  await expect(question.source).toBeFocused();
+  await page.keyboard.press('Tab');
+  await expect(question.button('Approve')).toBeFocused();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Tab');
+  await expect(question.button('Reject…')).toBeEnabled();
+  await page.keyboard.press('Enter');
   await expect(question.button('Reject')).toBeEnabled();
   await page.keyboard.press('Enter');
   expect((await agent.read(asked, 30)).status).toBe('rejected');
-  await expect(person.cell(1)).toBeHidden();
-  await expect(person.cell(0)).toBeVisible();
+  await expect(question.node).toBeHidden();
   await expect(page.locator('.jp-Notebook :focus')).toHaveCount(1);
 });
 
@@ -278,28 +334,31 @@ test('nothing hides in a source, and nothing turns it', async ({
   await panel.session('hidden').click();
   const question = Question.in(panel.cell(1));
   const lines = await question.lines();
-  expect(lines[0]).toBe('if user != "adminU+202E U+2066# checkU+2069 U+2066":');
-  expect(lines[1]).toBe('    osU+200B.remove("aU+00A0b")');
-  expect(lines.slice(2, 4)).toEqual(['# harmlessU+000D', '!rm -rf data']);
-  await expect(question.node.getByText('shell', { exact: true })).toHaveCount(
-    2
-  );
+  expect(lines.slice(0, 5)).toEqual([
+    'if user != "adminU+202E U+2066# checkU+2069 U+2066":',
+    '    osU+200B.remove("aU+00A0b")',
+    '# harmlessU+000D',
+    '!rm -rf datashell',
+    '%%bashshell'
+  ]);
   // What is written from the right stays where it stands in the source.
-  const places = await question.node
-    .locator('.jp-AgentExecPlain code')
-    .nth(5)
-    .evaluate(code => {
-      const range = document.createRange();
-      return Array.from(code.childNodes, node => {
-        range.selectNodeContents(node);
-        return range.getBoundingClientRect().left;
-      });
-    });
+  const line = question.source.locator('.cm-line').nth(5);
+  const places = await line.evaluate(node => {
+    const range = document.createRange();
+    const walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+    const found: number[] = [];
+    while (walker.nextNode()) {
+      range.selectNodeContents(walker.currentNode);
+      found.push(range.getBoundingClientRect().left);
+    }
+    return found;
+  });
+  expect(places.length).toBeGreaterThan(2);
   expect(places).toEqual([...places].sort((a, b) => a - b));
-  const pre = question.node.locator('pre');
-  expect(await pre.evaluate(node => node.scrollWidth <= node.clientWidth)).toBe(
-    true
-  );
+  const scroller = question.node.locator('.cm-scroller');
+  expect(
+    await scroller.evaluate(node => node.scrollWidth <= node.clientWidth)
+  ).toBe(true);
   expect(await page.title()).not.toBe('1');
 });
 
@@ -312,18 +371,19 @@ test('the keyboard alone decides', async ({ page, panel, newAsking }) => {
   await expect(panel.cell(1)).toBeFocused();
   const question = Question.in(panel.cell(1));
   await expect(question.button('Approve')).toBeEnabled();
-  // Past the buttons of the cell's head to the source, which scrolls.
-  const source = question.node.locator('pre');
+  // Past the buttons of the cell's head to the source.
   await expect(async () => {
     await page.keyboard.press('Tab');
-    await expect(source).toBeFocused({ timeout: 100 });
+    await expect(question.source).toBeFocused({ timeout: 100 });
   }).toPass();
   await page.keyboard.press('Tab');
   await expect(question.button('Approve')).toBeFocused();
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
-  await expect(question.node.getByRole('textbox')).toBeFocused();
+  await expect(
+    question.node.getByRole('textbox', { name: /^Reason/ })
+  ).toBeFocused();
   await page.keyboard.press('Escape');
   await expect(question.button('Reject…')).toBeFocused();
   await page.keyboard.press('Shift+Tab');

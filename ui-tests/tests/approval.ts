@@ -87,9 +87,14 @@ export class Question {
     return this.node.getByRole('button', { name, exact: true });
   }
 
+  /** The editor with the source. */
+  get source(): Locator {
+    return this.node.getByRole('textbox', { name: 'Source' });
+  }
+
   /** The lines of the source, as they are shown. */
   lines(): Promise<string[]> {
-    return this.node.locator('.jp-AgentExecPlain code').allTextContents();
+    return this.source.locator('.cm-line').allTextContents();
   }
 
   get outcome(): Locator {

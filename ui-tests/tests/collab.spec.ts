@@ -2,6 +2,7 @@
 import { expect, test as base } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Locator, Page } from '@playwright/test';
+import { AskingAgent, Question, Server } from './approval';
 import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
 
 /** A notebook in two browsers, the file behind it, and an agent. */
@@ -86,6 +87,49 @@ function outputs(page: Page, index: number): Locator {
 /** Waits in the kernel until the server has a file. */
 const wait = (name: string) =>
   `import os, time\nwhile not os.path.exists("${name}"):\n    time.sleep(0.05)\n`;
+
+test('what an agent proposes is seen by both, and run by neither before it is approved', async ({
+  request,
+  baseURL,
+  shared
+}) => {
+  const [here, there] = await shared.open([codeCell('mine', 'x = 1')]);
+  const server = new Server(request, baseURL!);
+  await server.setPolicy({ notebook: 'always' });
+  const session = await server.send<{ id: string }>('post', 'sessions', {
+    agent: { name: 'analyst' },
+    target: { kind: 'notebook', path: shared.path }
+  });
+  const agent = new AskingAgent(server, session.id);
+  try {
+    const asked = await agent.ask('print("together", x)');
+    for (const { page } of [here, there]) {
+      await expect(Question.in(shown(page, 0)).node).toBeVisible();
+    }
+    await there.page.evaluate(() =>
+      window.jupyterapp.commands.execute('notebook:run-all-cells')
+    );
+    expect(await sources(here)).toEqual(['x = 1']);
+    expect(await sources(there)).toEqual(['x = 1']);
+    expect((await agent.read(asked)).status).toBe('awaiting_approval');
+    await Question.in(shown(there.page, 0)).button('Approve').click();
+    expect((await agent.read(asked, 30)).text).toContain('together 1');
+    const after = ['x = 1', 'print("together", x)'];
+    await expect.poll(() => sources(here)).toEqual(after);
+    await expect(Question.in(here.page).node).toBeHidden();
+    const proposed = await agent.ask('x = 0', { placement: { cell: 'mine' } });
+    const question = Question.in(shown(here.page, 0));
+    await expect(question.node).toContainText('Lines added: 1, removed: 1');
+    expect(await sources(there)).toEqual(after);
+    await question.button('Reject…').click();
+    await question.button('Reject').click();
+    expect((await agent.read(proposed, 30)).status).toBe('rejected');
+    expect(await sources(there)).toEqual(after);
+  } finally {
+    await agent.close();
+    await server.setPolicy({ notebook: 'none' });
+  }
+});
 
 test('two people see an agent’s cell appear once, and grow', async ({
   shared

@@ -46,7 +46,7 @@ for (const theme of ['Light', 'Dark'] as const) {
     await page.sidebar.setWidth(440, 'right');
     await panel.session(title).click();
     await agent.ask(SOURCE);
-    const question = Question.in(new Person(page).cell(2));
+    const question = Question.in(new Person(page).cell(1));
     await expect(question.node).toContainText('expires in');
     expect(await question.lines()).toHaveLength(4);
     for (const place of [question, Question.in(panel.cell(1))]) {

@@ -92,10 +92,10 @@ test('in Jupyter Notebook a person finds the panel, decides and reviews', async 
   const agent = new AskingAgent(server, id);
   const first = await agent.ask('print("first", 6 * 7)');
   const person = new Person(page);
-  await Question.in(person.cell(1)).button('Approve').click();
+  await Question.in(person.cell(0)).button('Approve').click();
   expect((await agent.read(first, 30)).status).toBe('ok');
   await expect(person.cell(1)).toContainText('first 42');
-  await expect(Question.in(person.cell(1)).node).toBeHidden();
+  await expect(Question.in(person.cell(0)).node).toBeHidden();
 
   await person
     .badge(1)
@@ -107,7 +107,7 @@ test('in Jupyter Notebook a person finds the panel, decides and reviews', async 
   const second = await agent.ask('print("second")');
   await Question.in(panel.cell(2)).button('Approve').click();
   expect((await agent.read(second, 30)).status).toBe('ok');
-  await expect(Question.in(person.cell(2)).node).toBeHidden();
+  await expect(Question.in(person.cell(1)).node).toBeHidden();
   const review = panel.cell(2).getByRole('group', { name: /^Review of/ });
   await review.getByRole('button', { name: 'Flag' }).click();
   await expect(person.badge(2)).toContainText('Flagged by');

@@ -92,7 +92,7 @@ test('a person decides in the panel and in the notebook', async ({
     .getByRole('button', { name: 'Agent “analyst”: Needs approval' })
     .click();
   const person = new Person(page);
-  const question = Question.in(person.cell(1));
+  const question = Question.in(person.cell(0));
   await question.button('Approve').click();
   expect((await agent.read(first, 30)).status).toBe('ok');
   await notebook.last('first 42\n');
@@ -105,7 +105,7 @@ test('a person decides in the panel and in the notebook', async ({
   await Question.in(panel.cell(2)).button('Approve').click();
   expect((await agent.read(second, 30)).status).toBe('ok');
   await notebook.last('second\n');
-  await expect(Question.in(person.cell(2)).node).toBeHidden();
+  await expect(Question.in(person.cell(1)).node).toBeHidden();
 
   const review = panel.cell(2).getByRole('group', { name: /^Review of/ });
   await review.getByRole('button', { name: 'Reviewed' }).click();

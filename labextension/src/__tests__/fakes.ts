@@ -129,6 +129,7 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     show_outputs: false,
     approved_until: null,
     asking: 0,
+    behind: 0,
     unreviewed: 0,
     review: null,
     allow_stdin: false,

@@ -67,6 +67,11 @@ export class ApprovalsModel extends Listening {
     return this._asked;
   }
 
+  /** The status of an execution may be another; emits its ID. */
+  get progressed(): ISignal<this, string> {
+    return this._progressed;
+  }
+
   /** The server was away and is back: what it told meanwhile was missed. */
   get reconnected(): ISignal<this, void> {
     return this._reconnected;
@@ -134,7 +139,10 @@ export class ApprovalsModel extends Listening {
     if (!complete) {
       this.refresh();
     }
-    const { action, execution_id, status } = event;
+    const { action, execution_id, session_id, status } = event;
+    if (execution_id && status) {
+      this._progressed.emit(execution_id);
+    }
     if (action === 'approvals') {
       this.request();
     } else if (execution_id && status === 'awaiting_approval') {
@@ -142,6 +150,8 @@ export class ApprovalsModel extends Listening {
       this.request();
     } else if (execution_id && status && this.get(execution_id)) {
       this._leave(execution_id);
+    } else if (this._asking.some(each => each.session_id === session_id)) {
+      this.request(); // more may wait for the decision
     }
   }
 
@@ -221,5 +231,6 @@ export class ApprovalsModel extends Listening {
   private _policy: IApprovalPolicy | null = null;
   private _retry = 0;
   private _asked = new Signal<this, IExecution>(this);
+  private _progressed = new Signal<this, string>(this);
   private _reconnected = new Signal<this, void>(this);
 }

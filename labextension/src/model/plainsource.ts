@@ -140,13 +140,6 @@ export function readSource(source: string): ISourceLine[] {
   }));
 }
 
-/** How many characters of a text are not shown as they are. */
-export function countHidden(source: string): number {
-  return splitLines(source)
-    .flatMap(readPieces)
-    .filter(({ kind }) => kind === 'hidden').length;
-}
-
 function markOf(line: string): Mark | null {
   const code = line.replace(PROMPT, '');
   const assigned = ASSIGNED.exec(code);

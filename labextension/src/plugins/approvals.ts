@@ -4,6 +4,7 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { IEditorServices } from '@jupyterlab/codeeditor';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
@@ -19,6 +20,7 @@ import {
   TRANSLATION_DOMAIN
 } from '../tokens';
 import type { IExecution } from '../tokens';
+import type { ApprovalView } from '../widgets/approval';
 import { Clock } from '../widgets/clock';
 import { pauseIcon } from '../widgets/icons';
 import { NotebookApprovals } from '../widgets/notebookapprovals';
@@ -141,6 +143,53 @@ function addCommands(
   }
 }
 
+/** Show what needs approval where it would run, and add the command that leads there. */
+function showInNotebooks(
+  { commands, shell }: JupyterFrontEnd,
+  notebooks: INotebookTracker,
+  options: ApprovalView.IOptions
+): void {
+  const { trans } = options;
+  const shown = new Map<NotebookPanel, NotebookApprovals>();
+  const show = (panel: NotebookPanel) => {
+    shown.set(panel, new NotebookApprovals(panel, options));
+    panel.disposed.connect(() => {
+      shown.get(panel)?.dispose();
+      shown.delete(panel);
+    });
+  };
+  notebooks.forEach(show);
+  notebooks.widgetAdded.connect((_, panel) => show(panel));
+  commands.addCommand(CommandIDs.goToProposal, {
+    label: trans.__('Go to Proposed Cell in Notebook'),
+    caption: trans.__('Open the notebook where a proposed cell would run'),
+    describedBy: describedBy(
+      {
+        path: trans.__('The path of the notebook'),
+        execution_id: trans.__(
+          'The ID of the execution that is awaiting approval'
+        )
+      },
+      ['path', 'execution_id']
+    ),
+    execute: async ({ path, execution_id }) => {
+      try {
+        const open = notebooks.find(each => each.context.localPath === path);
+        const panel: NotebookPanel | undefined =
+          open ?? (await commands.execute('docmanager:open', { path }));
+        if (panel) {
+          shell.activateById(panel.id);
+          await panel.context.ready;
+          await panel.revealed;
+          await shown.get(panel)?.reveal(String(execution_id));
+        }
+      } catch (error) {
+        reporter(trans)(error);
+      }
+    }
+  });
+}
+
 /** One model for all that shows what waits; its settings are the policy. */
 export const approvalsPlugin: JupyterFrontEndPlugin<IApprovalsModel> = {
   id: 'jupyter-agent-exec:approvals',
@@ -149,14 +198,21 @@ export const approvalsPlugin: JupyterFrontEndPlugin<IApprovalsModel> = {
   autoStart: true,
   provides: IApprovalsModel,
   requires: [IActivityModel],
-  optional: [ISettingRegistry, ITranslator, ICommandPalette, INotebookTracker],
+  optional: [
+    ISettingRegistry,
+    ITranslator,
+    ICommandPalette,
+    INotebookTracker,
+    IEditorServices
+  ],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
     registry: ISettingRegistry | null,
     translator: ITranslator | null,
     palette: ICommandPalette | null,
-    notebooks: INotebookTracker | null
+    notebooks: INotebookTracker | null,
+    editors: IEditorServices | null
   ): IApprovalsModel => {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const report = reporter(trans);
@@ -198,20 +254,18 @@ export const approvalsPlugin: JupyterFrontEndPlugin<IApprovalsModel> = {
     void follow().catch(report);
     addCommands(app, approvals, trans, palette);
     const { api } = model;
-    const options = {
-      api,
-      approvals,
-      drafts: new Map<string, string>(),
-      clock: new Clock(() => Date.now() + api.clockOffset),
-      trans
-    };
-    // Above the cell that would run.
-    const show = (panel: NotebookPanel) => {
-      const shown = new NotebookApprovals(panel, options);
-      panel.disposed.connect(() => shown.dispose());
-    };
-    notebooks?.forEach(show);
-    notebooks?.widgetAdded.connect((_, panel) => show(panel));
+    if (notebooks && editors) {
+      const options = {
+        api,
+        approvals,
+        drafts: new Map<string, string>(),
+        clock: new Clock(() => Date.now() + api.clockOffset),
+        editors,
+        specs: () => app.serviceManager.kernelspecs.specs,
+        trans
+      };
+      showInNotebooks(app, notebooks, options);
+    }
     return approvals;
   }
 };

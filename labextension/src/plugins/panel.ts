@@ -5,6 +5,7 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette, MainAreaWidget } from '@jupyterlab/apputils';
+import { IEditorServices } from '@jupyterlab/codeeditor';
 import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
@@ -29,6 +30,7 @@ import type {
   IExecutionModel,
   ISessionModel
 } from '../tokens';
+import type { ApprovalView } from '../widgets/approval';
 import { ApprovalRecord } from '../widgets/approvalrecord';
 import { ApprovalSlot } from '../widgets/approvalslot';
 import { AskingList, PauseButton } from '../widgets/asking';
@@ -69,13 +71,23 @@ function approvalParts(
   approvals: IApprovalsModel,
   model: IActivityModel,
   trans: TranslationBundle,
-  execute: Execute
+  execute: Execute,
+  editors: Pick<ApprovalView.IOptions, 'editors' | 'specs'>
 ) {
   const { api } = model;
   const now = () => Date.now() + api.clockOffset;
   const clock = new Clock(now);
   const drafts = new Map<string, string>();
-  const options = { api, approvals, clock, drafts, execute, now, trans };
+  const options = {
+    ...editors,
+    api,
+    approvals,
+    clock,
+    drafts,
+    execute,
+    now,
+    trans
+  };
   return {
     above: [
       ({ execution: { id, status } }: IExecutionModel) =>
@@ -126,7 +138,12 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
   description:
     'Adds a sidebar panel that shows what agents run, as it happens.',
   autoStart: true,
-  requires: [IActivityModel, IRenderMimeRegistry, IEditorLanguageRegistry],
+  requires: [
+    IActivityModel,
+    IRenderMimeRegistry,
+    IEditorLanguageRegistry,
+    IEditorServices
+  ],
   optional: [
     ILayoutRestorer,
     ITranslator,
@@ -139,6 +156,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     model: IActivityModel,
     rendermime: IRenderMimeRegistry,
     languages: IEditorLanguageRegistry,
+    editors: IEditorServices,
     restorer: ILayoutRestorer | null,
     translator: ITranslator | null,
     palette: ICommandPalette | null,
@@ -200,7 +218,10 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     const search = new SearchModel(model);
     const gallery = new GalleryModel(model, search);
     const execute = commands.execute.bind(commands);
-    const asking = approvals && approvalParts(approvals, model, trans, execute);
+    const specs = () => serviceManager.kernelspecs.specs;
+    const asking =
+      approvals &&
+      approvalParts(approvals, model, trans, execute, { editors, specs });
     const reviewing: IReviewOptions = {
       api: model.api,
       trans,
@@ -218,11 +239,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       trans,
       translator: translator ?? nullTranslator,
       execute,
-      highlight: createHighlight(
-        languages,
-        () => serviceManager.kernelspecs.specs,
-        trans
-      ),
+      highlight: createHighlight(languages, specs, trans),
       parts: {
         session: [
           ...(asking?.session ?? []),

@@ -1,10 +1,13 @@
 /** What an agent asks to run, and a person's answer. */
+import type { IEditorServices } from '@jupyterlab/codeeditor';
+import type { KernelSpec } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { ApiError } from '../api/errors';
+import { kernelName } from '../tokens';
 import type {
   IAgentExecApi,
   IAgentSession,
@@ -20,10 +23,10 @@ import {
   reasonTexts
 } from './approvalwording';
 import type { Clock } from './clock';
-import { element, linkButton } from './elements';
+import { element } from './elements';
 import { statusIcons } from './icons';
-import { plainName } from './notebookwording';
-import { createComparison, createSource } from './plainsource';
+import { plainName, waitingText } from './notebookwording';
+import { SourceEditor } from './sourceeditor';
 import { describeError } from './wording';
 
 /** Milliseconds for which the outcome can be read. */
@@ -49,12 +52,16 @@ export class ApprovalView extends Widget {
     this.node.setAttribute('role', 'group');
     // Keys are for its buttons and fields, not for the notebook.
     this.node.dataset.lmSuppressShortcuts = 'true';
-    const { approvals, drafts, trans } = _options;
+    const { approvals, trans } = _options;
     this._actions = new ApprovalActions({
-      drafts,
       trans,
-      approve: source =>
-        this._decide(() => approvals.approve(this._shown, source)),
+      approve: () =>
+        this._decide(() =>
+          approvals.approve(this._shown, this._source?.edited)
+        ),
+      isEditing: () => this._source?.isEditing ?? false,
+      edit: () => this._source?.edit(),
+      restore: () => this._source?.restore(),
       reject: reason =>
         this._decide(() => approvals.reject(this._shown, reason || null)),
       grant: minutes =>
@@ -62,6 +69,7 @@ export class ApprovalView extends Widget {
     });
     this._createLayout();
     approvals.changed.connect(this._onChanged, this);
+    approvals.progressed.connect(this._onProgressed, this);
     // What asks elsewhere may move this one.
     approvals.asked.connect(this._actions.guard, this._actions);
     this._render();
@@ -102,23 +110,35 @@ export class ApprovalView extends Widget {
   }
 
   handleEvent(event: KeyboardEvent): void {
-    if (event.key === 'Escape' && !event.isComposing) {
-      event.preventDefault();
-      event.stopPropagation();
-      if (!this._actions.back()) {
+    const { ctrlKey, isComposing, key, metaKey, target } = event;
+    const inSource = this._source?.node.contains(target as Node) ?? false;
+    const isEditing = inSource && this._source?.isEditing;
+    if (key === 'Escape' && !isComposing) {
+      if (isEditing) {
+        this._actions.focus();
+      } else if (!this._actions.back()) {
         this._focusAround();
       }
+    } else if (isEditing && key === 'Enter' && (ctrlKey || metaKey)) {
+      this._actions.approve();
+    } else {
+      if (inSource && !isEditing && key === 'Tab') {
+        event.stopPropagation(); // the editor would write it
+      }
+      return;
     }
+    event.preventDefault();
+    event.stopPropagation();
   }
 
   protected override onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
-    this.node.addEventListener('keydown', this);
+    this.node.addEventListener('keydown', this, true);
     this._appear();
   }
 
   protected override onBeforeDetach(msg: Message): void {
-    this.node.removeEventListener('keydown', this);
+    this.node.removeEventListener('keydown', this, true);
     this._options.clock.set(this, false);
     super.onBeforeDetach(msg);
   }
@@ -135,23 +155,27 @@ export class ApprovalView extends Widget {
 
   private _appear(): void {
     this._actions.guard();
-    const ticks = this.isVisible && this._ending === undefined;
+    const ticks = this.isVisible && !this._isDecided;
     this._options.clock.set(this, ticks);
     this.tick();
   }
 
   private _onChanged(): void {
     const { approvals, trans } = this._options;
-    if (this._ending !== undefined) {
+    const now = approvals.get(this._shown.id);
+    if (this._isDecided) {
+      if (now) {
+        this._over.emit(); // it needs approval again
+      }
       return;
     }
-    const now = approvals.get(this._shown.id);
     if (!now) {
       void this._conclude();
       return;
     }
     const before = this._shown;
     this._shown = now;
+    void this._readSession();
     if (now.source_sha256 !== before.source_sha256) {
       this._notice.textContent = trans.__(
         'The source has changed since you looked at it. Check it again.'
@@ -166,20 +190,24 @@ export class ApprovalView extends Widget {
   }
 
   private async _decide(decide: () => Promise<void>): Promise<void> {
-    this._actions.busy = true;
+    this._setBusy(true);
     this._notice.textContent = '';
     const shown = this._shown;
     try {
       await decide();
     } catch (error) {
       const seen = error instanceof ApiError && this._shown !== shown;
-      if (!seen && !this.isDisposed && this._ending === undefined) {
+      if (!seen && !this.isDisposed && !this._isDecided) {
         const { title, hint } = describeError(error, this._options.trans);
         this._notice.textContent = `${title}. ${hint}`;
       }
     }
-    if (!this.isDisposed) {
-      this._actions.busy = false;
+    this._setBusy(false);
+  }
+
+  private _setBusy(value: boolean): void {
+    if (!this.isDisposed && this._source) {
+      this._actions.busy = this._source.busy = value;
     }
   }
 
@@ -187,18 +215,34 @@ export class ApprovalView extends Widget {
   private async _conclude(): Promise<void> {
     const { api, clock, trans } = this._options;
     clock.set(this, false);
-    this._ending = setTimeout(() => this._over.emit(), OUTCOME);
+    this._isDecided = true;
     this._leaveFocus();
     this._body.hide();
     this._notice.textContent = '';
     this._expiry.textContent = '';
-    let text = trans.__('No longer awaiting approval');
+    const texts = [trans.__('No longer awaiting approval')];
+    let waits = false;
     try {
-      text = outcomeText(await api.getExecution(this._shown.id), trans) || text;
+      const execution = await api.getExecution(this._shown.id);
+      texts[0] = outcomeText(execution, trans) || texts[0];
+      if (execution.status === 'queued' && execution.waiting_for) {
+        texts.push(waitingText(execution.waiting_for, trans));
+        waits = true;
+      }
     } catch {
       // It does not ask any more, that much is known.
     }
-    this._outcome.textContent = text;
+    this._outcome.textContent = texts.join(' · ');
+    if (!waits && !this.isDisposed) {
+      this._ending ??= setTimeout(() => this._over.emit(), OUTCOME);
+    }
+  }
+
+  /** What waits for its turn is not in the notebook yet: it stays until it runs. */
+  private _onProgressed(_: unknown, executionId: string): void {
+    if (this._isDecided && executionId === this._shown.id) {
+      void this._conclude();
+    }
   }
 
   /** Learn in which kernel the session works. */
@@ -212,6 +256,8 @@ export class ApprovalView extends Widget {
     }
     if (!this.isDisposed) {
       this._renderFacts();
+      this._renderBehind();
+      this._source!.mimeType = this._mimeType;
     }
   }
 
@@ -224,8 +270,9 @@ export class ApprovalView extends Widget {
     this._who.textContent = asks(`\u2068${asker}\u2069`);
     this._isLate = false;
     this._renderFacts();
-    this._renderSource(false);
-    this._actions.reset(this._shown);
+    this._renderBehind();
+    this._renderSource();
+    this._actions.reset();
     this.tick();
   }
 
@@ -233,39 +280,75 @@ export class ApprovalView extends Widget {
     const { trans } = this._options;
     const { document: placed } = this._shown;
     const path = placed?.path ?? this._session?.path;
-    const facts = [
-      [trans.__('Kernel'), kernelText(this._shown, this._session, trans)],
-      ...(path ? [[trans.__('Notebook'), plainName(path)]] : []),
-      ...reasonTexts(this._shown, trans).map(text => [trans.__('Asks'), text])
-    ];
+    const fact = (name: string, value: string, className = '') => {
+      const said = element('dd', className);
+      said.append(element('bdi', '', value));
+      return [element('dt', className, name), said];
+    };
+    const kernel = kernelText(this._shown, this._session, trans);
+    const where = 'jp-AgentExecApproval-where';
     this._facts.replaceChildren(
-      ...facts.flatMap(([name, value]) => {
-        const said = element('dd', '');
-        said.append(element('bdi', '', value));
-        return [element('dt', '', name), said];
-      })
+      ...fact(trans.__('Kernel'), kernel, where),
+      ...(path ? fact(trans.__('Notebook'), plainName(path), where) : []),
+      ...reasonTexts(this._shown, trans).flatMap(text =>
+        fact(trans.__('Asks'), text)
+      )
     );
   }
 
-  /** Show the source, or what of it is new. */
-  private _renderSource(compared: boolean): void {
-    const { trans } = this._options;
-    const { approval, source } = this._shown;
-    const before = approval?.before ?? null;
-    this._source.node.replaceChildren(
-      ...(compared && before !== null
-        ? createComparison(before, source, trans)
-        : createSource(source, trans))
-    );
-    if (before === null) {
-      return;
-    }
-    const toggle = linkButton(trans.__('Show what changed'), () => {
-      this._renderSource(!compared);
-      this._source.node.querySelector('button')?.focus();
+  /** How many more wait for the decision about the first. */
+  private _renderBehind(): void {
+    const { approvals, trans } = this._options;
+    const { id, session_id } = this._shown;
+    const first = approvals.asking.find(each => each.session_id === session_id);
+    const count = first?.id === id ? (this._session?.behind ?? 0) : 0;
+    this._behind.textContent =
+      count > 0
+        ? trans._n(
+            '%1 more waits for this decision',
+            '%1 more wait for this decision',
+            count,
+            count
+          )
+        : '';
+  }
+
+  /** Show the source, or what a person has made of it. */
+  private _renderSource(): void {
+    const { drafts, editors, trans } = this._options;
+    const { approval, id, source, source_sha256 } = this._shown;
+    const name = `${id} ${source_sha256}`;
+    this._source?.dispose();
+    const editor = (this._source = new SourceEditor({
+      factory: editors.factoryService.newInlineEditor,
+      mimeType: this._mimeType,
+      source,
+      draft: drafts.get(name),
+      before: approval?.before ?? null,
+      trans
+    }));
+    editor.changed.connect(() => {
+      const { edited } = editor;
+      if (edited === undefined) {
+        drafts.delete(name);
+      } else {
+        drafts.set(name, edited);
+      }
     });
-    toggle.setAttribute('aria-pressed', String(compared));
-    this._source.node.prepend(toggle);
+    const layout = this._body.layout as PanelLayout;
+    layout.insertWidget(layout.widgets.indexOf(this._actions), editor);
+  }
+
+  /** What language the source has. */
+  private get _mimeType(): string {
+    const { kernel } = this._shown;
+    const name = kernel?.name ?? (this._session && kernelName(this._session));
+    const { editors, specs } = this._options;
+    const known = specs();
+    const language = known?.kernelspecs[name ?? known.default]?.language;
+    return language
+      ? editors.mimeTypeService.getMimeTypeByLanguage({ name: language })
+      : 'text/plain';
   }
 
   private _createLayout(): void {
@@ -279,7 +362,8 @@ export class ApprovalView extends Widget {
     head.node.append(icon, this._who, this._expiry, this._outcome);
     const facts = new Widget({ node: this._facts });
     const body = (this._body.layout = new PanelLayout());
-    [facts, this._source, this._actions].forEach(each => body.addWidget(each));
+    const behind = new Widget({ node: this._behind });
+    [facts, this._actions, behind].forEach(each => body.addWidget(each));
     const layout = (this.layout = new PanelLayout());
     layout.addWidget(head);
     layout.addWidget(new Widget({ node: this._notice }));
@@ -299,15 +383,17 @@ export class ApprovalView extends Widget {
   }
 
   private readonly _actions: ApprovalActions;
+  private readonly _behind = element('div', 'jp-AgentExecApproval-note');
   private readonly _body = new Widget();
   private _ending: ReturnType<typeof setTimeout> | undefined;
   private readonly _expiry = element('span', 'jp-AgentExecApproval-expiry');
   private readonly _facts = element('dl', 'jp-AgentExecApproval-facts');
+  private _isDecided = false;
   private _isLate = false;
   private readonly _notice = element('div', 'jp-AgentExecApproval-notice');
   private readonly _outcome = element('span', 'jp-AgentExecApproval-outcome');
   private _session: IAgentSession | null = null;
-  private readonly _source = new Widget();
+  private _source: SourceEditor | null = null;
   private readonly _who = element('span', 'jp-AgentExecApproval-who');
   private _over = new Signal<this, void>(this);
 }
@@ -320,6 +406,9 @@ export namespace ApprovalView {
     approvals: IApprovalsModel;
     /** What people are about to approve instead, by what was asked. */
     drafts: Map<string, string>;
+    editors: IEditorServices;
+    /** The kernels that there are, which tell the language of a source. */
+    specs: () => KernelSpec.ISpecModels | null;
     clock: Clock;
     trans: TranslationBundle;
   }

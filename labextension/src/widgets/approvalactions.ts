@@ -1,8 +1,6 @@
 /** The answers that a person can give to what asks. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
-import { countHidden } from '../model/plainsource';
-import type { IExecution } from '../tokens';
 import { element, linkButton, styledButton } from './elements';
 
 /**
@@ -22,9 +20,6 @@ export class ApprovalActions extends Widget {
   constructor(private readonly _options: ApprovalActions.IOptions) {
     super();
     this.addClass('jp-AgentExecApproval-actions');
-    this._editor.spellcheck = false;
-    this._editor.dir = 'ltr';
-    this._editor.rows = 8;
     this._reason.maxLength = 5000;
     this._reason.type = 'text';
   }
@@ -35,11 +30,7 @@ export class ApprovalActions extends Widget {
   }
 
   /** Offer all answers to a source anew. */
-  reset({ id, source, source_sha256 }: IExecution): void {
-    this._source = source;
-    this._draft = `${id} ${source_sha256}`;
-    this._editor.value = this._options.drafts.get(this._draft) ?? source;
-    this._editor.setSelectionRange(0, 0);
+  reset(): void {
     this._reason.value = '';
     this._showChoice();
   }
@@ -74,71 +65,45 @@ export class ApprovalActions extends Widget {
   }
 
   private _showChoice(): void {
-    const { trans } = this._options;
+    const { approve, edit, isEditing, restore, trans } = this._options;
     this._opener = null;
     const open = (label: string, show: (opener: number) => void, at: number) =>
       styledButton(label, 'reject', () => this._answer(() => show(at)));
+    const restoreSource = () => {
+      restore();
+      this._showChoice();
+      this._choices[1].focus();
+    };
+    const editSource = () => {
+      edit();
+      this._showChoice();
+    };
     this._choices = [
-      styledButton(trans.__('Approve'), 'accept', () =>
-        this._answer(() => this._options.approve())
-      ),
-      open(trans.__('Edit and approve…'), at => this._showEditor(at), 1),
+      styledButton(trans.__('Approve'), 'accept', () => this._answer(approve)),
+      isEditing()
+        ? styledButton(trans.__('Discard edits'), 'reject', () =>
+            this._answer(restoreSource)
+          )
+        : styledButton(trans.__('Edit'), 'reject', () =>
+            this._answer(editSource)
+          ),
       open(trans.__('Reject…'), at => this._showReason(at), 2),
-      open(trans.__('Approve all…'), at => this._showMinutes(at), 3)
+      // It is for what the agent wrote, not for what a person made of it.
+      ...(isEditing()
+        ? []
+        : [open(trans.__('Approve all…'), at => this._showMinutes(at), 3)])
     ];
     this._show(...this._choices);
   }
 
-  private _showEditor(opener: number): void {
-    const { trans } = this._options;
-    this._opener = opener;
-    const note = element('div', 'jp-AgentExecApproval-note');
-    const renderNote = () => {
-      const hidden = countHidden(this._editor.value);
-      note.textContent = [
-        trans.__(
-          'The history records both the agent’s source and the source that you approve.'
-        ),
-        hidden > 0
-          ? trans._n(
-              'It contains %1 invisible or look-alike character.',
-              'It contains %1 invisible or look-alike characters.',
-              hidden,
-              hidden
-            )
-          : ''
-      ].join(' ');
-    };
-    this._editor.oninput = () => {
-      this._options.drafts.set(this._draft, this._editor.value);
-      renderNote();
-    };
-    renderNote();
-    const approve = () => this._answer(() => this._approveEdited());
-    this._editor.onkeydown = event => {
-      if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
-        event.preventDefault();
-        approve();
-      }
-    };
-    const label = element('label', '', trans.__('Source to run instead'));
-    label.append(this._editor);
-    this._show(
-      label,
-      note,
-      styledButton(trans.__('Approve edited source'), 'accept', approve),
-      this._createBack()
-    );
-    this._editor.focus();
+  /** Take the keyboard. */
+  focus(): void {
+    this._choices[0]?.focus();
   }
 
-  /** Approve what is in the editor; what is as it was is not an edit. */
-  private _approveEdited(): Promise<void> {
-    const { approve } = this._options;
-    const { value } = this._editor;
-    // An editor has one kind of line end only.
-    const same = value === this._source.replace(/\r\n?/g, '\n');
-    return same ? approve() : approve(value);
+  /** Approve what is shown. */
+  approve(): void {
+    this._answer(this._options.approve);
   }
 
   private _showReason(opener: number): void {
@@ -203,18 +168,15 @@ export class ApprovalActions extends Widget {
     this.node.querySelectorAll('button.jp-mod-styled').forEach(button => {
       button.setAttribute('aria-disabled', disabled);
     });
-    this._editor.readOnly = this._reason.readOnly = this._busy;
+    this._reason.readOnly = this._busy;
   }
 
   private _busy = false;
   private _choices: HTMLButtonElement[] = [];
-  private readonly _editor = element('textarea', 'jp-AgentExecApproval-editor');
-  private _draft = '';
   private _guarded = false;
   /** Which of the choices has opened the form that is shown. */
   private _opener: number | null = null;
   private readonly _reason = element('input', 'jp-mod-styled');
-  private _source = '';
   private _timer: ReturnType<typeof setTimeout> | undefined;
 }
 
@@ -223,10 +185,14 @@ export namespace ApprovalActions {
   /** What they are made of. */
   export interface IOptions {
     trans: TranslationBundle;
-    /** What people are about to approve instead, by what was asked. */
-    drafts: Map<string, string>;
-    /** Let it run, or something else instead. */
-    approve: (source?: string) => Promise<void>;
+    /** Let what is shown run. */
+    approve: () => unknown;
+    /** Whether a person edits the source. */
+    isEditing: () => boolean;
+    /** Let a person edit the source. */
+    edit: () => void;
+    /** Show the agent's source again. */
+    restore: () => void;
     /** Do not let it run; the reason may be empty. */
     reject: (reason: string) => Promise<void>;
     /** Let all of the session run for so many minutes. */

@@ -82,14 +82,19 @@ export class CellHeader extends Panel {
       return null;
     }
     const item = element('div', '');
-    if (placed.status === 'not_written' || placed.cell_id === null) {
+    const isProposed = placed.status === 'proposed';
+    if (placed.status === 'not_written' || (!placed.cell_id && !isProposed)) {
       item.textContent = text;
       return item;
     }
     const { path, cell_id } = placed;
-    const button = linkButton(this._trans.__('Go to the cell'), () => {
+    const label = isProposed
+      ? this._trans.__('Go to the notebook')
+      : this._trans.__('Go to the cell');
+    const button = linkButton(label, () => {
       const args = { path, cell_id, execution_id: id };
-      void this._execute(CommandIDs.goToCell, args);
+      const { goToCell, goToProposal } = CommandIDs;
+      void this._execute(isProposed ? goToProposal : goToCell, args);
     });
     button.title = `${plainName(path)}\n${text}`;
     item.append(button);

@@ -5,6 +5,7 @@ import { Signal } from '@lumino/signaling';
 import type { IExecution } from '../tokens';
 import { ApprovalView } from './approval';
 import { CellNeighbours } from './cellneighbours';
+import type { Place } from './cellneighbours';
 
 /**
  * Shows each execution that needs approval at its place in a notebook.
@@ -32,23 +33,36 @@ export class NotebookApprovals implements IDisposable {
     this._places.dispose();
   }
 
+  /** Bring what needs approval into view. */
+  async reveal(executionId: string): Promise<void> {
+    const view = this._views.get(executionId);
+    if (view) {
+      await this._places.reveal(view);
+    }
+  }
+
   private _update(): void {
     const path = this._panel.context.localPath;
     for (const execution of this._options.approvals.asking) {
       const { document: placed, id } = execution;
-      if (placed?.cell_id && placed.path === path && !this._views.has(id)) {
-        this._show(execution, placed.cell_id);
+      if (placed?.placement && placed.path === path && !this._views.has(id)) {
+        this._show(execution, placed.placement);
       }
     }
   }
 
-  private _show(execution: IExecution, cell: string): void {
+  private _show(execution: IExecution, place: Place): void {
     const { accepted_at, id } = execution;
     const view = new ApprovalView(execution, this._options);
+    view.addClass('jp-AgentExecProposal');
+    view.node.tabIndex = -1;
     this._views.set(id, view);
     view.disposed.connect(() => this._views.delete(id));
-    view.over.connect(() => view.dispose());
-    this._places.add(view, { cell }, `${accepted_at} ${id}`);
+    view.over.connect(() => {
+      view.dispose();
+      this._update(); // it may need approval again
+    });
+    this._places.add(view, place, `${accepted_at} ${id}`);
   }
 
   private readonly _places: CellNeighbours;

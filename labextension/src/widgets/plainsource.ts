@@ -2,30 +2,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { diffLines } from '../model/linediff';
 import type { IDiffLine } from '../model/linediff';
-import { readPieces, readSource, splitLines } from '../model/plainsource';
+import { readPieces, splitLines } from '../model/plainsource';
 import type { Hidden, ISourceLine, Mark, Piece } from '../model/plainsource';
 import { element } from './elements';
-
-/** Show a source, and what to know of it before reading. */
-export function createSource(
-  source: string,
-  trans: TranslationBundle
-): HTMLElement[] {
-  const lines = readSource(source);
-  const summary = summaryText(lines, trans);
-  const pre = createText(summary);
-  pre.append(
-    ...lines.map(line => {
-      const node = createLine(line.pieces, trans);
-      if (line.mark) {
-        const word = markWord(line.mark, trans);
-        node.append(element('span', 'jp-AgentExecPlain-mark', word));
-      }
-      return node;
-    })
-  );
-  return [element('div', 'jp-AgentExecPlain-summary', summary), pre];
-}
 
 /** Show what is different between two sources. */
 export function createComparison(
@@ -33,36 +12,56 @@ export function createComparison(
   after: string,
   trans: TranslationBundle
 ): HTMLElement[] {
+  const summary = comparisonText(before, after, trans);
+  const pre = createText(summary);
+  const lines = diffLines(splitLines(before), splitLines(after));
+  pre.append(...lines.map(line => createChange(line, trans)));
+  return [element('div', 'jp-AgentExecPlain-summary', summary), pre];
+}
+
+/** How many lines are different. */
+export function comparisonText(
+  before: string,
+  after: string,
+  trans: TranslationBundle
+): string {
   const lines = diffLines(splitLines(before), splitLines(after));
   const count = (kind: IDiffLine['kind']) =>
     lines.filter(line => line.kind === kind).length;
-  const summary = trans.__(
+  return trans.__(
     'Lines added: %1, removed: %2',
     count('added'),
     count('removed')
   );
-  const pre = createText(summary);
+}
+
+/** A line of a comparison. */
+export function createChange(
+  { kind, text }: IDiffLine,
+  trans: TranslationBundle
+): HTMLElement {
   const signs = {
     same: [' ', ''],
     added: ['+', trans.__('Added:')],
     removed: ['−', trans.__('Removed:')]
   } as const;
-  pre.append(
-    ...lines.map(({ kind, text }) => {
-      const [sign, word] = signs[kind];
-      const node = createLine(readPieces(text), trans);
-      node.dataset.change = kind;
-      const shown = element('span', 'jp-AgentExecPlain-sign', sign);
-      shown.setAttribute('aria-hidden', 'true');
-      node.prepend(shown, element('span', 'jp-AgentExec-visuallyHidden', word));
-      return node;
-    })
+  const [sign, word] = signs[kind];
+  const line = element('span', 'jp-AgentExecPlain-line');
+  line.dataset.change = kind;
+  const shown = element('span', 'jp-AgentExecPlain-sign', sign);
+  shown.setAttribute('aria-hidden', 'true');
+  const code = element('code', 'jp-AgentExecPlain-code');
+  code.append(...readPieces(text).map(piece => createPiece(piece, trans)));
+  line.append(
+    shown,
+    element('span', 'jp-AgentExec-visuallyHidden', word),
+    code
   );
-  return [element('div', 'jp-AgentExecPlain-summary', summary), pre];
+  return line;
 }
 
 /** What a source has that needs attention. */
-function summaryText(
+export function summaryText(
   lines: readonly ISourceLine[],
   trans: TranslationBundle
 ): string {
@@ -103,12 +102,13 @@ function summaryText(
 }
 
 /** What a line is, if it is not code in the kernel's language. */
-function markWord(mark: Mark, trans: TranslationBundle): string {
-  return {
+export function createMark(mark: Mark, trans: TranslationBundle): HTMLElement {
+  const words = {
     shell: trans.__('shell'),
     magic: trans.__('magic'),
     help: trans.__('help')
-  }[mark];
+  };
+  return element('span', 'jp-AgentExecPlain-mark', words[mark]);
 }
 
 /** What a character does that is not shown as it is. */
@@ -152,18 +152,13 @@ function createText(label: string): HTMLPreElement {
   return pre;
 }
 
-function createLine(
-  pieces: readonly Piece[],
+/** A piece of a line, so that it is seen and turns nothing. */
+export function createPiece(
+  piece: Extract<Piece, { kind: 'hidden' }>,
   trans: TranslationBundle
-): HTMLElement {
-  const line = element('span', 'jp-AgentExecPlain-line');
-  const code = element('code', 'jp-AgentExecPlain-code');
-  code.append(...pieces.map(piece => createPiece(piece, trans)));
-  line.append(code);
-  return line;
-}
-
-function createPiece(piece: Piece, trans: TranslationBundle): Node {
+): HTMLElement;
+export function createPiece(piece: Piece, trans: TranslationBundle): Node;
+export function createPiece(piece: Piece, trans: TranslationBundle): Node {
   switch (piece.kind) {
     case 'text':
       return document.createTextNode(piece.text);

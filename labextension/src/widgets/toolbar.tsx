@@ -128,10 +128,11 @@ export class AgentStatus extends ReactWidget {
 
   private _open(button: HTMLElement): void {
     const { execute } = this._options;
-    const placed = this._here.find(asks)?.current?.document;
-    if (placed?.cell_id) {
-      const { cell_id, path } = placed;
-      void execute(CommandIDs.goToCell, { path, cell_id });
+    const asking = this._here.find(asks)?.current;
+    const path = asking?.document?.path;
+    if (asking && path) {
+      const args = { path, execution_id: asking.id };
+      void execute(CommandIDs.goToProposal, args);
     } else if (this._here.length === 1) {
       void execute(CommandIDs.openPanel, argsOf(this._here[0]));
     } else {

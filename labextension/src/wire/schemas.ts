@@ -94,9 +94,10 @@ export type Schemas = {
     path: string;
     cell_id: string | null;
     via: ('collaboration' | 'contents' | 'tab') | null;
-    status: 'discarded' | 'not_written' | 'writing' | 'written';
+    status: 'discarded' | 'not_written' | 'proposed' | 'writing' | 'written';
     outputs: 'accepted' | 'discarded' | 'held' | 'inert';
     reason: string | null;
+    placement: 'end' | Schemas['Placement'] | null;
   };
   /** One execution of a source. */
   Execution: {
@@ -292,6 +293,13 @@ export type Schemas = {
     by: string;
     at: string;
   };
+  /** The place of an execution's cell in the notebook: one of `after`, `before` and `cell`. */
+  Placement: {
+    after: string | null;
+    before: string | null;
+    cell: string | null;
+    source_sha256: string | null;
+  };
   /** An image in the history, and its execution. */
   RecordedImage: {
     execution_id: string;
@@ -384,6 +392,7 @@ export type Schemas = {
     approved_until: string | null;
     show_outputs: boolean;
     asking: number;
+    behind: number;
     unreviewed: number;
     review: Schemas['Review'] | null;
     token: Schemas['TokenRef'] | null;

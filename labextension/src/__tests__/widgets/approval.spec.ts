@@ -1,3 +1,13 @@
+import type { IEditorServices } from '@jupyterlab/codeeditor';
+import {
+  CodeMirrorEditorFactory,
+  CodeMirrorMimeTypeService,
+  EditorExtensionRegistry,
+  EditorLanguageRegistry,
+  ybinding
+} from '@jupyterlab/codemirror';
+import { EditorView } from '@codemirror/view';
+import type { YCodeCell } from '@jupyter/ydoc';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
@@ -33,6 +43,28 @@ function asking(given: Partial<IExecution> = {}): IExecution {
   });
 }
 
+/** JupyterLab's own editors. */
+function createEditors(): IEditorServices {
+  const languages = new EditorLanguageRegistry();
+  const extensions = new EditorExtensionRegistry();
+  EditorExtensionRegistry.getDefaultExtensions().forEach(extension =>
+    extensions.addExtension(extension)
+  );
+  extensions.addExtension({
+    name: 'shared-model-binding',
+    factory: ({ model }) => {
+      const { ysource } = model.sharedModel as unknown as YCodeCell;
+      return EditorExtensionRegistry.createImmutableExtension(
+        ybinding({ ytext: ysource })
+      );
+    }
+  });
+  return {
+    factoryService: new CodeMirrorEditorFactory({ extensions, languages }),
+    mimeTypeService: new CodeMirrorMimeTypeService(languages)
+  };
+}
+
 /** A page on which something asks, and those who look at it. */
 class Page {
   constructor(first: IExecution) {
@@ -50,6 +82,8 @@ class Page {
       approvals: this.model,
       clock,
       drafts: new Map<string, string>(),
+      editors: createEditors(),
+      specs: () => null,
       trans
     };
     this.cell.node.tabIndex = -1;
@@ -93,6 +127,23 @@ class Page {
   press(node: HTMLElement, key: string, given: KeyboardEventInit = {}): void {
     const options = { key, bubbles: true, cancelable: true, ...given };
     node.dispatchEvent(new KeyboardEvent('keydown', options));
+  }
+
+  /** The editor with the source. */
+  get editor(): EditorView {
+    return EditorView.findFromDOM(this.find('.cm-editor'))!;
+  }
+
+  /** The lines of the source, as they are shown. */
+  get lines(): string[] {
+    const lines = this.cell.node.querySelectorAll('.cm-line');
+    return Array.from(lines, each => each.textContent ?? '');
+  }
+
+  /** Type a text in the place of the source. */
+  type(insert: string): void {
+    const to = this.editor.state.doc.length;
+    this.editor.dispatch({ changes: { from: 0, to, insert } });
   }
 
   get text(): string {
@@ -139,11 +190,8 @@ describe('ApprovalSlot', () => {
     );
     expect(page.text).toContain('expires in 10 minutes');
     expect(page.find('dl').textContent).toBe('Kernelpython3Notebooka.ipynb');
-    const lines = page.cell.node.querySelectorAll('code');
-    expect(Array.from(lines, each => each.textContent)).toEqual([
-      '<b>x</b>U+202E',
-      '!ls'
-    ]);
+    expect(page.lines).toEqual(['<b>x</b>U+202E', '!lsshell']);
+    expect(page.editor.state.readOnly).toBe(true);
     expect(page.text).toContain('2 lines · 1 line is a shell command');
     expect(page.find('.jp-AgentExecPlain-mark').textContent).toBe('shell');
   });
@@ -180,7 +228,7 @@ describe('ApprovalSlot', () => {
     expect(page.find('[role=alert]').textContent).toMatch(
       /has changed since you looked/
     );
-    expect(page.find('code').textContent).toBe('x = 2');
+    expect(page.lines).toEqual(['x = 2']);
     await settle(GUARD);
     page.button('Approve').click();
     expect(page.decisions).toEqual(['approve x_1 other']);
@@ -204,43 +252,69 @@ describe('ApprovalSlot', () => {
 
   it('approves what a person has edited', async () => {
     const page = await open({ source: 'a\r\nb' });
-    page.button('Edit and approve…').click();
-    const editor = page.find<HTMLTextAreaElement>('textarea');
-    expect(document.activeElement).toBe(editor);
-    expect(page.text).toMatch(/history records both/);
-    editor.value = 'a\nc\u200b';
-    editor.dispatchEvent(new Event('input'));
-    expect(page.text).toMatch(/1 invisible or look-alike character/);
+    page.button('Edit').click();
+    expect(page.editor.state.readOnly).toBe(false);
+    expect(page.editor.hasFocus).toBe(true);
+    page.type('a\nc\u200b');
+    expect(page.lines).toEqual(['a', 'cU+200B']);
+    expect(page.text).toContain('1 invisible character');
     await settle(GUARD);
-    page.press(editor, 'Enter');
-    expect(page.decisions).toEqual([]);
-    page.press(editor, 'Enter', { ctrlKey: true });
+    page.press(page.editor.contentDOM, 'Enter', { ctrlKey: true });
     expect(page.decisions).toEqual(['approve x_1 sha-1 as a\nc\u200b']);
   });
 
-  it('keeps what was edited while it is out of sight', async () => {
+  it('runs what is shown, also if that is out of sight for a while', async () => {
     const page = await open({ source: 'a' });
-    page.button('Edit and approve…').click();
-    const editor = page.find<HTMLTextAreaElement>('textarea');
-    editor.value = 'b';
-    editor.dispatchEvent(new Event('input'));
+    page.button('Edit').click();
+    page.type('b');
     page.slot.dispose();
     page.show('x_1');
     await settle(GUARD);
-    page.button('Edit and approve…').click();
-    expect(page.find<HTMLTextAreaElement>('textarea').value).toBe('b');
-    page.ask(asking({ source: 'c', source_sha256: 'other' }));
+    expect(page.lines).toEqual(['b']);
+    page.button('Approve').click();
+    expect(page.decisions).toEqual(['approve x_1 sha-1 as b']);
     await settle();
-    page.button('Edit and approve…').click();
-    expect(page.find<HTMLTextAreaElement>('textarea').value).toBe('c');
+    page.ask(asking({ source: 'c', source_sha256: 'other' }));
+    await settle(5000);
+    expect(page.lines).toEqual(['c']);
+    expect(page.editor.state.readOnly).toBe(true);
   });
 
-  it('approves as asked what was edited and is as it was', async () => {
+  it('approves as asked what is as it was', async () => {
     const page = await open({ source: 'a\r\nb\rc' });
-    page.button('Edit and approve…').click();
+    expect(page.lines).toEqual(['a', 'bU+000D', 'c']);
+    page.button('Edit').click();
+    page.type('other');
+    expect(() => page.button('Approve all…')).toThrow();
     await settle(GUARD);
-    page.button('Approve edited source').click();
+    page.button('Discard edits').click();
+    expect(page.lines).toEqual(['a', 'bU+000D', 'c']);
+    expect(page.button('Edit')).toBe(document.activeElement);
+    await settle(GUARD);
+    page.button('Approve').click();
     expect(page.decisions).toEqual(['approve x_1 sha-1']);
+  });
+
+  it('leads from the editor to the answers, and past it', async () => {
+    const page = await open({ source: 'a' });
+    const tab = jest.fn();
+    page.editor.contentDOM.addEventListener('keydown', tab);
+    page.press(page.editor.contentDOM, 'Tab');
+    expect(tab).not.toHaveBeenCalled();
+    page.button('Edit').click();
+    page.press(page.editor.contentDOM, 'Tab');
+    expect(tab).toHaveBeenCalled();
+    page.press(page.editor.contentDOM, 'Escape');
+    expect(document.activeElement).toBe(page.button('Approve'));
+  });
+
+  it('tells how many more wait for the decision', async () => {
+    const page = await open();
+    expect(page.text).not.toContain('wait for this decision');
+    page.server.sessions = [session({ behind: 2 })];
+    page.ask(asking());
+    await settle();
+    expect(page.text).toContain('2 more wait for this decision');
   });
 
   it('rejects with a reason, and without', async () => {
@@ -320,21 +394,19 @@ describe('ApprovalSlot', () => {
     expect(page.decisions).toHaveLength(2);
   });
 
-  it('shows what changed, on demand', async () => {
-    const approval = { ...asking().approval, before: 'a\nb' } as IApproval;
+  it('shows what changed', async () => {
+    const approval = { ...asking().approval, before: 'a\nb\nd' } as IApproval;
     const page = await open({ source: 'a\nc', approval });
-    const toggle = page.button('Show what changed');
-    expect(toggle.getAttribute('aria-pressed')).toBe('false');
-    toggle.click();
-    expect(page.button('Show what changed')).toBe(document.activeElement);
-    const lines = page.cell.node.querySelectorAll('[data-change]');
-    expect(Array.from(lines, each => each.textContent)).toEqual([
-      ' a',
+    expect(page.lines).toEqual(['a', 'Added:c']);
+    const gone = page.cell.node.querySelectorAll('[data-change=removed]');
+    expect(Array.from(gone, each => each.textContent)).toEqual([
       '−Removed:b',
-      '+Added:c'
+      '−Removed:d'
     ]);
-    expect(page.text).toContain('Lines added: 1, removed: 1');
-    page.button('Show what changed').click();
+    expect(page.find('[data-change=added]').textContent).toBe('Added:c');
+    expect(page.text).toContain('Lines added: 1, removed: 2');
+    page.button('Edit').click();
+    page.type('a\nb\nd');
     expect(page.find('[data-change]')).toBeNull();
   });
 
@@ -343,8 +415,25 @@ describe('ApprovalSlot', () => {
     page.server.forget();
     page.now = NOW + 11 * 60_000;
     await settle(3000);
-    expect(page.server.calls).toEqual(['approvals']);
+    expect(page.server.calls).toContain('approvals');
     expect(page.text).toContain('expires now');
+  });
+
+  it('stays until what was approved has its turn', async () => {
+    const page = await open();
+    const { approval } = asking();
+    const approved = { ...approval, status: 'approved' } as IApproval;
+    const who = 'person' as const;
+    const waiting_for = { who, agent: null, execution_id: null, since: null };
+    await page.end({ status: 'queued', approval: approved, waiting_for });
+    await settle(10_000);
+    expect(page.find('[role=status]').textContent).toMatch(/^Approved · /);
+    page.server.put(asking({ status: 'running', approval: approved }));
+    page.server.emit(1, { execution_id: 'x_1', status: 'running' });
+    await settle();
+    expect(page.find('[role=status]').textContent).toBe('Approved');
+    await settle(5000);
+    expect(page.slot.isEmpty).toBe(true);
   });
 
   it('shows one that asks again after it was decided', async () => {

@@ -229,6 +229,7 @@ describe('documentText', () => {
       status: 'written',
       outputs: 'inert',
       reason: null,
+      placement: null,
       ...given
     };
     expect(documentText(document, trans)).toMatch(sentence);
