@@ -308,7 +308,6 @@ test('without tokens it says what they are for, and gives one', async ({
   await page.keyboard.press('Escape');
   await page.notebook.createNew('in-front.ipynb');
   await page
-    .getByRole('toolbar', { name: 'notebook actions' })
     .getByRole('button', { name: 'Give an agent access to this notebook' })
     .click();
   const work = access.dialog.getByLabel(/^Work in .*in-front\.ipynb$/);
