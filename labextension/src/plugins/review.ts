@@ -3,7 +3,6 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { ICommandPalette } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { checkIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs } from '../tokens';
@@ -14,7 +13,7 @@ import type {
   Verdict
 } from '../tokens';
 import { element } from '../widgets/elements';
-import { commentIcon, flagIcon } from '../widgets/icons';
+import { commentIcon } from '../widgets/icons';
 import { describedBy, labelled, reporter, sessionArgs } from './commands';
 import { addDecisions } from './decisions';
 
@@ -140,12 +139,6 @@ export function addReviewCommands(
     caption: trans.__(
       'Mark what an agent ran as reviewed, or flag it, or remove that'
     ),
-    icon: ({ verdict }) =>
-      verdict === 'approved'
-        ? checkIcon
-        : verdict === 'flagged'
-          ? flagIcon
-          : undefined,
     isToggled: ({ isGiven }) => isGiven === true,
     describedBy: reviewArgs(trans),
     execute: args => review(model, args).catch(report)
