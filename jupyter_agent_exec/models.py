@@ -20,15 +20,19 @@ from .types import (
     CellType,
     CodeKind,
     Digest,
+    EditMode,
+    EditStatus,
     ExecutionId,
     Output,
+    PolicyKind,
+    ProposalId,
+    ProposedEditId,
     RecordPeople,
     RestartReason,
     RuleKind,
     SessionId,
     SessionStatus,
     Status,
-    TargetKind,
     TokenId,
     Verdict,
     Via,
@@ -234,6 +238,8 @@ class Session(Answer, frozen=True, kw_only=True):
     """How many executions wait for approval."""
     behind: int = 0
     """How many more wait for the same decision, as it covers them too."""
+    proposed: int = 0
+    """How many of its proposed edits are open."""
     unreviewed: int = 0
     """How many finished executions no user has reviewed."""
     review: Review | None = None
@@ -607,6 +613,9 @@ class ExecutionState(Answer, frozen=True, kw_only=True):
     review: Review | None = None
     changes: Changes | None = None
     """Null if changes are not recorded, or not known yet."""
+    decided_edits: list[DecidedEdit] = field(default_factory=list)
+    """What became of the session's proposed edits since its last answer; only in the answer to the
+    request that runs the code."""
 
 
 class Execution(ExecutionState, frozen=True, kw_only=True):
@@ -850,6 +859,8 @@ class SetPolicy(Request, frozen=True, kw_only=True):
     scratch: ApprovalMode | None = None
     notebook: ApprovalMode | None = None
     kernel: ApprovalMode | None = None
+    edits: EditMode | None = None
+    """Whether edits by agents with a token are made at once, or proposed."""
     allow: list[RuleKind] | None = None
     """The kinds of code that the rules let through."""
 
@@ -874,8 +885,10 @@ class ApprovalPolicy(Answer, frozen=True, kw_only=True):
     scratch: ApprovalMode
     notebook: ApprovalMode
     kernel: ApprovalMode
-    forced: list[TargetKind]
-    """Kinds of target whose mode the server's configuration sets. Users cannot change it."""
+    edits: EditMode
+    """Whether edits by agents with a token are made at once, or proposed."""
+    forced: list[PolicyKind]
+    """What the server's configuration decides. Users cannot change it."""
     allow: list[RuleKind] = field(default_factory=list)
     """The kinds of code that run without approval where the mode is `rules`. Where the
     configuration forces that mode, only those that it allows too."""
@@ -900,7 +913,7 @@ class Approvals(Answer, frozen=True, kw_only=True):
 
 
 class CellPart(Request, frozen=True, kw_only=True):
-    """One of the cells into which a cell is split."""
+    """The type and source of a cell."""
 
     cell_type: CellType
     source: str
@@ -1008,6 +1021,77 @@ class NotebookEdited(Answer, frozen=True, kw_only=True):
     source_sha256: dict[CellId, Digest] = field(default_factory=dict)
     """Hash of the new source of each of these cells."""
     chain: Chain
+    proposal_id: ProposalId | None = None
+    """The proposal that the edits became: the notebook is unchanged until the user keeps them.
+    Null if the edits were made."""
+    decided_edits: list[DecidedEdit] = field(default_factory=list)
+    """What became of the session's earlier proposed edits, since its last answer."""
+
+
+class DecidedEdit(Answer, frozen=True, kw_only=True):
+    """What became of a proposed edit of one cell."""
+
+    id: ProposedEditId
+    cell_id: CellId
+    status: EditStatus
+    reason: str | None = None
+    """A sentence, if it is obsolete."""
+
+
+class ProposedEdit(Answer, frozen=True, kw_only=True):
+    """A proposed change of one cell."""
+
+    id: ProposedEditId
+    cell_id: CellId
+    kind: Literal["insert", "change", "move", "delete", "clear_outputs"]
+    moved: bool
+    """Whether a changed cell is moved too."""
+    before: CellPart | None
+    """The cell when this was proposed; null for a new cell."""
+    after: CellPart | None
+    """The cell as proposed; null for a deleted cell."""
+    current: CellPart | None
+    """The cell as it is now; null if the notebook does not have it."""
+    result: CellPart | None
+    """The cell that keeping makes of it: the proposed source, merged with what the user has typed.
+    Null for a deleted cell, or if it does not fit."""
+    index: int
+    """Its index among the notebook's cells and the proposed new ones."""
+    follows: CellId | None
+    """The cell of the notebook after which it is, or would be; null if there is none."""
+    status: EditStatus
+    fits: bool
+    """Whether an open edit can be kept now, or a kept one undone."""
+    reason: str | None
+    """A sentence that says why it does not fit, or why it is obsolete."""
+    decided_by: str | None
+    decided_at: str | None
+
+
+class Proposal(Answer, frozen=True, kw_only=True):
+    """The edits of a notebook that an agent proposed in one request."""
+
+    id: ProposalId
+    session_id: SessionId
+    path: str
+    agent: Agent
+    username: str
+    proposed_at: str
+    edits: list[ProposedEdit]
+    """In the order of the cells."""
+
+
+class ProposalList(Answer, frozen=True, kw_only=True):
+    """Proposals, the oldest first."""
+
+    proposals: list[Proposal]
+
+
+class DecideEdits(Request, frozen=True, kw_only=True):
+    """Keep or undo a session's proposed edits."""
+
+    ids: Annotated[list[ProposedEditId], Meta(min_length=1, max_length=10_000)] | None = None
+    """Null for all that are open."""
 
 
 class OpenNotebook(Answer, frozen=True, kw_only=True):
@@ -1217,6 +1301,8 @@ class MintToken(Request, frozen=True, kw_only=True):
     """Seconds."""
     approval: ApprovalMode | None = None
     """Which executions need a user's approval; null is the server's policy."""
+    edits: EditMode | None = None
+    """Whether its edits of notebooks are made at once, or proposed; null is the server's policy."""
     caps: Caps = field(default_factory=Caps)
 
 
@@ -1234,6 +1320,7 @@ class Token(Answer, frozen=True, kw_only=True):
     label: str
     scopes: list[str]
     approval: ApprovalMode | None
+    edits: EditMode | None
     caps: Caps
     username: str
     """The user who created the token. Its agent works on their behalf."""

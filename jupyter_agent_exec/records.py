@@ -39,14 +39,18 @@ from .types import (
     CellId,
     CloseReason,
     Digest,
+    EditMode,
+    EditStatus,
     ExecutionId,
     Output,
+    PolicyKind,
+    ProposalId,
+    ProposedEditId,
     RecordPeople,
     RestartReason,
     RuleKind,
     SessionId,
     Status,
-    TargetKind,
     TokenId,
     Verdict,
     Via,
@@ -474,6 +478,70 @@ class NotebookEdited(Entry, frozen=True, kw_only=True, tag="notebook_edited"):
     """The same, after the edits."""
 
 
+class ProposedCell(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A cell that a proposal changes."""
+
+    id: ProposedEditId
+    cell_id: CellId
+    moved: bool = False
+    cleared: bool = False
+    """Whether its outputs are cleared."""
+
+
+class EditsProposed(Entry, frozen=True, kw_only=True, tag="edits_proposed"):
+    """The agent proposed edits of the notebook. Nothing was changed."""
+
+    proposal_id: ProposalId
+    path: str
+    edits: Digest
+    """JSON array of the requested edits."""
+    before: Digest
+    """JSON as in `notebook_edited`: the notebook, and the cells that would change."""
+    after: Digest
+    """The same, with the session's open edits and these."""
+    cells: tuple[ProposedCell, ...]
+    """The edits to decide about, in the order of the cells."""
+    replaces: tuple[ProposedEditId, ...] = ()
+    """The session's open edits that these replace."""
+    open: int
+    """How many of the session's proposed edits are open now."""
+
+
+class EditsDeciding(Entry, frozen=True, kw_only=True, tag="edits_deciding"):
+    """A user's decision about proposed edits is about to change the notebook.
+
+    The next `edits_decided` has the result. If there is none, the server died in between, and the
+    edits are as open, or as kept, as before.
+    """
+
+    path: str
+    ids: tuple[ProposedEditId, ...]
+
+
+class EditDecision(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of a proposed edit."""
+
+    id: ProposedEditId
+    status: EditStatus
+    reason: str | None = None
+    """A sentence, if it is obsolete."""
+
+
+class EditsDecided(Entry, frozen=True, kw_only=True, tag="edits_decided"):
+    """A user kept or undid proposed edits."""
+
+    path: str
+    decisions: tuple[EditDecision, ...]
+    open: int
+    """How many of the session's proposed edits are open now."""
+    via: Via | None = None
+    """Null if the notebook was not changed."""
+    before: Digest | None = None
+    """JSON as in `notebook_edited`, with the complete changed cells; null if nothing changed."""
+    after: Digest | None = None
+    """JSON as in `notebook_edited`."""
+
+
 class FileUploaded(Entry, frozen=True, kw_only=True, tag="file_uploaded"):
     """The agent uploaded a file to the session's folder. Written just before the file appears."""
 
@@ -538,6 +606,9 @@ JournalEntry = (
     | NotebookEditAsked
     | NotebookEditRefused
     | NotebookEdited
+    | EditsProposed
+    | EditsDeciding
+    | EditsDecided
     | Recovered
     | Closed
 )
@@ -620,7 +691,7 @@ class SessionAmended(Entry, frozen=True, kw_only=True, tag="session_amended"):
 class PolicySet(Entry, frozen=True, kw_only=True, tag="policy_set"):
     """A user set the approval policy."""
 
-    policy: dict[TargetKind, ApprovalMode]
+    policy: dict[PolicyKind, ApprovalMode | EditMode]
     allow: tuple[RuleKind, ...] | None = None
     """The kinds of code that the rules let through; null if no user has set them."""
 
@@ -632,6 +703,7 @@ class TokenMinted(Entry, frozen=True, kw_only=True, tag="token_minted"):
     label: str
     scopes: tuple[str, ...]
     approval: ApprovalMode | None
+    edits: EditMode | None = None
     caps: Caps
     expires_at: str
     secret_sha256: Digest | None = None

@@ -40,6 +40,7 @@ from .notebooks.discarded_cells import CellDecisions
 from .notebooks.documents import Notebooks
 from .notebooks.execution_cells import NotebookWriter
 from .notebooks.manager import NotebookManager
+from .notebooks.proposals import Proposals
 from .server import (
     ContentsEvents,
     KernelEvents,
@@ -248,12 +249,16 @@ class Services:
         self.cell_decisions = CellDecisions(
             self.manager.history, self.history, self._writer, activity, log=self._log
         )
+        self.proposals = Proposals(
+            self._documents, self.manager, self.history, self._writer, self._rules, activity
+        )
         self.notebooks: NotebookManager = traits.notebook_manager_class(
             self._documents,
             self.manager,
             self._writer,
             self._collaboration,
             self.tabs,
+            self.proposals,
             kernels=self._jupyter_sessions.by_notebook,
             folder=self._contents.folder,
         )
@@ -294,6 +299,7 @@ class Services:
             "namespace": NAMESPACE,
             "notebooks": self.notebooks,
             "output_decisions": self.output_decisions,
+            "proposals": self.proposals,
             "reviews": self.reviews,
             "send_timeout": traits.send_timeout,
             "tabs": self.tabs,

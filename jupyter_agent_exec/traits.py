@@ -21,7 +21,7 @@ from traitlets import (
     validate,
 )
 
-from .approvals.manager import RULE_KINDS, Approvals, checked_modes
+from .approvals.manager import RULE_KINDS, Approvals, Modes, checked_modes
 from .auth.unlocks import is_slow_hash
 from .code_rules.classifier import DEFAULT_ALLOWED
 from .executions.limits import SessionLimits, Settings
@@ -31,7 +31,7 @@ from .kernels.person_executions import PersonRecording
 from .mcp.endpoint import McpTraits
 from .notebooks.manager import NotebookManager
 from .sessions.manager import AgentSessions
-from .types import ApprovalMode, RecordChanges, RecordPeople, TargetKind
+from .types import RecordChanges, RecordPeople
 
 
 class AgentExecTraits(IsolationTraits, McpTraits):
@@ -238,7 +238,10 @@ class AgentExecTraits(IsolationTraits, McpTraits):
         (`scratch`, `notebook`, `kernel`): none (`none`), the session's first execution in each life
         of the kernel (`first`), code that the rules do not let through (`rules`), or every
         execution (`always`). The rules are a convenience, not a guard. Defaults: `none` for
-        `scratch`, `first` for the others. Users may change it in JupyterLab.""",
+        `scratch`, `first` for the others. `edits` says what becomes of agents' edits of notebooks:
+        they are made at once (`apply`, the default), or the user keeps or undoes each (`propose`).
+        Edits with the user's own credential are made at once. Users may change all of it in
+        JupyterLab.""",
     )
     forced_approval = Dict(
         config=True,
@@ -263,7 +266,7 @@ class AgentExecTraits(IsolationTraits, McpTraits):
     )
 
     @validate("approval", "forced_approval")
-    def _check_approval(self, proposal: Bunch) -> dict[TargetKind, ApprovalMode]:
+    def _check_approval(self, proposal: Bunch) -> Modes:
         return checked_modes(proposal.trait.name, proposal.value)
 
     record_people = Enum(

@@ -19,6 +19,12 @@ TokenId = NewType("TokenId", str)
 CellId = NewType("CellId", str)
 """Id of a cell in a notebook, as in nbformat 4.5."""
 
+ProposalId = NewType("ProposalId", str)
+"""Id of an agent's proposed edits of a notebook: ``p_`` and a ULID."""
+
+ProposedEditId = NewType("ProposedEditId", str)
+"""Id of a proposed edit of one cell: its proposal's id, a dot and a number from 0."""
+
 JSON: TypeAlias = Any
 """A value that ``json.loads`` may return."""
 
@@ -88,6 +94,17 @@ CodeKind: TypeAlias = Literal[
 ]
 """The same, with the kinds that always need approval: code that builds or reaches other code
 (`dynamic`), and code that the rules do not know (`unknown`)."""
+
+EditMode: TypeAlias = Literal["apply", "propose"]
+"""What becomes of an agent's edits of a notebook: they are made at once, or they are proposed to
+the user."""
+
+PolicyKind: TypeAlias = Literal["scratch", "notebook", "kernel", "edits"]
+"""What the approval policy decides about: executions by the kind of target, and edits."""
+
+EditStatus: TypeAlias = Literal["open", "kept", "undone", "obsolete", "replaced"]
+"""What became of a proposed edit. Obsolete: it does not fit the notebook any more. Replaced: the
+agent proposed another one for the same cell."""
 
 Verdict: TypeAlias = Literal["approved", "flagged"]
 """A user's verdict on a finished execution."""

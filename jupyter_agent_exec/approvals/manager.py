@@ -8,9 +8,10 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, cast, get_args
 
 import msgspec
+from msgspec.structs import replace
 from traitlets import TraitError
 
 from ..auth.scopes import Caller
@@ -33,13 +34,28 @@ from ..sessions.activity import Activity
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..sessions.session_history import SessionHistory
-from ..types import FINAL_STATUSES, ApprovalMode, ExecutionId, RuleKind, TargetKind, TokenId
+from ..types import (
+    FINAL_STATUSES,
+    ApprovalMode,
+    EditMode,
+    ExecutionId,
+    PolicyKind,
+    RuleKind,
+    TargetKind,
+    TokenId,
+)
 
-Modes = dict[TargetKind, ApprovalMode]
+Modes = dict[PolicyKind, ApprovalMode | EditMode]
 
-TARGET_KINDS: Final[tuple[TargetKind, ...]] = get_args(TargetKind)
+POLICY_KINDS: Final[tuple[PolicyKind, ...]] = get_args(PolicyKind)
 APPROVAL_MODES: Final[tuple[ApprovalMode, ...]] = get_args(ApprovalMode)
-DEFAULT_MODES: Final[Modes] = {"scratch": "none", "notebook": "first", "kernel": "first"}
+EDIT_MODES: Final[tuple[EditMode, ...]] = get_args(EditMode)
+DEFAULT_MODES: Final[Modes] = {
+    "scratch": "none",
+    "notebook": "first",
+    "kernel": "first",
+    "edits": "apply",
+}
 
 RULE_KINDS: Final[tuple[RuleKind, ...]] = get_args(RuleKind)
 
@@ -47,17 +63,18 @@ POLICY_FILE: Final = "approval-policy.json"
 
 
 def checked_modes(name: str, modes: Mapping[str, Any]) -> Modes:
-    """Return a trait's modes by kind of target; TraitError if it is invalid."""
+    """Return a trait's modes by what they decide about; TraitError if it is invalid."""
     for kind, mode in modes.items():
-        if kind not in TARGET_KINDS:
-            raise TraitError(f"{name}: {kind!r} is no kind of target; {_or(TARGET_KINDS)}.")
-        if mode not in APPROVAL_MODES:
-            raise TraitError(f"{name}: {kind} cannot be {mode!r}; {_or(APPROVAL_MODES)}.")
-    return {kind: modes[kind] for kind in TARGET_KINDS if kind in modes}
+        if kind not in POLICY_KINDS:
+            raise TraitError(f"{name}: {kind!r} is no kind of target; {_or(POLICY_KINDS)}.")
+        allowed = EDIT_MODES if kind == "edits" else APPROVAL_MODES
+        if mode not in allowed:
+            raise TraitError(f"{name}: {kind} cannot be {mode!r}; {_or(allowed)}.")
+    return {kind: modes[kind] for kind in POLICY_KINDS if kind in modes}
 
 
 class Policy:
-    """The approval policy in force, by the kind of a session's target.
+    """The approval policy in force: for executions by the kind of their target, and for edits.
 
     Parameters
     ----------
@@ -98,11 +115,25 @@ class Policy:
 
     def mode(self, kind: TargetKind) -> ApprovalMode:
         """Return the mode of sessions with this kind of target."""
-        return self.modes[kind]
+        return cast(ApprovalMode, self.modes[kind])
 
     def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
         """Return the mode that the operator forces for a kind of target; None if there is none."""
-        return self._forced.get(kind)
+        return cast(ApprovalMode | None, self._forced.get(kind))
+
+    def edit_mode(self, of_session: EditMode | None) -> EditMode:
+        """Return what becomes of a session's edits.
+
+        Parameters
+        ----------
+        of_session
+            What its agent token says, or the user's own credential; None to follow the policy.
+            It replaces the policy, but cannot apply what the operator forces to be proposed.
+        """
+        forced = cast(EditMode | None, self._forced.get("edits"))
+        if "propose" in (forced, of_session):
+            return "propose"
+        return forced or of_session or cast(EditMode, self.modes["edits"])
 
     def allowed(self, kind: TargetKind) -> frozenset[RuleKind]:
         """Return the kinds of code that the rules let through with this kind of target.
@@ -114,11 +145,9 @@ class Policy:
 
     def model(self) -> ApprovalPolicy:
         """Return the policy as a model."""
-        return ApprovalPolicy(
-            **self.modes,
-            forced=[kind for kind in TARGET_KINDS if kind in self._forced],
-            allow=self.allow,
-        )
+        forced = [kind for kind in POLICY_KINDS if kind in self._forced]
+        modes: dict[str, Any] = {**self.modes}  # type: ignore[dict-item]
+        return ApprovalPolicy(**modes, forced=forced, allow=self.allow)
 
     def with_set(self, request: SetPolicy) -> SetPolicy:
         """Return the users' policy with the changes of a request.
@@ -138,7 +167,7 @@ class Policy:
                     allowed=[forced],
                 )
         allow = self._set.allow if request.allow is None else sorted(set(request.allow))
-        return SetPolicy(**{**_modes(self._set), **wanted}, allow=allow)
+        return replace(self._set, **wanted, allow=allow)
 
     def keep(self, policy: SetPolicy) -> None:
         """Save the users' policy, then apply it. Blocks.
@@ -164,7 +193,7 @@ class Policy:
 
 def _modes(policy: SetPolicy) -> Modes:
     """Return the modes that a user has set."""
-    return {kind: mode for kind in TARGET_KINDS if (mode := getattr(policy, kind)) is not None}
+    return {kind: mode for kind in POLICY_KINDS if (mode := getattr(policy, kind)) is not None}
 
 
 def _kept(policy: SetPolicy) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from ..errors import InvalidRequest
 from ..models import Caps, TokenRef
 from ..records import By
-from ..types import Access, ApprovalMode
+from ..types import Access, ApprovalMode, EditMode
 
 Scope: TypeAlias = Literal[
     "exec",
@@ -186,6 +186,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     """What the token allows; None without a token, which allows all that the person may do."""
     approval: ApprovalMode | None = None
     """Which of the token's code needs approval; None follows the policy."""
+    edits: EditMode | None = None
+    """What becomes of the token's edits of notebooks; None follows the policy."""
     caps: Caps = Caps()
     """Limits on what the token may use."""
     host_kernels: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -22,7 +22,7 @@ from ..durability import sync_folder
 from ..errors import HistoryUnavailable
 from ..models import Caps
 from ..records import TokenMinted, timestamp
-from ..types import ApprovalMode, Digest, TokenId
+from ..types import ApprovalMode, Digest, EditMode, TokenId
 
 FILE: Final = "tokens.json"
 LOCK_TIMEOUT: Final = 10.0
@@ -42,6 +42,7 @@ class StoredToken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     label: str
     scopes: tuple[str, ...]
     approval: ApprovalMode | None = None
+    edits: EditMode | None = None
     caps: Caps = Caps()
     username: str
     display_name: str
@@ -186,6 +187,7 @@ def _is_minted(token: StoredToken, minted: TokenMinted) -> bool:
         label=token.label,
         scopes=token.scopes,
         approval=token.approval,
+        edits=token.edits,
         caps=token.caps,
         secret_sha256=minted.secret_sha256 and token.secret_sha256,
     )

@@ -139,6 +139,7 @@ class Tokens:
             label=asked.label,
             scopes=tuple(asked.scopes),
             approval=asked.approval,
+            edits=asked.edits,
             caps=asked.caps,
             username=caller.username,
             display_name=caller.display_name,
@@ -266,6 +267,7 @@ class Tokens:
                 token=TokenRef(id=token.id, label=token.label),
                 grants=Grants.parse(token.scopes),
                 approval=token.approval,
+                edits=token.edits,
                 caps=token.caps,
             )
         return known

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from .._version import __version__
 from ..client.client import SCOPES
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
-from ..types import FINAL_STATUSES, ApprovalMode, RuleKind, TargetKind, Verdict
+from ..types import FINAL_STATUSES, ApprovalMode, EditMode, RuleKind, TargetKind, Verdict
 from . import check, files, listings, mcp, rules, run, user_decisions
 
 _DESCRIPTION = """\
@@ -315,6 +315,21 @@ def _add_approvals(commands: Any) -> None:
             f"--{kind}", choices=get_args(ApprovalMode), help=f"with a {kind} target"
         )
     _add_allow(parser)
+    parser.add_argument(
+        "--edits", choices=get_args(EditMode), help="of notebooks, by agents with a token"
+    )
+    parser = _add(
+        commands, "proposals", user_decisions.proposals, "show the edits that agents propose"
+    )
+    parser.add_argument("path", metavar="PATH", nargs="?", help="only for this notebook")
+    for name, summary in (
+        ("keep", "make an agent's proposed edits in the notebook"),
+        ("undo", "drop an agent's proposed edits, or take kept ones back"),
+    ):
+        parser = _add(commands, name, user_decisions.decide_edits, summary)
+        parser.set_defaults(keeps=name == "keep")
+        parser.add_argument("session", metavar="SESSION", help="of the agent (s_…)")
+        parser.add_argument("ids", metavar="EDIT", nargs="*", help="all that are open without it")
     parser = _add(
         commands,
         "rules",
@@ -382,6 +397,12 @@ def _add_token(commands: Any) -> None:
         "--approval",
         choices=get_args(ApprovalMode),
         help="what a person has to approve; what the policy says when left out",
+    )
+    parser.add_argument(
+        "--edits",
+        choices=get_args(EditMode),
+        help="whether its edits of notebooks are made or proposed; what the policy says when left "
+        "out",
     )
     parser.add_argument(
         "--config",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from difflib import ndiff
 from typing import Final
 
 from ..client import AgentExecClient
 from ..client.client import SCOPES
 from ..client.display import credential, exact, quoted
-from ..models import Approvals, Caps, Execution, Review, Session
-from ..types import TargetKind
+from ..models import Approvals, Caps, Execution, Proposal, ProposedEdit, Review, Session
+from ..types import PolicyKind
 from . import exit_codes
 from .command_client import connected, decided, typed
 from .console import Console
@@ -20,7 +21,7 @@ from .usage import UsageError, read_source
 MIN_PASSPHRASE: Final = 12
 """Minimum characters. Code in a kernel can read the hash, and could guess a shorter passphrase."""
 
-_KINDS: tuple[TargetKind, ...] = ("scratch", "notebook", "kernel")
+_KINDS: tuple[PolicyKind, ...] = ("scratch", "notebook", "kernel", "edits")
 
 
 def pending(arguments: Namespace, console: Console) -> int:
@@ -63,6 +64,60 @@ def reject(arguments: Namespace, console: Console) -> int:
     with connected(arguments, console, may_start=False) as client:
         answer = decided(client, console, lambda: client.reject(arguments.id, arguments.reason))
     return _answered(answer.execution, arguments, console)
+
+
+def proposals(arguments: Namespace, console: Console) -> int:
+    """List the open edits that agents propose, with their exact sources."""
+    with connected(arguments, console, may_start=False) as client:
+        found = client.proposals(arguments.path)
+    if arguments.json:
+        console.json(found)
+        return exit_codes.OK
+    for proposal in found:
+        _show_proposal(proposal, console)
+    if not found:
+        console.note("No edits are proposed.")
+    return exit_codes.OK
+
+
+def decide_edits(arguments: Namespace, console: Console) -> int:
+    """Keep or undo the proposed edits of a session."""
+    with connected(arguments, console, may_start=False) as client:
+        session = client.session(arguments.session)
+        decide = session.keep_edits if arguments.keeps else session.undo_edits
+        wanted = arguments.ids or [
+            edit.id
+            for proposal in session.proposals()
+            for edit in proposal.edits
+            if edit.status == "open"
+        ]
+        made = decided(client, console, lambda: decide(wanted)) if wanted else []
+    if arguments.json:
+        console.json(made)
+        return exit_codes.OK
+    for edit in (edit for proposal in made for edit in proposal.edits if edit.id in wanted):
+        why = "" if edit.reason is None else f": {edit.reason}"
+        console.line(f"{edit.id}  {edit.status}{why}")
+    return exit_codes.OK
+
+
+def _show_proposal(proposal: Proposal, console: Console) -> None:
+    """Show a proposal's agent and its edits, with every character visible."""
+    called = quoted(exact(proposal.agent.name))
+    path = exact(proposal.path)
+    console.line(f"{proposal.session_id}  {called}, for {proposal.username}, in {path}")
+    for edit in proposal.edits:
+        fits = "" if edit.fits else f"; does not fit: {edit.reason}"
+        console.line(f"{edit.id}  {edit.kind} {exact(edit.cell_id)}{fits}")
+        for sign, line in _difference(edit):
+            console.line(f"   {sign} | {exact(line)}")
+
+
+def _difference(edit: ProposedEdit) -> list[tuple[str, str]]:
+    """Return the lines of an edit, each with a sign: added, removed or unchanged."""
+    before = [] if edit.before is None else edit.before.source.split("\n")
+    after = [] if edit.after is None else edit.after.source.split("\n")
+    return [(line[0], line[2:]) for line in ndiff(before, after) if line[0] != "?"]
 
 
 def pause(arguments: Namespace, console: Console) -> int:
@@ -217,6 +272,7 @@ def new_token(arguments: Namespace, console: Console) -> int:
                 arguments.scope or SCOPES,
                 expires_in=arguments.expires_in,
                 approval=arguments.approval,
+                edits=arguments.edits,
                 caps=caps,
             ),
         )

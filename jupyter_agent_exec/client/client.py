@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from .. import models
-from ..types import ApprovalMode, Digest, RuleKind, Verdict
+from ..types import ApprovalMode, Digest, EditMode, RuleKind, Verdict
 from .connection import AwaitingConnection, Connection, Request, json_request
 from .events import Event, follow
 from .replies import read
@@ -51,6 +51,7 @@ _text = msgspec.json.Decoder(models.Text)
 _matches = msgspec.json.Decoder(models.TextMatches)
 _notebooks = msgspec.json.Decoder(models.OpenNotebookList)
 _approvals = msgspec.json.Decoder(models.Approvals)
+_proposals = msgspec.json.Decoder(models.ProposalList)
 _unlocked = msgspec.json.Decoder(models.Unlocked)
 _minted = msgspec.json.Decoder(models.MintedToken)
 _token = msgspec.json.Decoder(models.Token)
@@ -336,6 +337,17 @@ class AsyncAgentExecClient:
         """Return the waiting executions, the policy, and whether agents are paused."""
         return await self._connection.get("/approvals", _approvals)
 
+    async def proposals(self, path: str | None = None) -> list[models.Proposal]:
+        """Return the proposed edits that are open: of one notebook, or of all.
+
+        Parameters
+        ----------
+        path
+            Contents path of the notebook; None for all.
+        """
+        query = with_query("/proposals", path=path)
+        return (await self._connection.get(query, _proposals)).proposals
+
     async def approve(
         self, execution_id: str, source_sha256: str, *, source: str | None = None
     ) -> Result:
@@ -379,9 +391,10 @@ class AsyncAgentExecClient:
         scratch: ApprovalMode | None = None,
         notebook: ApprovalMode | None = None,
         kernel: ApprovalMode | None = None,
+        edits: EditMode | None = None,
         allow: Sequence[RuleKind] | None = None,
     ) -> models.Approvals:
-        """Change the approval policy for each kind of target, as a user.
+        """Change the approval policy as a user: for each kind of target, and for edits.
 
         Parameters
         ----------
@@ -393,6 +406,7 @@ class AsyncAgentExecClient:
             scratch=scratch,
             notebook=notebook,
             kernel=kernel,
+            edits=edits,
             allow=None if allow is None else list(allow),
         )
         return await self._connection.send_model("PUT", "/approvals/policy", policy, _approvals)
@@ -578,6 +592,7 @@ class AsyncAgentExecClient:
         *,
         expires_in: float | None = None,
         approval: ApprovalMode | None = None,
+        edits: EditMode | None = None,
         caps: models.Caps | None = None,
     ) -> models.MintedToken:
         """Create an agent token. This needs a user's own credential.
@@ -592,6 +607,8 @@ class AsyncAgentExecClient:
             Lifetime in seconds; the server's default, 8 hours, when None.
         approval
             Which executions need a user's approval; the server's policy when None.
+        edits
+            ``"apply"`` or ``"propose"`` for its edits of notebooks; the server's policy when None.
         caps
             Limits of the token.
 
@@ -604,6 +621,7 @@ class AsyncAgentExecClient:
             label=label,
             scopes=list(scopes),
             approval=approval,
+            edits=edits,
             caps=models.Caps() if caps is None else caps,
         )
         if expires_in is not None:

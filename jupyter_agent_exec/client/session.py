@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from .. import models
 from ..errors import AgentExecError, InputNotAsked, InvalidRequest, SessionClosed
-from ..types import FINAL_STATUSES, Digest, SessionId, Verdict
+from ..types import FINAL_STATUSES, Digest, ProposedEditId, SessionId, Verdict
 from .connection import Backoff, Connection, Request, json_request
 from .errors import ClientError, ConnectionLost, ServerUnreachable
 from .events import Event, follow
@@ -64,6 +64,7 @@ _guide = msgspec.json.Decoder(models.Guide)
 _notebook: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 _cells = msgspec.json.Decoder(models.NotebookCells)
 _edited = msgspec.json.Decoder(models.NotebookEdited)
+_proposals = msgspec.json.Decoder(models.ProposalList)
 _variables = msgspec.json.Decoder(models.VariableList)
 _packages = msgspec.json.Decoder(models.PackageList)
 _completions = msgspec.json.Decoder(models.Completions)
@@ -340,16 +341,25 @@ class AsyncSession:
                 yield event
 
     async def cells(
-        self, *, outputs: bool = True, text_limit: int | None = None
+        self, *, outputs: bool = True, text_limit: int | None = None, proposed: bool = False
     ) -> models.NotebookCells:
-        """Read the current state of the session's notebook; see `AgentExecClient.cells`."""
-        path = await self._notebook_path()
-        return await read_cells(self._connection, path, outputs, text_limit)
+        """Read the current state of the session's notebook; see `AgentExecClient.cells`.
+
+        Parameters
+        ----------
+        proposed
+            Read it as it would be if the user kept the edits that the session has proposed.
+        """
+        path, by = await self._notebook_path(), self.id if proposed else None
+        return await read_cells(self._connection, path, outputs, text_limit, by)
 
     async def edit(
         self, edits: Sequence[models.Edit], *, hash: str | None = None
     ) -> models.NotebookEdited:
-        """Edit the cells of the session's notebook.
+        """Edit the cells of the session's notebook, or propose that to the user.
+
+        If the answer has a `proposal_id`, the notebook is unchanged until the user keeps the edits,
+        cell by cell. The next answers of the session have `decided_edits`; see also `proposals`.
 
         Either all edits are applied, in order, or none. If the connection breaks, the edits are not
         sent again. Call `cells` to see whether they were applied.
@@ -377,6 +387,41 @@ class AsyncSession:
         )
         path = _cells_path(await self._notebook_path())
         return await self._connection.send_model("PATCH", path, request, _edited)
+
+    async def proposals(self) -> list[models.Proposal]:
+        """Return the edits that the session has proposed, and what became of each."""
+        path = with_query("/proposals", session_id=self.id)
+        return (await self._connection.get(path, _proposals)).proposals
+
+    async def keep_edits(self, ids: Sequence[str] | None = None) -> list[models.Proposal]:
+        """Make proposed edits in the notebook, as a user; those that do not fit are obsolete.
+
+        Parameters
+        ----------
+        ids
+            Ids of the edits; all that are open when None.
+        """
+        return await self._decide_edits("keep", ids)
+
+    async def undo_edits(self, ids: Sequence[str] | None = None) -> list[models.Proposal]:
+        """Drop open edits, or take kept ones back, as a user.
+
+        A kept edit stays kept if its cell is not as the agent left it.
+
+        Parameters
+        ----------
+        ids
+            Ids of the edits; all that are open when None.
+        """
+        return await self._decide_edits("undo", ids)
+
+    async def _decide_edits(
+        self, what: Literal["keep", "undo"], ids: Sequence[str] | None
+    ) -> list[models.Proposal]:
+        request = models.DecideEdits(ids=None if ids is None else [ProposedEditId(i) for i in ids])
+        path = f"{self._path}/proposals/{what}"
+        decided = await self._connection.send_model("POST", path, request, _proposals)
+        return decided.proposals
 
     async def _notebook_path(self) -> str:
         """Return the current path of the session's notebook, which may have been renamed."""
@@ -712,10 +757,19 @@ async def give_input(
 
 
 async def read_cells(
-    connection: Connection, path: str, outputs: bool, text_limit: int | None
+    connection: Connection,
+    path: str,
+    outputs: bool,
+    text_limit: int | None,
+    proposed_by: str | None = None,
 ) -> models.NotebookCells:
     """Read the notebook at a contents path."""
-    query = with_query(_cells_path(path), outputs=outputs and None, text_limit=text_limit)
+    query = with_query(
+        _cells_path(path),
+        outputs=outputs and None,
+        text_limit=text_limit,
+        proposed_by=proposed_by,
+    )
     return await connection.get(query, _cells)
 
 

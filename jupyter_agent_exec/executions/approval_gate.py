@@ -31,7 +31,7 @@ from ..records import (
     timestamp,
 )
 from ..tasks import Tasks, first_of, settle
-from ..types import ApprovalMode, ExecutionId, RuleKind, Status, TargetKind
+from ..types import ApprovalMode, EditMode, ExecutionId, RuleKind, Status, TargetKind
 from .execution import LiveExecution, LiveExecutions
 from .incarnations import Incarnations
 from .recorder import Recorder
@@ -67,6 +67,9 @@ class Policy(Protocol):
     def mode(self, kind: TargetKind) -> ApprovalMode:
         """Return the approval that sessions with this kind of target need."""
 
+    def edit_mode(self, of_session: EditMode | None) -> EditMode:
+        """Return what becomes of a session's edits; `of_session` as in `Permit.edits`."""
+
     def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
         """Return the approval that the operator forces for this kind of target, if any."""
 
@@ -83,6 +86,10 @@ class Permit(Protocol):
     @property
     def approval(self) -> ApprovalMode | None:
         """The approval that the token demands; None to follow the policy."""
+
+    @property
+    def edits(self) -> EditMode | None:
+        """What becomes of its edits of the notebook; None to follow the policy."""
 
     def refusal(self, path: str | None) -> str | None:
         """Return why the session may send nothing more to its kernel; None if it may.
@@ -101,6 +108,7 @@ class Unlimited:
     """The permit of a session that a user opened with their own credential: it allows all."""
 
     approval: ApprovalMode | None = None
+    edits: EditMode | None = "apply"
 
     def refusal(self, path: str | None) -> str | None:
         """Return None."""
@@ -227,6 +235,11 @@ class ApprovalGate:
     def mode(self) -> ApprovalMode:
         """The approval that new executions need."""
         return self._rules.mode(self._session.target, self._permit.approval)
+
+    @property
+    def edit_mode(self) -> EditMode:
+        """What becomes of the session's edits of its notebook."""
+        return self._rules.policy.edit_mode(self._permit.edits)
 
     @property
     def is_free(self) -> bool:

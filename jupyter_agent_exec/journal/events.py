@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 from ..models import JournalEvent
@@ -16,6 +17,9 @@ from ..records import (
     Closed,
     Dispatched,
     DisplayUpdated,
+    EditsDecided,
+    EditsDeciding,
+    EditsProposed,
     FileDeleted,
     FilesWritten,
     FileUnchanged,
@@ -57,6 +61,7 @@ _IN_CELLS: Final = (
     LateOutput,
     DisplayUpdated,
     CellWritten,
+    EditsDeciding,
 )
 """Types of entries that an execution's cell or the session itself shows."""
 
@@ -64,6 +69,7 @@ _WITH_PATHS: Final = (
     NotebookCreated,
     NotebookEditAsked,
     NotebookEdited,
+    EditsProposed,
     CellDiscarded,
     CellRestored,
     FileUploaded,
@@ -123,6 +129,8 @@ def _text_of(entry: JournalEntry) -> str | None:
         return entry.message
     if isinstance(entry, NotebookMoved):
         return f"{entry.before} → {entry.path}"
+    if isinstance(entry, EditsDecided):
+        return _decisions(entry)
     if isinstance(entry, _WITH_PATHS):
         return entry.path
     if isinstance(entry, ApprovalGranted):
@@ -132,6 +140,12 @@ def _text_of(entry: JournalEntry) -> str | None:
     if isinstance(entry, Reviewed):
         return ": ".join(part for part in (entry.verdict, entry.comment) if part)
     return None
+
+
+def _decisions(entry: EditsDecided) -> str:
+    """Return how many edits were kept, undone and obsolete."""
+    counts = Counter(decision.status for decision in entry.decisions)
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
 def _type_of(entry: JournalEntry) -> str:

@@ -32,6 +32,8 @@ from ..records import (
     Closed,
     Dispatched,
     DisplayUpdated,
+    EditsDecided,
+    EditsProposed,
     Entry,
     ExecutionRecord,
     FilesWritten,
@@ -119,6 +121,8 @@ def _session_after(record: Session, entry: JournalEntry) -> Session:
             return replace(record, kernel=None)
     elif isinstance(entry, NotebookMoved):
         return replace(record, path=entry.path)
+    elif isinstance(entry, (EditsProposed, EditsDecided)):
+        return replace(record, proposed=entry.open)
     elif isinstance(entry, ApprovalGranted):
         return replace(record, approved_until=entry.until)
     elif isinstance(entry, OutputsShown):

@@ -389,6 +389,12 @@ def sessions(connection: sqlite3.Connection, wanted: Filters, limit: int) -> lis
     ]
 
 
+def sessions_with_proposals(connection: sqlite3.Connection) -> list[Session]:
+    """Return the sessions that have open proposed edits, the oldest first."""
+    rows = connection.execute("SELECT record FROM sessions WHERE proposed > 0 ORDER BY id")
+    return [msgspec.json.decode(record, type=Session) for (record,) in rows]
+
+
 def wanted_sessions(
     *,
     status: SessionStatus | None,

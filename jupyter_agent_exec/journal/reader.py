@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -28,6 +29,7 @@ from .notebook import (
     journal_notebook,
     unwritten_cells,
 )
+from .proposals import RecordedProposal, SessionProposals
 from .query import Criteria, Pictured
 from .tables import parse_ranges
 
@@ -79,6 +81,8 @@ class HistoryReader:
         self.folder = folder
         self._index = index
         self._held: WeakValueDictionary[ExecutionId, HeldOutputs] = WeakValueDictionary()
+        self._proposals: dict[SessionId, SessionProposals] = {}
+        self._reading_proposals = threading.Lock()
 
     @property
     def ready(self) -> bool:
@@ -486,6 +490,28 @@ class HistoryReader:
                     return found
         except OSError as error:
             raise HistoryUnavailable(f"The history cannot be read ({error}).") from error
+
+    def proposals(self, session_id: SessionId) -> list[RecordedProposal]:
+        """Return a session's proposed edits, the oldest first, and what became of them.
+
+        Raises
+        ------
+        SessionNotFound
+            If no session has this id.
+        HistoryUnavailable
+            If its journal cannot be read.
+        """
+        path = self.journal_path(session_id)
+        try:
+            with self._reading_proposals:
+                known = self._proposals.setdefault(session_id, SessionProposals(path))
+                return known.read()
+        except OSError as error:
+            raise _unreadable(session_id, error) from error
+
+    def sessions_with_proposals(self) -> list[Session]:
+        """Return the sessions that have open proposed edits, the oldest first."""
+        return self._index.ask(query.sessions_with_proposals)
 
     def _ask_partially(
         self, question: Callable[[sqlite3.Connection], list[T]], *, partial: bool = True

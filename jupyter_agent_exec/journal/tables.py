@@ -47,7 +47,8 @@ BEGIN IMMEDIATE;
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY, agent TEXT, target TEXT, status TEXT, opened_at TEXT,
     token TEXT, last_seq INTEGER NOT NULL, reviewed_up_to INTEGER NOT NULL, review TEXT,
-    size INTEGER NOT NULL, record BLOB);
+    size INTEGER NOT NULL, record BLOB, proposed INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX sessions_proposing ON sessions (id) WHERE proposed > 0;
 CREATE INDEX sessions_by_status ON sessions (status, id);
 CREATE INDEX sessions_of_token ON sessions (token) WHERE token IS NOT NULL;
 CREATE TABLE executions (
@@ -206,18 +207,20 @@ def indexed(
 def _put_session(
     connection: sqlite3.Connection, session_id: SessionId, state: SessionState | None, size: int
 ) -> None:
-    columns: tuple[str | bytes | int | None, ...] = (None, None, None, None, None, 0, 0, None, None)
+    columns: tuple[str | bytes | int | None, ...]
+    columns = (None, None, None, None, None, 0, 0, None, None, 0)
     if state is not None:
         session = state.session
         columns = (
             session.agent.name, target_kind(session), session.status, session.opened_at,
             None if session.token is None else session.token.id, state.last_seq,
             state.reviewed_up_to, _verdict(session.review),
-            msgspec.json.encode(session),
+            msgspec.json.encode(session), session.proposed,
         )  # fmt: skip
     connection.execute(
         "INSERT OR REPLACE INTO sessions (id, agent, target, status, opened_at, token, last_seq,"
-        " reviewed_up_to, review, record, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " reviewed_up_to, review, record, proposed, size)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (session_id, *columns, size),
     )
 

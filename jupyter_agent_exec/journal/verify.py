@@ -286,6 +286,8 @@ _PAYLOAD_FIELDS = {
     "cell_discarded": ("cell",),
     "notebook_edit_asked": ("edits",),
     "notebook_edited": ("before", "after"),
+    "edits_proposed": ("edits", "before", "after"),
+    "edits_decided": ("before", "after"),
 }
 
 
@@ -296,6 +298,8 @@ _AMENDMENTS = (
     "cell_discarded",
     "cell_restored",
     "cell_written",
+    "edits_deciding",
+    "edits_decided",
     "reviewed",
 )
 """Entries that may follow a session's end: a person's decisions, and what happened to its cells."""
@@ -502,13 +506,16 @@ def _compare_tokens(path: Path, kept: Any, listed: Listed, report: Report) -> No
             report.add(Outcome.MISSING, path, None, message)
 
 
+_AS_MINTED = ("label", "scopes", "approval", "edits", "caps", "expires_at")
+
+
 def _minted(entry: dict[str, Any], token: dict[str, Any]) -> dict[str, Any]:
     """Return a token as a ledger recorded it when it was minted."""
     by = entry.get("by")
     by = by if isinstance(by, dict) else {}
     secret = entry.get("secret_sha256")
     return {
-        **{name: entry.get(name) for name in ("label", "scopes", "approval", "caps", "expires_at")},
+        **{name: entry.get(name) for name in _AS_MINTED},
         "id": entry.get("token_id"),
         "created_at": entry.get("at"),
         "username": by.get("username"),

@@ -114,7 +114,7 @@ async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
         )
         await ask_person(call, record)
         record = await until_finished(call, record.id, settings.wait(asked.wait))
-    answered = await _answer(call, record, prefix)
+    answered = await _answer(call, manager.with_decided_edits(record), prefix)
     if asked.session_id is None:
         told = replace(answered.structured, session_id=session_id)
         answered = Answered(content=answered.content, structured=told)

@@ -20,6 +20,7 @@ from ..models import (
     Sha256,
 )
 from ..notebooks.manager import CellsQuery
+from ..sessions.answers import edit_notes
 from ..text import images
 from ..types import CellId, Digest, SessionId
 from . import budget
@@ -45,14 +46,27 @@ class ReadArguments(Request, frozen=True, kw_only=True):
     ] = None
     first: Annotated[int, Meta(description="Index of the first cell to read.", ge=0)] = 0
     outputs: Annotated[bool, Meta(description="Whether to read outputs too.")] = True
+    proposed_by: Annotated[
+        SessionId | None,
+        Meta(
+            description="Read the cells as they would be if the user kept the edits that this "
+            "session has proposed."
+        ),
+    ] = None
 
 
 async def _read(call: Call, asked: ReadArguments) -> Answered:
     if not asked.path.endswith(".ipynb"):
         return await _list(call, asked.path)
     await call.reach_notebook("read:notebook", asked.path)
+    if asked.proposed_by is not None:
+        await call.reach_session("history:read", asked.proposed_by)
     one = asked.cells is not None and len(asked.cells) == 1
-    query = CellsQuery(outputs=asked.outputs, text_limit=budget.TEXT if one else budget.CELL_TEXT)
+    query = CellsQuery(
+        outputs=asked.outputs,
+        text_limit=budget.TEXT if one else budget.CELL_TEXT,
+        proposed_by=asked.proposed_by,
+    )
     read = await call.managers.notebooks.cells(asked.path, query, read_on)
     head = f"{read.path!r}: {len(read.cells)} cells, hash {read.hash}"
     if asked.cells is None:
@@ -200,7 +214,15 @@ async def _edit(call: Call, asked: EditArguments) -> Answered:
         + (", ".join(_hashed(id, edited.source_sha256) for id in ids) or "no cell")
         for edit, ids in zip(asked.edits[: budget.EDITS], edited.cell_ids, strict=False)
     ]
-    text = "\n".join([f"{edited.path!r} is changed; its hash is {edited.hash}.", *lines])
+    first = (
+        f"{edited.path!r} is changed; its hash is {edited.hash}."
+        if edited.proposal_id is None
+        else f"Proposed as {edited.proposal_id}. {edited.path!r} is unchanged until the user keeps "
+        "the edits, cell by cell, in JupyterLab; go on meanwhile, and you will be told. To see the "
+        f"cells as proposed: read_notebook(path={edited.path!r}, "
+        f"proposed_by={asked.session_id!r}); then its hash is {edited.hash}."
+    )
+    text = "\n".join([first, *lines, *edit_notes(edited.decided_edits)])
     return Answered(content=[TextContent(text=text)])
 
 
@@ -212,8 +234,8 @@ EDIT: Final = Tool(
     name="edit_notebook",
     title="Edit a notebook's cells",
     description=(
-        "Edit the cells of a session's notebook. It runs nothing. Edits of code cells need the "
-        "user's approval where code does. The user may work there too: read the cells first."
+        "Edit the cells of a session's notebook, or propose that to the user. It runs nothing. "
+        "The user may work there too: read the cells first."
     ),
     scopes=("edit:notebook",),
     input=EditArguments,

@@ -89,12 +89,33 @@ class Notebooks:
         hash: Digest | None,
         about_to: Callable[[EditPlan], Awaitable[None]],
     ) -> tuple[Via, EditPlan]:
-        """Make edits, all or none. Return how the notebook was reached, and the plan.
+        """Make edits as `change` does.
 
         Parameters
         ----------
         hash
             Hash of the notebook when it was read; None to edit any version.
+        """
+        planner = EditPlanner(edits)
+
+        async def make_plan(notebook: Notebook) -> EditPlan:
+            check_hash(hash, notebook)
+            return await planner.plan(notebook)
+
+        return await self.change(path, make_plan, about_to)
+
+    async def change(
+        self,
+        path: str,
+        make_plan: Callable[[Notebook], Awaitable[EditPlan]],
+        about_to: Callable[[EditPlan], Awaitable[None]],
+    ) -> tuple[Via, EditPlan]:
+        """Make planned changes, all or none. Return how the notebook was reached, and the plan.
+
+        Parameters
+        ----------
+        make_plan
+            Returns the plan for a notebook. Called again if the notebook has changed meanwhile.
         about_to
             Awaited with the plan before the notebook changes, and again if the plan changes. If it
             raises, nothing is changed.
@@ -106,16 +127,14 @@ class Notebooks:
         """
         lock = self._edited.setdefault(path, asyncio.Lock())
         async with lock:
-            return await self._edit(path, edits, hash, about_to)
+            return await self._change(path, make_plan, about_to)
 
-    async def _edit(
+    async def _change(
         self,
         path: str,
-        edits: Sequence[Edit],
-        hash: Digest | None,
+        make_plan: Callable[[Notebook], Awaitable[EditPlan]],
         about_to: Callable[[EditPlan], Awaitable[None]],
     ) -> tuple[Via, EditPlan]:
-        ids: list[CellId] = []
         broken: list[Backend] = []
         unsure: list[EditPlan] = []
         for _ in range(MAX_PLANS):
@@ -123,17 +142,11 @@ class Notebooks:
             for made in unsure:
                 if _is_made(made, notebook):
                     return handle.via, made
-            if hash is not None and hash != notebook_hash(notebook.cells):
-                raise DocumentChanged(
-                    "hash: the notebook's cells have changed since it was read; nothing was "
-                    "changed. Read it again.",
-                    field="hash",
-                    **as_told(notebook.cells),
-                )
-            planned = await _plan(notebook, edits, ids)
+            planned = await make_plan(notebook)
             await about_to(planned)
             try:
-                await handle.apply(planned.changes, planned.expected)
+                if planned.changes:
+                    await handle.apply(planned.changes, planned.expected)
             except Moved:
                 continue
             except Unreachable:
@@ -166,24 +179,49 @@ class Notebooks:
                 yield backend, handle
 
 
-async def _plan(notebook: Notebook, edits: Sequence[Edit], ids: list[CellId]) -> EditPlan:
-    """Return a plan. When it is planned again, new cells get the same ids.
+class EditPlanner:
+    """Plans a request's edits. When they are planned again, new cells get the same ids.
 
     So cells are not inserted twice if a backend failed, but made the changes.
     """
-    new_id = _replayed(ids).__next__
-    if len(edits) * len(notebook.cells) < _LONG:
-        return plan(notebook, edits, new_id)
-    return await asyncio.to_thread(plan, notebook, edits, new_id)
+
+    def __init__(self, edits: Sequence[Edit]) -> None:
+        self._edits = edits
+        self._ids: list[CellId] = []
+
+    async def plan(self, notebook: Notebook) -> EditPlan:
+        """Return the plan for a notebook; raises as `edits.plan`."""
+        new_id = self._replayed().__next__
+        if len(self._edits) * len(notebook.cells) < _LONG:
+            return plan(notebook, self._edits, new_id)
+        return await asyncio.to_thread(plan, notebook, self._edits, new_id)
+
+    def _replayed(self) -> Iterator[CellId]:
+        index = 0
+        while True:
+            if index == len(self._ids):
+                self._ids.append(CellId(uuid4().hex[:12]))
+            yield self._ids[index]
+            index += 1
 
 
-def _replayed(ids: list[CellId]) -> Iterator[CellId]:
-    index = 0
-    while True:
-        if index == len(ids):
-            ids.append(CellId(uuid4().hex[:12]))
-        yield ids[index]
-        index += 1
+def check_hash(hash: Digest | None, notebook: Notebook, *others: Notebook) -> None:
+    """Raise DocumentChanged if a request is for another version of the notebook.
+
+    Parameters
+    ----------
+    hash
+        Hash of the notebook when it was read; None for any version.
+    others
+        Versions of the notebook that are as good.
+    """
+    if hash is not None and all(hash != notebook_hash(each.cells) for each in (notebook, *others)):
+        raise DocumentChanged(
+            "hash: the notebook's cells have changed since it was read; nothing was "
+            "changed. Read it again.",
+            field="hash",
+            **as_told(notebook.cells),
+        )
 
 
 def _is_made(planned: EditPlan, notebook: Notebook) -> bool:

@@ -85,6 +85,40 @@ class EditPlan(Struct, frozen=True, kw_only=True):
         )
 
 
+def plan_of(
+    notebook: Notebook, made: Sequence[Change], touched: Container[CellId], counts: Iterable[CellId]
+) -> EditPlan:
+    """Return the plan that makes changes to a notebook.
+
+    Parameters
+    ----------
+    touched
+        The cells that they add, change, move, remove or clear.
+    counts
+        Code cells that nobody may run in between.
+    """
+    base = {id: cell for cell in notebook.cells if (id := id_of(cell)) is not None}
+    before = state_of(notebook.cells, touched)
+    now = apply(as_dict(notebook), made, Expected())["cells"]
+    return EditPlan(
+        changes=list(made),
+        expected=Expected(
+            cells={id: (cell["cell_type"], cell["source"]) for id, cell in before["cells"].items()},
+            counts={id: base[id].get("execution_count") for id in counts},
+            order=before["order"],
+        ),
+        cell_ids=[],
+        before=before,
+        after=state_of(now, touched),
+        hash=notebook_hash(now),
+    )
+
+
+def as_dict(notebook: Notebook) -> dict[str, Any]:
+    """Return what `changes.apply` needs of a notebook."""
+    return {"cells": notebook.cells, "nbformat_minor": notebook.nbformat_minor}
+
+
 def notebook_hash(cells: Iterable[dict[str, Any]]) -> Digest:
     """Return the SHA-256 of ids, types and sources. It is the same through each backend."""
     told = [[id_of(cell), cell["cell_type"], joined(cell["source"])] for cell in cells]
@@ -161,10 +195,7 @@ class _Planner:
     def __init__(self, notebook: Notebook, new_id: Callable[[], CellId]) -> None:
         self._base = notebook.cells
         self._new_id = new_id
-        self._now: dict[str, Any] = {
-            "cells": notebook.cells,
-            "nbformat_minor": notebook.nbformat_minor,
-        }
+        self._now = as_dict(notebook)
         self._taken = set(order_of(notebook.cells))
         self._changes: list[Change] = []
         self._touched: dict[CellId, None] = {}

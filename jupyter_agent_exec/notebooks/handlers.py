@@ -15,6 +15,7 @@ from ..auth.operations import requires
 from ..models import (
     AcceptOutputs,
     AcceptSession,
+    DecideEdits,
     DiscardCell,
     DiscardOutputs,
     EditNotebook,
@@ -23,16 +24,19 @@ from ..models import (
     NotebookCells,
     NotebookEdited,
     OpenNotebookList,
+    ProposalList,
+    Request,
     RestoreCell,
     RestoreOutputs,
 )
 from ..records import ExecutionRecord
 from ..sessions.handlers import SessionsBase
-from ..types import ExecutionId
+from ..types import ExecutionId, SessionId
 from .backends.tab import Page, TabBackend
 from .decisions import OutputDecisions
 from .discarded_cells import CellDecisions
 from .manager import CellsQuery, NotebookManager
+from .proposals import Proposals
 
 
 class NotebooksBase(AgentExecHandler):
@@ -63,13 +67,18 @@ class CellsHandler(NotebooksBase):
     @requires("read:notebook", query=CellsQuery, answers={200: NotebookCells})
     async def get(self, path: str, query: CellsQuery) -> None:
         """Read a notebook's cells as they are now, unsaved edits included."""
+        if query.proposed_by is not None:
+            await self.access.session(self.caller, "history:read", query.proposed_by)
         self.answer(await self.notebooks.cells(path, query, self._read_on))
 
     @web.authenticated
-    @requires("edit:notebook", body=EditNotebook, answers={200: NotebookEdited})
+    @requires(
+        "edit:notebook", body=EditNotebook, answers={200: NotebookEdited, 202: NotebookEdited}
+    )
     async def patch(self, path: str, body: EditNotebook) -> None:
-        """Change a notebook's cells: all edits, in order, or none."""
-        self.answer(await self.notebooks.edit(path, body, self.caller))
+        """Change a notebook's cells: all edits, in order, or none. 202: they are proposed."""
+        edited = await self.notebooks.edit(path, body, self.caller)
+        self.answer(edited, status=200 if edited.proposal_id is None else 202)
 
     def _read_on(self, id: ExecutionId, offset: int) -> str:
         return f"GET {self.executions_url}/{id}/text?offset={offset}"
@@ -217,9 +226,70 @@ class DiscardCellsHandler(NotebookDecisionsBase):
         await self.answer_executions(decided)
 
 
+class ProposalsQuery(Request, frozen=True, kw_only=True):
+    """Which proposals to list."""
+
+    session_id: SessionId | None = None
+    """Those of this session, with what became of each edit."""
+    path: str | None = None
+    """Those for this notebook."""
+
+
+class ProposalsBase(AgentExecHandler):
+    """Base of the handlers below."""
+
+    proposals: Proposals
+
+
+class ProposalsHandler(ProposalsBase):
+    """Agents' proposed edits."""
+
+    @web.authenticated
+    @requires(
+        "history:read",
+        query=ProposalsQuery,
+        answers={200: ProposalList},
+        agents="those of the sessions that it may read",
+    )
+    async def get(self, query: ProposalsQuery) -> None:
+        """List proposed edits: the open ones, or with `session_id` all of a session."""
+        if query.session_id is not None:
+            await self.access.session(self.caller, "history:read", query.session_id)
+        found = await self.proposals.listed(
+            session_id=query.session_id,
+            path=query.path,
+            decided=query.session_id is not None,
+            only=self.access.only(self.caller),
+        )
+        self.answer(found)
+
+
+class KeepEditsHandler(ProposalsBase):
+    """A session's proposed edits, kept."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=DecideEdits, answers={200: ProposalList})
+    async def post(self, session_id: str, body: DecideEdits) -> None:
+        """Make proposed edits in the notebook, those that fit it. Answers with what became."""
+        self.answer(await self.proposals.keep(session_id, body, self.caller))
+
+
+class UndoEditsHandler(ProposalsBase):
+    """A session's proposed edits, undone."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=DecideEdits, answers={200: ProposalList})
+    async def post(self, session_id: str, body: DecideEdits) -> None:
+        """Drop open edits, and take kept ones back if their cells are as the agent left them."""
+        self.answer(await self.proposals.undo(session_id, body, self.caller))
+
+
 ROUTES = (
     ("/notebooks", NotebooksHandler),
     ("/notebooks/{path}/cells", CellsHandler),
+    ("/proposals", ProposalsHandler),
+    ("/sessions/{session_id}/proposals/keep", KeepEditsHandler),
+    ("/sessions/{session_id}/proposals/undo", UndoEditsHandler),
     ("/executions/{execution_id}/accept", AcceptHandler),
     ("/executions/{execution_id}/discard", DiscardHandler),
     ("/executions/{execution_id}/restore", RestoreHandler),

@@ -35,6 +35,7 @@ from .changes import Notebook, id_of
 from .documents import Notebooks
 from .edits import EditPlan, as_json, as_told_edits, notebook_hash, source_hash
 from .execution_cells import NotebookWriter
+from .proposals import Proposals
 
 
 class CellsQuery(Request, frozen=True, kw_only=True):
@@ -42,6 +43,8 @@ class CellsQuery(Request, frozen=True, kw_only=True):
 
     outputs: bool = True
     """Whether to return the text of the cells' outputs."""
+    proposed_by: SessionId | None = None
+    """Return the cells as they would be if the user kept the open edits of this session."""
     text_limit: Annotated[int, Meta(ge=100, le=1_000_000)] = 10_000
     """Maximum characters of each cell's output. The text says how much is left out."""
 
@@ -78,6 +81,7 @@ class NotebookManager:
         writer: NotebookWriter,
         collaboration: CollaborationBackend,
         tabs: TabBackend,
+        proposals: Proposals,
         *,
         kernels: Callable[[], Awaitable[Mapping[str, NotebookKernel]]],
         folder: Callable[[str], Awaitable[Sequence[tuple[str, str]]]],
@@ -87,6 +91,7 @@ class NotebookManager:
         self._writer = writer
         self._collaboration = collaboration
         self._tabs = tabs
+        self._proposals = proposals
         self._kernels = kernels
         self._folder = folder
 
@@ -160,16 +165,18 @@ class NotebookManager:
 
         Raises
         ------
-        NotebookNotFound, DocumentUnwritable
+        NotebookNotFound, DocumentUnwritable, SessionNotFound, InvalidRequest
         """
         path = path.strip("/")
         await self._writer.flush(path)
         handle, notebook = await self._notebooks.read(path)
+        if query.proposed_by is not None:
+            notebook = await self._proposals.proposed(query.proposed_by, path, notebook)
         make = partial(told, path, handle.via, notebook, query, read_on)
         return await self._made(notebook, make)
 
     async def edit(self, path: str, asked: EditNotebook, caller: Caller) -> NotebookEdited:
-        """Edit a notebook's cells: make all edits, or none.
+        """Edit a notebook's cells, or propose that to the user: all edits, or none.
 
         Code cells are changed only if the session may run code, and never while an execution waits
         or runs in them. So only approved code runs. The journal records the edits before they are
@@ -185,10 +192,14 @@ class NotebookManager:
         session = await self._sessions.live_session(asked.session_id)
         _check_target(session.record(), path)
         await self._writer.flush(path)
+        proposes = session.gate.edit_mode == "propose"
+        check = partial(self._check, session, path, caller, proposes)
+        if proposes:
+            return await self._proposals.propose(session, path, asked, caller, check)
         recording = _Recording(session, path, asked, caller)
 
         async def about_to(planned: EditPlan) -> None:
-            self._check(session, path, planned, caller)
+            check(planned)
             await recording.about_to()
 
         try:
@@ -204,12 +215,19 @@ class NotebookManager:
             cell_ids=planned.cell_ids,
             source_sha256=planned.source_sha256,
             chain=session.record().chain,
+            decided_edits=session.take_decided_edits(),
         )
 
-    def _check(self, session: LiveSession, path: str, planned: EditPlan, caller: Caller) -> None:
-        """Raise an error if the edits may not be made now."""
+    def _check(
+        self, session: LiveSession, path: str, caller: Caller, proposes: bool, planned: EditPlan
+    ) -> None:
+        """Raise an error if the edits may not be made, or proposed, now.
+
+        A proposal needs no approval: the user decides about each cell, and nothing runs.
+        """
         what = "An edit of code cells" if planned.is_code else "An edit of the notebook"
-        self._sessions.admit(session, caller, what, is_code=planned.is_code)
+        is_code = planned.is_code and not proposes
+        self._sessions.admit(session, caller, what, is_code=is_code)
         busy = self._writer.busy(path)
         for id in planned.touched:
             if id in busy:

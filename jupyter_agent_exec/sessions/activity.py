@@ -28,12 +28,14 @@ Action: TypeAlias = Literal[
     "session",
     "notebook",
     "person",
+    "proposals",
     "approvals",
     "tokens",
 ]
 """What changed: a session opened or closed, its kernel, one of its executions, a decision about the
-session, its notebook; a user ran something in its kernel (`person`). Without a session: what waits
-for approval, the approval policy or the pause (`approvals`), or the agent tokens (`tokens`)."""
+session, its notebook, its proposed edits; a user ran something in its kernel (`person`). Without a
+session: what waits for approval, the approval policy or the pause (`approvals`), or the agent
+tokens (`tokens`)."""
 
 
 class Activity:

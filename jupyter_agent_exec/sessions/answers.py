@@ -15,12 +15,24 @@ from ..journal.notebook import cell
 from ..journal.outputs import kept_images
 from ..journal.query import Pictured
 from ..kernels.folder_paths import is_path, mimetype_of
-from ..models import Changes, Execution, FileChange, Image, Input, RecordedImage, derive
+from ..models import (
+    Changes,
+    DecidedEdit,
+    Execution,
+    FileChange,
+    Image,
+    Input,
+    RecordedImage,
+    derive,
+)
 from ..records import ExecutionRecord, KeptImage, digest_of
 from ..text import ReadOn, model_text, size_in_words, transcript, without_library_frames
-from ..types import IMAGE_TYPES, Digest, ExecutionId, SessionId
+from ..types import IMAGE_TYPES, Digest, EditStatus, ExecutionId, SessionId
 
 NAMESPACE = "api/agent-exec"
+
+MAX_CELLS: Final = 50
+"""How many cells a sentence names."""
 
 _NOTES = {
     "timed_out": "The execution timed out and was interrupted.",
@@ -121,6 +133,24 @@ def notes(record: ExecutionRecord) -> list[str]:
         notes.append(_NO_STDIN_NOTE)
     if record.interrupt_ignored:
         notes.append("The code ignored the interrupt; restart the session's kernel to end it.")
+    return notes + edit_notes(record.decided_edits)
+
+
+_EDIT_NOTES: Final[dict[EditStatus, str]] = {
+    "kept": "The user kept your proposed edits of cells",
+    "undone": "The user undid your proposed edits of cells",
+    "obsolete": "Your proposed edits do not fit any more, and were not made, in cells",
+}
+
+
+def edit_notes(decided: Sequence[DecidedEdit]) -> list[str]:
+    """Return sentences about what became of an agent's proposed edits."""
+    notes: list[str] = []
+    for status, sentence in _EDIT_NOTES.items():
+        cells = [edit.cell_id for edit in decided if edit.status == status]
+        if cells:
+            more = f" and {len(cells) - MAX_CELLS} more" if len(cells) > MAX_CELLS else ""
+            notes.append(f"{sentence} {', '.join(cells[:MAX_CELLS])}{more}.")
     return notes
 
 

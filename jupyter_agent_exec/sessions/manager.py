@@ -10,6 +10,8 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from ..auth.scopes import Caller
 from ..auth.tokens import Tokens
 from ..errors import (
@@ -257,6 +259,13 @@ class AgentSessions:
             self.admit(session, caller, "An agent's answer", is_code=True, executions=1)
         await session.give_input(execution, given, caller.by())
         return await self.execution(id, given.wait)
+
+    def with_decided_edits(self, record: ExecutionRecord) -> ExecutionRecord:
+        """Return an execution with what became of its session's proposed edits meanwhile."""
+        live = self._open.get(record.session_id)
+        if live is None or not live.decided_edits:
+            return record
+        return replace(record, decided_edits=live.take_decided_edits())
 
     def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
         """Return an unfinished execution with its session; None if it has finished."""

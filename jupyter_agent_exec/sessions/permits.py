@@ -8,7 +8,7 @@ from ..auth.tokens import Tokens
 from ..errors import AgentExecError
 from ..executions.approval_gate import Permit, Unlimited
 from ..models import KernelTarget, NotebookTarget, Target
-from ..types import ApprovalMode, TokenId
+from ..types import ApprovalMode, EditMode, TokenId
 
 
 class Permits:
@@ -37,6 +37,7 @@ class TokenPermit:
         tokens: Tokens,
     ) -> None:
         self.approval: ApprovalMode | None = caller.approval
+        self.edits: EditMode | None = caller.edits
         self._caller = caller
         self._token_id = token_id
         self._target = target

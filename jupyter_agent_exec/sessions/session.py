@@ -28,7 +28,7 @@ from ..executions.written_files import WrittenFiles
 from ..journal.journal import SessionJournal
 from ..kernels.inspection import AT_AGENTS_CODE, is_nested
 from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
-from ..models import Chain, Execute, GiveInput, ScratchTarget, Session
+from ..models import Chain, DecidedEdit, Execute, GiveInput, ScratchTarget, Session
 from ..records import (
     SERVER,
     By,
@@ -116,6 +116,10 @@ class LiveSession(ExecutionObserver):
         self._notebook = kernels if isinstance(kernels, AttachedNotebook) else None
         self._active_at = datetime.now(UTC)
         self._last_used = self._loop.time()
+        self.proposed = 0
+        """How many of its proposed edits are open."""
+        self.decided_edits: list[DecidedEdit] = []
+        """What became of its proposed edits, as far as its agent does not know."""
         self.is_kept = False
         """Whether it stays open although it is unused."""
         self.shows_outputs: By | None = None
@@ -193,6 +197,7 @@ class LiveSession(ExecutionObserver):
             show_outputs=self.shows_outputs is not None,
             asking=sum(1 for _ in self.gate.awaiting_approval()),
             behind=self.gate.behind,
+            proposed=self.proposed,
             chain=self._journal.head,
         )
 
@@ -218,6 +223,11 @@ class LiveSession(ExecutionObserver):
     def chain(self) -> Chain:
         """Where its journal ends."""
         return self._journal.head
+
+    def take_decided_edits(self) -> list[DecidedEdit]:
+        """Return what became of its proposed edits since the last call."""
+        decided, self.decided_edits = self.decided_edits, []
+        return decided
 
     def live(self, id: ExecutionId) -> LiveExecution | None:
         """Return an execution that is not finished yet."""

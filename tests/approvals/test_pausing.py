@@ -147,6 +147,7 @@ async def test_a_policy_counts_for_what_comes_and_what_asks_goes_on_asking(agent
         "scratch": "always",
         "notebook": "none",
         "kernel": "none",
+        "edits": "apply",
         "forced": [],
         "allow": ["read", "plot"],
     }
@@ -177,7 +178,12 @@ async def test_a_policy_is_kept_and_in_the_ledger(agent: Agent, history_dir: Pat
     (ledger,) = await asyncio.to_thread(lambda: list(history_dir.glob("ledger-*.jsonl")))
     told = [json.loads(line)["entry"] for line in ledger.read_text().splitlines()]
     (entry,) = [entry for entry in told if entry["type"] == "policy_set"]
-    assert entry["policy"] == {"scratch": "none", "notebook": "none", "kernel": "first"}
+    assert entry["policy"] == {
+        "scratch": "none",
+        "notebook": "none",
+        "kernel": "first",
+        "edits": "apply",
+    }
     assert entry["by"]["kind"] == "person"
 
 

@@ -123,6 +123,8 @@ def test_the_policy_is_shown_and_set(cli: Cli) -> None:
         "first",
         "kernel",
         "first",
+        "edits",
+        "apply",
     ]
     assert "notebook  always\n" in cli("policy", "--notebook", "always").stdout
     cli("policy", "--notebook", "first")

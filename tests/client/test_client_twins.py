@@ -37,7 +37,9 @@ def answers(request: httpx2.Request) -> bytes:
         cells = models.NotebookCells(path=PATH, hash=DIGEST, via="tab", cells=[])
         return msgspec.json.encode(cells)
     if "/approvals" in path:
-        policy = models.ApprovalPolicy(scratch="none", notebook="first", kernel="first", forced=[])
+        policy = models.ApprovalPolicy(
+            scratch="none", notebook="first", kernel="first", edits="propose", forced=[]
+        )
         return msgspec.json.encode(models.Approvals(executions=[], policy=policy, paused=None))
     if path.endswith(("/review", "/approve", "/reject")) and "/executions/" in path:
         return msgspec.json.encode(execution())

@@ -4,6 +4,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Locator, Page } from '@playwright/test';
 import { AskingAgent, Question, Server } from './approval';
 import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
+import { ProposingAgent, ShownProposals } from './proposing';
 
 /** A notebook in two browsers, the file behind it, and an agent. */
 interface IShared {
@@ -278,4 +279,34 @@ test('a notebook that is opened while an agent works has its cell once', async (
   await expect
     .poll(() => shared.files.cells(shared.path))
     .toMatchObject([{ source: 'x = 1' }, { text: 'one\ntwo\nthree\n' }]);
+});
+
+test('what an agent proposes is shown to both people, and decided once', async ({
+  shared,
+  request,
+  baseURL
+}) => {
+  const both = await shared.open([
+    codeCell('mine', 'x = 1'),
+    codeCell('y', 'y')
+  ]);
+  const agent = await ProposingAgent.open(request, baseURL!, shared.path);
+  await agent.propose(
+    { op: 'replace', cell_id: 'mine', source: 'x = 2' },
+    { op: 'insert', cell_type: 'code', source: 'new', after: 'mine' }
+  );
+  const shown = both.map(({ page }) => new ShownProposals(page));
+  for (const { edits } of shown) {
+    await expect(edits).toHaveCount(2);
+  }
+  await shown[1].click(shown[1].edit('Change this cell'), 'Keep');
+  for (const { edits } of shown) {
+    await expect(edits).toHaveCount(1);
+  }
+  await shown[0].all('Undo all');
+  for (const [index, notebook] of both.entries()) {
+    await expect(shown[index].edits).toHaveCount(0);
+    await expect.poll(() => sources(notebook)).toEqual(['x = 2', 'y']);
+  }
+  await agent.close();
 });

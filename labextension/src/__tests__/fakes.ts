@@ -17,6 +17,9 @@ import type {
   IJournalEventList,
   IMintedToken,
   IMintToken,
+  IProposal,
+  IProposalList,
+  IProposedEdit,
   IRecordedImage,
   ISearch,
   ISearchHit,
@@ -70,8 +73,38 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     review: null,
     changes: null,
     left_out: [],
+    decided_edits: [],
     ...given
   };
+}
+
+/** A proposed edit that fits, but for what is given. */
+export function proposedEdit(
+  given: Partial<IProposedEdit> & Pick<IProposedEdit, 'id' | 'kind'>
+): IProposedEdit {
+  return {
+    cell_id: given.id,
+    moved: given.kind === 'move',
+    before: null,
+    after: null,
+    current: given.before ?? null,
+    result: given.after ?? null,
+    index: 0,
+    follows: null,
+    status: 'open',
+    fits: true,
+    reason: null,
+    decided_by: null,
+    decided_at: null,
+    ...given
+  };
+}
+
+function outcome(
+  { fits }: IProposedEdit,
+  what: 'keep' | 'undo'
+): IProposedEdit['status'] {
+  return what === 'undo' ? 'undone' : fits ? 'kept' : 'obsolete';
 }
 
 /** A target of a kind. */
@@ -128,6 +161,7 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     approval: 'none',
     show_outputs: false,
     approved_until: null,
+    proposed: 0,
     asking: 0,
     behind: 0,
     unreviewed: 0,
@@ -144,6 +178,7 @@ export function token(given: Partial<IAgentToken> = {}): IAgentToken {
     id: 't_1',
     label: 'Claude on my laptop',
     scopes: ['exec:scratch'],
+    edits: null,
     approval: null,
     caps: {
       executions_per_minute: null,
@@ -269,17 +304,45 @@ export class FakeServer implements IAgentExecApi {
       scratch: 'none',
       notebook: 'first',
       kernel: 'first',
+      edits: 'propose',
       forced: [],
       allow: ['read', 'plot']
     },
     paused: null,
     needs_passphrase: false
   };
+  proposals: IProposal[] = [];
+  /** The decisions about edits: what, and which. */
+  decided: [string, readonly string[]][] = [];
   failure: Error | null = null;
   /** Whether lists that can be given up are not answered. */
   holding = false;
   /** How many were given up. */
   aborted = 0;
+
+  async listProposals(): Promise<IProposalList> {
+    return { proposals: this.proposals };
+  }
+
+  /** Decide, and answer with what became of each. */
+  async decideEdits(
+    what: 'keep' | 'undo',
+    _sessionId: string,
+    ids: readonly string[]
+  ): Promise<IProposalList> {
+    this.decided.push([what, ids]);
+    const told = this.proposals.map(proposal => ({
+      ...proposal,
+      edits: proposal.edits.map(edit =>
+        ids.includes(edit.id) ? { ...edit, status: outcome(edit, what) } : edit
+      )
+    }));
+    this.proposals = told.map(proposal => ({
+      ...proposal,
+      edits: proposal.edits.filter(({ status }) => status === 'open')
+    }));
+    return { proposals: told };
+  }
 
   /** Emit an activity event. */
   emit(serial: number, given: Record<string, unknown> = {}): void {

@@ -15,6 +15,7 @@ import type {
   IJournalEventList,
   IMintedToken,
   IMintToken,
+  IProposalList,
   ISearchResults,
   ISessionList,
   ITarget,
@@ -171,6 +172,20 @@ export class AgentExecApi {
   /** Take all cells of a session out of its notebook. */
   discardAllCells(sessionId: string): Promise<IExecutionList> {
     return this._postJSON(['sessions', sessionId, 'cells', 'discard']);
+  }
+
+  /** The edits of a notebook that agents propose. */
+  listProposals(path: string): Promise<IProposalList> {
+    return this._getJSON(['proposals'], { path });
+  }
+
+  /** Make proposed edits, or drop them or take them back. */
+  decideEdits(
+    what: 'keep' | 'undo',
+    sessionId: string,
+    ids: readonly string[]
+  ): Promise<IProposalList> {
+    return this._postJSON(['sessions', sessionId, 'proposals', what], { ids });
   }
 
   /** Entries between a session's cells, after a position in its journal. */

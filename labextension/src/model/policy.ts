@@ -1,7 +1,7 @@
 /** Keeps a person's settings and the server's approval policy alike. */
 import type { ISignal } from '@lumino/signaling';
 import type { ApprovalsModel } from './approvals';
-import type { IApprovalPolicy, ITarget } from '../wire';
+import type { IApprovalPolicy, PolicyKind } from '../wire';
 
 /** What a person has set; what they have not is as the server has it. */
 export type Wishes = Partial<Omit<IApprovalPolicy, 'forced'>>;
@@ -13,12 +13,15 @@ export interface IPolicySettings {
   set(key: string, value: string | string[]): Promise<void>;
 }
 
-const KINDS: readonly ITarget['kind'][] = ['notebook', 'kernel', 'scratch'];
+const KINDS: readonly PolicyKind[] = ['notebook', 'kernel', 'scratch', 'edits'];
 
 /** What a person can set: a mode for each kind of target, and what the rules let through. */
 const KEYS: readonly (keyof Wishes)[] = [...KINDS, 'allow'];
 
-const MODES: readonly unknown[] = ['none', 'first', 'rules', 'always'];
+const MODES: readonly unknown[] = [
+  ...['none', 'first', 'rules', 'always'],
+  ...['propose', 'apply']
+];
 
 /** Whether a setting is valid, and otherwise than the server has it. */
 function differs(wish: unknown, policy: string | readonly string[]): boolean {
@@ -32,7 +35,7 @@ function differs(wish: unknown, policy: string | readonly string[]): boolean {
 export function differences(
   settings: IPolicySettings['user'],
   policy: IApprovalPolicy
-): { open: Wishes; forced: ITarget['kind'][] } {
+): { open: Wishes; forced: PolicyKind[] } {
   const keys = KEYS.filter(key => differs(settings[key], policy[key]));
   const forced = policy.forced.filter(kind => keys.includes(kind));
   const open = keys.filter(key => !policy.forced.some(kind => kind === key));
@@ -105,6 +108,6 @@ export interface IPolicyOptions {
   approvals: ApprovalsModel;
   settings: IPolicySettings;
   /** Tells a person that the configuration decides. */
-  onForced: (kinds: readonly ITarget['kind'][]) => void;
+  onForced: (kinds: readonly PolicyKind[]) => void;
   onError: (error: unknown) => void;
 }

@@ -43,6 +43,7 @@ export function requestOf(form: FormData): IMintToken {
     scopes: scopesOf(form),
     expires_in: Number(form.get('expires_in')),
     approval: (form.get('approval') || null) as ApprovalMode | null,
+    edits: null,
     caps: Object.fromEntries(caps) as IMintToken['caps']
   };
 }

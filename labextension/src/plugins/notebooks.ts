@@ -79,6 +79,15 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
     const show = (panel: NotebookPanel) => {
       const badges = new NotebookBadges(panel.content, options);
       panel.disposed.connect(() => badges.dispose());
+      void import('../widgets/proposededits').then(({ ProposedEdits }) => {
+        const edits = new ProposedEdits(panel, {
+          api: model.api,
+          events: app.serviceManager.events.stream,
+          reconnected: approvals?.reconnected,
+          trans: options.trans
+        });
+        panel.disposed.connect(() => edits.dispose());
+      });
     };
     notebooks.forEach(show);
     notebooks.widgetAdded.connect((_, panel) => show(panel));

@@ -78,6 +78,10 @@ function notebookWord(type: string, trans: TranslationBundle): string | null {
       return trans.__('Notebook edit refused');
     case 'notebook_edited':
       return trans.__('Notebook edited');
+    case 'edits_proposed':
+      return trans.__('Edits proposed');
+    case 'edits_decided':
+      return trans.__('Decision about proposed edits');
     case 'outputs_accepted':
       return trans.__('Outputs accepted');
     case 'outputs_shown':

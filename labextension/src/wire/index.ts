@@ -38,6 +38,10 @@ export type ISearchHit = Schemas['SearchHit'];
 export type ISearchResults = Schemas['SearchResults'];
 export type IIndexing = Schemas['Indexing'];
 export type IApprovalPolicy = Schemas['ApprovalPolicy'];
+export type PolicyKind = IApprovalPolicy['forced'][number];
+export type IProposal = Schemas['Proposal'];
+export type IProposedEdit = Schemas['ProposedEdit'];
+export type IProposalList = Schemas['ProposalList'];
 export type IApprovalList = Schemas['Approvals'];
 export type ITokenRef = Schemas['TokenRef'];
 export type ITokenCaps = Schemas['Caps'];
@@ -118,6 +122,7 @@ export interface IActivityEvent {
     | 'kernel'
     | 'execution'
     | 'notebook'
+    | 'proposals'
     | 'person'
     | 'session'
     | 'approvals'

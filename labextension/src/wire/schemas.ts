@@ -34,7 +34,8 @@ export type Schemas = {
     scratch: 'always' | 'first' | 'none' | 'rules';
     notebook: 'always' | 'first' | 'none' | 'rules';
     kernel: 'always' | 'first' | 'none' | 'rules';
-    forced: ('kernel' | 'notebook' | 'scratch')[];
+    edits: 'apply' | 'propose';
+    forced: ('edits' | 'kernel' | 'notebook' | 'scratch')[];
     allow: (
       'files' | 'install' | 'network' | 'plot' | 'read' | 'shell' | 'variables'
     )[];
@@ -70,6 +71,11 @@ export type Schemas = {
     kernels: number | null;
     completion: boolean | null;
   };
+  /** The type and source of a cell. */
+  CellPart: {
+    cell_type: 'code' | 'markdown' | 'raw';
+    source: string;
+  };
   /** The end of a session's journal. Keep it to prove later that nothing was cut off. */
   Chain: {
     head: string;
@@ -88,6 +94,13 @@ export type Schemas = {
     title: string;
     language: 'json' | 'python' | 'shell';
     text: string;
+  };
+  /** What became of a proposed edit of one cell. */
+  DecidedEdit: {
+    id: string;
+    cell_id: string;
+    status: 'kept' | 'obsolete' | 'open' | 'replaced' | 'undone';
+    reason: string | null;
   };
   /** The state of an execution's cell in a notebook. */
   Document: {
@@ -146,6 +159,7 @@ export type Schemas = {
     revises: string | null;
     review: Schemas['Review'] | null;
     changes: Schemas['Changes'] | null;
+    decided_edits: Schemas['DecidedEdit'][];
     source_sha256: string;
     cell: Pick<nbformat.ICodeCell, 'outputs'> & Partial<nbformat.ICodeCell>;
     text: string;
@@ -253,6 +267,7 @@ export type Schemas = {
     scopes: string[];
     expires_in: number;
     approval: ('always' | 'first' | 'none' | 'rules') | null;
+    edits: ('apply' | 'propose') | null;
     caps?: Schemas['Caps'];
   };
   /** A new token. Its secret is shown only in this answer. */
@@ -299,6 +314,38 @@ export type Schemas = {
     before: string | null;
     cell: string | null;
     source_sha256: string | null;
+  };
+  /** The edits of a notebook that an agent proposed in one request. */
+  Proposal: {
+    id: string;
+    session_id: string;
+    path: string;
+    agent: Schemas['Agent'];
+    username: string;
+    proposed_at: string;
+    edits: Schemas['ProposedEdit'][];
+  };
+  /** Proposals, the oldest first. */
+  ProposalList: {
+    proposals: Schemas['Proposal'][];
+  };
+  /** A proposed change of one cell. */
+  ProposedEdit: {
+    id: string;
+    cell_id: string;
+    kind: 'change' | 'clear_outputs' | 'delete' | 'insert' | 'move';
+    moved: boolean;
+    before: Schemas['CellPart'] | null;
+    after: Schemas['CellPart'] | null;
+    current: Schemas['CellPart'] | null;
+    result: Schemas['CellPart'] | null;
+    index: number;
+    follows: string | null;
+    status: 'kept' | 'obsolete' | 'open' | 'replaced' | 'undone';
+    fits: boolean;
+    reason: string | null;
+    decided_by: string | null;
+    decided_at: string | null;
   };
   /** An image in the history, and its execution. */
   RecordedImage: {
@@ -393,6 +440,7 @@ export type Schemas = {
     show_outputs: boolean;
     asking: number;
     behind: number;
+    proposed: number;
     unreviewed: number;
     review: Schemas['Review'] | null;
     token: Schemas['TokenRef'] | null;
@@ -452,6 +500,7 @@ export type Schemas = {
     label: string;
     scopes: string[];
     approval: ('always' | 'first' | 'none' | 'rules') | null;
+    edits: ('apply' | 'propose') | null;
     caps: Schemas['Caps'];
     username: string;
     status: 'active' | 'expired' | 'revoked';

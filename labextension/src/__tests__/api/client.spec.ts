@@ -261,6 +261,7 @@ describe('AgentExecApi', () => {
       scopes: ['files'],
       expires_in: 60,
       approval: null,
+      edits: null,
       caps: {
         executions_per_minute: null,
         concurrent_executions: null,

@@ -43,6 +43,8 @@ describe('eventWord', () => {
     'notebook_edit_asked',
     'notebook_edit_refused',
     'notebook_edited',
+    'edits_proposed',
+    'edits_decided',
     'outputs_accepted',
     'outputs_discarded',
     'outputs_restored',

@@ -71,6 +71,7 @@ describe('the secret', () => {
       scopes: ['files'],
       expires_in: 60,
       approval: null,
+      edits: null,
       caps: token().caps
     });
     const closed = showSecret(minted, trans);

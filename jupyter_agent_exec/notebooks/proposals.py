@@ -1,0 +1,509 @@
+"""Agents' proposed edits of notebooks: proposes, lists, keeps and undoes them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Literal
+from weakref import WeakValueDictionary
+
+import msgspec
+from msgspec.structs import replace
+from ulid import ULID
+
+from ..auth.scopes import Caller
+from ..errors import CellBusy, DocumentUnwritable, InvalidRequest, NotebookNotFound
+from ..executions.approval_gate import Rules
+from ..journal.history import History
+from ..journal.proposals import RecordedEdit, RecordedProposal
+from ..models import (
+    CellPart,
+    DecidedEdit,
+    DecideEdits,
+    EditNotebook,
+    NotebookEdited,
+    Proposal,
+    ProposalList,
+    ProposedEdit,
+    Session,
+    derive,
+)
+from ..records import (
+    EditDecision,
+    EditsDecided,
+    EditsDeciding,
+    EditsProposed,
+    Payload,
+    timestamp,
+)
+from ..sessions.activity import Activity
+from ..sessions.manager import AgentSessions
+from ..sessions.session import LiveSession
+from ..types import (
+    CellId,
+    EditStatus,
+    ExecutionId,
+    ProposalId,
+    SessionId,
+    TokenId,
+    Via,
+)
+from .changes import Change, Notebook, find_cell, id_of, order_of
+from .documents import EditPlanner, Notebooks, check_hash
+from .edits import CellContent, EditPlan, as_json, as_told_edits, plan_of
+from .execution_cells import NotebookWriter
+from .proposed_edits import (
+    DoesNotFit,
+    Step,
+    cells_to_decide,
+    complete,
+    content_of,
+    keeping,
+    undoing,
+    with_changes,
+    with_edits,
+)
+
+
+class Proposals:
+    """The proposed edits of all sessions, also of closed ones."""
+
+    def __init__(
+        self,
+        notebooks: Notebooks,
+        sessions: AgentSessions,
+        history: History,
+        writer: NotebookWriter,
+        rules: Rules,
+        activity: Activity,
+    ) -> None:
+        self._notebooks = notebooks
+        self._sessions = sessions
+        self._history = history
+        self._writer = writer
+        self._rules = rules
+        self._activity = activity
+        self._locks: WeakValueDictionary[SessionId, asyncio.Lock] = WeakValueDictionary()
+
+    # -- propose -----------------------------------------------------------------------------------
+
+    async def propose(
+        self,
+        session: LiveSession,
+        path: str,
+        request: EditNotebook,
+        caller: Caller,
+        check: Callable[[EditPlan], None],
+    ) -> NotebookEdited:
+        """Propose edits of a session's notebook.
+
+        They are planned as if the user had kept the session's open edits.
+
+        Parameters
+        ----------
+        check
+            Raises an error if the edits may not be proposed now.
+
+        Raises
+        ------
+        InvalidRequest, CellNotFound, DocumentChanged, NotebookNotFound, DocumentUnwritable,
+        HistoryUnavailable
+            Nothing was proposed.
+        """
+        async with self._lock(session.id):
+            handle, base = await self._notebooks.read(path)
+            open_edits = _open(await self._recorded(session.id))
+            proposed = with_edits(base, open_edits)
+            check_hash(request.hash, base, proposed)
+            planned = await EditPlanner(request.edits).plan(proposed)
+            check(planned)
+            id = ProposalId(f"p_{ULID()}")
+            cells, replaced = cells_to_decide(id, base, proposed, planned, open_edits)
+            final = with_changes(proposed, planned.changes)
+            payloads = [
+                Payload.of(as_told_edits(request.edits)),
+                Payload.of(as_json(_contents(base, [cell.cell_id for cell in cells]))),
+                Payload.of(as_json(_contents(final, [cell.cell_id for cell in cells]))),
+            ]
+            edits, before, after = (payload.digest for payload in payloads)
+            entry = EditsProposed(
+                at=timestamp(),
+                by=caller.by(),
+                proposal_id=id,
+                path=path,
+                edits=edits,
+                before=before,
+                after=after,
+                cells=tuple(cells),
+                replaces=tuple(replaced),
+                open=len(open_edits) - len(replaced) + len(cells),
+            )
+            await self._write(session.id, entry, payloads)
+        return NotebookEdited(
+            path=path,
+            hash=planned.hash,
+            via=handle.via,
+            cell_ids=planned.cell_ids,
+            source_sha256=planned.source_sha256,
+            chain=session.record().chain,
+            proposal_id=id,
+            decided_edits=session.take_decided_edits(),
+        )
+
+    async def proposed(self, session_id: str, path: str, notebook: Notebook) -> Notebook:
+        """Return a notebook as it would be with the open edits of a session.
+
+        Raises
+        ------
+        SessionNotFound, InvalidRequest
+        """
+        session = await self._sessions.history.outline(session_id)
+        if session.path != path:
+            raise InvalidRequest(
+                f"proposed_by: the session's notebook is {session.path!r}, not {path!r}.",
+                field="proposed_by",
+                path=session.path,
+            )
+        return with_edits(notebook, _open(await self._recorded(session.id)))
+
+    # -- list --------------------------------------------------------------------------------------
+
+    async def listed(
+        self,
+        *,
+        session_id: str | None,
+        path: str | None,
+        decided: bool,
+        only: TokenId | None,
+    ) -> ProposalList:
+        """Return proposals, the oldest first.
+
+        Parameters
+        ----------
+        session_id, path
+            Return only those of a session, or of a notebook; None for all.
+        decided
+            Whether to return edits that are decided too. Needs a session.
+        only
+            The agent token that opened their sessions; None for any.
+        """
+        if session_id is not None:
+            sessions = [await self._sessions.history.outline(session_id)]
+        else:
+            found = await self._sessions.history.read(self._history.sessions_with_proposals)
+            sessions = [self._current(session) for session in found]
+        told: list[Proposal] = []
+        for session in sessions:
+            has_path = path is None or session.path == path.strip("/")
+            is_own = only is None or (session.token is not None and session.token.id == only)
+            if has_path and is_own:
+                told += await self._told(session, decided=decided)
+        return ProposalList(proposals=sorted(told, key=lambda proposal: proposal.proposed_at))
+
+    async def _told(self, session: Session, *, decided: bool) -> list[Proposal]:
+        recorded = await self._recorded(session.id)
+        if not any(decided or edit.status == "open" for each in recorded for edit in each.edits):
+            return []
+        try:
+            _, notebook = await self._notebooks.read(session.path or "")
+        except (NotebookNotFound, DocumentUnwritable) as error:
+            notebook, why = None, error.message
+        else:
+            why = ""
+        order = _order(notebook, _open(recorded))
+        proposals = [
+            Proposal(
+                id=each.id,
+                session_id=session.id,
+                path=session.path or each.path,
+                agent=session.agent,
+                username=session.username,
+                proposed_at=each.proposed_at,
+                edits=[
+                    _told_edit(edit, notebook, order, why)
+                    for edit in each.edits
+                    if decided or edit.status == "open"
+                ],
+            )
+            for each in recorded
+        ]
+        return [proposal for proposal in proposals if proposal.edits]
+
+    # -- decide ------------------------------------------------------------------------------------
+
+    async def keep(self, session_id: str, request: DecideEdits, caller: Caller) -> ProposalList:
+        """Keep a session's proposed edits: those that fit. The others become obsolete.
+
+        Edits of a cell that runs stay open if all are kept.
+
+        Raises
+        ------
+        SessionNotFound, InvalidRequest, Paused, CellBusy, NotebookNotFound, DocumentUnwritable,
+        DocumentChanged, HistoryUnavailable
+            Nothing was kept.
+        """
+        self._rules.check_not_paused("Keeping an agent's edits")
+        return await _Decision(self, request, caller, "kept").make(session_id)
+
+    async def undo(self, session_id: str, request: DecideEdits, caller: Caller) -> ProposalList:
+        """Undo a session's proposed edits: drop open ones, and take kept ones back.
+
+        A kept edit stays kept if its cell is not as the agent left it.
+
+        Raises
+        ------
+        SessionNotFound, InvalidRequest, CellBusy, NotebookNotFound, DocumentUnwritable,
+        DocumentChanged, HistoryUnavailable
+            Nothing was undone.
+        """
+        return await _Decision(self, request, caller, "undone").make(session_id)
+
+    # -- helpers -----------------------------------------------------------------------------------
+
+    def _lock(self, id: SessionId) -> asyncio.Lock:
+        return self._locks.setdefault(id, asyncio.Lock())
+
+    def _current(self, session: Session) -> Session:
+        live = self._sessions.open_session(session.id)
+        return session if live is None else live.record()
+
+    async def _recorded(self, id: SessionId) -> list[RecordedProposal]:
+        return await self._sessions.history.read(partial(self._history.proposals, id))
+
+    async def _write(
+        self,
+        id: SessionId,
+        entry: EditsProposed | EditsDeciding | EditsDecided,
+        payloads: Sequence[Payload] = (),
+    ) -> None:
+        """Record an entry; raise HistoryUnavailable if it cannot be."""
+        await self._sessions.history.decide(id, [entry], payloads)
+        if isinstance(entry, EditsDeciding):
+            return
+        live = self._sessions.open_session(id)
+        if live is not None:
+            live.proposed = entry.open
+            if isinstance(entry, EditsDecided):
+                live.decided_edits += await self._decided(id, entry)
+        session = live or await self._sessions.history.outline(id)
+        self._activity.publish("proposals", session)
+
+    async def _decided(self, id: SessionId, entry: EditsDecided) -> Iterable[DecidedEdit]:
+        cells = {edit.id: edit.cell_id for each in await self._recorded(id) for edit in each.edits}
+        return [
+            derive(DecidedEdit, decision, cell_id=cells[decision.id])
+            for decision in entry.decisions
+        ]
+
+
+class _Decision:
+    """One request of a user to keep or to undo edits."""
+
+    def __init__(
+        self, proposals: Proposals, request: DecideEdits, caller: Caller, what: EditStatus
+    ) -> None:
+        self._proposals = proposals
+        self._ids = request.ids
+        self._by = caller.by()
+        self._what = what
+        self._decisions: list[EditDecision] = []
+        self._notebook: Notebook | None = None
+        self._begun = False
+        self._path = ""
+
+    async def make(self, session_id: str) -> ProposalList:
+        """Decide, and return the session's proposals."""
+        own = self._proposals
+        session = await own._sessions.history.outline(session_id)
+        self._path = session.path or ""
+        async with own._lock(session.id):
+            recorded = await own._recorded(session.id)
+            wanted = self._wanted(recorded)
+            changing = [edit for edit in wanted if self._changes_notebook(edit)]
+            dropped = [edit for edit in wanted if not self._changes_notebook(edit)]
+            via: Via | None = None
+            planned: EditPlan | None = None
+            if changing:
+                await own._writer.flush(self._path)
+                via, planned = await own._notebooks.change(
+                    self._path,
+                    partial(self._plan, changing),
+                    partial(self._about_to, session.id),
+                )
+            self._decisions += [EditDecision(id=edit.id, status="undone") for edit in dropped]
+            await self._record(session.id, recorded, via, planned)
+            return ProposalList(proposals=await own._told(session, decided=True))
+
+    def _changes_notebook(self, edit: RecordedEdit) -> bool:
+        return self._what == "kept" or edit.status == "kept"
+
+    def _wanted(self, recorded: Sequence[RecordedProposal]) -> list[RecordedEdit]:
+        """Return the edits to decide about, in the order in which to make them."""
+        edits = {edit.id: edit for each in recorded for edit in each.edits}
+        if self._ids is None:
+            return [edit for edit in edits.values() if edit.status == "open"]
+        unknown = next((id for id in self._ids if id not in edits), None)
+        if unknown is not None:
+            raise InvalidRequest(
+                f"ids: the session has no proposed edit {unknown!r}.", field="ids", id=unknown
+            )
+        may = ("open",) if self._what == "kept" else ("open", "kept")
+        wanted = set(self._ids)
+        found = [edit for id, edit in edits.items() if id in wanted and edit.status in may]
+        return found if self._what == "kept" else found[::-1]
+
+    async def _plan(self, wanted: Sequence[RecordedEdit], notebook: Notebook) -> EditPlan:
+        """Return the plan for the edits that fit the notebook."""
+        self._decisions, self._notebook = [], notebook
+        decide = keeping if self._what == "kept" else undoing
+        busy = self._proposals._writer.busy(self._path)
+        made: list[Change] = []
+        touched: list[CellId] = []
+        counts: list[CellId] = []
+        now = notebook
+        for edit in wanted:
+            if edit.cell_id in busy:
+                if self._ids is not None:
+                    raise _busy(edit.cell_id, busy[edit.cell_id])
+                continue
+            try:
+                step = decide(replace(edit, begun=edit.begun or self._begun), now)
+            except DoesNotFit as error:
+                self._unfit(edit, str(error))
+                continue
+            made += step.changes
+            now = with_changes(now, step.changes)
+            if step.changes:
+                touched.append(edit.cell_id)
+            if edit.cleared or (step.result is None and self._what == "undone"):
+                counts.append(edit.cell_id)
+            self._decisions.append(EditDecision(id=edit.id, status=self._what))
+        there = {id for id in order_of(notebook.cells) if id in counts}
+        return plan_of(notebook, made, touched, there)
+
+    def _unfit(self, edit: RecordedEdit, reason: str) -> None:
+        if self._what == "kept":
+            self._decisions.append(EditDecision(id=edit.id, status="obsolete", reason=reason))
+
+    async def _about_to(self, id: SessionId, planned: EditPlan) -> None:
+        if planned.changes and not self._begun:
+            ids = tuple(decision.id for decision in self._decisions)
+            entry = EditsDeciding(at=timestamp(), by=self._by, path=self._path, ids=ids)
+            await self._proposals._write(id, entry)
+            self._begun = True
+
+    async def _record(
+        self,
+        id: SessionId,
+        recorded: Sequence[RecordedProposal],
+        via: Via | None,
+        planned: EditPlan | None,
+    ) -> None:
+        if not self._decisions:
+            return
+        payloads: list[Payload] = []
+        if planned is not None and self._notebook is not None:
+            cells = self._cells_of_decisions(recorded)
+            final = with_changes(self._notebook, planned.changes)
+            payloads = [
+                Payload.of(as_json(complete(self._notebook.cells, cells))),
+                Payload.of(as_json(_contents(final, cells))),
+            ]
+        decided = {decision.id for decision in self._decisions}
+        entry = EditsDecided(
+            at=timestamp(),
+            by=self._by,
+            path=self._path,
+            decisions=tuple(self._decisions),
+            open=sum(edit.id not in decided for edit in _open(recorded)),
+            via=via if planned is not None and planned.changes else None,
+            before=payloads[0].digest if payloads else None,
+            after=payloads[1].digest if payloads else None,
+        )
+        await self._proposals._write(id, entry, payloads)
+
+    def _cells_of_decisions(self, recorded: Iterable[RecordedProposal]) -> set[CellId]:
+        made = {each.id for each in self._decisions if each.status == self._what}
+        return {edit.cell_id for each in recorded for edit in each.edits if edit.id in made}
+
+
+def _open(recorded: Iterable[RecordedProposal]) -> list[RecordedEdit]:
+    """Return the open edits, in the order in which they are made."""
+    return [edit for each in recorded for edit in each.edits if edit.status == "open"]
+
+
+def _contents(notebook: Notebook, wanted: Iterable[CellId]) -> object:
+    """Return the order of a notebook's cells, and the type and source of the wanted ones."""
+    whole = complete(notebook.cells, set(wanted))
+    cells = {
+        id: CellContent(cell_type=cell["cell_type"], source=cell["source"])
+        for id, cell in whole["cells"].items()
+    }
+    return {"order": whole["order"], "cells": cells}
+
+
+def _order(notebook: Notebook | None, edits: Iterable[RecordedEdit]) -> list[CellId]:
+    """Return the ids of a notebook's cells and of proposed new ones, in their proposed order."""
+    if notebook is None:
+        return []
+    staying = [edit for edit in edits if edit.after is not None]
+    return order_of(with_edits(notebook, staying).cells)
+
+
+def _told_edit(
+    edit: RecordedEdit, notebook: Notebook | None, order: Sequence[CellId], why: str
+) -> ProposedEdit:
+    step: Step | None = None
+    reason = edit.reason
+    if notebook is None:
+        reason = reason or why
+    elif edit.status in ("open", "kept"):
+        try:
+            step = (keeping if edit.status == "open" else undoing)(edit, notebook)
+        except DoesNotFit as error:
+            reason = str(error)
+    at = order.index(edit.cell_id) if edit.cell_id in order else 0
+    cells = [] if notebook is None else notebook.cells
+    there = {id_of(cell) for cell in cells}
+    cell = find_cell(cells, edit.cell_id)
+    return ProposedEdit(
+        id=edit.id,
+        cell_id=edit.cell_id,
+        kind=_kind(edit),
+        moved=edit.moved,
+        before=_part(edit.before),
+        after=_part(edit.after),
+        current=None if cell is None else _part(content_of(cell)),
+        result=None if step is None else _part(step.result),
+        index=at,
+        follows=next((id for id in reversed(order[:at]) if id in there), None),
+        status=edit.status,
+        fits=step is not None,
+        reason=reason,
+        decided_by=None if edit.decided_by is None else edit.decided_by.named,
+        decided_at=edit.decided_at,
+    )
+
+
+def _kind(edit: RecordedEdit) -> Literal["insert", "change", "move", "delete", "clear_outputs"]:
+    if edit.before is None:
+        return "insert"
+    if edit.after is None:
+        return "delete"
+    if edit.before != edit.after:
+        return "change"
+    return "move" if edit.moved else "clear_outputs"
+
+
+def _part(content: object) -> CellPart | None:
+    return None if content is None else msgspec.convert(content, CellPart)
+
+
+def _busy(cell_id: CellId, execution_id: ExecutionId) -> CellBusy:
+    return CellBusy(
+        f"Execution {execution_id} waits or runs in cell {cell_id!r}; nothing was changed. "
+        "Decide when it has finished, or cancel it.",
+        cell_id=cell_id,
+        execution_id=execution_id,
+    )

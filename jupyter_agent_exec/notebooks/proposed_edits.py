@@ -1,0 +1,335 @@
+"""What a proposed edit does to a notebook as it is now, and whether it still fits. Pure.
+
+A proposed edit is about one cell. It is kept, or taken back after it was kept, by changes that are
+made of the notebook's current cells. So each can be decided by itself, and in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from ..inert import inert, set_outputs
+from ..journal.proposals import RecordedEdit
+from ..models import ClearOutputs, DeleteCell, Edit, InsertCell, MoveCell, ReplaceCell
+from ..records import ProposedCell
+from ..types import CellId, ProposalId, ProposedEditId
+from . import changes
+from .changes import (
+    Cell,
+    Change,
+    Expected,
+    Notebook,
+    Position,
+    PutCell,
+    SetCell,
+    SetOutputs,
+    SetSource,
+    apply,
+    find_cell,
+    id_of,
+    joined,
+    order_of,
+)
+from .edits import CellContent, EditPlan, as_dict, plan
+
+
+class DoesNotFit(Exception):
+    """A proposed edit cannot be kept or undone. The message is a sentence for the user."""
+
+
+class Step(NamedTuple):
+    """What a decision about one edit does."""
+
+    changes: list[Change]
+    """Empty if the notebook is already so."""
+    result: CellContent | None
+    """The cell after it; None if it is deleted."""
+
+
+def keeping(edit: RecordedEdit, notebook: Notebook) -> Step:
+    """Return what keeping an edit does to a notebook.
+
+    Raises
+    ------
+    DoesNotFit
+    """
+    cell = find_cell(notebook.cells, edit.cell_id)
+    if edit.before is None:
+        return _insert(edit, cell, notebook)
+    if edit.after is None:
+        return _delete(edit, cell, notebook)
+    if cell is None:
+        raise DoesNotFit("The cell was deleted since.")
+    return _change(edit, cell, edit.before, edit.after, notebook)
+
+
+def undoing(edit: RecordedEdit, notebook: Notebook) -> Step:
+    """Return what taking a kept edit back does to a notebook.
+
+    Raises
+    ------
+    DoesNotFit
+        The cell is not as the agent left it.
+    """
+    kept = edit.kept
+    if kept is None:
+        raise DoesNotFit("It was not kept.")
+    cell = find_cell(notebook.cells, edit.cell_id)
+    before, place = kept.before, _place(kept.order, edit.cell_id, notebook)
+    if before is None:
+        return _take_out(kept.after, cell)
+    if kept.after is None:
+        return Step(_put_back(before, place) if cell is None else [], content_of(before))
+    if cell is None:
+        raise DoesNotFit("The cell was deleted since.")
+    if content_of(cell) != kept.after:
+        raise DoesNotFit("The cell was edited since.")
+    made: list[Change] = []
+    if before["cell_type"] != cell["cell_type"]:
+        made = [changes.DeleteCell(cell_id=edit.cell_id), *_put_back(before, place)]
+    else:
+        if joined(before["source"]) != joined(cell["source"]):
+            made.append(SetSource(cell_id=edit.cell_id, source=joined(before["source"])))
+        if edit.moved:
+            made.append(changes.MoveCell(cell_id=edit.cell_id, at=place))
+        if edit.cleared:
+            if _was_run(cell):
+                raise DoesNotFit("The cell was run since.")
+            made += _with_outputs(before)
+    return Step(made, content_of(before))
+
+
+def with_edits(notebook: Notebook, edits: Iterable[RecordedEdit]) -> Notebook:
+    """Return a notebook with those of the edits that fit."""
+    for edit in edits:
+        try:
+            notebook = with_changes(notebook, keeping(edit, notebook).changes)
+        except DoesNotFit:
+            continue
+    return notebook
+
+
+def with_changes(notebook: Notebook, made: Sequence[Change]) -> Notebook:
+    """Return a notebook after changes."""
+    return Notebook(
+        cells=apply(as_dict(notebook), made, Expected())["cells"],
+        metadata=notebook.metadata,
+        nbformat_minor=notebook.nbformat_minor,
+    )
+
+
+def cells_to_decide(
+    id: ProposalId,
+    base: Notebook,
+    proposed: Notebook,
+    planned: EditPlan,
+    open_edits: Collection[RecordedEdit],
+) -> tuple[list[ProposedCell], list[ProposedEditId]]:
+    """Return the edits that a proposal consists of, and the open edits that they replace.
+
+    Parameters
+    ----------
+    base
+        The notebook as it is.
+    proposed
+        The notebook with the session's open edits.
+    planned
+        What the request changes in `proposed`.
+    """
+    final = with_changes(proposed, planned.changes)
+    touched = planned.touched
+    former = {edit.cell_id: edit for edit in open_edits if edit.cell_id in touched}
+    moved = {each.cell_id for each in planned.changes if isinstance(each, changes.MoveCell)}
+    cleared = {each.cell_id for each in planned.changes if isinstance(each, SetOutputs | SetCell)}
+    cells: list[ProposedCell] = []
+    for cell_id in _in_order(touched, final, base):
+        before, after = find_cell(base.cells, cell_id), find_cell(final.cells, cell_id)
+        earlier = former.get(cell_id)
+        stays = before is not None and after is not None
+        is_moved = stays and (cell_id in moved or (earlier is not None and earlier.moved))
+        is_cleared = stays and (cell_id in cleared or (earlier is not None and earlier.cleared))
+        if is_moved or is_cleared or _maybe(before) != _maybe(after):
+            edit_id = ProposedEditId(f"{id}.{len(cells)}")
+            cells.append(
+                ProposedCell(id=edit_id, cell_id=cell_id, moved=is_moved, cleared=is_cleared)
+            )
+    return cells, [edit.id for edit in former.values()]
+
+
+def merged(base: str, one: str, other: str) -> str | None:
+    """Return a text with two sets of changes to a base, by lines; None if they overlap."""
+    if one == other or other == base:
+        return one
+    if one == base:
+        return other
+    lines = base.splitlines(keepends=True)
+    edits = sorted({*_line_edits(lines, one), *_line_edits(lines, other)})
+    for first, second in pairwise(edits):
+        if second[0] < first[1] or second[0] == first[0]:
+            return None
+    for start, end, replacement in reversed(edits):
+        lines[start:end] = replacement
+    return "".join(lines)
+
+
+# -- kinds of edits ------------------------------------------------------------------------------
+
+
+def _insert(edit: RecordedEdit, cell: Cell | None, notebook: Notebook) -> Step:
+    after = _known(edit.after)
+    if cell is not None:
+        return Step([], content_of(cell))
+    at = _place(edit.order, edit.cell_id, notebook)
+    request = InsertCell(
+        cell_type=after["cell_type"],  # type: ignore[arg-type]
+        source=after["source"],
+        after=at.after,
+        before=at.before,
+    )
+    return Step(_planned(notebook, request, new=edit.cell_id), after)
+
+
+def _delete(edit: RecordedEdit, cell: Cell | None, notebook: Notebook) -> Step:
+    if cell is None:
+        if edit.begun:  # by us, before the server died
+            return Step([], None)
+        raise DoesNotFit("The cell is gone already.")
+    if content_of(cell) != edit.before:
+        raise DoesNotFit("The cell was edited since.")
+    return Step(_planned(notebook, DeleteCell(cell_id=edit.cell_id)), None)
+
+
+def _change(edit: RecordedEdit, cell: Cell, before: Cell, after: Cell, notebook: Notebook) -> Step:
+    requests: list[Edit] = []
+    now = content_of(cell)
+    result = now
+    if before != after and now != after:
+        if now["cell_type"] != before["cell_type"]:
+            raise DoesNotFit("The cell has another type since.")
+        source = merged(before["source"], after["source"], now["source"])
+        if source is None:
+            raise DoesNotFit("The same lines of the cell were edited since.")
+        result = CellContent(cell_type=after["cell_type"], source=source)
+        another = None if after["cell_type"] == now["cell_type"] else after["cell_type"]
+        if result != now:
+            requests.append(ReplaceCell(cell_id=edit.cell_id, source=source, cell_type=another))
+    if edit.moved:
+        at = _place(edit.order, edit.cell_id, notebook)
+        if at != _place(order_of(notebook.cells), edit.cell_id, notebook):
+            requests.append(MoveCell(cell_id=edit.cell_id, after=at.after, before=at.before))
+    if edit.cleared and result["cell_type"] == cell["cell_type"] == "code":
+        requests.append(ClearOutputs(cell_id=edit.cell_id))
+    return Step(_planned(notebook, *requests), result)
+
+
+def _take_out(as_kept: Cell | None, cell: Cell | None) -> Step:
+    """Undo an insertion."""
+    if cell is None:
+        return Step([], None)
+    if content_of(cell) != as_kept:
+        raise DoesNotFit("The cell was edited since.")
+    if _was_run(cell):
+        raise DoesNotFit("The cell was run since.")
+    return Step([changes.DeleteCell(cell_id=CellId(cell["id"]))], None)
+
+
+def _put_back(cell: Cell, at: Position) -> list[Change]:
+    """Return the changes that insert a complete cell."""
+    bare = {**cell, "outputs": []} if cell["cell_type"] == "code" else cell
+    return [PutCell(cell=bare, at=at), *_with_outputs(cell)]
+
+
+def _with_outputs(cell: Cell) -> list[Change]:
+    """Return the changes that give a code cell its outputs back, as an inert copy.
+
+    So they are trusted without danger, and the trust of the notebook stays what it is.
+    """
+    if cell["cell_type"] != "code" or not _was_run(cell):
+        return []
+    copy, _ = inert(cell.get("outputs", []))
+    return [
+        SetCell(
+            cell_id=CellId(cell["id"]),
+            agent_exec=cell["metadata"].get("agent_exec"),
+            execution_count=cell.get("execution_count"),
+            execution_state="idle",
+            trusted=True,
+        ),
+        SetOutputs(cell_id=CellId(cell["id"]), changes=set_outputs(copy)),
+    ]
+
+
+# -- helpers -------------------------------------------------------------------------------------
+
+
+def _planned(notebook: Notebook, *edits: Edit, new: CellId | None = None) -> list[Change]:
+    return plan(notebook, edits, lambda: CellId(new or "")).changes
+
+
+def _place(order: Sequence[CellId], id: CellId, notebook: Notebook) -> Position:
+    """Return the place of a cell among those of an order that are in a notebook."""
+    there = {id_of(cell) for cell in notebook.cells} - {id, None, CellId("")}
+    index = order.index(id) if id in order else len(order)
+    for before in reversed(order[:index]):
+        if before in there:
+            return Position(after=before)
+    for after in order[index + 1 :]:
+        if after in there:
+            return Position(before=after)
+    return Position()
+
+
+def _in_order(touched: Collection[CellId], final: Notebook, base: Notebook) -> list[CellId]:
+    """Return cells in the order of the final notebook; then those that are only in the base."""
+    ordered = dict.fromkeys([*order_of(final.cells), *order_of(base.cells), *touched])
+    return [id for id in ordered if id in touched]
+
+
+def content_of(cell: Cell) -> CellContent:
+    """Return the type and source of a cell."""
+    return CellContent(cell_type=cell["cell_type"], source=joined(cell["source"]))
+
+
+def _maybe(cell: Cell | None) -> CellContent | None:
+    return None if cell is None else content_of(cell)
+
+
+def _known(cell: Cell | None) -> CellContent:
+    if cell is None:
+        raise DoesNotFit("The record of what was proposed is lost.")
+    return content_of(cell)
+
+
+def _was_run(cell: Cell) -> bool:
+    return bool(cell.get("outputs")) or cell.get("execution_count") is not None
+
+
+def _line_edits(base: list[str], text: str) -> list[tuple[int, int, tuple[str, ...]]]:
+    lines = text.splitlines(keepends=True)
+    matcher = SequenceMatcher(None, base, lines, autojunk=False)
+    return [
+        (start, end, tuple(lines[first:last]))
+        for what, start, end, first, last in matcher.get_opcodes()
+        if what != "equal"
+    ]
+
+
+def complete(cells: Iterable[Cell], wanted: Collection[CellId]) -> dict[str, Any]:
+    """Return the order of cells, and the wanted ones as they are, but not trusted."""
+    cells = list(cells)
+    return {
+        "order": order_of(cells),
+        "cells": {
+            id: {
+                **cell,
+                "id": id,
+                "source": joined(cell["source"]),
+                "metadata": {k: v for k, v in cell["metadata"].items() if k != "trusted"},
+            }
+            for cell in cells
+            if (id := id_of(cell)) is not None and id in wanted
+        },
+    }

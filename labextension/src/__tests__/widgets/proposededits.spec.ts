@@ -1,0 +1,175 @@
+import { NotebookModel } from '@jupyterlab/notebook';
+import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
+import { NBTestUtils } from '@jupyterlab/notebook/lib/testutils';
+import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import { Panel, Widget } from '@lumino/widgets';
+import { ProposedEdits } from '../../widgets/proposededits';
+import { FakeServer, proposedEdit, settle } from '../fakes';
+import type { IProposedEdit } from '../../tokens';
+
+const code = (source: string) => ({ cell_type: 'code' as const, source });
+
+describe('ProposedEdits', () => {
+  let notebook: Notebook;
+  let header: Panel;
+  let server: FakeServer;
+  let shown: ProposedEdits;
+
+  beforeEach(async () => {
+    // Yjs warns of each cell that JupyterLab makes before it is in a document.
+    jest.spyOn(console, 'warn').mockReturnValue();
+    document.elementFromPoint = () => null;
+    notebook = NBTestUtils.createNotebook();
+    notebook.model = new NotebookModel();
+    Widget.attach(notebook, document.body);
+    header = new Panel();
+    Widget.attach(header, document.body);
+    notebook.model.sharedModel.deleteCell(0);
+    notebook.model.sharedModel.insertCells(
+      0,
+      ['a', 'b', 'c'].map(id => ({ ...code(`${id} = 1`), id }))
+    );
+    await settle();
+    server = new FakeServer();
+  });
+
+  afterEach(() => {
+    shown.dispose();
+    header.dispose();
+    notebook.dispose();
+    jest.restoreAllMocks();
+  });
+
+  /** Show edits that an agent proposes. */
+  async function propose(...edits: IProposedEdit[]): Promise<void> {
+    const told = {
+      id: 'p_1',
+      session_id: 's_1',
+      path: 'a.ipynb',
+      agent: { name: 'analyst', version: null, model: null },
+      username: 'ada',
+      proposed_at: '2026-01-02T03:04:05.000Z',
+      edits
+    };
+    server.proposals = [told];
+    const context = {
+      localPath: 'a.ipynb',
+      ready: Promise.resolve(),
+      pathChanged: new Signal({})
+    };
+    const panel = { content: notebook, context, contentHeader: header };
+    shown = new ProposedEdits(panel as unknown as NotebookPanel, {
+      api: server,
+      events: server.events,
+      reconnected: undefined,
+      trans: nullTranslator.load('')
+    });
+    await settle();
+  }
+
+  const edits = () =>
+    Array.from(
+      notebook.outerNode.querySelectorAll<HTMLElement>('.jp-AgentExecProposed')
+    );
+
+  const labels = () => edits().map(node => node.getAttribute('aria-label'));
+
+  /** Click a button, and wait for what it does. */
+  async function click(node: Element, label: string): Promise<void> {
+    const buttons = Array.from(node.querySelectorAll('button'));
+    buttons.find(({ textContent }) => textContent === label)!.click();
+    await settle();
+  }
+
+  it('shows each kind of edit at its cell, and changes nothing', async () => {
+    await propose(
+      proposedEdit({ id: 'c', kind: 'move', index: 0 }),
+      proposedEdit({
+        id: 'a',
+        kind: 'change',
+        before: code('a = 1'),
+        after: code('a = 2'),
+        index: 1
+      }),
+      proposedEdit({
+        id: 'n',
+        kind: 'insert',
+        after: code('n = 1'),
+        follows: 'a',
+        index: 2
+      }),
+      proposedEdit({ id: 'b', kind: 'delete', index: 3 })
+    );
+    expect(labels()).toEqual([
+      'Change this cell',
+      'New code cell',
+      'Delete this cell',
+      'Move this cell to the top'
+    ]);
+    const [change, added] = edits();
+    expect(change.querySelector('del')!.textContent).toBe('1');
+    expect(change.querySelector('ins')!.textContent).toBe('2');
+    expect(added.textContent).toContain('n = 1');
+    expect(notebook.widgets).toHaveLength(3);
+    const marked = notebook.widgets.map(
+      ({ node }) => node.dataset.agentExecProposed
+    );
+    expect(marked).toEqual(['change', 'delete', 'move']);
+    expect(header.node.textContent).toContain(
+      'analyst\u2069 proposes 4 changes'
+    );
+  });
+
+  it('shows several new cells in their order', async () => {
+    const added = (id: string, index: number, follows: string | null) =>
+      proposedEdit({ id, kind: 'insert', after: code(id), index, follows });
+    await propose(added('z', 1, null), added('y', 2, null), added('x', 4, 'a'));
+    const texts = edits().map(node => node.querySelector('pre')!.textContent);
+    expect(texts).toEqual(['z', 'y', 'x']);
+    expect(notebook.widgets[0].node.querySelectorAll('pre')).toHaveLength(3);
+  });
+
+  it('keeps one, then all, and offers to undo what was kept', async () => {
+    await propose(
+      proposedEdit({ id: 'a', kind: 'delete' }),
+      proposedEdit({ id: 'b', kind: 'delete', index: 1 }),
+      proposedEdit({
+        id: 'c',
+        kind: 'delete',
+        index: 2,
+        fits: false,
+        reason: 'The cell was edited since.'
+      })
+    );
+    expect(edits()[2].textContent).toContain('The cell was edited since.');
+    await click(edits()[0], 'Keep');
+    expect(server.decided).toEqual([['keep', ['a']]]);
+    server.emit(1, { action: 'proposals' });
+    await new Promise(resolve => setTimeout(resolve, 300));
+    expect(edits()).toHaveLength(2);
+    await click(header.node, 'Keep all');
+    expect(server.decided[1]).toEqual(['keep', ['b', 'c']]);
+    const status = header.node.querySelector('[role=status]')!;
+    expect(status.textContent).toMatch(/^1 kept · 1 no longer fits/);
+    await click(header.node, 'Undo');
+    expect(server.decided[2]).toEqual(['undo', ['b']]);
+  });
+
+  it('leads from one to the next', async () => {
+    jest.spyOn(notebook, 'scrollToItem').mockResolvedValue();
+    Element.prototype.scrollIntoView = () => undefined;
+    await propose(
+      proposedEdit({ id: 'a', kind: 'delete' }),
+      proposedEdit({ id: 'b', kind: 'delete', index: 1 })
+    );
+    await click(header.node, 'Next');
+    expect(document.activeElement).toBe(edits()[0]);
+    await click(header.node, 'Next');
+    expect(document.activeElement).toBe(edits()[1]);
+    await click(header.node, 'Next');
+    expect(document.activeElement).toBe(edits()[0]);
+    await click(header.node, 'Previous');
+    expect(document.activeElement).toBe(edits()[1]);
+  });
+});

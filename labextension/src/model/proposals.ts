@@ -1,0 +1,88 @@
+/** What agents propose to change in one notebook. */
+import type { IAgentExecApi } from '../api/client';
+import { ApiError } from '../api/errors';
+import type { Events } from '../api/events';
+import type { IActivityEvent, IAgent, IProposal, IProposedEdit } from '../wire';
+import { Listening } from './listening';
+
+/** Milliseconds between two looks at the server while the user types. */
+const REST = 250;
+
+/** All that one agent session proposes for a notebook. */
+export interface IRound {
+  sessionId: string;
+  agent: IAgent;
+  /** The open edits. */
+  edits: readonly IProposedEdit[];
+}
+
+/** Keeps the open edits of a notebook in step with the server. */
+export class NotebookProposals extends Listening {
+  /**
+   * @param _api - The server.
+   * @param events - Its events.
+   * @param _path - The notebook's current path.
+   */
+  constructor(
+    private readonly _api: Pick<IAgentExecApi, 'listProposals' | 'decideEdits'>,
+    events: Events,
+    private readonly _path: () => string
+  ) {
+    super(events, REST);
+  }
+
+  get rounds(): readonly IRound[] {
+    return this._rounds;
+  }
+
+  /** Ask for a look at the server. */
+  refresh(): void {
+    this.request();
+  }
+
+  /** Keep or undo edits of a session; answers with what became of each. */
+  async decide(
+    what: 'keep' | 'undo',
+    sessionId: string,
+    ids: readonly string[]
+  ): Promise<readonly IProposedEdit[]> {
+    try {
+      const told = await this._api.decideEdits(what, sessionId, ids);
+      const edits = told.proposals.flatMap(proposal => proposal.edits);
+      return edits.filter(({ id }) => ids.includes(id));
+    } finally {
+      this.request();
+    }
+  }
+
+  protected onEvent({ action }: IActivityEvent, complete: boolean): void {
+    if (!complete || action === 'proposals' || action === 'notebook') {
+      this.request();
+    }
+  }
+
+  protected async read(): Promise<void> {
+    try {
+      const { proposals } = await this._api.listProposals(this._path());
+      this._rounds = rounds(proposals);
+      this.emitChanged();
+    } catch (error) {
+      if (!(error instanceof ApiError)) {
+        throw error;
+      }
+      // What is shown stays; the next event tries again.
+    }
+  }
+
+  private _rounds: readonly IRound[] = [];
+}
+
+/** Put the proposals of each session together. */
+function rounds(proposals: readonly IProposal[]): IRound[] {
+  const found = new Map<string, IRound>();
+  for (const { agent, edits, session_id: sessionId } of proposals) {
+    const known = found.get(sessionId)?.edits ?? [];
+    found.set(sessionId, { sessionId, agent, edits: [...known, ...edits] });
+  }
+  return Array.from(found.values());
+}

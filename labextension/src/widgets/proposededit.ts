@@ -1,0 +1,148 @@
+/** One change that an agent proposes, and the user's decision. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import { Widget } from '@lumino/widgets';
+import { diffWords } from '../model/worddiff';
+import type { IProposedEdit } from '../tokens';
+import { element, styledButton } from './elements';
+import { firstLine } from './notebookwording';
+import { showHidden } from './plainsource';
+import { describeError, quoted } from './wording';
+
+export type Decide = (
+  what: 'keep' | 'undo'
+) => Promise<readonly IProposedEdit[]>;
+
+const TAGS = { same: 'span', added: 'ins', removed: 'del' } as const;
+
+/** Shows a proposed new cell, or what would change in the cell below it. */
+export class ProposedEditView extends Widget {
+  constructor(
+    private readonly _trans: TranslationBundle,
+    private readonly _decide: Decide
+  ) {
+    super();
+    this.addClass('jp-AgentExecProposed');
+    this.node.setAttribute('role', 'group');
+    this.node.tabIndex = -1;
+    // Keys are for its buttons, not for the notebook.
+    this.node.dataset.lmSuppressShortcuts = 'true';
+    this._keep = styledButton(_trans.__('Keep'), 'accept', () =>
+      this._act('keep')
+    );
+    this._undo = styledButton(_trans.__('Undo'), 'reject', () =>
+      this._act('undo')
+    );
+    this._notice.setAttribute('role', 'alert');
+    const head = element('div', 'jp-AgentExecProposed-head');
+    head.append(this._what, this._notice, this._keep, this._undo);
+    this.node.append(head, this._body);
+  }
+
+  /** The cell of the notebook after which it is shown. */
+  get follows(): string | null {
+    return this._follows;
+  }
+
+  /** The user has decided; what became of it. */
+  get decided(): ISignal<this, readonly IProposedEdit[]> {
+    return this._decided;
+  }
+
+  /** @param before - The source of the cell before its place. */
+  render(edit: IProposedEdit, before: string | null): void {
+    const shown = JSON.stringify([edit, before]);
+    if (this._shown === shown) {
+      return;
+    }
+    this._shown = shown;
+    this._follows = edit.follows;
+    const text = whatText(edit, before, this._trans);
+    this.node.dataset.kind = edit.kind;
+    this.node.setAttribute('aria-label', text);
+    this._what.textContent = text;
+    this._keep.hidden = !edit.fits;
+    this._notice.textContent = edit.fits ? '' : (edit.reason ?? '');
+    this._body.replaceChildren(...this._content(edit));
+  }
+
+  private _content(edit: IProposedEdit): Node[] {
+    if ((edit.kind !== 'insert' && edit.kind !== 'change') || !edit.after) {
+      return [];
+    }
+    const after = (edit.result ?? edit.after).source;
+    // What was merged, not what is typed since: more of it comes soon.
+    const now = (edit.current ?? edit.before)?.source ?? after;
+    const pre = element('pre', 'jp-AgentExecPlain jp-AgentExecProposed-diff');
+    pre.tabIndex = 0;
+    pre.dir = 'ltr';
+    pre.append(
+      ...diffWords(now, after).map(({ kind, text }) =>
+        element(TAGS[kind], '', text)
+      )
+    );
+    showHidden(pre, this._trans);
+    return [pre];
+  }
+
+  private async _act(what: 'keep' | 'undo'): Promise<void> {
+    this._keep.disabled = this._undo.disabled = true;
+    this._notice.textContent = '';
+    try {
+      this._decided.emit(await this._decide(what));
+    } catch (error) {
+      if (!this.isDisposed) {
+        const { title, hint } = describeError(error, this._trans);
+        this._notice.textContent = `${title}. ${hint}`;
+      }
+    }
+    this._keep.disabled = this._undo.disabled = false;
+  }
+
+  private readonly _body = element('div', 'jp-AgentExecProposed-body');
+  private readonly _decided = new Signal<this, readonly IProposedEdit[]>(this);
+  private _follows: string | null = null;
+  private readonly _keep: HTMLButtonElement;
+  private readonly _notice = element('span', 'jp-AgentExecProposed-notice');
+  private _shown = '';
+  private readonly _undo: HTMLButtonElement;
+  private readonly _what = element('span', 'jp-AgentExecProposed-what');
+}
+
+/** What an edit does, in a few words. */
+function whatText(
+  { after, before, kind, moved }: IProposedEdit,
+  neighbour: string | null,
+  trans: TranslationBundle
+): string {
+  const where =
+    neighbour === null
+      ? trans.__('to the top')
+      : trans.__('below %1', quoted(firstLine(neighbour)));
+  switch (kind) {
+    case 'insert':
+      return {
+        code: trans.__('New code cell'),
+        markdown: trans.__('New Markdown cell'),
+        raw: trans.__('New raw cell')
+      }[after?.cell_type ?? 'code'];
+    case 'delete':
+      return trans.__('Delete this cell');
+    case 'clear_outputs':
+      return trans.__('Clear the outputs of this cell');
+    case 'move':
+      return trans.__('Move this cell %1', where);
+    case 'change':
+      if (before?.cell_type !== after?.cell_type) {
+        return {
+          code: trans.__('Change this cell to code'),
+          markdown: trans.__('Change this cell to Markdown'),
+          raw: trans.__('Change this cell to a raw cell')
+        }[after?.cell_type ?? 'code'];
+      }
+      return moved
+        ? trans.__('Change this cell, and move it %1', where)
+        : trans.__('Change this cell');
+  }
+}

@@ -1,0 +1,141 @@
+/** One bar for all that an agent proposes in a notebook. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+import type { IRound } from '../model/proposals';
+import type { IProposedEdit } from '../tokens';
+import { element, linkButton, styledButton } from './elements';
+import { plainName } from './notebookwording';
+import { describeError } from './wording';
+
+/** Keeps or undoes all of a round, and leads from one edit to the next. */
+export class RoundBar extends Widget {
+  constructor(private readonly _options: RoundBar.IOptions) {
+    super();
+    const { trans } = _options;
+    this.addClass('jp-AgentExecRound');
+    this.node.setAttribute('role', 'region');
+    this._status.setAttribute('role', 'status');
+    this._decisions.append(
+      linkButton(trans.__('Previous'), () => this._step(-1)),
+      linkButton(trans.__('Next'), () => this._step(1)),
+      styledButton(trans.__('Keep all'), 'accept', () => this._all('keep')),
+      styledButton(trans.__('Undo all'), 'reject', () => this._all('undo'))
+    );
+    this._after.append(
+      this._status,
+      (this._takeBack = linkButton(trans.__('Undo'), () => this._undoKept())),
+      linkButton(trans.__('Dismiss'), () => this._dismiss())
+    );
+    this._after.hidden = true;
+    this.node.append(this._what, this._decisions, this._after);
+  }
+
+  /** What is open; null for nothing. */
+  set round(round: IRound | null) {
+    const { trans } = this._options;
+    this._edits = round?.edits ?? [];
+    const count = this._edits.length;
+    if (round) {
+      const agent = `\u2068${plainName(round.agent.name)}\u2069`;
+      this._what.textContent = trans._n(
+        '%2 proposes %1 change',
+        '%2 proposes %1 changes',
+        count,
+        agent
+      );
+      const label = trans.__('Changes proposed by %1', agent);
+      this.node.setAttribute('aria-label', label);
+    }
+    this._what.hidden = this._decisions.hidden = count === 0;
+    if (count === 0 && this._after.hidden) {
+      this.dispose();
+    }
+  }
+
+  /** Say what became of edits, and offer to undo what was kept. */
+  tell(decided: readonly IProposedEdit[]): void {
+    const { trans } = this._options;
+    const count = (status: IProposedEdit['status']) =>
+      decided.filter(edit => edit.status === status).length;
+    const obsolete = decided.find(({ status }) => status === 'obsolete');
+    const parts: [number, string][] = [
+      [count('kept'), trans.__('%1 kept', count('kept'))],
+      [count('undone'), trans.__('%1 undone', count('undone'))],
+      [
+        count('obsolete'),
+        trans.__('%1 no longer fits: %2', count('obsolete'), obsolete?.reason)
+      ],
+      [count('open'), trans.__('%1 waits for a running cell', count('open'))]
+    ];
+    this._status.textContent = parts
+      .filter(([number]) => number > 0)
+      .map(([, text]) => text)
+      .join(' · ');
+    this._kept = decided
+      .filter(({ status }) => status === 'kept')
+      .map(({ id }) => id);
+    this._takeBack.hidden = this._kept.length === 0;
+    this._after.hidden = false;
+  }
+
+  private async _all(what: 'keep' | 'undo'): Promise<void> {
+    const ids = this._edits.map(({ id }) => id);
+    await this._decide(what, ids);
+  }
+
+  private async _undoKept(): Promise<void> {
+    await this._decide('undo', this._kept);
+  }
+
+  private async _decide(
+    what: 'keep' | 'undo',
+    ids: readonly string[]
+  ): Promise<void> {
+    const { decide, trans } = this._options;
+    try {
+      this.tell(await decide(what, ids));
+    } catch (error) {
+      const { title, hint } = describeError(error, trans);
+      this._status.textContent = `${title}. ${hint}`;
+      this._after.hidden = false;
+    }
+  }
+
+  private _step(by: 1 | -1): void {
+    const count = this._edits.length;
+    const at = this._edits.findIndex(({ id }) => id === this._at);
+    const next = at < 0 ? (by > 0 ? 0 : count - 1) : (at + by + count) % count;
+    this._at = this._edits[next].id;
+    this._options.reveal(this._at);
+  }
+
+  private _dismiss(): void {
+    this._after.hidden = true;
+    if (this._edits.length === 0) {
+      this.dispose();
+    }
+  }
+
+  private readonly _after = element('span', 'jp-AgentExecRound-after');
+  /** The edit that was led to last. */
+  private _at = '';
+  private readonly _decisions = element('span', 'jp-AgentExecRound-decisions');
+  private _edits: readonly IProposedEdit[] = [];
+  private _kept: readonly string[] = [];
+  private readonly _status = element('span', 'jp-AgentExecRound-status');
+  private readonly _takeBack: HTMLButtonElement;
+  private readonly _what = element('span', 'jp-AgentExecRound-what');
+}
+
+/** What a bar is made of. */
+export namespace RoundBar {
+  export interface IOptions {
+    trans: TranslationBundle;
+    decide(
+      what: 'keep' | 'undo',
+      ids: readonly string[]
+    ): Promise<readonly IProposedEdit[]>;
+    /** Bring an edit into view. */
+    reveal(id: string): void;
+  }
+}

@@ -1,0 +1,113 @@
+/** A user decides about the edits that an agent proposes, in the notebook. */
+import { expect } from '@jupyterlab/galata';
+import { codeCell } from './notebook';
+import { Person } from './person';
+import { ProposingAgent, ShownProposals } from './proposing';
+import { test } from './trust';
+
+const CELLS = [
+  codeCell('load', 'import pandas\ndf = 1'),
+  codeCell('plot', 'df.plot()'),
+  codeCell('old', 'print("old")'),
+  codeCell('last', 'df')
+];
+
+test('proposed edits change nothing until the user keeps them, one by one or all', async ({
+  page,
+  desk,
+  request,
+  baseURL
+}) => {
+  let notebook = await desk.open(CELLS);
+  const sources = async () =>
+    (await notebook.cells()).map(({ source }) => source);
+  const agent = await ProposingAgent.open(request, baseURL!, desk.path);
+  await notebook.save();
+  const [added] = await agent.propose(
+    { op: 'insert', cell_type: 'code', source: 'new = 1', after: 'load' },
+    { op: 'replace', cell_id: 'load', source: 'import pandas\ndf = 2' },
+    { op: 'delete', cell_id: 'old' },
+    { op: 'move', cell_id: 'last', before: 'load' }
+  );
+  const shown = new ShownProposals(page);
+  await expect(shown.edits).toHaveCount(4);
+  await expect(shown.bar).toContainText('analyst\u2069 proposes 4 changes');
+  await expect(shown.edit('New code cell')).toContainText('new = 1');
+  const change = shown.edit('Change this cell');
+  await expect(change.locator('del')).toHaveText('1');
+  await expect(change.locator('ins')).toHaveText('2');
+  expect(await sources()).toEqual(CELLS.map(({ source }) => source));
+  expect(await notebook.dirty()).toBe(false);
+  await page.screenshot({ path: 'test-results/proposals.png' });
+
+  // The user types in the same cell: what is proposed is merged with it.
+  const editor = new Person(page).cell(0).locator('.cm-content');
+  await editor.click();
+  await page.keyboard.press('Control+Home');
+  await page.keyboard.type('# mine\n');
+  await expect(change.locator('pre')).toContainText('# mine');
+  await expect(change.locator('del')).toHaveText('1');
+  await expect(editor).toBeFocused();
+  await notebook.save();
+
+  // It is all there after a reload, and the keyboard leads through it.
+  notebook = await desk.reopen();
+  await expect(shown.edits).toHaveCount(4);
+  await shown.all('Next');
+  await expect(shown.edits.first()).toBeFocused();
+  await shown.click(shown.edit('New code cell'), 'Keep');
+  await expect(shown.edits).toHaveCount(3);
+  await expect.poll(sources).toContain('new = 1');
+  expect((await notebook.cells())[1].id).toBe(added);
+  await shown.click(shown.edit('Delete this cell'), 'Undo');
+  await expect(shown.edits).toHaveCount(2);
+  await shown.all('Keep all');
+  await expect(shown.edits).toHaveCount(0);
+  expect(await sources()).toEqual([
+    'df',
+    '# mine\nimport pandas\ndf = 2',
+    'new = 1',
+    'df.plot()',
+    'print("old")'
+  ]);
+  await expect(shown.bar).toContainText('2 kept');
+  expect(await agent.statuses()).toEqual({
+    [added]: 'kept',
+    load: 'kept',
+    old: 'undone',
+    last: 'kept'
+  });
+
+  // What was kept is undone, as long as it is as the agent left it.
+  await shown.all('Undo');
+  await expect
+    .poll(sources)
+    .toEqual([
+      '# mine\nimport pandas\ndf = 1',
+      'new = 1',
+      'df.plot()',
+      'print("old")',
+      'df'
+    ]);
+  await shown.all('Dismiss');
+  await expect(shown.bar).toBeHidden();
+
+  // What no longer fits says so, and is not made.
+  await agent.propose(
+    { op: 'replace', cell_id: 'plot', source: 'df.plot.bar()' },
+    { op: 'insert', cell_type: 'markdown', source: '# End', after: 'last' }
+  );
+  await new Person(page).cell(2).locator('.cm-content').click();
+  await page.keyboard.press('Control+End');
+  await page.keyboard.type('.mine');
+  const unfit = shown.edit('Change this cell');
+  await expect(unfit).toContainText('were edited since');
+  await expect(unfit.getByRole('button', { name: 'Keep' })).toBeHidden();
+  await page.screenshot({ path: 'test-results/proposals-unfit.png' });
+  await shown.all('Keep all');
+  await expect(shown.bar).toContainText('1 kept · 1 no longer fits');
+  const after = await sources();
+  expect(after[2]).toBe('df.plot().mine');
+  expect(after[5]).toBe('# End');
+  await agent.close();
+});
