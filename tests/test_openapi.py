@@ -178,7 +178,8 @@ async def ask_about_a_notebook(ask: Callable[..., Awaitable[Answered]]) -> None:
     execution = (await ask("POST", f"{at}/executions", {"source": "1"})).json
     for decision in ("accept", "discard", "restore", "cell/discard", "cell/restore"):
         assert (await ask("POST", f"executions/{execution['id']}/{decision}")).status == 200
-    assert (await ask("GET", "proposals", path="a.ipynb")).json == {"proposals": []}
+    listed = await ask("GET", "proposals", session_id=session["id"])
+    assert listed.json == {"proposals": []}
     for decision in ("accept", "discard", "cells/discard", "proposals/keep", "proposals/undo"):
         assert (await ask("POST", f"{at}/{decision}")).status == 200
 
