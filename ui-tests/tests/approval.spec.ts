@@ -120,7 +120,7 @@ test('what a person makes of it is what runs, and both are recorded', async ({
   const notebook = await desk.open([codeCell('mine', 'x = 1')]);
   const agent = await newAsking('edited', desk.path);
   const asked = await agent.ask('print("theirs")\nx + 1');
-  const question = Question.in(new Person(page).cell(0));
+  const question = Question.in(page); // at the end, also of what comes
   await question.source.press('d'); // nothing, as it is read-only
   await question.button('Edit').click();
   await expect(question.source).toBeFocused();
