@@ -287,7 +287,7 @@ test('without tokens it says what they are for, and gives one', async ({
   await expect(session).toContainText('Full access');
   await session.click();
   await expect(panel.region).toContainText(
-    'may do everything that they may do'
+    'the agent has the same permissions as'
   );
   await access.list();
   await expect(access.dialog).toContainText('No agent has a token yet');
