@@ -68,11 +68,11 @@ class OpenNotebook {
   }
 
   badge(index: number): Locator {
-    return this.cell(index).getByRole('group', { name: /^Agent / });
+    return this.cell(index).getByRole('group', { name: /^Agent .*, / });
   }
 
   get badges(): Locator {
-    return this._page.getByRole('group', { name: /^Agent / });
+    return this._page.getByRole('group', { name: /^Agent .*, / });
   }
 
   /** Run a command of the notebook on a cell. */

@@ -79,9 +79,9 @@ for (const theme of ['Light', 'Dark'] as const) {
     await panel.session(title).click();
     await panel
       .cell(1)
-      .getByRole('button', { name: 'Approve', exact: true })
+      .getByRole('button', { name: 'Reviewed', exact: true })
       .click();
-    await expect(panel.cell(1)).toContainText(/Approved by/);
+    await expect(panel.cell(1)).toContainText(/Reviewed by/);
     await panel.region
       .locator('.jp-AccordionPanel-title', { hasText: 'Images' })
       .click();

@@ -22,7 +22,7 @@ export class Person {
 
   /** What is told of an agent's cell. */
   badge(index: number): Locator {
-    return this.cell(index).getByRole('group', { name: /^Agent / });
+    return this.cell(index).getByRole('group', { name: /^Agent .*, / });
   }
 
   /** A dialog of JupyterLab's. */

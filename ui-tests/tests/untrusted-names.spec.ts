@@ -194,8 +194,8 @@ test('what agents are called, and notebooks, is only text in a notebook', async 
     watch.at(`name ${what} in a notebook`);
     const agent = await newNamed(server, name, path);
     const asked = await agent.ask(namedSource(name));
-    await toCell(page, index + 1);
-    const question = Question.in(shown(page, index + 1));
+    await toCell(page, index);
+    const question = Question.in(shown(page, index)); // below the last cell
     await expect(question.button('Approve')).toBeEnabled();
     await watch.lookAtNames();
     await question.button('Approve').click();

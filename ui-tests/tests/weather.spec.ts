@@ -146,9 +146,10 @@ test('a page that had no network catches up, and asks little meanwhile', async (
   await expect(panel.cell(1)).toContainText('Interrupted');
   await expect(alert).toBeHidden(BACK);
   await expect(shown).toContainText('while it was away', BACK);
-  await expect(
-    page.getByRole('button', { name: /agents? awaiting approval/ }).first()
-  ).toBeVisible(BACK);
+  await expect(panel.session('Asks meanwhile')).toContainText(
+    '1 cell needs approval',
+    BACK
+  );
   await expect(page.getByRole('button', { name: /at work/ })).toBeHidden();
   await page.evaluate(async path => {
     await window.jupyterapp.commands.execute('docmanager:open', { path });

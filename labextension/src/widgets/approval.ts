@@ -224,6 +224,10 @@ export class ApprovalView extends Widget {
     let waits = false;
     try {
       const execution = await api.getExecution(this._shown.id);
+      if (execution.started_at !== null) {
+        this._over.emit(); // its cell tells the rest
+        return;
+      }
       texts[0] = outcomeText(execution, trans) || texts[0];
       if (execution.status === 'queued' && execution.waiting_for) {
         texts.push(waitingText(execution.waiting_for, trans));
