@@ -178,7 +178,7 @@ async def test_the_person_at_an_mcp_client_is_not_asked_instead(
 
     async with connected(locked_server, elicitation_callback=person) as mcp_client:
         opened = await mcp_client.call_tool("open_session", {"agent": "a"})
-        session_id = opened.structured_content["session"]["session_id"]
+        session_id = opened.structured_content["session_id"]
         asked = {"session_id": session_id, "source": "1", "wait": 0}
         told = await mcp_client.call_tool("execute", asked)
         assert told.structured_content["status"] == "awaiting_approval"

@@ -177,6 +177,5 @@ async def test_the_routes_and_mcp_say_that_the_index_is_being_rebuilt(
         assert page["indexing"] == {"done": FIRST_BATCHES, "total": SESSIONS}
         assert len(page[name]) == FIRST_BATCHES - 1
     sentence = "The index is being rebuilt: 32 of 40 sessions so far; results may be missing."
-    assert told["content"][0]["text"].endswith(f"[{sentence}]")
-    assert told["structuredContent"]["indexing"] == shown["indexing"]
+    assert f"[{sentence}]" in told["content"][0]["text"]
     assert (await first).indexing is None

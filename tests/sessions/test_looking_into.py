@@ -28,7 +28,13 @@ async def test_variables_are_the_users_own_by_name(agent: Agent) -> None:
     told = (await agent.get(f"sessions/{session['id']}/variables", match="B")).json
     assert told == {
         "variables": [
-            {"name": "b", "type": "list", "shape": None, "length": 2, "preview": "[1, 2]"}
+            {
+                **dict.fromkeys(("shape", "dtype", "dtypes", "index")),
+                "name": "b",
+                "type": "list",
+                "length": 2,
+                "preview": "[1, 2]",
+            }
         ],
         "more": 0,
     }
