@@ -182,7 +182,7 @@ async def test_the_person_at_an_mcp_client_is_not_asked_instead(
         asked = {"session_id": session_id, "source": "1", "wait": 0}
         told = await mcp_client.call_tool("execute", asked)
         assert told.structured_content["status"] == "awaiting_approval"
-        await mcp_client.call_tool("close_session", {"session_id": session_id})
+        await mcp_client.call_tool("stop", {"session_id": session_id})
 
 
 def test_the_command_line_asks_on_the_terminal(
