@@ -24,7 +24,7 @@ test('the panel leads to what asks, and it runs when it is approved', async ({
   await expect(question.node).toContainText(/expires in \d+ minutes/);
   expect(await question.lines()).toEqual(['print("ran", 6 * 7)']);
   await question.button('Approve').click();
-  await expect(question.outcome).toHaveText(/^Approved/);
+  await expect(question.node).toBeHidden();
   await expect(panel.cell(1)).toContainText('ran 42');
   expect((await agent.read(asked, 30)).text).toContain('ran 42');
   await expect(question.node).toBeHidden();
@@ -84,7 +84,7 @@ test('a proposal is no cell: nothing runs, saves or takes it', async ({
   await other.goto(`${baseURL}/lab/workspaces/second/tree/${desk.path}`);
   const there = Question.in(new Person(other).cell(1));
   await there.button('Approve').click();
-  await expect(here.outcome).toHaveText(/^Approved/);
+  await expect(here.node).toBeHidden();
   expect((await agent.read(asked, 30)).text).toContain('there 3');
   await Question.in(other).button('Reject…').click();
   await Question.in(other).button('Reject').click();
@@ -128,7 +128,7 @@ test('what a person makes of it is what runs, and both are recorded', async ({
   await page.keyboard.type('print(6 * 7)');
   await expect(question.button('Approve')).toBeEnabled();
   await page.keyboard.press('Control+Enter');
-  await expect(question.outcome).toHaveText(/^Edited and approved/);
+  await expect(question.node).toBeHidden();
   const ran = await agent.read(asked, 30);
   expect(ran).toMatchObject({
     status: 'ok',
@@ -296,7 +296,7 @@ test('a second page sees the decision at once', async ({
   const there = Question.in(other);
   await expect(there.button('Approve')).toBeEnabled();
   await here.button('Approve').click();
-  await expect(there.outcome).toHaveText(/^Approved/);
+  await expect(there.node).toBeHidden();
   await expect(there.node).toBeHidden();
   expect((await agent.read(asked, 30)).status).toBe('ok');
   await other.close();
