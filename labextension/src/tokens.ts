@@ -10,12 +10,7 @@ import type { AttachedSessions } from './model/attached';
 import type { AgentsAtWork } from './model/atwork';
 
 export * from './wire';
-export type {
-  IAgentExecApi,
-  IExecutionRange,
-  ISearch,
-  ISessionFilter
-} from './api/client';
+export type { IAgentExecApi, IExecutionRange, ISearch } from './api/client';
 export type { IAgentAtWork, IPendingExecution } from './model/atwork';
 export type { IAttachedSession } from './model/attached';
 export type { ExecutionModel as IExecutionModel } from './model/execution';

@@ -24,7 +24,6 @@ import type {
   ISearch,
   ISearchHit,
   ISearchResults,
-  ISessionFilter,
   ISessionList,
   ITarget,
   ITextRange,
@@ -369,13 +368,11 @@ export class FakeServer implements IAgentExecApi {
   async listSessions(
     after: string | null,
     limit: number,
-    { agent, status }: ISessionFilter = {}
+    { status }: { status?: IAgentSession['status'] } = {}
   ): Promise<ISessionList> {
     this._asked(`${status ? `${status} sessions` : 'sessions'} after ${after}`);
     const all = this.sessions.filter(
-      each =>
-        (status === undefined || each.status === status) &&
-        (agent === undefined || each.agent.name === agent)
+      each => status === undefined || each.status === status
     );
     const at = all.findIndex(({ id }) => id === after) + 1;
     const sessions = all.slice(at, at + limit);

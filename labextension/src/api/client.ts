@@ -48,18 +48,6 @@ export interface IExecutionRange {
   inert?: boolean;
 }
 
-/** Which sessions to list; all that is given must be true of them. */
-export interface ISessionFilter {
-  status?: IAgentSession['status'];
-  agent?: string;
-  target?: ITarget['kind'];
-  /** Opened on this day or later, as 2026-01-31 or RFC 3339. */
-  since?: string;
-  until?: string;
-  /** Only those with executions that nobody has reviewed. */
-  unreviewed?: boolean;
-}
-
 /** What to search the history for; all that is given must be true. */
 export interface ISearch {
   /** Words in source, output or error. */
@@ -93,7 +81,7 @@ export class AgentExecApi {
   listSessions(
     after: string | null,
     limit: number,
-    filter: ISessionFilter = {}
+    filter: { status?: IAgentSession['status'] } = {}
   ): Promise<ISessionList> {
     return this._getJSON(['sessions'], { after, limit, ...filter });
   }

@@ -1,9 +1,8 @@
 /** What agents do on this server: the list of sessions, and the chosen one. */
-import { JSONExt } from '@lumino/coreutils';
 import { Poll } from '@lumino/polling';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
-import type { IAgentExecApi, ISessionFilter } from '../api/client';
+import type { IAgentExecApi } from '../api/client';
 import type { Events } from '../api/events';
 import type {
   IActivityEvent,
@@ -95,22 +94,6 @@ export class ActivityModel extends Listening {
     }
   }
 
-  /** Which sessions are listed; without a filter, all. */
-  get filter(): ISessionFilter {
-    return this._filter;
-  }
-  set filter(value: ISessionFilter) {
-    if (JSONExt.deepEqual({ ...value }, { ...this._filter })) {
-      return;
-    }
-    this._filter = value;
-    this._nextAfter = null;
-    this._round++;
-    if (this._isActive) {
-      void this.read();
-    }
-  }
-
   override dispose(): void {
     this._poll.dispose();
     this._selected?.dispose();
@@ -151,11 +134,7 @@ export class ActivityModel extends Listening {
     if (after === null) {
       return;
     }
-    const page = await this.api.listSessions(
-      after,
-      SESSIONS_PAGE,
-      this._filter
-    );
+    const page = await this.api.listSessions(after, SESSIONS_PAGE);
     if (after !== this._nextAfter) {
       return;
     }
@@ -237,7 +216,7 @@ export class ActivityModel extends Listening {
     // Sessions change places when they close, so a part is not enough.
     const shown = Math.max(this._sessions.length, SESSIONS_PAGE);
     const limit = Math.min(shown, LONGEST_PAGE);
-    return this.api.listSessions(null, limit, this._filter);
+    return this.api.listSessions(null, limit);
   }
 
   /** Once, show the session shown last time, or the newest. */
@@ -279,7 +258,6 @@ export class ActivityModel extends Listening {
   private readonly _poll: Poll;
   private readonly _restored: Promise<string | null>;
   private _chosen = false;
-  private _filter: ISessionFilter = {};
   private _heard = false;
   private _indexing: IIndexing | null = null;
   private _isActive = false;

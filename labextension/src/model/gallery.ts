@@ -15,9 +15,6 @@ export const IMAGES_PAGE = 60;
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 1000;
 
-/** Whose images are shown. */
-export type GallerySource = 'session' | 'search';
-
 /** Keeps a list of images in step with what is chosen or searched for. */
 export class GalleryModel extends Observable {
   constructor(
@@ -27,7 +24,7 @@ export class GalleryModel extends Observable {
     super();
     this._reading = new Coalescer(() => this._read(), REST);
     _activity.selectedChanged.connect(this._onSelected, this);
-    _search.changed.connect(this._onSearched, this);
+    _search.changed.connect(this._follow, this);
     this._onSelected();
   }
 
@@ -44,13 +41,9 @@ export class GalleryModel extends Observable {
     return this._state;
   }
 
-  /** Of what; what is searched for comes first while there is such a thing. */
-  get source(): GallerySource {
-    return this._search.search === null ? 'session' : this._wanted;
-  }
-  set source(source: GallerySource) {
-    this._wanted = source;
-    this._follow();
+  /** Whether the images are those of a search; else of the chosen session. */
+  get isOfSearch(): boolean {
+    return this._search.search !== null;
   }
 
   /** Whether somebody looks; nothing is fetched while nobody does. */
@@ -67,7 +60,7 @@ export class GalleryModel extends Observable {
   override dispose(): void {
     this._reading.dispose();
     this._activity.selectedChanged.disconnect(this._onSelected, this);
-    this._search.changed.disconnect(this._onSearched, this);
+    this._search.changed.disconnect(this._follow, this);
     this._session?.changed.disconnect(this._onSessionChanged, this);
     super.dispose();
   }
@@ -99,16 +92,9 @@ export class GalleryModel extends Observable {
     this._follow();
   }
 
-  private _onSearched(): void {
-    if (this._search.search === null) {
-      this._wanted = 'search';
-    }
-    this._follow();
-  }
-
   private _onSessionChanged({ session }: SessionModel): void {
     const length = session?.chain.length ?? null;
-    if (length !== this._length && this.source === 'session') {
+    if (length !== this._length && !this.isOfSearch) {
       this._length = length;
       this._request();
     }
@@ -117,7 +103,7 @@ export class GalleryModel extends Observable {
   /** Begin anew if the images are to be of something else. */
   private _follow(): void {
     const session = this._session && { session_id: this._session.id };
-    const of = this.source === 'search' ? this._search.search : session;
+    const of = this._search.search ?? session;
     if (JSONExt.deepEqual(of as never, this._of as never)) {
       return;
     }
@@ -179,5 +165,4 @@ export class GalleryModel extends Observable {
   private _of: ISearch | null = null;
   private _session: SessionModel | null = null;
   private _state: LoadState = { phase: 'ready' };
-  private _wanted: GallerySource = 'search';
 }

@@ -1,10 +1,8 @@
-/** What a person looks for in the history, and the cells that match. */
+/** What a user looks for in the history, and the cells that match. */
 import { Debouncer } from '@lumino/polling';
 import type { ISearch } from '../api/client';
 import type { IIndexing, ISearchHit, ISearchResults } from '../wire';
 import type { ActivityModel } from './activity';
-import { ANYTHING, cellSearch, looksForCells, sessionFilter } from './criteria';
-import type { ICriteria } from './criteria';
 import { Observable } from './observable';
 import type { LoadState } from './observable';
 
@@ -16,8 +14,53 @@ const NOTHING: ISearchResults = { hits: [], next_after: null, indexing: null };
 /** Milliseconds in which what is typed is one search. */
 const TYPING = 250;
 
+/** What each choice of cells asks the server for. */
+const CELLS = {
+  '': {},
+  approval: { status: 'awaiting_approval' },
+  error: { status: 'error' },
+  unreviewed: { review: 'none' },
+  flagged: { review: 'flagged' },
+  images: { has_image: true }
+} as const satisfies Record<string, ISearch>;
+
+/** What a user looks for, as the form has it; empty for anything. */
+export interface ICriteria {
+  /** Words in source, output or error. */
+  q: string;
+  agent: string;
+  cells: keyof typeof CELLS;
+  /** Of how many days, today included. */
+  days: '' | '1' | '7';
+}
+
+/** Looks for nothing in particular. */
+export const ANYTHING: ICriteria = { q: '', agent: '', cells: '', days: '' };
+
+/** How many of the form's fields say something, apart from the words. */
+export function countFilters({ agent, cells, days }: ICriteria): number {
+  return [agent, cells, days].filter(Boolean).length;
+}
+
+/** What the server is asked for, whose days may be others than the user's. */
+export function searchFor(
+  { agent, cells, days, q }: ICriteria,
+  now: Date
+): ISearch {
+  const words = q.trim();
+  const start = new Date(now);
+  start.setDate(start.getDate() - Number(days) + 1);
+  start.setHours(0, 0, 0, 0);
+  return {
+    ...(words && { q: words }),
+    ...(agent && { agent }),
+    ...(days && { since: start.toISOString() }),
+    ...CELLS[cells]
+  };
+}
+
 /**
- * Looks for cells in the whole history, or else for sessions of the list.
+ * Looks for cells in the whole history.
  *
  * Each change of what is looked for makes a new search; answers to earlier
  * ones are dropped, however late they come.
@@ -25,7 +68,7 @@ const TYPING = 250;
 export class SearchModel extends Observable {
   constructor(private readonly _activity: ActivityModel) {
     super();
-    this._typing = new Debouncer(() => void this._look(), TYPING);
+    this._typing = new Debouncer(() => void this.refresh(), TYPING);
   }
 
   /** What is looked for. */
@@ -38,15 +81,16 @@ export class SearchModel extends Observable {
     if (this.isSearching) {
       this._state = { phase: 'loading' };
       this.emitChanged();
+      void this._typing.invoke().catch(() => undefined);
     } else {
       this._take(null, NOTHING);
     }
-    void this._typing.invoke().catch(() => undefined);
   }
 
-  /** Whether cells are looked for; else the list of sessions shows which. */
+  /** Whether something is looked for. */
   get isSearching(): boolean {
-    return looksForCells(this._criteria);
+    const { _criteria: criteria } = this;
+    return criteria.q.trim() !== '' || countFilters(criteria) > 0;
   }
 
   /** What the matches match; null before the first answer. */
@@ -76,20 +120,9 @@ export class SearchModel extends Observable {
     super.dispose();
   }
 
-  /** Look for no cells, and show the list of sessions again. */
-  leave(): void {
-    const { hasImage, q, review, status } = ANYTHING;
-    this.criteria = { ...this._criteria, hasImage, q, review, status };
-  }
-
-  /** Look for anything again. */
+  /** Look for nothing any more. */
   clear(): void {
     this.criteria = ANYTHING;
-  }
-
-  /** Ask again what was asked last. */
-  async refresh(): Promise<void> {
-    await this._look();
   }
 
   async loadMore(): Promise<void> {
@@ -111,13 +144,13 @@ export class SearchModel extends Observable {
     }
   }
 
-  private async _look(): Promise<void> {
+  /** Ask the server, again if it was asked before. */
+  async refresh(): Promise<void> {
     const round = ++this._round;
     if (!this.isSearching) {
-      this._activity.filter = sessionFilter(this._criteria, new Date());
       return;
     }
-    const search = cellSearch(this._criteria, new Date());
+    const search = searchFor(this._criteria, new Date());
     try {
       const { api } = this._activity;
       const page = await api.search(search, null, HITS_PAGE);

@@ -1,19 +1,18 @@
 /** The images of the chosen session, or of what was searched for. */
+import { Dialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { HTMLSelect, ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { Message as LuminoMessage } from '@lumino/messaging';
-import { Widget } from '@lumino/widgets';
 import * as React from 'react';
-import type { GalleryModel, GallerySource } from '../model/gallery';
-import { pictureKey } from '../model/pictures';
-import type { SearchModel } from '../model/search';
+import type { GalleryModel } from '../model/gallery';
+import { pictureKey, pictureName, readPicture } from '../model/pictures';
 import type { IActivityModel, IRecordedImage } from '../tokens';
+import { download } from './download';
+import type { ShowCell } from './find';
 import { describeSearchError, imageText } from './findwording';
-import { Lightbox } from './lightbox';
 import { ErrorMessage, Message } from './message';
 import { MoreButton } from './more';
 import { usePicture } from './pictures';
-import type { ShowCell } from './searchresults';
 
 /** How far out of sight, in heights of what is in sight, images are kept. */
 const MARGIN = '100% 0px';
@@ -24,11 +23,6 @@ export class Gallery extends ReactWidget {
     super();
     this.addClass('jp-AgentExecGallery');
     this.title.label = _options.trans.__('Images');
-  }
-
-  override dispose(): void {
-    this._lightbox?.dispose();
-    super.dispose();
   }
 
   protected override onBeforeShow(msg: LuminoMessage): void {
@@ -55,25 +49,10 @@ export class Gallery extends ReactWidget {
     const { gallery } = this._options;
     return (
       <UseSignal signal={gallery.changed}>
-        {() => (
-          <Images
-            {...this._options}
-            scroller={this.node}
-            onOpen={key => this._open(key)}
-          />
-        )}
+        {() => <Images {...this._options} scroller={this.node} />}
       </UseSignal>
     );
   }
-
-  /** Show an image in full size. */
-  private _open(key: string): void {
-    this._lightbox?.dispose();
-    this._lightbox = new Lightbox({ ...this._options, first: key });
-    Widget.attach(this._lightbox, document.body);
-  }
-
-  private _lightbox: Lightbox | null = null;
 }
 
 /** The options of a gallery. */
@@ -81,7 +60,6 @@ export namespace Gallery {
   /** What it is made of. */
   export interface IOptions {
     model: IActivityModel;
-    search: SearchModel;
     gallery: GalleryModel;
     trans: TranslationBundle;
     onShow: ShowCell;
@@ -91,7 +69,6 @@ export namespace Gallery {
 
 interface IProps extends Gallery.IOptions {
   scroller: HTMLElement;
-  onOpen: (key: string) => void;
 }
 
 function Images(props: IProps): JSX.Element {
@@ -99,9 +76,6 @@ function Images(props: IProps): JSX.Element {
   const { images, state } = gallery;
   return (
     <>
-      <UseSignal signal={props.search.changed}>
-        {() => <Source {...props} />}
-      </UseSignal>
       {state.phase === 'error' && (
         <ErrorMessage
           advice={describeSearchError(state.error, trans)}
@@ -113,15 +87,19 @@ function Images(props: IProps): JSX.Element {
         <Message title={trans.__('Loading images…')} />
       )}
       {state.phase === 'ready' && images.length === 0 && (
-        <Message
-          title={
-            gallery.source === 'search'
-              ? trans.__('No image matches')
-              : trans.__('No images in this session')
-          }
-        />
+        <Message title={trans.__('No images')} />
       )}
-      <Thumbnails {...props} />
+      {images.length > 0 && (
+        <ul
+          role="list"
+          aria-label={trans.__('Images')}
+          className="jp-AgentExecGallery-grid"
+        >
+          {images.map(image => (
+            <Thumbnail {...props} key={pictureKey(image)} image={image} />
+          ))}
+        </ul>
+      )}
       {gallery.hasMore && (
         <MoreButton
           label={trans.__('Show more images')}
@@ -133,117 +111,19 @@ function Images(props: IProps): JSX.Element {
   );
 }
 
-/** Whose images are shown, while there is a choice. */
-function Source({ gallery, search, trans }: IProps): JSX.Element | null {
-  if (search.search === null) {
-    return null;
-  }
-  return (
-    <label className="jp-AgentExecFilters-field">
-      <span>{trans.__('Images of')}</span>
-      <HTMLSelect
-        value={gallery.source}
-        options={[
-          { value: 'search', label: trans.__('the search results') },
-          { value: 'session', label: trans.__('the selected session') }
-        ]}
-        onChange={event => {
-          gallery.source = event.currentTarget.value as GallerySource;
-        }}
-      />
-    </label>
-  );
-}
-
-function Thumbnails(props: IProps): JSX.Element | null {
-  const { gallery, trans } = props;
-  const { images } = gallery;
-  const [at, setAt] = React.useState<string | null>(null);
-  const keys = images.map(pictureKey);
-  const tabStop = at !== null && keys.includes(at) ? at : keys[0];
-  if (images.length === 0) {
-    return null;
-  }
-  return (
-    <ul
-      role="list"
-      aria-label={trans.__('Images')}
-      className="jp-AgentExecGallery-grid"
-      onKeyDown={moveInGrid}
-    >
-      {images.map((image, index) => (
-        <Thumbnail
-          {...props}
-          key={keys[index]}
-          image={image}
-          isTabStop={keys[index] === tabStop}
-          onFocus={() => setAt(keys[index])}
-        />
-      ))}
-    </ul>
-  );
-}
-
-/** Move between thumbnails as they are laid out. */
-function moveInGrid(event: React.KeyboardEvent<HTMLUListElement>): void {
-  const from = (event.target as HTMLElement).closest('li');
-  const items = Array.from(event.currentTarget.querySelectorAll('li'));
-  const next = from && thumbnailFor(event.key, items.indexOf(from), items);
-  if (next) {
-    event.preventDefault();
-    next.querySelector('button')?.focus();
-  }
-}
-
-/** The thumbnail to which a key leads from another. */
-function thumbnailFor(
-  key: string,
-  from: number,
-  items: readonly HTMLElement[]
-): HTMLElement | undefined {
-  const { offsetTop } = items[0];
-  const wrap = items.findIndex(each => each.offsetTop !== offsetTop);
-  const columns = wrap < 0 ? items.length : wrap;
-  const isRTL = getComputedStyle(items[0]).direction === 'rtl';
-  switch (key) {
-    case 'ArrowRight':
-      return items[from + (isRTL ? -1 : 1)];
-    case 'ArrowLeft':
-      return items[from + (isRTL ? 1 : -1)];
-    case 'ArrowDown':
-      return items[from + columns];
-    case 'ArrowUp':
-      return items[from - columns];
-    case 'Home':
-      return items[0];
-    case 'End':
-      return items[items.length - 1];
-    default:
-      return undefined;
-  }
-}
-
-function Thumbnail(
-  props: IProps & {
-    image: IRecordedImage;
-    isTabStop: boolean;
-    onFocus: () => void;
-  }
-): JSX.Element {
-  const { gallery, image, isTabStop, model, onOpen, onShow, trans } = props;
+function Thumbnail(props: IProps & { image: IRecordedImage }): JSX.Element {
+  const { image, model, onError, onShow, trans } = props;
   const item = React.useRef<HTMLLIElement>(null);
   const isNear = useNear(item, props.scroller);
   const { error, picture } = usePicture(model.api, isNear ? image : null);
   const text = imageText(image, trans);
-  const tabIndex = isTabStop ? 0 : -1;
   return (
-    <li ref={item} className="jp-AgentExecThumbnail" onFocus={props.onFocus}>
+    <li ref={item} className="jp-AgentExecThumbnail">
       <button
         type="button"
         className="jp-AgentExecThumbnail-picture"
-        tabIndex={tabIndex}
         aria-label={trans.__('Image of %1', text)}
-        onClick={() => onOpen(pictureKey(image))}
+        onClick={() => void openImage(props).catch(onError)}
       >
         {picture && <img src={picture.url} alt="" decoding="async" />}
         {error !== undefined && trans.__('Cannot be shown')}
@@ -251,11 +131,10 @@ function Thumbnail(
       <button
         type="button"
         className="jp-AgentExec-link"
-        tabIndex={tabIndex}
-        title={trans.__('Go to %1', text)}
+        aria-label={trans.__('Go to %1', text)}
         onClick={() => onShow(image.session_id, image.execution_id)}
       >
-        {gallery.source === 'session' ? trans.__('Cell %1', image.seq) : text}
+        {props.gallery.isOfSearch ? text : trans.__('Cell %1', image.seq)}
       </button>
     </li>
   );
@@ -278,4 +157,60 @@ function useNear(
     return () => observer.disconnect();
   }, [element, scroller]);
   return isNear;
+}
+
+/** Show images in full size, one after the other, until the user has enough. */
+async function openImage({
+  gallery,
+  image: first,
+  model,
+  onShow,
+  trans
+}: Gallery.IOptions & { image: IRecordedImage }): Promise<void> {
+  const previous = trans.__('Previous');
+  const next = trans.__('Next');
+  const goTo = trans.__('Go to the cell');
+  const save = trans.__('Save');
+  const close = trans.__('Close');
+  let image = first;
+  let pressed = close;
+  do {
+    const key = pictureKey(image);
+    const at = gallery.images.findIndex(each => pictureKey(each) === key);
+    const hasNext = at + 1 < gallery.images.length || gallery.hasMore;
+    const labels = [
+      ...(at > 0 ? [previous] : []),
+      ...(hasNext ? [next] : []),
+      goTo,
+      save,
+      close
+    ];
+    const { signal } = new AbortController();
+    const picture = await readPicture(model.api, image, signal);
+    const dialog = new Dialog({
+      title: imageText(image, trans),
+      body: ReactWidget.create(
+        <img src={picture.url} alt={imageText(image, trans)} />
+      ),
+      buttons: labels.map(label =>
+        Dialog.createButton({ label, accept: label !== close })
+      ),
+      defaultButton: Math.max(labels.indexOf(pressed), 0)
+    });
+    dialog.addClass('jp-AgentExecImage');
+    pressed = (await dialog.launch()).button.label;
+    picture.release();
+    if (pressed === goTo) {
+      onShow(image.session_id, image.execution_id);
+    } else if (pressed === save) {
+      download(picture.blob, pictureName(image));
+    } else if (pressed === previous) {
+      image = gallery.images[at - 1] ?? image;
+    } else if (pressed === next) {
+      if (at + 1 === gallery.images.length) {
+        await gallery.loadMore();
+      }
+      image = gallery.images[at + 1] ?? image;
+    }
+  } while (pressed === previous || pressed === next);
 }

@@ -12,7 +12,7 @@ import { AccordionPanel, Widget } from '@lumino/widgets';
 import type { GalleryModel } from '../model/gallery';
 import type { SearchModel } from '../model/search';
 import { CommandIDs } from '../tokens';
-import { FindBar } from './findbar';
+import { FindBar } from './find';
 import { Gallery } from './gallery';
 import { activityIcon } from './icons';
 import { menuButton } from './menu';

@@ -51,35 +51,3 @@ export function usePicture(
   }, [api, image?.url, image?.mimetype]);
   return state;
 }
-
-/** Whether the browser lets this page copy images. */
-export function canCopy(): boolean {
-  return (
-    typeof ClipboardItem !== 'undefined' &&
-    typeof navigator.clipboard?.write === 'function'
-  );
-}
-
-/** Put an image on the clipboard, as PNG, which all browsers take. */
-export async function copyPicture({ blob, url }: IPicture): Promise<void> {
-  // A promise: after a wait, a browser may not take it for the person's wish.
-  const png = blob.type === 'image/png' ? blob : drawPNG(url);
-  await navigator.clipboard.write([new ClipboardItem({ 'image/png': png })]);
-}
-
-/** Draw an image anew. */
-async function drawPNG(url: string): Promise<Blob> {
-  const image = new Image();
-  image.src = url;
-  await image.decode();
-  const canvas = document.createElement('canvas');
-  canvas.width = image.naturalWidth || image.width;
-  canvas.height = image.naturalHeight || image.height;
-  canvas.getContext('2d')?.drawImage(image, 0, 0);
-  return new Promise((resolve, reject) => {
-    canvas.toBlob(
-      blob => (blob ? resolve(blob) : reject(new Error('toBlob failed'))),
-      'image/png'
-    );
-  });
-}

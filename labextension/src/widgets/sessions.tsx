@@ -10,17 +10,16 @@ import {
   UseSignal
 } from '@jupyterlab/ui-components';
 import * as React from 'react';
-import { countFilters } from '../model/criteria';
 import type { SearchModel } from '../model/search';
 import { CommandIDs } from '../tokens';
 import type { Execute, IActivityModel, IAgentSession } from '../tokens';
+import { SearchResults } from './find';
+import type { ShowCell } from './find';
 import { inOneLine, targetText, titleText } from './findwording';
 import { keyIcon, sessionIcons, statusIcons } from './icons';
 import { optionFor } from './listkeys';
 import { ErrorMessage, IndexingNote, Message } from './message';
 import { MoreButton } from './more';
-import { ClearButton, SearchResults } from './searchresults';
-import type { ShowCell } from './searchresults';
 import { accessText, accessWord } from './tokenwording';
 import {
   describeError,
@@ -115,7 +114,7 @@ export namespace SessionList {
 type IProps = SessionList.IOptions;
 
 function Sessions(props: IProps): JSX.Element {
-  const { model, onError, search, trans } = props;
+  const { model, onError, trans } = props;
   const { sessions, state } = model;
   const [isUnfolded, setUnfolded] = React.useState<boolean | null>(null);
   const failed = state.phase === 'error' && (
@@ -132,9 +131,7 @@ function Sessions(props: IProps): JSX.Element {
   const open = sessions.filter(({ status }) => status !== 'closed');
   const isShown =
     isUnfolded ??
-    (open.length === 0 ||
-      countFilters(search.criteria) > 0 ||
-      closed.some(({ id }) => id === model.selected?.id));
+    (open.length === 0 || closed.some(({ id }) => id === model.selected?.id));
   const Caret = isShown ? caretDownIcon : caretRightIcon;
   const count = `${closed.length}${model.hasMore ? '+' : ''}`;
   return (
@@ -179,21 +176,9 @@ function Sessions(props: IProps): JSX.Element {
 }
 
 function NoSessions(props: IProps): JSX.Element {
-  const { execute, model, onLeave, search, trans } = props;
+  const { execute, model, trans } = props;
   if (model.state.phase === 'loading') {
     return <Message title={trans.__('Loading sessions…')} />;
-  }
-  if (countFilters(search.criteria) > 0) {
-    const clear = () => {
-      search.clear();
-      onLeave();
-    };
-    return (
-      <Message title={trans.__('No session matches')}>
-        <p>{trans.__('The filters hide all sessions.')}</p>
-        <ClearButton label={trans.__('Clear filters')} onClear={clear} />
-      </Message>
-    );
   }
   return (
     <Message title={trans.__('No agent has worked here yet')}>

@@ -1,6 +1,5 @@
 import { ActivityModel, SESSIONS_PAGE } from '../../model/activity';
 import { RECHECK_INTERVAL } from '../../model/listening';
-import type { ISessionList } from '../../tokens';
 import { execution, FakeServer, session, settle } from '../fakes';
 
 function numbered(count: number) {
@@ -125,66 +124,6 @@ describe('ActivityModel', () => {
     await model.refresh();
     expect(model.sessions).toHaveLength(SESSIONS_PAGE + 5);
     expect(model.hasMore).toBe(false);
-  });
-
-  it('lists the sessions that are asked for, and more of them', async () => {
-    const others = numbered(SESSIONS_PAGE + 5).map(each => ({
-      ...each,
-      id: `o_${each.id}`,
-      agent: { ...each.agent, name: 'other' }
-    }));
-    const { server, model } = await open([session(), ...others]);
-    await model.loadMore();
-    model.filter = { agent: 'other' };
-    expect(model.hasMore).toBe(false);
-    await settle();
-    expect(model.sessions).toHaveLength(SESSIONS_PAGE + 5);
-    model.filter = { agent: 'nobody' };
-    await settle();
-    expect(model.sessions).toEqual([]);
-    expect(model.selected?.id).toBe('s_1');
-    server.forget();
-    model.filter = { agent: 'nobody' };
-    await settle();
-    expect(server.calls).toEqual([]);
-    model.isActive = false;
-    model.filter = {};
-    await settle();
-    expect(server.calls).toEqual([]);
-    model.isActive = true;
-    await settle();
-    expect(model.sessions).toHaveLength(SESSIONS_PAGE);
-  });
-
-  it('takes no list that was asked for before something else was', async () => {
-    const { server, model } = await open(numbered(SESSIONS_PAGE + 5));
-    const late: (() => void)[] = [];
-    const shown = new Set<string>();
-    model.changed.connect(() => {
-      model.sessions.forEach(({ id }) => shown.add(id));
-    });
-    const list = jest.spyOn(server, 'listSessions');
-    const answer = (id: string) => () =>
-      new Promise<ISessionList>(resolve => {
-        const sessions = [session({ id })];
-        late.push(() =>
-          resolve({ sessions, next_after: null, indexing: null })
-        );
-      });
-    list.mockImplementationOnce(answer('s_more'));
-    const more = model.loadMore();
-    list.mockImplementationOnce(answer('s_open'));
-    model.filter = { status: 'open' };
-    list.mockRejectedValueOnce(new Error('down'));
-    model.filter = { status: 'closed' };
-    late.forEach(resolve => resolve());
-    await more;
-    await settle(2000);
-    expect(model.sessions).toEqual([]);
-    expect(Array.from(shown)).not.toContain('s_open');
-    expect(Array.from(shown)).not.toContain('s_more');
-    expect(list.mock.calls.pop()?.[2]).toEqual({ status: 'closed' });
-    expect(model.state.phase).toBe('ready');
   });
 
   it('knows whether the server rebuilds its index', async () => {

@@ -1,7 +1,6 @@
 import { ActivityModel } from '../../model/activity';
-import { ANYTHING } from '../../model/criteria';
 import { GalleryModel, IMAGES_PAGE } from '../../model/gallery';
-import { SearchModel } from '../../model/search';
+import { ANYTHING, SearchModel } from '../../model/search';
 import { execution, FakeServer, hit, image, session, settle } from '../fakes';
 
 const OF_SESSION = '{"session_id":"s_1"}';
@@ -95,24 +94,18 @@ describe('GalleryModel', () => {
     expect(asked()).toEqual([]);
   });
 
-  it('shows those of a search, and those of the session when asked', async () => {
+  it('shows those of a search, and then those of the session again', async () => {
     const { search, gallery, asked } = await open();
     gallery.isActive = true;
     await settle(5000);
     search.criteria = { ...ANYTHING, q: 'plot' };
     await settle(5000);
-    expect(gallery.source).toBe('search');
+    expect(gallery.isOfSearch).toBe(true);
     expect(asked().pop()).toBe('images {"q":"plot"} after null');
-    gallery.source = 'session';
+    search.clear();
     await settle(5000);
+    expect(gallery.isOfSearch).toBe(false);
     expect(asked().pop()).toBe(`images ${OF_SESSION} after null`);
-    search.leave();
-    await settle(5000);
-    expect(gallery.source).toBe('session');
-    expect(asked()).toHaveLength(3);
-    search.criteria = { ...ANYTHING, q: 'plot' };
-    await settle(5000);
-    expect(gallery.source).toBe('search');
   });
 
   it('says what failed, and begins anew when asked', async () => {

@@ -1,16 +1,11 @@
 import { ActivityModel } from '../../model/activity';
-import { ANYTHING } from '../../model/criteria';
-import type { ICriteria } from '../../model/criteria';
-import { SearchModel } from '../../model/search';
+import { ANYTHING, SearchModel, searchFor } from '../../model/search';
+import type { ICriteria } from '../../model/search';
 import type { ISearchHit, ISearchResults } from '../../tokens';
-import { FakeServer, hit, session, settle } from '../fakes';
+import { FakeServer, hit, settle } from '../fakes';
 
 function open() {
   const server = new FakeServer();
-  server.sessions = [
-    session({ id: 's_1' }),
-    session({ id: 's_2', status: 'closed' })
-  ];
   const activity = new ActivityModel({
     api: server,
     events: server.events,
@@ -20,7 +15,7 @@ function open() {
   const look = (given: Partial<ICriteria>) => {
     model.criteria = { ...model.criteria, ...given };
   };
-  return { server, activity, model, look };
+  return { server, model, look };
 }
 
 /** Make the server keep its answers until they are wanted. */
@@ -160,25 +155,35 @@ describe('SearchModel', () => {
     expect(model.hits).toEqual([]);
   });
 
-  it('leaves the rest to the list when no cell is looked for', async () => {
-    const { server, activity, model, look } = open();
-    activity.isActive = true;
+  it('asks for what the filters say, of whole days', () => {
+    const now = new Date(2026, 10, 21, 12, 30);
+    expect(searchFor(ANYTHING, now)).toEqual({});
+    expect(
+      searchFor({ q: ' a b ', agent: 'x', cells: 'images', days: '1' }, now)
+    ).toEqual({
+      q: 'a b',
+      agent: 'x',
+      has_image: true,
+      since: new Date(2026, 10, 21).toISOString()
+    });
+    expect(
+      searchFor({ ...ANYTHING, cells: 'unreviewed', days: '7' }, now)
+    ).toEqual({ review: 'none', since: new Date(2026, 10, 15).toISOString() });
+  });
+
+  it('asks nothing when nothing is looked for', async () => {
+    const { server, model, look } = open();
+    look({ q: '  ' });
     await settle();
-    look({ sessionStatus: 'closed' });
-    await settle();
-    expect(activity.filter).toEqual({ status: 'closed' });
-    expect(activity.sessions.map(({ id }) => id)).toEqual(['s_2']);
-    look({ q: 'word' });
-    await settle();
-    expect(activity.filter).toEqual({ status: 'closed' });
-    model.leave();
+    await model.refresh();
     expect(model.isSearching).toBe(false);
-    expect(model.criteria).toEqual({ ...ANYTHING, sessionStatus: 'closed' });
-    expect(model.search).toBeNull();
+    look({ cells: 'error' });
+    await settle();
+    expect(model.isSearching).toBe(true);
     model.clear();
     await settle();
-    expect(activity.sessions).toHaveLength(2);
-    expect(server.calls).not.toContain('search {} after null');
+    expect(model.search).toBeNull();
+    expect(server.calls).toEqual(['search {"status":"error"} after null']);
   });
 
   it('lets go of everything when it is disposed', async () => {

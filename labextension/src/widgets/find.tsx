@@ -1,0 +1,331 @@
+/** The search box, its filters, and the cells that match. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import {
+  filterListIcon,
+  HTMLSelect,
+  imageIcon,
+  InputGroup,
+  ReactWidget,
+  searchIcon,
+  UseSignal
+} from '@jupyterlab/ui-components';
+import * as React from 'react';
+import { countFilters } from '../model/search';
+import type { ICriteria, SearchModel } from '../model/search';
+import type { IActivityModel, ISearchHit } from '../tokens';
+import {
+  describeSearchError,
+  foundText,
+  inOneLine,
+  snippetParts,
+  sourceLine,
+  titleText
+} from './findwording';
+import { statusIcons, unknownIcon } from './icons';
+import { optionFor } from './listkeys';
+import { ErrorMessage, Message } from './message';
+import { MoreButton } from './more';
+import { momentText, quoted, statusWord } from './wording';
+
+/** Leads to an execution. */
+export type ShowCell = (sessionId: string, executionId: string) => void;
+
+interface IBoxProps {
+  model: IActivityModel;
+  search: SearchModel;
+  trans: TranslationBundle;
+  box: React.RefObject<HTMLInputElement>;
+  /** Somebody goes on to what was found. */
+  onGoOn: () => void;
+}
+
+/** The panel's search box, and the filters that its button opens. */
+export class FindBar extends ReactWidget {
+  constructor(private readonly _options: Omit<IBoxProps, 'box'>) {
+    super();
+    this.addClass('jp-AgentExecFind');
+  }
+
+  /** Lead the keyboard to the search box. */
+  focusBox(): void {
+    this._box.current?.focus();
+  }
+
+  protected render(): JSX.Element {
+    const { search } = this._options;
+    return (
+      <UseSignal signal={search.changed}>
+        {() => <Find {...this._options} box={this._box} />}
+      </UseSignal>
+    );
+  }
+
+  private readonly _box = React.createRef<HTMLInputElement>();
+}
+
+function Find(props: IBoxProps): JSX.Element {
+  const { search, trans } = props;
+  const [isOpen, setOpen] = React.useState(false);
+  const count = countFilters(search.criteria);
+  const label =
+    count === 0 ? trans.__('Filters') : trans.__('Filters: %1 set', count);
+  return (
+    <div role="search" aria-label={trans.__('Agent activity')}>
+      <div className="jp-AgentExecFind-row">
+        <Box {...props} />
+        <button
+          type="button"
+          className="jp-AgentExec-iconButton jp-AgentExecFind-button"
+          aria-expanded={isOpen}
+          aria-label={label}
+          title={label}
+          onClick={() => setOpen(!isOpen)}
+        >
+          <filterListIcon.react tag="span" className="jp-AgentExec-icon" />
+          {count > 0 && <span className="jp-AgentExecFind-count">{count}</span>}
+        </button>
+      </div>
+      {isOpen && <Filters {...props} />}
+      {search.isSearching && (
+        <div role="status" className="jp-AgentExec-visuallyHidden">
+          {search.state.phase === 'ready'
+            ? foundText(search.hits, search.hasMore, trans)
+            : ''}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Box({ box, onGoOn, search, trans }: IBoxProps): JSX.Element {
+  const { criteria } = search;
+  const onKeyDown = (event: React.KeyboardEvent<HTMLInputElement>) => {
+    if (event.key === 'Escape' && search.isSearching) {
+      event.preventDefault();
+      search.clear();
+    } else if (event.key === 'ArrowDown' || event.key === 'Enter') {
+      event.preventDefault();
+      onGoOn();
+    }
+  };
+  return (
+    <InputGroup
+      type="text"
+      inputRef={box}
+      rightIcon={searchIcon}
+      spellCheck={false}
+      placeholder={trans.__('Search all agent activity')}
+      aria-label={trans.__('Search all agent activity')}
+      value={criteria.q}
+      onChange={event => {
+        search.criteria = { ...criteria, q: event.currentTarget.value };
+      }}
+      onKeyDown={onKeyDown}
+    />
+  );
+}
+
+function Filters({ model, search, trans }: IBoxProps): JSX.Element {
+  const { agent } = search.criteria;
+  const names = new Set(model.sessions.map(session => session.agent.name));
+  if (agent) {
+    names.add(agent);
+  }
+  const choice = <K extends keyof ICriteria>(
+    key: K,
+    label: string,
+    options: readonly (readonly [ICriteria[K], string])[]
+  ) => (
+    <HTMLSelect
+      aria-label={label}
+      value={search.criteria[key]}
+      options={options.map(([value, text]) => ({ value, label: text }))}
+      onChange={event => {
+        const { value } = event.currentTarget;
+        search.criteria = { ...search.criteria, [key]: value };
+      }}
+    />
+  );
+  return (
+    <div
+      role="group"
+      aria-label={trans.__('Filters')}
+      className="jp-AgentExecFind-filters"
+    >
+      {choice('cells', trans.__('Cells'), [
+        ['', trans.__('All cells')],
+        ['approval', trans.__('Needs approval')],
+        ['error', trans.__('Error')],
+        ['unreviewed', trans.__('Unreviewed')],
+        ['flagged', trans.__('Flagged')],
+        ['images', trans.__('With images')]
+      ])}
+      {choice('agent', trans.__('Agent'), [
+        ['', trans.__('All agents')],
+        ...[...names].map(name => [name, quoted(inOneLine(name))] as const)
+      ])}
+      {choice('days', trans.__('When'), [
+        ['', trans.__('Any time')],
+        ['1', trans.__('Today')],
+        ['7', trans.__('Last 7 days')]
+      ])}
+    </div>
+  );
+}
+
+interface IResultsProps {
+  search: SearchModel;
+  trans: TranslationBundle;
+  onShow: ShowCell;
+  /** Somebody goes back to what was there before. */
+  onLeave: () => void;
+  onError: (error: unknown) => void;
+}
+
+/** The cells found, or why there are none. */
+export function SearchResults(props: IResultsProps): JSX.Element {
+  const { onLeave, search, trans } = props;
+  const { hits, state } = search;
+  if (state.phase === 'error') {
+    return (
+      <ErrorMessage
+        advice={describeSearchError(state.error, trans)}
+        retry={trans.__('Try again')}
+        onRetry={() => void search.refresh().then(onLeave)}
+      />
+    );
+  }
+  if (hits.length === 0) {
+    return state.phase === 'loading' ? (
+      <Message title={trans.__('Searching…')} />
+    ) : (
+      <Message title={trans.__('No cell matches')}>
+        <button
+          type="button"
+          className="jp-mod-styled jp-mod-reject"
+          onClick={() => {
+            search.clear();
+            onLeave();
+          }}
+        >
+          {trans.__('Clear the search')}
+        </button>
+      </Message>
+    );
+  }
+  return (
+    <>
+      <Hits {...props} />
+      {search.hasMore && (
+        <MoreButton
+          label={trans.__('Show earlier matches')}
+          onMore={() => search.loadMore()}
+          onError={props.onError}
+        />
+      )}
+    </>
+  );
+}
+
+function Hits({ onLeave, onShow, search, trans }: IResultsProps): JSX.Element {
+  const { hits } = search;
+  const [at, setAt] = React.useState<string | null>(null);
+  const [shown, setShown] = React.useState<string | null>(null);
+  const known = hits.some(each => each.execution_id === at);
+  const onKeyDown = (event: React.KeyboardEvent<HTMLUListElement>) => {
+    const next = optionFor(event.key, event.target as HTMLElement);
+    if (next) {
+      event.preventDefault();
+      if (event.key === 'Enter' || event.key === ' ') {
+        next.click();
+      } else {
+        next.focus();
+      }
+    } else if (event.key === 'Escape') {
+      event.preventDefault();
+      search.clear();
+      onLeave();
+    }
+  };
+  return (
+    <ul
+      role="listbox"
+      aria-label={trans.__('Cells that match')}
+      aria-busy={search.state.phase === 'loading'}
+      className="jp-AgentExecSessions-list"
+      onKeyDown={onKeyDown}
+    >
+      {hits.map((each, index) => (
+        <Hit
+          key={each.execution_id}
+          hit={each}
+          trans={trans}
+          selected={each.execution_id === shown}
+          tabStop={known ? each.execution_id === at : index === 0}
+          onFocus={() => setAt(each.execution_id)}
+          onShow={() => {
+            setShown(each.execution_id);
+            onShow(each.session_id, each.execution_id);
+          }}
+        />
+      ))}
+    </ul>
+  );
+}
+
+function Hit(props: {
+  hit: ISearchHit;
+  trans: TranslationBundle;
+  selected: boolean;
+  tabStop: boolean;
+  onFocus: () => void;
+  onShow: () => void;
+}): JSX.Element {
+  const { hit, trans } = props;
+  const Icon = statusIcons[hit.status] ?? unknownIcon;
+  const parts = snippetParts(hit.snippet);
+  return (
+    <li
+      role="option"
+      aria-selected={props.selected}
+      tabIndex={props.tabStop ? 0 : -1}
+      className="jp-AgentExecHit"
+      data-status={hit.status}
+      onFocus={props.onFocus}
+      onClick={props.onShow}
+    >
+      <span className="jp-AgentExecHit-title">
+        {titleText(hit, trans)}
+        {' · '}
+        {trans.__('cell %1', hit.seq)}
+      </span>
+      <span className="jp-AgentExecHit-status jp-AgentExec-status">
+        <Icon.react tag="span" className="jp-AgentExec-icon" />
+        {statusWord(hit.status, trans)}
+      </span>
+      <code className="jp-AgentExecHit-source">{sourceLine(hit.source)}</code>
+      {parts.length > 0 && (
+        <span className="jp-AgentExecHit-snippet">
+          {parts.map(({ isMatch, text }, place) =>
+            isMatch ? <mark key={place}>{text}</mark> : text
+          )}
+        </span>
+      )}
+      <span className="jp-AgentExecHit-agent">
+        {quoted(inOneLine(hit.agent))}
+      </span>
+      <span className="jp-AgentExecHit-detail">
+        {hit.images > 0 && (
+          <>
+            <imageIcon.react tag="span" className="jp-AgentExec-icon" />
+            {trans._n('%1 image', '%1 images', hit.images, hit.images)}
+            {' · '}
+          </>
+        )}
+        <time dateTime={hit.accepted_at}>
+          {momentText(hit.accepted_at, Date.now())}
+        </time>
+      </span>
+    </li>
+  );
+}
