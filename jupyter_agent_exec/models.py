@@ -515,6 +515,9 @@ class Document(Answer, frozen=True, kw_only=True):
     """A sentence that explains why the cell was not written."""
     placement: Placement | Literal["end"] | None = None
     """Where a proposed cell goes."""
+    follows: tuple[CellId, ...] = ()
+    """Ids of earlier cells at the same place. A proposed cell goes after the first of them that is
+    in the notebook."""
 
 
 class WaitingFor(Answer, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -37,6 +38,9 @@ from .lines import Line, Range, lines, lines_at
 
 SCHEMA_VERSION: Final = 1
 """Version of the metadata, which `metadata.schema.json` beside this file describes."""
+
+MOST_FOLLOWED: Final = 8
+"""How many of a session's earlier cells after the same cell are looked for."""
 
 _CHUNK_CHARACTERS: Final = 1 << 16
 
@@ -375,6 +379,32 @@ class UnwrittenCells(NamedTuple):
     """How the notebook was reached last; None if no cell was written."""
     died_after: str
     """When the dead server wrote its last entry."""
+    follows: dict[ExecutionId, tuple[CellId, ...]]
+    """The cells that each goes after; see `followed`."""
+
+
+def followed(
+    placements: Mapping[ExecutionId, Placement | Literal["end"]], id: ExecutionId
+) -> tuple[CellId, ...]:
+    """Return up to `MOST_FOLLOWED` earlier cells that go after the same cell, the last first.
+
+    So a session's cells after one cell are in the order in which they were submitted.
+
+    Parameters
+    ----------
+    placements
+        Where a session's cells go, in the order in which they were accepted.
+    """
+    after = _after(placements[id])
+    if after is None:
+        return ()
+    earlier = takewhile(lambda each: each != id, placements)
+    there = [CellId(each) for each in earlier if _after(placements[each]) == after]
+    return tuple(reversed(there[-MOST_FOLLOWED:]))
+
+
+def _after(placement: Placement | Literal["end"]) -> CellId | None:
+    return None if placement == "end" else placement.after
 
 
 def unwritten_cells(journal: Path) -> UnwrittenCells | None:
@@ -387,6 +417,7 @@ def unwritten_cells(journal: Path) -> UnwrittenCells | None:
     """
     path: str | None = None
     placements: dict[ExecutionId, Placement | Literal["end"]] = {}
+    unwritten: dict[ExecutionId, Placement | Literal["end"]] = {}
     via: Via | None = None
     died_after, has_died = "", False
     for line in lines(journal):
@@ -398,8 +429,9 @@ def unwritten_cells(journal: Path) -> UnwrittenCells | None:
         elif isinstance(entry, Accepted):
             if entry.placement is not None and entry.placement != "none":
                 placements[entry.execution_id] = entry.placement
+                unwritten[entry.execution_id] = entry.placement
         elif isinstance(entry, (CellWritten, CellDiscarded)):
-            placements.pop(entry.execution_id, None)
+            unwritten.pop(entry.execution_id, None)
             via = entry.document.via if isinstance(entry, CellWritten) else via
         elif isinstance(entry, Recovered):
             has_died = True
@@ -407,6 +439,7 @@ def unwritten_cells(journal: Path) -> UnwrittenCells | None:
             return None
         if not has_died:
             died_after = entry.at
-    if path is None or not has_died or not placements:
+    if path is None or not has_died or not unwritten:
         return None
-    return UnwrittenCells(path.strip("/"), placements, via, died_after)
+    follows = {id: followed(placements, id) for id in unwritten}
+    return UnwrittenCells(path.strip("/"), unwritten, via, died_after, follows)

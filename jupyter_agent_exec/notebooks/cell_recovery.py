@@ -65,6 +65,7 @@ class _Cell(NamedTuple):
     record: ExecutionRecord
     placement: Placement | Literal["end"]
     was_in_a_tab: bool
+    follows: tuple[CellId, ...]
 
     @property
     def is_new(self) -> bool:
@@ -90,7 +91,9 @@ class _Cell(NamedTuple):
     def _put(self) -> PutCell:
         at = Position()
         if self.placement != "end":
-            at = Position(after=self.placement.after, before=self.placement.before)
+            at = Position(
+                after=self.placement.after, before=self.placement.before, follows=self.follows
+            )
         return PutCell(cell=NewCell(self.record.source, at).made(self.id), at=at)
 
 
@@ -170,7 +173,12 @@ class CellRecovery:
         """
         sessions = [
             [
-                _Cell(self._history.execution(id), placement, each.via not in (None, "contents"))
+                _Cell(
+                    self._history.execution(id),
+                    placement,
+                    each.via not in (None, "contents"),
+                    each.follows[id],
+                )
                 for id, placement in each.placements.items()
             ]
             for each in found.values()

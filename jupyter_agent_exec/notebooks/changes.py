@@ -21,6 +21,8 @@ class Position(Struct, frozen=True, kw_only=True):
 
     after: CellId | None = None
     before: CellId | None = None
+    follows: tuple[CellId, ...] = ()
+    """Cells that it goes after instead: the first of them that is there."""
 
 
 class PutCell(Struct, frozen=True, kw_only=True, tag_field="op", tag="put"):
@@ -307,11 +309,15 @@ def _index(cells: Sequence[Cell], id: CellId) -> int:
 
 def _place(cells: Sequence[Cell], at: Position) -> int:
     """Return the index at which to insert a cell."""
+    order = order_of(cells) if at.follows else []
+    for id in at.follows:
+        if id in order:
+            return order.index(id) + 1
     for index, cell in enumerate(cells):
-        id = id_of(cell)
-        if id is not None and id == at.after:
+        here = id_of(cell)
+        if here is not None and here == at.after:
             return index + 1
-        if id is not None and id == at.before:
+        if here is not None and here == at.before:
             return index
     return len(cells)
 

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
+from msgspec import structs
+
 from ..errors import (
     CellNotFound,
     DocumentChanged,
@@ -21,7 +23,7 @@ from ..errors import (
 )
 from ..executions.execution import LiveExecution
 from ..executions.observer import ExecutionCells
-from ..journal.notebook import execution_metadata
+from ..journal.notebook import execution_metadata, followed
 from ..models import Document, Placement
 from ..records import SERVER, By, CellWritten, ExecutionRecord, timestamp
 from ..sessions.session import LiveSession
@@ -62,6 +64,13 @@ class CellPlace(NamedTuple):
             return self._replace(source=source, cell=self.cell._replace(source=source))
         becomes = None if source == self.cell.before else source
         return self._replace(source=source, cell=self.cell._replace(source=becomes))
+
+    def following(self, ids: tuple[CellId, ...]) -> CellPlace:
+        """Return the place with the cells that a new one follows."""
+        if not ids or not isinstance(self.cell, NewCell):
+            return self
+        at = structs.replace(self.cell.at, follows=ids)
+        return self._replace(cell=self.cell._replace(at=at))
 
     @property
     def is_at_end(self) -> bool:
@@ -298,6 +307,7 @@ class SessionCells(ExecutionCells):
         self._shown: dict[ExecutionId, Status] = {}
         self._late: dict[ExecutionId, bool] = {}
         self._proposed: dict[ExecutionId, LiveExecution] = {}  # not in the notebook yet
+        self._placements: dict[ExecutionId, Placement] = {}  # of new cells after another
         self.closing = False
 
     async def find(self, source: str | None, placement: Placement | Literal["end"]) -> CellPlace:
@@ -316,6 +326,9 @@ class SessionCells(ExecutionCells):
 
     def accepted(self, execution: LiveExecution) -> None:
         """Show the cell of an execution, if it has a place."""
+        placement = execution.spec.placement
+        if isinstance(placement, Placement) and placement.after is not None:
+            self._placements[execution.id] = placement
         if execution.spec.place is not None:
             self._show(execution)
 
@@ -324,7 +337,7 @@ class SessionCells(ExecutionCells):
         if execution.is_proposed:
             self._proposed[execution.id] = execution
             return
-        place = _place(execution).approved(execution.source)
+        place = _place(execution).approved(execution.source).following(self._follows(execution.id))
         writer = self._writer.writer(self._path, execution, place)
         self._writers[execution.id] = writer
         self._shown[execution.id] = execution.status
@@ -424,6 +437,9 @@ class SessionCells(ExecutionCells):
         if document.outputs == "held" and by is not None and self._writer.accept_held is not None:
             await self._writer.accept_held(id, by)
 
+    def _follows(self, id: ExecutionId) -> tuple[CellId, ...]:
+        return followed(self._placements, id) if id in self._placements else ()
+
     def _proposal(self, execution: LiveExecution) -> Document:
         placement = execution.spec.placement
         assert placement is not None
@@ -436,6 +452,7 @@ class SessionCells(ExecutionCells):
             outputs="inert",
             reason=None,
             placement=placement,
+            follows=self._follows(execution.id),
         )
 
     async def _left_alone(self, id: ExecutionId) -> None:

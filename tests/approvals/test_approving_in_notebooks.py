@@ -15,10 +15,12 @@ from tests.asking import Agent
 from tests.real_server import Gate
 from tests.sessions.living_notebook import NOTEBOOK, Desk, entries, finished, notebook_target
 
+ALWAYS = {"approval": {"notebook": "always", "kernel": "first"}}
+
 
 @pytest.fixture
 def agent_exec_config() -> dict[str, Any]:
-    return {"approval": {"notebook": "always", "kernel": "first"}}
+    return ALWAYS
 
 
 class Notebook:
@@ -80,7 +82,15 @@ async def test_nothing_of_a_proposal_is_in_the_notebook_until_it_runs(notebook: 
     assert cell.outputs[0].text == "hello\n"
 
 
-@pytest.mark.parametrize("end", ["rejected", "cancelled", "closed"])
+@pytest.mark.parametrize(
+    ("end", "agent_exec_config"),
+    [
+        ("rejected", ALWAYS),
+        ("cancelled", ALWAYS),
+        ("closed", ALWAYS),
+        ("expired", {**ALWAYS, "approval_timeout": 1}),
+    ],
+)
 async def test_a_proposal_that_does_not_run_leaves_nothing(notebook: Notebook, end: str) -> None:
     await notebook.open("a = 1")
     before = (notebook.desk.root / NOTEBOOK).read_bytes()
@@ -89,7 +99,7 @@ async def test_a_proposal_that_does_not_run_leaves_nothing(notebook: Notebook, e
         await reject(notebook.agent, execution, "Never.")
     elif end == "cancelled":
         await notebook.agent.ask("POST", f"executions/{execution['id']}/cancel")
-    else:
+    elif end == "closed":
         await notebook.agent.ask("POST", f"sessions/{notebook.session['id']}/close")
     document = (await notebook.until_told(execution))["document"]
     assert (document["status"], document["cell_id"]) == ("not_written", None)
@@ -135,6 +145,25 @@ async def test_what_runs_is_what_the_person_approved_and_the_cell_shows_it(
     cell = notebook.stored()[1]
     assert (cell.source, cell.outputs[0].text) == ("print('some')", "some\n")
     assert cell.metadata.agent_exec.source_sha256 == digest_of(b"print('some')")
+
+
+async def test_proposals_after_the_same_cell_stand_in_the_order_in_which_they_were_submitted(
+    notebook: Notebook,
+) -> None:
+    await notebook.open("a = 1", "z = 26")
+    placement = {"after": notebook.stored()[0].id}
+    proposed = [
+        await asks(notebook.agent, notebook.session, source, placement=placement)
+        for source in ("b = 2", "c = 3", "d = 4")
+    ]
+    ids = [each["id"] for each in proposed]
+    assert [each["document"]["follows"] for each in proposed] == [[], ids[:1], [ids[1], ids[0]]]
+    await approve(notebook.agent, proposed[0])
+    await reject(notebook.agent, proposed[1])
+    await approve(notebook.agent, proposed[2])
+    for each in proposed:
+        await notebook.until_told(each)
+    assert [cell.source for cell in notebook.stored()] == ["a = 1", "b = 2", "d = 4", "z = 26"]
 
 
 @pytest.mark.parametrize("source", ["a = 2", None])

@@ -68,7 +68,7 @@ class Live:
     is_proposed = False
     by = By(kind="agent")
 
-    def __init__(self, id: str, source: str, place: Any) -> None:
+    def __init__(self, id: str, source: str, place: Any, placement: Any) -> None:
         self.id = id
         self.source = source
         self.spec = ExecutionSpec(
@@ -78,6 +78,7 @@ class Live:
             queue_timeout=None,
             max_output_bytes=1,
             place=place,
+            placement=placement,
         )
         self.status = "queued"
         self.steps: list[OutputChange] = []
@@ -100,6 +101,7 @@ class Owner:
     """The session."""
 
     id = "s"
+    shows_outputs = None
 
     def __init__(self) -> None:
         self.path: str | None = "a.ipynb"
@@ -146,7 +148,7 @@ class Session:
     ) -> Live:
         cells = by or self.cells
         place = await cells.find(source, placement)
-        execution = Live(id, place.source, place)
+        execution = Live(id, place.source, place, placement)
         cells.accepted(execution)
         await rest()
         return execution

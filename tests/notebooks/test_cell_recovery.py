@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
-from jupyter_agent_exec.models import NotebookTarget
+from jupyter_agent_exec.models import NotebookTarget, Placement
 from jupyter_agent_exec.notebooks.finished_cells import LEFT_ALONE
 from tests.journal.recorded import opened, run
 from tests.server_process import ServerProcess, server_process, with_its_own_pid
@@ -114,19 +114,21 @@ def test_the_next_server_writes_the_cells_that_a_killed_one_did_not_but_none_tha
 def test_cells_are_written_in_their_order_though_the_clock_was_set_back(tmp_path: Path) -> None:
     notebook = tmp_path / "root" / "a.ipynb"
     notebook.parent.mkdir()
-    nbformat.write(nbformat.v4.new_notebook(), notebook)
+    there = nbformat.v4.new_code_cell("# 0")
+    nbformat.write(nbformat.v4.new_notebook(cells=[there]), notebook)
     os.utime(notebook, (0, 0))
+    after = Placement(after=there.id)
     history = History(tmp_path / "history", version="0", log=logging.getLogger())
     history.root_dir = str(notebook.parent)
     history.start()
     session = history.open_session(replace(opened(), target=NotebookTarget(path=notebook.name)))
-    for seq, second in enumerate((2, 1), 1):
-        at = f"2026-11-21T09:00:0{second}.000Z"
-        run(session, seq, f"# {seq}", [], at=at, placement="end")
+    for seq, placement in enumerate(("end", "end", after, after), 1):
+        at = f"2026-11-21T09:00:0{5 - seq}.000Z"
+        run(session, seq, f"# {seq}", [], at=at, placement=placement)
     history.stop()
     with server_process(tmp_path) as server:
         assert server.get("notebooks/a.ipynb/cells")["cells"]
-        assert sources(tmp_path) == ["# 1", "# 2"]
+        assert sources(tmp_path) == ["# 0", "# 3", "# 4", "# 1", "# 2"]
 
 
 def test_what_waited_for_approval_when_the_server_was_killed_leaves_nothing(tmp_path: Path) -> None:

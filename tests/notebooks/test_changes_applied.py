@@ -73,6 +73,8 @@ def order(notebook: Any) -> list[str]:
         (Position(before=id("c")), ["a", "b", "new", "c"]),
         (after("gone"), ["a", "b", "c", "new"]),
         (Position(before=id("gone")), ["a", "b", "c", "new"]),
+        (Position(after=id("a"), follows=(id("gone"), id("b"))), ["a", "b", "new", "c"]),
+        (Position(after=id("a"), follows=(id("gone"),)), ["a", "new", "b", "c"]),
     ],
 )
 def test_a_cell_is_put_by_its_neighbour_or_at_the_end(at: Position, expected: list[str]) -> None:

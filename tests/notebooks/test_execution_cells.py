@@ -15,7 +15,9 @@ from jupyter_agent_exec.errors import (
     InvalidRequest,
 )
 from jupyter_agent_exec.models import Placement
+from jupyter_agent_exec.notebooks.changes import DeleteCell, Expected
 from jupyter_agent_exec.records import digest_of
+from jupyter_agent_exec.types import CellId
 from tests.notebooks.placing_bench import Session, late_is_written, record, rest
 from tests.notebooks.ways import DictWay, Switch, code, notebook
 
@@ -92,6 +94,16 @@ async def test_a_cell_goes_where_it_is_asked_to(
 ):
     await session.run("x", "1", placement if placement == "end" else Placement(**placement))
     assert tab.order == order
+
+
+async def test_cells_after_the_same_one_are_in_the_order_in_which_they_were_submitted(
+    session: Session, tab: DictWay
+):
+    for id in ("x", "y"):
+        await session.run(id, "1", Placement(after="a"))
+    await tab.apply([DeleteCell(cell_id=CellId("y"))], Expected())
+    await session.run("z", "1", Placement(after="a"))
+    assert tab.order == ["a", "x", "z", "b"]
 
 
 async def test_a_cell_that_is_there_is_run(session: Session, tab: DictWay):

@@ -101,6 +101,7 @@ async def test_a_cell_is_written_into_the_file(notebook: Notebook) -> None:
         "outputs": "inert",
         "reason": None,
         "placement": None,
+        "follows": [],
     }
     assert notebook.ids == [before.id, done["id"]]
     assert notebook.read().cells[0] == before

@@ -133,7 +133,7 @@ def standing(id: str, *, trusted: bool = True, **more: Any) -> SetCell:
     )
 
 
-def put(id: str, source: str = "", **at: str) -> PutCell:
+def put(id: str, source: str = "", **at: str | tuple[str, ...]) -> PutCell:
     return PutCell(cell=code(id, source), at=Position(**at))  # type: ignore[arg-type]
 
 
@@ -150,6 +150,7 @@ def test_cells_are_put_moved_and_deleted_by_id(both: Both) -> None:
     both.apply(put("n1", "1"), put("n2", "2", after="a"), put("n3", "3", before="a"))
     both.apply(put("n1", "again"))
     both.apply(put("n4", after="c", before="a"), put("n5", before="gone"))
+    both.apply(put("n6", after="a", follows=("gone", "c")), put("n7", after="a", follows=("gone",)))
     both.apply(MoveCell(cell_id=CellId("c"), at=at(before="a")))
     both.apply(MoveCell(cell_id=CellId("b"), at=at(after="b")))
     both.apply(DeleteCell(cell_id=CellId("a")), DeleteCell(cell_id=CellId("gone")))

@@ -84,7 +84,7 @@ test('a proposal is no cell: nothing runs, saves or takes it', async ({
   await other.goto(`${baseURL}/lab/workspaces/second/tree/${desk.path}`);
   const there = Question.in(new Person(other).cell(1));
   await there.button('Approve').click();
-  await expect(here.node).toBeHidden();
+  await expect(page.locator('.jp-AgentExecProposal')).toHaveCount(1);
   expect((await agent.read(asked, 30)).text).toContain('there 3');
   await Question.in(other).button('Reject…').click();
   await Question.in(other).button('Reject').click();

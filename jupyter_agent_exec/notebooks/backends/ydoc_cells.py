@@ -124,6 +124,9 @@ class LiveCells:
 
     def _place(self, at: Position) -> int:
         """Return the index at which to insert a cell."""
+        for id in at.follows:
+            if (found := self._find(id)) is not None:
+                return found[0] + 1
         places = []
         if at.after is not None and (found := self._find(at.after)) is not None:
             places.append((found[0], found[0] + 1))

@@ -7,6 +7,8 @@ import type { IOutputChange } from '../wire';
 export interface IPosition {
   after: string | null;
   before: string | null;
+  /** After the first of these that is there instead; an older server sends none. */
+  follows?: readonly string[];
 }
 
 /** One step of what is done to a notebook; cells are named by their ids. */

@@ -405,7 +405,12 @@ function isCode(cell: ICellModel): cell is ICodeCellModel {
 }
 
 /** The index at which a cell goes in. */
-function place(ids: readonly string[], { after, before }: IPosition): number {
+function place(ids: readonly string[], at: IPosition): number {
+  const { after, before, follows = [] } = at;
+  const followed = follows.find(id => ids.includes(id));
+  if (followed) {
+    return ids.indexOf(followed) + 1;
+  }
   const index = ids.findIndex(id => id === after || id === before);
   if (index < 0) {
     return ids.length;

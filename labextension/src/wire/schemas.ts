@@ -111,6 +111,7 @@ export type Schemas = {
     outputs: 'accepted' | 'discarded' | 'held' | 'inert';
     reason: string | null;
     placement: 'end' | Schemas['Placement'] | null;
+    follows: string[];
   };
   /** One execution of a source. */
   Execution: {

@@ -82,7 +82,12 @@ describe('where cells go', () => {
     ['after a cell', { after: 'a', before: null }, ['a', 'n', 'b']],
     ['before a cell', { after: null, before: 'a' }, ['n', 'a', 'b']],
     ['at the end', END, ['a', 'b', 'n']],
-    ['at the end if it is gone', { after: 'z', before: null }, ['a', 'b', 'n']]
+    ['at the end if it is gone', { after: 'z', before: null }, ['a', 'b', 'n']],
+    [
+      'after another that it follows',
+      { after: 'a', before: null, follows: ['z', 'b'] },
+      ['a', 'b', 'n']
+    ]
   ])('puts one %s', (_, at, expected) => {
     const model = notebook(code('a'), code('b'));
     apply(model, { op: 'put', cell: code('n', '1 + 1'), at });
