@@ -153,6 +153,27 @@ test('with unsaved edits in the page that is used, nothing is saved for the pers
 const LINES =
   'import time\nfor i in range(60):\n    print("line", i, flush=True)\n    time.sleep(0.1)';
 
+test('undo brings a deleted cell back without saying that it runs', async ({
+  live,
+  page
+}) => {
+  const notebook = await live.open([codeCell('a', 'x = 1')]);
+  const agent = await live.attach();
+  const { id } = await agent.begin(LINES);
+  await expect(page.getByText('line 5')).toBeVisible();
+  await notebook.activate(1);
+  await page.locator('.jp-Cell.jp-mod-active .jp-InputPrompt').click();
+  await page.keyboard.press('d');
+  await page.keyboard.press('d');
+  expect(await notebook.cells()).toHaveLength(1);
+  expect((await agent.execution(id, 60)).status).toBe('ok');
+  await page.keyboard.press('z');
+  await expect
+    .poll(async () => (await notebook.cells()).map(({ state }) => state))
+    .toEqual(['idle', 'idle']);
+  await expect(page.getByText('[*]:')).toHaveCount(0);
+});
+
 test('a page that is loaded again in the middle shows the cell once, and all of it', async ({
   live,
   page,

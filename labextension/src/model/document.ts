@@ -1,5 +1,6 @@
 /** A notebook that is open in this page, as agents reach it. */
-import type { ICellModel } from '@jupyterlab/cells';
+import type { YNotebook } from '@jupyter/ydoc';
+import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { INotebookModel, NotebookPanel } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
@@ -8,6 +9,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { applyChanges, Moved, readNotebook } from './apply';
+import { METADATA_KEY } from './cellrecord';
 import { PersonsRuns } from './personsruns';
 import { after, Saves } from './saves';
 import { SteadyView } from './view';
@@ -58,6 +60,7 @@ export class OpenDocument implements IDisposable {
     model.stateChanged.connect(this._onStateChanged, this);
     model.metadataChanged.connect(this._onMetadataChanged, this);
     model.contentChanged.connect(this._onContentChanged, this);
+    model.cells.changed.connect(this._onCellsChanged, this);
   }
 
   /** Names this document within the page. */
@@ -93,6 +96,7 @@ export class OpenDocument implements IDisposable {
     context.model.stateChanged.disconnect(this._onStateChanged, this);
     context.model.metadataChanged.disconnect(this._onMetadataChanged, this);
     context.model.contentChanged.disconnect(this._onContentChanged, this);
+    context.model.cells.changed.disconnect(this._onCellsChanged, this);
     for (const panel of [...this._panels.keys()]) {
       this._removePanel(panel);
     }
@@ -289,6 +293,23 @@ export class OpenDocument implements IDisposable {
     if (this._isDirty && !this._hasPersonsEdits) {
       this._hasPersonsEdits = true;
       this._changed.emit();
+    }
+  }
+
+  /**
+   * An agent's cell that undo brings back shows the state in which it was
+   * deleted, and nobody tells it any more that its execution has ended.
+   */
+  private _onCellsChanged(
+    _: unknown,
+    { newValues }: { newValues: ICellModel[] }
+  ): void {
+    const { sharedModel } = this.context.model;
+    const { redoing, undoing } = (sharedModel as YNotebook).undoManager;
+    for (const cell of undoing || redoing ? newValues : []) {
+      if (cell.getMetadata(METADATA_KEY)) {
+        (cell as ICodeCellModel).executionState = 'idle';
+      }
     }
   }
 

@@ -1,3 +1,4 @@
+import type { ICodeCellModel } from '@jupyterlab/cells';
 import { PromiseDelegate } from '@lumino/coreutils';
 import type { Asked, Change, IExpected } from '../../api/changes';
 import { OpenDocument } from '../../model/document';
@@ -75,6 +76,31 @@ describe('OpenDocument', () => {
         kernel_id: null,
         kernel_starting: true
       });
+    });
+
+    it('lets nothing run that undo brings back', async () => {
+      const { cells, sharedModel } = context.model;
+      await apply([
+        {
+          op: 'put',
+          cell: { ...TEXT, cell_type: 'code', id: 'x_1', outputs: [] },
+          at: END
+        },
+        {
+          op: 'set_cell',
+          cell_id: 'x_1',
+          agent_exec: { execution_id: 'x_1' },
+          execution_count: null,
+          execution_state: 'running',
+          trusted: true
+        }
+      ]);
+      const state = () =>
+        (cells.get(cells.length - 1) as ICodeCellModel).executionState;
+      expect(state()).toBe('running');
+      sharedModel.deleteCell(cells.length - 1);
+      sharedModel.undo();
+      expect(state()).toBe('idle');
     });
 
     it('says when it changes', () => {
