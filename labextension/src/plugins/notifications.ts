@@ -22,6 +22,9 @@ import {
   diedText,
   stoppedElsewhereText
 } from '../widgets/atworkwording';
+// Needed at once: what asks already when the page opens is counted too.
+// eslint-disable-next-line jupyter/prefer-lazy-imports
+import { BrowserNotices, permission, TitleCount } from '../widgets/background';
 
 /** Milliseconds for which it is shown that an agent asks; the list keeps it. */
 const ASKED_SHOWN = 15_000;
@@ -107,6 +110,46 @@ class Notifier {
   private readonly _asking = new Map<string, string | null>();
 }
 
+/** Let the browser notify what asks, once a person has switched that on. */
+function notifyInBackground(
+  settings: ISettingRegistry.ISettings,
+  approvals: IApprovalsModel,
+  execute: Execute,
+  trans: TranslationBundle
+): void {
+  const notices = new BrowserNotices(trans, ({ id, session_id }) => {
+    const args = { session_id, execution_id: id };
+    void execute(CommandIDs.openPanel, args);
+  });
+  const isOn = () => settings.composite.browser === true;
+  const look = () => notices.follow(isOn() ? approvals.asking : []);
+  let wasOn = isOn();
+  settings.changed.connect(() => {
+    if (isOn() && !wasOn) {
+      askPermission(trans);
+    }
+    wasOn = isOn();
+    look();
+  });
+  approvals.changed.connect(look);
+  look();
+}
+
+/** Say what the browser still needs; it asks a person only after a click. */
+function askPermission(trans: TranslationBundle): void {
+  if (permission() === 'denied') {
+    Notification.warning(
+      trans.__('Your browser blocks notifications of this page.')
+    );
+  } else if (permission() === 'default') {
+    const callback = () => void window.Notification.requestPermission();
+    Notification.info(trans.__('Your browser has to allow notifications.'), {
+      actions: [{ label: trans.__('Allow'), callback }],
+      autoClose: false
+    });
+  }
+}
+
 /** Notifications of JupyterLab's own. */
 export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:notifications',
@@ -123,9 +166,14 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null
   ): void => {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
+    const execute = app.commands.execute.bind(app.commands);
+    if (approvals) {
+      const title = new TitleCount();
+      approvals.changed.connect(() => title.show(approvals.asking.length));
+      title.show(approvals.asking.length);
+    }
     const follow = (settings: ISettingRegistry.ISettings | null) => {
       const isOn = (name: Switch) => settings?.composite[name] !== false;
-      const execute = app.commands.execute.bind(app.commands);
       const isWanted = (kind: Incidents.Kind) =>
         isOn(kind === 'died' ? 'kernelDied' : 'stopped');
       const notifier = new Notifier(
@@ -142,6 +190,9 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
           );
         settings?.changed.connect(look);
         approvals.changed.connect(look);
+        if (settings) {
+          notifyInBackground(settings, approvals, execute, trans);
+        }
         model.changed.connect(look); // also when the panel comes into sight
         look();
       }

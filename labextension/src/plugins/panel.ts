@@ -255,6 +255,11 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       areChangesOpen: () => settings?.composite.openChanges === true,
       onError: report
     });
+    const count = () => {
+      panel.asking = approvals?.asking.length ?? 0;
+    };
+    approvals?.changed.connect(count);
+    count();
     if (asking) {
       panel.header.addWidget(asking.head());
       // Tab stops at the first, and arrow keys lead on.

@@ -43,7 +43,6 @@ export class ActivityPanel extends SidePanel {
     this.id = PANEL_ID;
     this.addClass('jp-AgentExecPanel');
     this.title.icon = activityIcon;
-    this.title.caption = trans.__('Agent activity');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('Agent activity'));
     this._find = new FindBar({
@@ -97,6 +96,24 @@ export class ActivityPanel extends SidePanel {
   override dispose(): void {
     this._observer.disconnect();
     super.dispose();
+  }
+
+  /** How many cells need approval, as the sidebar's icon shows. */
+  set asking(count: number) {
+    const { trans } = this._options;
+    this.title.caption =
+      count > 0
+        ? trans._n(
+            'Agent activity: %1 cell needs approval',
+            'Agent activity: %1 cells need approval',
+            count,
+            count
+          )
+        : trans.__('Agent activity');
+    // The sidebar knows its tabs by this id.
+    const { id } = this;
+    this.title.dataset =
+      count > 0 ? { id, 'agent-exec-asking': String(count) } : { id };
   }
 
   /** Lead the keyboard to the search box. */
