@@ -1,7 +1,7 @@
 /** Who is at work, what is notified, and stopping it. */
 import { expect } from '@jupyterlab/galata';
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
-import type { Locator } from '@playwright/test';
+import type { Locator, WebSocketRoute } from '@playwright/test';
 import { test } from './approval';
 import { INTERRUPT } from './panel';
 
@@ -67,6 +67,72 @@ test('what runs when the page opens is counted too', async ({
   await expect(item(page)).toHaveText('1 agent at work');
   await agent.cancel(running);
   await expect(item(page)).toHaveCount(0);
+});
+
+/** A plot, a widget, and output of a thread that goes on when the cell ends. */
+const LIVELY = `
+%matplotlib inline
+import ipywidgets, threading
+import matplotlib.pyplot as plt
+slider = ipywidgets.IntSlider()
+shown = display('before', display_id=True)
+display(slider)
+plt.plot([1, 3, 2])
+plt.show()
+def go_on():
+    for value in range(20):
+        slider.value = value
+        shown.update(value)
+        print('later', value, flush=True)
+threading.Thread(target=go_on).start()`;
+
+test('nothing stays at work after cells with plots and widgets, and lost events', async ({
+  page,
+  panel,
+  newAsking,
+  tmpPath
+}) => {
+  let isCut = false;
+  const sockets: WebSocketRoute[] = [];
+  await page.routeWebSocket(/api\/events\/subscribe/, socket => {
+    sockets.push(socket);
+    const server = socket.connectToServer();
+    server.onMessage(message => isCut || socket.send(message));
+  });
+  await page.reload();
+  await page.notebook.createNew('lively.ipynb');
+  await page.notebook.save();
+  await panel.open();
+  const agent = await newAsking('Lively', `${tmpPath}/lively.ipynb`);
+  const run = async () => {
+    const done = await agent.read(await agent.ask(LIVELY), 60);
+    expect(done.status, done.text).toBe('ok');
+  };
+  const isFree = async () => {
+    await expect(item(page)).toHaveCount(0, { timeout: 15_000 });
+    await expect(panel.button(INTERRUPT)).toBeDisabled({ timeout: 15_000 });
+    await expect(panel.region.getByText('Running')).toHaveCount(0);
+  };
+  for (let cell = 0; cell < 13; cell++) {
+    await run();
+  }
+  await isFree();
+  // The page hears that one begins, and then nothing more of it.
+  const slow = await agent.ask(`import time; time.sleep(1)\n${LIVELY}`);
+  await expect(item(page)).toHaveText('1 agent at work');
+  isCut = true;
+  await agent.read(slow, 60);
+  await sockets[sockets.length - 1].close();
+  isCut = false;
+  await isFree();
+  // And the same, with a person who does not wait.
+  const other = await agent.ask(`time.sleep(1)\n${LIVELY}`);
+  await expect(item(page)).toHaveText('1 agent at work');
+  isCut = true;
+  await agent.read(other, 60);
+  await panel.button('Reload agent activity from the server').click();
+  await expect(item(page)).toHaveCount(0, { timeout: 4000 });
+  await isFree();
 });
 
 test('the button names agent and cell, and says that the kernel is free', async ({
