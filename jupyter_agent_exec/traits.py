@@ -239,7 +239,7 @@ class AgentExecTraits(IsolationTraits, McpTraits):
         of the kernel (`first`), code that the rules do not let through (`rules`), or every
         execution (`always`). The rules are a convenience, not a guard. Defaults: `none` for
         `scratch`, `first` for the others. `edits` says what becomes of agents' edits of notebooks:
-        they are made at once (`apply`, the default), or the user keeps or undoes each (`propose`).
+        the user keeps or undoes each (`propose`, the default), or they are made at once (`apply`).
         Edits with the user's own credential are made at once. Users may change all of it in
         JupyterLab.""",
     )

@@ -17,7 +17,7 @@ import pytest
 PROJECT = Path(__file__).parent.parent
 TOKEN = "a-token-of-the-tests"
 
-NOTHING_ASKS = {"notebook": "none", "kernel": "none"}
+NOTHING_ASKS = {"notebook": "none", "kernel": "none", "edits": "apply"}
 """The approval policy of tests that are not about approval."""
 
 

@@ -54,7 +54,7 @@ DEFAULT_MODES: Final[Modes] = {
     "scratch": "none",
     "notebook": "first",
     "kernel": "first",
-    "edits": "apply",
+    "edits": "propose",
 }
 
 RULE_KINDS: Final[tuple[RuleKind, ...]] = get_args(RuleKind)

@@ -124,7 +124,7 @@ def test_the_policy_is_shown_and_set(cli: Cli) -> None:
         "kernel",
         "first",
         "edits",
-        "apply",
+        "propose",
     ]
     assert "notebook  always\n" in cli("policy", "--notebook", "always").stdout
     cli("policy", "--notebook", "first")

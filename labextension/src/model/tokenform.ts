@@ -1,5 +1,5 @@
 /** What the form that gives an agent access sends to the server. */
-import type { ApprovalMode, IMintToken, TokenBound } from '../wire';
+import type { ApprovalMode, EditMode, IMintToken, TokenBound } from '../wire';
 
 /** The limits that a token can have, with their smallest and largest values. */
 export const CAPS: Readonly<Record<TokenBound, readonly [number, number?]>> = {
@@ -43,7 +43,7 @@ export function requestOf(form: FormData): IMintToken {
     scopes: scopesOf(form),
     expires_in: Number(form.get('expires_in')),
     approval: (form.get('approval') || null) as ApprovalMode | null,
-    edits: null,
+    edits: (form.get('edits') || null) as EditMode | null,
     caps: Object.fromEntries(caps) as IMintToken['caps']
   };
 }

@@ -18,6 +18,8 @@ import { plainName } from './notebookwording';
 import {
   approvalChoice,
   capText,
+  EDIT_MODES,
+  editChoice,
   MODES,
   rightsText,
   roughly
@@ -234,6 +236,11 @@ function MoreFields({ trans }: Omit<IProps, 'path'>): JSX.Element {
         label={trans.__('What needs your approval')}
         name="approval"
         options={MODES.map(mode => [mode ?? '', approvalChoice(mode, trans)])}
+      />
+      <Choice
+        label={trans.__('Edits of notebooks')}
+        name="edits"
+        options={EDIT_MODES.map(mode => [mode ?? '', editChoice(mode, trans)])}
       />
       {Object.entries(CAPS).map(([cap, [min, max]]) => (
         <Labelled key={cap} label={capText(cap as TokenBound, trans)}>

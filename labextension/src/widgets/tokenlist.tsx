@@ -13,6 +13,7 @@ import { plainName } from './notebookwording';
 import {
   approvalChoice,
   capLines,
+  editChoice,
   endText,
   scopeLines,
   usedText
@@ -163,6 +164,7 @@ function Item(props: IProps & { token: IAgentToken }): JSX.Element {
   const lines = [
     ...scopeLines(token.scopes, trans),
     trans.__('Needs approval: %1', approvalChoice(token.approval, trans)),
+    ...(token.edits ? [editChoice(token.edits, trans)] : []),
     ...capLines(token.caps, trans)
   ];
   return (

@@ -4,6 +4,7 @@ import type { RIGHTS } from '../model/tokenform';
 import { CAPS } from '../model/tokenform';
 import type {
   ApprovalMode,
+  EditMode,
   IAgentSession,
   IAgentToken,
   ITokenCaps,
@@ -23,6 +24,13 @@ export const MODES: readonly (ApprovalMode | null)[] = [
   'rules',
   'always',
   'none'
+];
+
+/** The choices of what becomes of edits; null is the server's policy. */
+export const EDIT_MODES: readonly (EditMode | null)[] = [
+  null,
+  'propose',
+  'apply'
 ];
 
 /** What an agent may do in notebooks. */
@@ -85,6 +93,21 @@ export function approvalChoice(
       return trans.__('Every execution');
     case 'none':
       return trans.__('Nothing');
+  }
+}
+
+/** A choice of what becomes of edits; null is the server's policy. */
+export function editChoice(
+  mode: EditMode | null,
+  trans: TranslationBundle
+): string {
+  switch (mode) {
+    case null:
+      return trans.__('Server default');
+    case 'propose':
+      return trans.__('Propose changes');
+    case 'apply':
+      return trans.__('Change cells at once');
   }
 }
 

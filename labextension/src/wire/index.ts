@@ -53,6 +53,7 @@ export type IUnlocked = Schemas['Unlocked'];
 export type ITokenList = Schemas['TokenList'];
 export type Status = Schemas['Execution']['status'];
 export type ApprovalMode = Schemas['Session']['approval'];
+export type EditMode = IApprovalPolicy['edits'];
 export type RecordPeople = Schemas['Session']['record_people'];
 export type Verdict = NonNullable<Schemas['Review']['verdict']>;
 export type PlacedOutputs = Schemas['Document']['outputs'];

@@ -135,6 +135,7 @@ describe('the form', () => {
       ],
       expires_in: 28_800,
       approval: null,
+      edits: null,
       caps: {
         executions_per_minute: null,
         concurrent_executions: null,
@@ -158,6 +159,7 @@ describe('the form', () => {
     dialog()!.querySelector<HTMLElement>('[value="history:read:all"]')!.click();
     field('expires_in').value = '3600';
     field('approval').value = 'always';
+    field('edits').value = 'apply';
     field('caps.kernels').value = '2';
     press('Enter');
     await closed;
@@ -171,6 +173,7 @@ describe('the form', () => {
       ],
       expires_in: 3600,
       approval: 'always',
+      edits: 'apply',
       caps: { kernels: 2, wall_seconds: null }
     });
   });
@@ -251,12 +254,13 @@ describe('the list', () => {
     const expires_at = '2126-01-02T03:04:05.000Z';
     const label = '<img src=x>\u202e';
     server.tokens = [
-      token({ label, expires_at }),
+      token({ label, expires_at, edits: 'apply' }),
       token({ id: 't_2', label: 'Gone', status: 'revoked' })
     ];
     const closed = showTokens(new AgentTokens(server, server.events), trans);
     (await until(() => button('Revoke…'))).click();
     expect(dialog()!.textContent).toContain('<img src=x>\ufffd');
+    expect(dialog()!.textContent).toContain('Change cells at once');
     expect(dialog()!.querySelector('img')).toBeNull();
     expect(dialog()!.textContent).toContain('1 expired or revoked token');
     expect(dialog()!.querySelector('details')!.textContent).toContain('Gone');
