@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -272,7 +272,7 @@ class ContentsEvents:
         Called with the old and the new contents path of a renamed file or folder.
     """
 
-    def __init__(self, event_logger: Any, moved: Callable[[str, str], None]) -> None:
+    def __init__(self, event_logger: Any, moved: Callable[[str, str], Awaitable[None]]) -> None:
         self._event_logger = event_logger
         self._moved = moved
 
@@ -286,7 +286,7 @@ class ContentsEvents:
 
     async def _handle_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         if data.get("action") == "rename" and "source_path" in data:
-            self._moved(data["source_path"].strip("/"), data["path"].strip("/"))
+            await self._moved(data["source_path"].strip("/"), data["path"].strip("/"))
 
 
 class KernelEvents:

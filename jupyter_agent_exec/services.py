@@ -146,7 +146,7 @@ class Services:
             server_kernels,
             self.tabs.kernel_started,
         )
-        self._contents_events = ContentsEvents(serverapp.event_logger, self._notebook_kernels.moved)
+        self._contents_events = ContentsEvents(serverapp.event_logger, self._moved)
 
     def _make_auth(self) -> None:
         """Create the managers of agent tokens, the passphrase and denied requests."""
@@ -266,6 +266,7 @@ class Services:
             Managers(
                 sessions=self.manager,
                 notebooks=self.notebooks,
+                proposals=self.proposals,
                 approvals=self.approvals,
                 inspection=self.inspection,
                 files=self.files,
@@ -306,6 +307,11 @@ class Services:
             "tokens": self.tokens,
             "unlocks": self.unlocks,
         }
+
+    async def _moved(self, before: str, path: str) -> None:
+        """Follow a file or a folder that was moved."""
+        self._notebook_kernels.moved(before, path)
+        await self.proposals.moved(before, path)
 
     def listen(self) -> None:
         """Listen to the server's events."""

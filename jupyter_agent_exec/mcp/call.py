@@ -14,6 +14,7 @@ from ..errors import AgentExecError
 from ..executions.limits import Settings
 from ..files.manager import SessionFiles
 from ..notebooks.manager import NotebookManager
+from ..notebooks.proposals import Proposals
 from ..sessions.kernel_inspection import KernelInspection
 from ..sessions.manager import AgentSessions
 from ..tasks import first_of
@@ -222,6 +223,7 @@ class Managers:
 
     sessions: AgentSessions
     notebooks: NotebookManager
+    proposals: Proposals
     approvals: Approvals
     inspection: KernelInspection
     files: SessionFiles

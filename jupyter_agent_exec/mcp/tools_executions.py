@@ -27,6 +27,7 @@ from ..models import (
     derive,
 )
 from ..records import ExecutionRecord
+from ..sessions.answers import edit_notes
 from ..sessions.queries import SearchQuery
 from ..types import FINAL_STATUSES, ExecutionId, SessionId, Status
 from . import budget
@@ -168,6 +169,9 @@ async def _run_steps(
                 await call.managers.sessions.execution(each.id) for each in records[index:]
             ]
             break
+    live = call.managers.sessions.open_session(session_id)
+    decided = [] if live is None else live.take_decided_edits()
+    prefix += "".join(f"[{note}]\n" for note in edit_notes(decided))
     limit = max(budget.TEXT // len(records), 1_000)
     answers = [await _answer(call, record, limit=limit) for record in records]
     return Answered(content=_joined([each.content for each in answers], prefix))

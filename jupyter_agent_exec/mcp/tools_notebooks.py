@@ -50,7 +50,7 @@ class ReadArguments(Request, frozen=True, kw_only=True):
         SessionId | None,
         Meta(
             description="Read the cells as they would be if the user kept the edits that this "
-            "session has proposed."
+            "session proposed; tells what became of each."
         ),
     ] = None
 
@@ -68,7 +68,12 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
         proposed_by=asked.proposed_by,
     )
     read = await call.managers.notebooks.cells(asked.path, query, read_on)
-    head = f"{read.path!r}: {len(read.cells)} cells, hash {read.hash}"
+    head = "\n".join(
+        [
+            f"{read.path!r}: {len(read.cells)} cells, hash {read.hash}",
+            *await _proposal_notes(call, read.path, asked.proposed_by),
+        ]
+    )
     if asked.cells is None:
         return Answered(content=[TextContent(text=f"{head}\n{_page(read, asked.first)}")])
     wanted = _wanted(read, asked.cells)
@@ -80,6 +85,32 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
         content, notes = await _images(call, read.path, wanted[: len(shown)])
         shown += notes
     return Answered(content=[TextContent(text="\n".join([head, *shown])), *content])
+
+
+async def _proposal_notes(call: Call, path: str, proposed_by: SessionId | None) -> list[str]:
+    """Return notes about the proposed edits of a notebook that is read.
+
+    Parameters
+    ----------
+    proposed_by
+        The session with whose open edits it is read; None for none.
+    """
+    if proposed_by is None:
+        return [
+            f"[the user has not decided about {session.proposed} edits that session {session.id} "
+            "proposed: this is without them; proposed_by reads it with them]"
+            for session in (live.record() for live in call.managers.sessions.all_open())
+            if session.path == path
+            and session.proposed
+            and call.managers.access.sees(call.caller, session)
+        ]
+    found = await call.managers.proposals.listed(
+        session_id=proposed_by, path=None, decided=True, only=None
+    )
+    edits = [edit for proposal in found.proposals for edit in proposal.edits]
+    is_open = sum(edit.status == "open" for edit in edits)
+    notes = [f"The user has not decided about {is_open} of your edits."] if is_open else []
+    return [f"[{note}]" for note in [*notes, *edit_notes(edits)]]
 
 
 async def _images(
@@ -218,9 +249,10 @@ async def _edit(call: Call, asked: EditArguments) -> Answered:
         f"{edited.path!r} is changed; its hash is {edited.hash}."
         if edited.proposal_id is None
         else f"Proposed as {edited.proposal_id}. {edited.path!r} is unchanged until the user keeps "
-        "the edits, cell by cell, in JupyterLab; go on meanwhile, and you will be told. To see the "
-        f"cells as proposed: read_notebook(path={edited.path!r}, "
-        f"proposed_by={asked.session_id!r}); then its hash is {edited.hash}."
+        "the edits, cell by cell, in JupyterLab. Go on meanwhile: read_notebook(path="
+        f"{edited.path!r}, proposed_by={asked.session_id!r}) reads the cells as proposed, with "
+        f"hash {edited.hash}, and what became of your edits; execute runs cells as they are now. "
+        "Your next calls of execute and edit_notebook tell what the user decided."
     )
     text = "\n".join([first, *lines, *edit_notes(edited.decided_edits)])
     return Answered(content=[TextContent(text=text)])
@@ -234,8 +266,9 @@ EDIT: Final = Tool(
     name="edit_notebook",
     title="Edit a notebook's cells",
     description=(
-        "Edit the cells of a session's notebook, or propose that to the user. It runs nothing. "
-        "The user may work there too: read the cells first."
+        "Edit the cells of a session's notebook. The answer says whether the edits are made, or "
+        "proposed: then the user keeps or undoes each. It runs nothing. The user may work there "
+        "too: read the cells first."
     ),
     scopes=("edit:notebook",),
     input=EditArguments,

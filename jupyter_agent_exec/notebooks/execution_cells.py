@@ -131,7 +131,8 @@ def _cell(notebook: Notebook, id: CellId, field: str) -> dict[str, Any]:
     cell = find_cell(notebook.cells, id)
     if cell is None:
         raise CellNotFound(
-            f"placement.{field}: the notebook has no cell {id!r}.",
+            f"placement.{field}: the notebook has no cell {id!r}. A proposed cell is there once "
+            "the user has kept it.",
             field=f"placement.{field}",
             cell_ids=[id_of(cell) for cell in notebook.cells],
         )

@@ -34,12 +34,14 @@ from ..records import (
     EditsDecided,
     EditsDeciding,
     EditsProposed,
+    NotebookMoved,
     Payload,
     timestamp,
 )
 from ..sessions.activity import Activity
 from ..sessions.manager import AgentSessions
-from ..sessions.session import LiveSession
+from ..sessions.notebook_kernels import path_after_move
+from ..sessions.session import SOMEBODY, LiveSession
 from ..types import (
     CellId,
     EditStatus,
@@ -258,6 +260,17 @@ class Proposals:
             Nothing was undone.
         """
         return await _Decision(self, request, caller, "undone").make(session_id)
+
+    async def moved(self, before: str, path: str) -> None:
+        """Follow a notebook, or a folder, that was moved after the sessions on it were closed."""
+        for session in await self._sessions.history.read(self._history.sessions_with_proposals):
+            if session.path is None or self._sessions.open_session(session.id) is not None:
+                continue
+            after = path_after_move(session.path, before, path)
+            if after != session.path:
+                entry = NotebookMoved(at=timestamp(), by=SOMEBODY, path=after, before=session.path)
+                await self._sessions.history.decide(session.id, [entry])
+                self._activity.publish("proposals", replace(session, path=after))
 
     # -- helpers -----------------------------------------------------------------------------------
 

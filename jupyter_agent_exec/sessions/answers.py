@@ -22,6 +22,7 @@ from ..models import (
     FileChange,
     Image,
     Input,
+    ProposedEdit,
     RecordedImage,
     derive,
 )
@@ -143,11 +144,11 @@ _EDIT_NOTES: Final[dict[EditStatus, str]] = {
 }
 
 
-def edit_notes(decided: Sequence[DecidedEdit]) -> list[str]:
+def edit_notes(decided: Sequence[DecidedEdit | ProposedEdit]) -> list[str]:
     """Return sentences about what became of an agent's proposed edits."""
     notes: list[str] = []
     for status, sentence in _EDIT_NOTES.items():
-        cells = [edit.cell_id for edit in decided if edit.status == status]
+        cells = list(dict.fromkeys(edit.cell_id for edit in decided if edit.status == status))
         if cells:
             more = f" and {len(cells) - MAX_CELLS} more" if len(cells) > MAX_CELLS else ""
             notes.append(f"{sentence} {', '.join(cells[:MAX_CELLS])}{more}.")

@@ -90,6 +90,13 @@ class Contents(Protocol):
         """
 
 
+def path_after_move(path: str, before: str, after: str) -> str:
+    """Return the contents path of a file after a file or a folder was moved."""
+    if path == before or path.startswith(f"{before}/"):
+        return after + path[len(before) :]
+    return path
+
+
 class AttachedNotebook:
     """The notebook of one session: gives its kernel, and follows its path.
 
@@ -155,10 +162,9 @@ class AttachedNotebook:
 
     def moved(self, before: str, path: str) -> None:
         """Follow a file or a folder that was moved."""
-        if self.path == before:
-            self._has_path(path)
-        elif self.path.startswith(f"{before}/"):
-            self._has_path(f"{path}/{self.path[len(before) + 1 :]}")
+        after = path_after_move(self.path, before, path)
+        if after != self.path:
+            self._has_path(after)
 
     def follow(self, jupyter_session_id: str, to: str) -> None:
         """Use another Jupyter session in place of this one."""

@@ -19,13 +19,14 @@ from tests.auth.minting import TokenAgent, mint
 from tests.mcp.mcp_clients import connected, opened, text_of
 from tests.notebooks.notebooks_made import File, as_written, code, markdown, persons_notebook
 from tests.notebooks.ways import DictWay, Switch
-from tests.real_server import NOTHING_ASKS, real_server
+from tests.real_server import real_server
 from tests.server_process import server_process, with_its_own_pid
 
 PATH = "work/a.ipynb"
 ROUTE = f"notebooks/{PATH}/cells"
 STREAM = {"output_type": "stream", "name": "stdout", "text": "a\n"}
-PROPOSES = {**NOTHING_ASKS, "edits": "propose"}
+PROPOSES = {"notebook": "none", "kernel": "none"}
+"""What agents with a token edit is proposed by default."""
 SCOPES = ("exec:notebook", "edit:notebook")
 
 INSERT = {"op": "insert", "cell_type": "code", "source": "new = 1", "after": "title"}
@@ -181,6 +182,11 @@ async def test_an_agents_edits_change_nothing_until_the_user_keeps_them(
     assert f"The user kept your proposed edits of cells {new}, load." in run["text"]
     run = await work.agent.run({"id": work.session}, "1", placement="none")
     assert run["decided_edits"] == []
+    await work.propose({**INSERT, "source": "later"})
+    await work.decide("keep")
+    steps = {"steps": [{"source": "1", "placement": "none"}, {"source": "2", "placement": "none"}]}
+    ran = await work.agent.ask("POST", f"sessions/{work.session}/steps", steps)
+    assert [len(each["decided_edits"]) for each in ran.json["executions"]] == [1, 0]
     await work.agent.ask("POST", f"sessions/{work.session}/close")
     assert verify_history(history_dir).findings == []
 
@@ -332,6 +338,24 @@ async def test_proposals_stay_when_their_session_is_closed(
     await work.decide("undo")
     assert on_disk(file)["load"] == REPLACE["source"]
     assert await work.open() == {}
+    assert verify_history(history_dir).findings == []
+
+
+async def test_proposals_follow_a_notebook_that_is_moved_after_their_session_closed(
+    work: Proposing, history_dir: Path, jp_root_dir: Path, jp_fetch: Any, jp_serverapp: Any
+) -> None:
+    await work.propose(INSERT, REPLACE)
+    await work.agent.ask("POST", f"sessions/{work.session}/close")
+    body = json.dumps({"path": "done"})
+    await jp_fetch("api/contents/work", method="PATCH", body=body)
+    await jp_serverapp.event_logger.gather_listeners()
+    assert await work.open() == {}
+    query = {"path": "done/a.ipynb"}
+    ((proposal,),) = (await work.person.ask("GET", "proposals", query=query)).json.values()
+    assert all(edit["fits"] for edit in proposal["edits"])
+    await work.decide("keep")
+    moved = File(jp_root_dir / "done" / "a.ipynb")
+    assert on_disk(moved)["load"] == REPLACE["source"]
     assert verify_history(history_dir).findings == []
 
 
@@ -507,14 +531,28 @@ async def test_a_model_reads_what_was_proposed_and_what_became_of_it(tmp_path: P
                     "read_notebook", {"path": PATH, "proposed_by": session}
                 )
                 assert "new = 1" in text_of(read)
+                assert "not decided about 1 of your edits" in text_of(read)
+                read = await client.call_tool("read_notebook", {"path": PATH})
+                assert "new = 1" not in text_of(read)
+                assert f"1 edits that session {session} proposed" in text_of(read)
                 (proposal,) = person.proposals(PATH)
                 (edit,) = proposal.edits
+                early = {"session_id": session, "placement": {"cell": edit.cell_id}}
+                refused = await client.call_tool("execute", early)
+                assert "once the user has kept it" in text_of(refused)
                 own = person.session(session)
                 ((kept,),) = (each.edits for each in own.keep_edits([edit.id]))
                 assert kept.status == "kept"
                 ran = await client.call_tool("execute", {"session_id": session, "source": "1"})
                 note = f"The user kept your proposed edits of cells {edit.cell_id}."
                 assert note in text_of(ran)
+                read = await client.call_tool(
+                    "read_notebook", {"path": PATH, "proposed_by": session}
+                )
+                assert note in text_of(read)
                 assert own.cells(proposed=True).hash == own.cells().hash
                 assert [each.status for each in own.undo_edits([edit.id])[0].edits] == ["undone"]
+                steps = [{"source": "1"}, {"source": "2"}]
+                ran = await client.call_tool("execute", {"session_id": session, "steps": steps})
+                assert note.replace("kept", "undid") in text_of(ran)
                 assert next(iter(on_disk(file))) == "title"
