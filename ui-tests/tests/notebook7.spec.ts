@@ -6,6 +6,7 @@ import { errorsOfOurs, test } from './lab';
 import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
 import { Panel } from './panel';
 import { Person } from './person';
+import { ProposingAgent, ShownProposals } from './proposing';
 
 /** What collaboration brings, and instead of what. */
 const COLLABORATION = [
@@ -114,5 +115,15 @@ test('in Jupyter Notebook a person finds the panel, decides and reviews', async 
   await review.getByRole('button', { name: 'Flag' }).click();
   await expect(person.badge(2)).toContainText('Flagged by');
   await agent.close();
+
+  const editor = await ProposingAgent.open(request, baseURL!, path);
+  await editor.propose({ op: 'replace', cell_id: 'mine', source: 'x = 2' });
+  const proposed = new ShownProposals(page);
+  await proposed.click(proposed.edit('Change this cell'), 'Keep');
+  await expect(proposed.bar).toContainText('1 kept');
+  await expect(person.cell(0).locator('.cm-content')).toHaveText('x = 2');
+  await proposed.all('Undo');
+  await expect(person.cell(0).locator('.cm-content')).toHaveText('x = 1');
+  await editor.close();
   expect(ours).toEqual([]);
 });

@@ -55,9 +55,18 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   await expect(shown.edits).toHaveCount(4);
   await shown.all('Next');
   await expect(shown.edits.first()).toBeFocused();
-  await shown.click(shown.edit('New code cell'), 'Keep');
+
+  // Another tab shows it too: what is decided there is decided here.
+  const other = await page.context().newPage();
+  await other.goto(`${baseURL}/lab/workspaces/other/tree/${desk.path}`);
+  const there = new ShownProposals(other);
+  await expect(there.edits).toHaveCount(4);
+  await there.click(there.edit('New code cell'), 'Keep');
   await expect(shown.edits).toHaveCount(3);
+  await expect(there.edits).toHaveCount(3);
+  await expect(there.bar).toContainText('1 kept');
   await expect.poll(sources).toContain('new = 1');
+  await other.close();
   expect((await notebook.cells())[1].id).toBe(added);
   await shown.click(shown.edit('Delete this cell'), 'Undo');
   await expect(shown.edits).toHaveCount(2);
@@ -95,7 +104,7 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   // What no longer fits says so, and is not made.
   await agent.propose(
     { op: 'replace', cell_id: 'plot', source: 'df.plot.bar()' },
-    { op: 'insert', cell_type: 'markdown', source: '# End', after: 'last' }
+    { op: 'insert', cell_type: 'code', source: 'end', after: 'last' }
   );
   await new Person(page).cell(2).locator('.cm-content').click();
   await page.keyboard.press('Control+End');
@@ -108,6 +117,16 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   await expect(shown.bar).toContainText('1 kept · 1 no longer fits');
   const after = await sources();
   expect(after[2]).toBe('df.plot().mine');
-  expect(after[5]).toBe('# End');
+  expect(after[5]).toBe('end');
+
+  // The user goes on in a cell that they have kept: it is theirs now.
+  await new Person(page).cell(5).locator('.cm-content').click();
+  await page.keyboard.press('Control+End');
+  await page.keyboard.type('.mine');
+  await shown.all('Undo');
+  await expect(shown.bar).toContainText(
+    '1 cannot be undone: The cell was edited since.'
+  );
+  expect((await sources())[5]).toBe('end.mine');
   await agent.close();
 });

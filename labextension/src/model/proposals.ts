@@ -1,4 +1,6 @@
 /** What agents propose to change in one notebook. */
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
 import type { IAgentExecApi } from '../api/client';
 import { ApiError } from '../api/errors';
 import type { Events } from '../api/events';
@@ -13,6 +15,12 @@ export interface IRound {
   sessionId: string;
   agent: IAgent;
   /** The open edits. */
+  edits: readonly IProposedEdit[];
+}
+
+/** What became of edits of an agent session. */
+export interface IDecided {
+  sessionId: string;
   edits: readonly IProposedEdit[];
 }
 
@@ -37,27 +45,40 @@ export class NotebookProposals extends Listening {
 
   /** Ask for a look at the server. */
   refresh(): void {
-    this.request();
+    // What becomes of a decision is told first, and read then.
+    if (this._deciding === 0) {
+      this.request();
+    }
   }
 
-  /** Keep or undo edits of a session; answers with what became of each. */
+  /** A user has decided in this page: what became of the edits. */
+  get decided(): ISignal<this, IDecided> {
+    return this._decided;
+  }
+
+  /** Keep or undo edits of a session. */
   async decide(
     what: 'keep' | 'undo',
     sessionId: string,
     ids: readonly string[]
-  ): Promise<readonly IProposedEdit[]> {
+  ): Promise<void> {
+    this._deciding++;
     try {
       const told = await this._api.decideEdits(what, sessionId, ids);
       const edits = told.proposals.flatMap(proposal => proposal.edits);
-      return edits.filter(({ id }) => ids.includes(id));
+      this._decided.emit({
+        sessionId,
+        edits: edits.filter(({ id }) => ids.includes(id))
+      });
     } finally {
+      this._deciding--;
       this.request();
     }
   }
 
   protected onEvent({ action }: IActivityEvent, complete: boolean): void {
     if (!complete || action === 'proposals' || action === 'notebook') {
-      this.request();
+      this.refresh();
     }
   }
 
@@ -74,6 +95,8 @@ export class NotebookProposals extends Listening {
     }
   }
 
+  private readonly _decided = new Signal<this, IDecided>(this);
+  private _deciding = 0;
   private _rounds: readonly IRound[] = [];
 }
 

@@ -1,7 +1,7 @@
 /** A source as plain text, with all that could hide in it made visible. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { diffLines } from '../model/linediff';
-import type { IDiffLine } from '../model/linediff';
+import { diffLines } from '../model/textdiff';
+import type { IDiffLine } from '../model/textdiff';
 import { readPieces, splitLines } from '../model/plainsource';
 import type { Hidden, ISourceLine, Mark, Piece } from '../model/plainsource';
 import { element } from './elements';

@@ -1,18 +1,12 @@
 /** One change that an agent proposes, and the user's decision. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
-import { diffWords } from '../model/worddiff';
+import { diffWords } from '../model/textdiff';
 import type { IProposedEdit } from '../tokens';
 import { element, styledButton } from './elements';
 import { firstLine } from './notebookwording';
 import { showHidden } from './plainsource';
 import { describeError, quoted } from './wording';
-
-export type Decide = (
-  what: 'keep' | 'undo'
-) => Promise<readonly IProposedEdit[]>;
 
 const TAGS = { same: 'span', added: 'ins', removed: 'del' } as const;
 
@@ -20,7 +14,7 @@ const TAGS = { same: 'span', added: 'ins', removed: 'del' } as const;
 export class ProposedEditView extends Widget {
   constructor(
     private readonly _trans: TranslationBundle,
-    private readonly _decide: Decide
+    private readonly _decide: (what: 'keep' | 'undo') => Promise<void>
   ) {
     super();
     this.addClass('jp-AgentExecProposed');
@@ -43,11 +37,6 @@ export class ProposedEditView extends Widget {
   /** The cell of the notebook after which it is shown. */
   get follows(): string | null {
     return this._follows;
-  }
-
-  /** The user has decided; what became of it. */
-  get decided(): ISignal<this, readonly IProposedEdit[]> {
-    return this._decided;
   }
 
   /** @param before - The source of the cell before its place. */
@@ -90,7 +79,7 @@ export class ProposedEditView extends Widget {
     this._keep.disabled = this._undo.disabled = true;
     this._notice.textContent = '';
     try {
-      this._decided.emit(await this._decide(what));
+      await this._decide(what);
     } catch (error) {
       if (!this.isDisposed) {
         const { title, hint } = describeError(error, this._trans);
@@ -101,7 +90,6 @@ export class ProposedEditView extends Widget {
   }
 
   private readonly _body = element('div', 'jp-AgentExecProposed-body');
-  private readonly _decided = new Signal<this, readonly IProposedEdit[]>(this);
   private _follows: string | null = null;
   private readonly _keep: HTMLButtonElement;
   private readonly _notice = element('span', 'jp-AgentExecProposed-notice');

@@ -35,6 +35,9 @@ export class ProposedEdits implements IDisposable {
     reconnected?.connect(this._refresh, this);
     this._places = new CellNeighbours(_panel.content);
     this._proposals.changed.connect(this._update, this);
+    this._proposals.decided.connect((_, { edits, sessionId }) =>
+      this._bars.get(sessionId)?.tell(edits)
+    );
     _panel.context.pathChanged.connect(this._refresh, this);
     _panel.content.modelChanged.connect(this._onModelChanged, this);
     this._onModelChanged();
@@ -116,9 +119,6 @@ export class ProposedEdits implements IDisposable {
   private _add(sessionId: string, edit: IProposedEdit): void {
     const view = new ProposedEditView(this._trans, what =>
       this._proposals.decide(what, sessionId, [edit.id])
-    );
-    view.decided.connect((_, decided) =>
-      this._bars.get(sessionId)?.tell(decided)
     );
     view.render(edit, this._before(edit));
     this._views.set(edit.id, view);

@@ -55,25 +55,32 @@ export class RoundBar extends Widget {
   /** Say what became of edits, and offer to undo what was kept. */
   tell(decided: readonly IProposedEdit[]): void {
     const { trans } = this._options;
-    const count = (status: IProposedEdit['status']) =>
-      decided.filter(edit => edit.status === status).length;
-    const obsolete = decided.find(({ status }) => status === 'obsolete');
+    const of = (status: IProposedEdit['status']) =>
+      decided.filter(edit => edit.status === status);
+    const kept = of('kept').filter(({ fits }) => fits);
+    const stays = of('kept').filter(({ fits }) => !fits);
+    const obsolete = of('obsolete');
     const parts: [number, string][] = [
-      [count('kept'), trans.__('%1 kept', count('kept'))],
-      [count('undone'), trans.__('%1 undone', count('undone'))],
+      [kept.length, trans.__('%1 kept', kept.length)],
+      [of('undone').length, trans.__('%1 undone', of('undone').length)],
       [
-        count('obsolete'),
-        trans.__('%1 no longer fits: %2', count('obsolete'), obsolete?.reason)
+        stays.length,
+        trans.__('%1 cannot be undone: %2', stays.length, stays[0]?.reason)
       ],
-      [count('open'), trans.__('%1 waits for a running cell', count('open'))]
+      [
+        obsolete.length,
+        trans.__('%1 no longer fits: %2', obsolete.length, obsolete[0]?.reason)
+      ],
+      [
+        of('open').length,
+        trans.__('%1 waits for a running cell', of('open').length)
+      ]
     ];
     this._status.textContent = parts
       .filter(([number]) => number > 0)
       .map(([, text]) => text)
       .join(' · ');
-    this._kept = decided
-      .filter(({ status }) => status === 'kept')
-      .map(({ id }) => id);
+    this._kept = kept.map(({ id }) => id);
     this._takeBack.hidden = this._kept.length === 0;
     this._after.hidden = false;
   }
@@ -93,7 +100,7 @@ export class RoundBar extends Widget {
   ): Promise<void> {
     const { decide, trans } = this._options;
     try {
-      this.tell(await decide(what, ids));
+      await decide(what, ids);
     } catch (error) {
       const { title, hint } = describeError(error, trans);
       this._status.textContent = `${title}. ${hint}`;
@@ -131,10 +138,7 @@ export class RoundBar extends Widget {
 export namespace RoundBar {
   export interface IOptions {
     trans: TranslationBundle;
-    decide(
-      what: 'keep' | 'undo',
-      ids: readonly string[]
-    ): Promise<readonly IProposedEdit[]>;
+    decide(what: 'keep' | 'undo', ids: readonly string[]): Promise<void>;
     /** Bring an edit into view. */
     reveal(id: string): void;
   }

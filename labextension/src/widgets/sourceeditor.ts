@@ -8,7 +8,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
-import { diffLines } from '../model/linediff';
+import { diffLines } from '../model/textdiff';
 import { readSource, splitLines } from '../model/plainsource';
 import { element } from './elements';
 import {

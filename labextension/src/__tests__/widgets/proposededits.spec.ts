@@ -6,7 +6,7 @@ import { Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import { ProposedEdits } from '../../widgets/proposededits';
 import { FakeServer, proposedEdit, settle } from '../fakes';
-import type { IProposedEdit } from '../../tokens';
+import type { IProposalList, IProposedEdit } from '../../tokens';
 
 const code = (source: string) => ({ cell_type: 'code' as const, source });
 
@@ -154,6 +154,37 @@ describe('ProposedEdits', () => {
     expect(status.textContent).toMatch(/^1 kept · 1 no longer fits/);
     await click(header.node, 'Undo');
     expect(server.decided[2]).toEqual(['undo', ['b']]);
+  });
+
+  it('tells what became of the last edit, and why it stays kept', async () => {
+    const edit = proposedEdit({ id: 'a', kind: 'delete' });
+    await propose(edit);
+    const [proposal] = server.proposals;
+    let answer: (told: IProposalList) => void = () => undefined;
+    jest
+      .spyOn(server, 'decideEdits')
+      .mockImplementation(() => new Promise(resolve => (answer = resolve)));
+    const answered = async (changes: Partial<IProposedEdit>) => {
+      // The server tells the pages first: there is no open edit any more.
+      server.proposals = [];
+      server.emit(1, { action: 'proposals' });
+      await new Promise(resolve => setTimeout(resolve, 300));
+      answer({
+        proposals: [{ ...proposal, edits: [{ ...edit, ...changes }] }]
+      });
+      await settle();
+    };
+    await click(edits()[0], 'Keep');
+    await answered({ status: 'kept' });
+    expect(header.node.textContent).toContain('1 kept');
+    await click(header.node, 'Undo');
+    const reason = 'The cell was edited since.';
+    await answered({ status: 'kept', fits: false, reason });
+    const told = `1 cannot be undone: ${reason}`;
+    expect(header.node.textContent).toContain(told);
+    const buttons = Array.from(header.node.querySelectorAll('button'));
+    const undo = buttons.find(({ textContent }) => textContent === 'Undo')!;
+    expect(undo.hidden).toBe(true);
   });
 
   it('leads from one to the next', async () => {
