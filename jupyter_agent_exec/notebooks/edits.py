@@ -163,12 +163,17 @@ def plan(notebook: Notebook, edits: Sequence[Edit], new_id: Callable[[], CellId]
     return planner.planned(cell_ids)
 
 
+def content_of(cell: dict[str, Any]) -> CellContent:
+    """Return the type and source of a cell."""
+    return CellContent(cell_type=cell["cell_type"], source=joined(cell["source"]))
+
+
 def state_of(cells: Sequence[dict[str, Any]], touched: Container[CellId]) -> NotebookState:
     """Return the order of all cells, and the content of touched cells."""
     return {
         "order": order_of(cells),
         "cells": {
-            id: {"cell_type": cell["cell_type"], "source": joined(cell["source"])}
+            id: content_of(cell)
             for cell in cells
             if (id := id_of(cell)) is not None and id in touched
         },

@@ -28,7 +28,7 @@ from ..models import Document, Placement
 from ..records import SERVER, By, CellWritten, ExecutionRecord, timestamp
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
-from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Status
+from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Status, Via
 from .cell_writer import (
     BATCH_DELAY,
     MERGE_DELAY,
@@ -179,7 +179,7 @@ class NotebookWriter:
     Parameters
     ----------
     settle
-        Called with the path of a notebook when a cell in one of its tabs is finished.
+        Called with the path of a notebook that was changed in one of its tabs.
     merge_delay
         Seconds between two writes to a cell.
     batch_delay
@@ -225,11 +225,15 @@ class NotebookWriter:
 
     def changed(self, session_id: SessionId, id: ExecutionId, document: Document) -> None:
         """Publish the state of a cell."""
-        if document.via == "tab":
-            self._settle(document.path)
+        self.settle(document.path, document.via)
         cells = self._sessions.get(session_id)
         if cells is not None and not cells.closing:
             cells.owner.document_changed(id)
+
+    def settle(self, path: str, via: Via | None) -> None:
+        """Bring what was changed in one tab to the other tabs of the notebook."""
+        if via == "tab":
+            self._settle(path)
 
     async def flush(self, path: str) -> None:
         """Wait up to `FLUSH_TIMEOUT` until agents' cells are written to a notebook."""

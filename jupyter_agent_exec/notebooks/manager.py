@@ -208,6 +208,7 @@ class NotebookManager:
             await recording.refused(error)
             raise
         await recording.made(via, planned.before, planned.after)
+        self._writer.settle(path, via)
         return NotebookEdited(
             path=path,
             hash=planned.hash,

@@ -53,14 +53,13 @@ from ..types import (
 )
 from .changes import Change, Notebook, find_cell, id_of, order_of
 from .documents import EditPlanner, Notebooks, check_hash
-from .edits import CellContent, EditPlan, as_json, as_told_edits, plan_of
+from .edits import EditPlan, as_json, as_told_edits, content_of, plan_of, state_of
 from .execution_cells import NotebookWriter
 from .proposed_edits import (
     DoesNotFit,
     Step,
     cells_to_decide,
     complete,
-    content_of,
     keeping,
     undoing,
     with_changes,
@@ -123,10 +122,11 @@ class Proposals:
             id = ProposalId(f"p_{ULID()}")
             cells, replaced = cells_to_decide(id, base, proposed, planned, open_edits)
             final = with_changes(proposed, planned.changes)
+            touched = {cell.cell_id for cell in cells}
             payloads = [
                 Payload.of(as_told_edits(request.edits)),
-                Payload.of(as_json(_contents(base, [cell.cell_id for cell in cells]))),
-                Payload.of(as_json(_contents(final, [cell.cell_id for cell in cells]))),
+                Payload.of(as_json(state_of(base.cells, touched))),
+                Payload.of(as_json(state_of(final.cells, touched))),
             ]
             edits, before, after = (payload.digest for payload in payloads)
             entry = EditsProposed(
@@ -346,6 +346,7 @@ class _Decision:
                 )
             self._decisions += [EditDecision(id=edit.id, status="undone") for edit in dropped]
             await self._record(session.id, recorded, via, planned)
+            own._writer.settle(self._path, via)
             return ProposalList(proposals=await own._told(session, decided=True))
 
     def _changes_notebook(self, edit: RecordedEdit) -> bool:
@@ -421,7 +422,7 @@ class _Decision:
             final = with_changes(self._notebook, planned.changes)
             payloads = [
                 Payload.of(as_json(complete(self._notebook.cells, cells))),
-                Payload.of(as_json(_contents(final, cells))),
+                Payload.of(as_json(state_of(final.cells, cells))),
             ]
         decided = {decision.id for decision in self._decisions}
         entry = EditsDecided(
@@ -444,16 +445,6 @@ class _Decision:
 def _open(recorded: Iterable[RecordedProposal]) -> list[RecordedEdit]:
     """Return the open edits, in the order in which they are made."""
     return [edit for each in recorded for edit in each.edits if edit.status == "open"]
-
-
-def _contents(notebook: Notebook, wanted: Iterable[CellId]) -> object:
-    """Return the order of a notebook's cells, and the type and source of the wanted ones."""
-    whole = complete(notebook.cells, set(wanted))
-    cells = {
-        id: CellContent(cell_type=cell["cell_type"], source=cell["source"])
-        for id, cell in whole["cells"].items()
-    }
-    return {"order": whole["order"], "cells": cells}
 
 
 def _order(notebook: Notebook | None, edits: Iterable[RecordedEdit]) -> list[CellId]:

@@ -33,7 +33,7 @@ from .changes import (
     joined,
     order_of,
 )
-from .edits import CellContent, EditPlan, as_dict, plan
+from .edits import CellContent, EditPlan, as_dict, content_of, plan
 
 
 class DoesNotFit(Exception):
@@ -286,11 +286,6 @@ def _in_order(touched: Collection[CellId], final: Notebook, base: Notebook) -> l
     """Return cells in the order of the final notebook; then those that are only in the base."""
     ordered = dict.fromkeys([*order_of(final.cells), *order_of(base.cells), *touched])
     return [id for id in ordered if id in touched]
-
-
-def content_of(cell: Cell) -> CellContent:
-    """Return the type and source of a cell."""
-    return CellContent(cell_type=cell["cell_type"], source=joined(cell["source"]))
 
 
 def _maybe(cell: Cell | None) -> CellContent | None:
