@@ -91,6 +91,7 @@ class Services:
         serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
         self.history = History(self._folder, version=__version__, log=log)
+        self.history.root_dir = serverapp.root_dir
         self._make_backends()
         self._make_kernels()
         self._make_auth()
@@ -250,7 +251,13 @@ class Services:
             self.manager.history, self.history, self._writer, activity, log=self._log
         )
         self.proposals = Proposals(
-            self._documents, self.manager, self.history, self._writer, self._rules, activity
+            self._documents,
+            self.manager,
+            self.history,
+            self._writer,
+            self._rules,
+            activity,
+            root_dir=self._serverapp.root_dir,
         )
         self.notebooks: NotebookManager = traits.notebook_manager_class(
             self._documents,
@@ -322,7 +329,6 @@ class Services:
     def start(self) -> None:
         """Start the background work of the extension."""
         self.history.address = self._serverapp.connection_url
-        self.history.root_dir = self._serverapp.root_dir
         self.manager.start()
         self._cell_recovery.start()
         self._stop_signals.start()

@@ -83,6 +83,8 @@ class HistoryReader:
         self._held: WeakValueDictionary[ExecutionId, HeldOutputs] = WeakValueDictionary()
         self._proposals: dict[SessionId, SessionProposals] = {}
         self._reading_proposals = threading.Lock()
+        self._is_below: dict[SessionId, bool] = {}
+        self._reading_ledgers = threading.Lock()
 
     @property
     def ready(self) -> bool:
@@ -512,6 +514,25 @@ class HistoryReader:
     def sessions_with_proposals(self) -> list[Session]:
         """Return the sessions that have open proposed edits, the oldest first."""
         return self._index.ask(query.sessions_with_proposals)
+
+    def is_below(self, session_id: SessionId, root_dir: str) -> bool:
+        """Return whether the server of a closed session served a folder.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If the ledgers cannot be read.
+        """
+        with self._reading_ledgers:
+            if session_id not in self._is_below:
+                try:
+                    below = sessions_below(self.folder, root_dir)
+                except OSError as error:
+                    raise _unreadable(session_id, error) from error
+                self._is_below.update(
+                    {**dict.fromkeys(below, True), session_id: session_id in below}
+                )
+            return self._is_below[session_id]
 
     def _ask_partially(
         self, question: Callable[[sqlite3.Connection], list[T]], *, partial: bool = True

@@ -68,7 +68,13 @@ from .proposed_edits import (
 
 
 class Proposals:
-    """The proposed edits of all sessions, also of closed ones."""
+    """The proposed edits of all sessions, also of closed ones.
+
+    Parameters
+    ----------
+    root_dir
+        The server's root folder. With another one, the same path is another notebook.
+    """
 
     def __init__(
         self,
@@ -78,7 +84,10 @@ class Proposals:
         writer: NotebookWriter,
         rules: Rules,
         activity: Activity,
+        *,
+        root_dir: str,
     ) -> None:
+        self._root_dir = root_dir
         self._notebooks = notebooks
         self._sessions = sessions
         self._history = history
@@ -193,7 +202,7 @@ class Proposals:
         if session_id is not None:
             sessions = [await self._sessions.history.outline(session_id)]
         else:
-            found = await self._sessions.history.read(self._history.sessions_with_proposals)
+            found = await self._with_open_edits()
             sessions = [self._current(session) for session in found]
         told: list[Proposal] = []
         for session in sessions:
@@ -208,6 +217,7 @@ class Proposals:
         if not any(decided or edit.status == "open" for each in recorded for edit in each.edits):
             return []
         try:
+            await self._check_is_ours(session)
             _, notebook = await self._notebooks.read(session.path or "")
         except (NotebookNotFound, DocumentUnwritable) as error:
             notebook, why = None, error.message
@@ -263,7 +273,7 @@ class Proposals:
 
     async def moved(self, before: str, path: str) -> None:
         """Follow a notebook, or a folder, that was moved after the sessions on it were closed."""
-        for session in await self._sessions.history.read(self._history.sessions_with_proposals):
+        for session in await self._with_open_edits():
             if session.path is None or self._sessions.open_session(session.id) is not None:
                 continue
             after = path_after_move(session.path, before, path)
@@ -276,6 +286,24 @@ class Proposals:
 
     def _lock(self, id: SessionId) -> asyncio.Lock:
         return self._locks.setdefault(id, asyncio.Lock())
+
+    async def _with_open_edits(self) -> list[Session]:
+        found = await self._sessions.history.read(self._history.sessions_with_proposals)
+        return [session for session in found if await self._is_ours(session)]
+
+    async def _is_ours(self, session: Session) -> bool:
+        """Return whether a session's notebook is below this server's root folder."""
+        if self._sessions.open_session(session.id) is not None:
+            return True
+        is_below = partial(self._history.is_below, session.id, self._root_dir)
+        return await self._sessions.history.read(is_below)
+
+    async def _check_is_ours(self, session: Session) -> None:
+        """Raise NotebookNotFound if a session's notebook belongs to another server."""
+        if not await self._is_ours(session):
+            raise NotebookNotFound(
+                "The session's notebook is in the folder of another server.", path=session.path
+            )
 
     def _current(self, session: Session) -> Session:
         live = self._sessions.open_session(session.id)
@@ -329,6 +357,7 @@ class _Decision:
         """Decide, and return the session's proposals."""
         own = self._proposals
         session = await own._sessions.history.outline(session_id)
+        await own._check_is_ours(session)
         self._path = session.path or ""
         async with own._lock(session.id):
             recorded = await own._recorded(session.id)

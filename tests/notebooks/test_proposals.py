@@ -454,6 +454,24 @@ async def test_a_proposals_entry_that_was_altered_is_found(
     assert {finding.outcome.name for finding in findings} == {"ALTERED"}
 
 
+async def test_another_servers_notebook_at_the_same_path_gets_none(
+    work: Proposing, file: File, jp_serverapp: Any
+) -> None:
+    (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
+    await work.propose(INSERT)
+    await work.agent.ask("POST", f"sessions/{work.session}/close")
+    app.services.proposals._root_dir = "/another"
+    assert await work.open() == {}
+    (edit,) = (await work.all()).values()
+    assert (edit["fits"], edit["reason"]) == (
+        False,
+        "The session's notebook is in the folder of another server.",
+    )
+    refused = await work.person.ask("POST", f"sessions/{work.session}/proposals/keep", {})
+    assert (refused.status, refused.json["code"]) == (404, "notebook_not_found")
+    assert list(on_disk(file)) == ["title", "load", "last"]
+
+
 @pytest.mark.parametrize("via", ["collaboration", "tab"])
 async def test_an_edit_is_kept_once_although_its_backend_breaks_off(
     work: Proposing, file: File, jp_serverapp: Any, via: Via
