@@ -77,7 +77,7 @@ test('the panel without sessions', async ({ page, panel }) => {
     route.fulfill({ json: { sessions: [], next_before: null } })
   );
   await panel.open();
-  await panel.button(/^Reload agent activity/).click();
+  await panel.button('Refresh Agent Activity').click();
   await expect(panel.region).toContainText('No agent has worked here yet');
   await expectAccessible(page);
   await panel.button('Filters').click();

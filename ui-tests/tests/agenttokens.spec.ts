@@ -56,7 +56,7 @@ class Access {
 
   /** What opens the list. */
   get opener(): Locator {
-    return this._panel.button('See which agents have access');
+    return this._panel.button('Agent Tokens…');
   }
 
   /** List the tokens. */

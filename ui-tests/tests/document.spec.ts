@@ -18,8 +18,7 @@ const test = base.extend({
 });
 
 /** What the button of the panel is called. */
-const OPEN =
-  'Open the selected agent session as a live notebook beside your own';
+const OPEN = 'Open Agent Session';
 
 /** The document of a session. */
 function documentOf(page: Page): Locator {

@@ -3,10 +3,9 @@ import type { Locator, Page } from '@playwright/test';
 import { INTERRUPT, test } from './panel';
 
 /** What the buttons are called. */
-const REFRESH = 'Reload agent activity from the server';
-const OPEN =
-  'Open the selected agent session as a live notebook beside your own';
-const DOWNLOAD = 'Download the selected agent session as a notebook';
+const REFRESH = 'Refresh Agent Activity';
+const OPEN = 'Open Agent Session';
+const DOWNLOAD = 'Download Agent Session as Notebook';
 
 test('a running cell streams its outputs, and a click interrupts it', async ({
   panel,

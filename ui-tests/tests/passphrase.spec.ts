@@ -99,7 +99,7 @@ test('a decision asks for the passphrase, and the next one does not', async ({
   // A page that was loaded again knows nothing of it; a form waits for it.
   const again = await openLab(page, url, workspace);
   await again.region.waitFor();
-  await again.button('See which agents have access').click();
+  await again.button('Agent Tokens…').click();
   await page.getByRole('button', { name: 'Give an agent access…' }).click();
   await page.getByRole('textbox', { name: 'Name' }).fill('Sales analyst');
   await page.getByRole('button', { name: 'Give access', exact: true }).click();

@@ -49,11 +49,7 @@ for (const theme of ['Light', 'Dark'] as const) {
     }
     await panel.open();
     await panel.session(title).click();
-    await panel
-      .button(
-        'Open the selected agent session as a live notebook beside your own'
-      )
-      .click();
+    await panel.button('Open Agent Session').click();
     await expect(page.getByRole('main')).toContainText('valeus');
     await page.sidebar.close('left');
     await page.sidebar.setWidth(460, 'right');

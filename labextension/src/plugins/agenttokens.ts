@@ -9,7 +9,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import { keyIcon } from '../widgets/icons';
-import { describedBy, labelled, reporter } from './commands';
+import { labelled, reporter, takes } from './commands';
 
 /** The drives under which pages open the server's own notebooks. */
 const OWN_DRIVES = ['', 'RTC'];
@@ -65,12 +65,7 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
       label: labelled(trans.__('Give an Agent Access…')),
       icon: keyIcon,
       caption: trans.__('Create a token that lets an agent do what you allow'),
-      describedBy: describedBy({
-        path: trans.__(
-          'The path of a notebook, or a pattern that paths match. Default: the active notebook.'
-        ),
-        label: trans.__('The label of the command in a menu')
-      }),
+      describedBy: takes('path', 'label'),
       execute: async ({ path }) => {
         const wanted =
           typeof path === 'string' ? path : pathInFront(app, notebooks);
@@ -79,9 +74,8 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
     });
     commands.addCommand(CommandIDs.tokens, {
       label: trans.__('Agent Tokens…'),
-      caption: trans.__('See which agents have access, and revoke it'),
       icon: keyIcon,
-      describedBy: describedBy(),
+      describedBy: takes(),
       execute: async () => {
         try {
           if (await list()) {

@@ -24,7 +24,7 @@ import type { ApprovalView } from '../widgets/approval';
 import { Clock } from '../widgets/clock';
 import { pauseIcon } from '../widgets/icons';
 import { NotebookApprovals } from '../widgets/notebookapprovals';
-import { describedBy, labelled, reporter } from './commands';
+import { labelled, reporter, takes } from './commands';
 
 /** The execution with an id that waits for approval; an error if it does not. */
 function waiting(
@@ -47,23 +47,10 @@ function addCommands(
   palette: ICommandPalette | null
 ): void {
   const report = reporter(trans);
-  const execution_id = trans.__(
-    'The ID of the execution that is awaiting approval'
-  );
   commands.addCommand(CommandIDs.approve, {
     label: trans.__('Approve Agent Execution'),
-    caption: trans.__('Run an execution that is awaiting approval'),
     icon: checkIcon,
-    describedBy: describedBy(
-      {
-        execution_id,
-        source_sha256: trans.__(
-          'The SHA-256 hash of the source that you approve'
-        ),
-        source: trans.__('The source to run instead')
-      },
-      ['execution_id', 'source_sha256']
-    ),
+    describedBy: takes('execution_id!', 'source_sha256!', 'source'),
     execute: async ({ execution_id, source, source_sha256 }) => {
       try {
         const asking = waiting(approvals, execution_id, trans);
@@ -80,15 +67,8 @@ function addCommands(
   });
   commands.addCommand(CommandIDs.reject, {
     label: trans.__('Reject Agent Execution'),
-    caption: trans.__('Reject an execution that is awaiting approval'),
     icon: closeIcon,
-    describedBy: describedBy(
-      {
-        execution_id,
-        reason: trans.__('The reason, which the agent can read')
-      },
-      ['execution_id']
-    ),
+    describedBy: takes('execution_id!', 'reason'),
     execute: async ({ execution_id, reason }) => {
       try {
         await approvals.reject(
@@ -102,38 +82,21 @@ function addCommands(
   });
   commands.addCommand(CommandIDs.grant, {
     label: labelled(trans.__('Approve All Executions of an Agent Session')),
-    caption: trans.__(
-      'Approve all executions of an agent session for a limited time'
-    ),
-    describedBy: describedBy(
-      {
-        session_id: trans.__('The ID of the agent session'),
-        minutes: {
-          type: 'number',
-          minimum: 0,
-          maximum: 1440,
-          description: trans.__('The number of minutes. 0 ends the approval.')
-        },
-        label: trans.__('The label of the command in a menu')
-      },
-      ['session_id', 'minutes']
-    ),
+    describedBy: takes('session_id!', 'minutes!', 'label'),
     execute: ({ minutes, session_id }) =>
       approvals.grant(String(session_id), Number(minutes)).catch(report)
   });
   commands.addCommand(CommandIDs.pause, {
     label: trans.__('Pause All Agents'),
-    caption: trans.__('Stop sending agent code to kernels until you resume'),
     icon: pauseIcon,
-    describedBy: describedBy(),
+    describedBy: takes(),
     isEnabled: () => approvals.paused === null,
     execute: () => approvals.setPaused(true).catch(report)
   });
   commands.addCommand(CommandIDs.resume, {
     label: trans.__('Resume Agents'),
-    caption: trans.__('Send agent code to kernels again'),
     icon: runIcon,
-    describedBy: describedBy(),
+    describedBy: takes(),
     isEnabled: () => approvals.paused !== null,
     execute: () => approvals.setPaused(false).catch(report)
   });
@@ -162,16 +125,7 @@ function showInNotebooks(
   notebooks.widgetAdded.connect((_, panel) => show(panel));
   commands.addCommand(CommandIDs.goToProposal, {
     label: trans.__('Go to Proposed Cell in Notebook'),
-    caption: trans.__('Open the notebook where a proposed cell would run'),
-    describedBy: describedBy(
-      {
-        path: trans.__('The path of the notebook'),
-        execution_id: trans.__(
-          'The ID of the execution that is awaiting approval'
-        )
-      },
-      ['path', 'execution_id']
-    ),
+    describedBy: takes('path!', 'execution_id!'),
     execute: async ({ path, execution_id }) => {
       try {
         const open = notebooks.find(each => each.context.localPath === path);

@@ -24,7 +24,7 @@ import type { IAgent } from '../tokens';
 import { AtWorkItem } from '../widgets/atwork';
 import { stoppedText, stopText } from '../widgets/atworkwording';
 import { activityIcon } from '../widgets/icons';
-import { describedBy, labelled, reporter, watchSelected } from './commands';
+import { labelled, reporter, takes, watchSelected } from './commands';
 
 /** The status bar item's id, and its place: after the kernels. */
 const ITEM = 'jupyter-agent-exec:at-work';
@@ -127,20 +127,9 @@ function addStopCommand(
     caption: args =>
       args.chosen === true
         ? trans.__('%1, in the selected agent session', name(args))
-        : trans.__('Interrupt the agent’s code and free its kernel'),
+        : name(args),
     icon: stopIcon,
-    describedBy: describedBy({
-      session_id: trans.__(
-        'The ID of an agent session. Default: the session selected in the panel, or the only one at work.'
-      ),
-      chosen: {
-        type: 'boolean',
-        description: trans.__(
-          'Whether to use only the session selected in the panel'
-        )
-      },
-      label: trans.__('The label of the command in a menu')
-    }),
+    describedBy: takes('session_id', 'chosen', 'label'),
     isEnabled: args => findTarget(args, model, atWork) !== null,
     execute: async args => {
       const target = findTarget(args, model, atWork);
@@ -163,11 +152,8 @@ function addShowCommand(
   const command = CommandIDs.showAtWork;
   commands.addCommand(command, {
     label: trans.__('Show Agent at Work'),
-    caption: trans.__(
-      'Show the cell that is awaiting approval, or the one that is running, in the panel'
-    ),
     icon: activityIcon,
-    describedBy: describedBy(),
+    describedBy: takes(),
     isEnabled: () => atWork.agents.length > 0,
     execute: async () => {
       const agent = atWork.agents[0];

@@ -17,41 +17,65 @@ export function reporter(trans: TranslationBundle): (error: unknown) => void {
   };
 }
 
-/**
- * Describe a command's arguments.
- *
- * @param properties - Their schemas; of one that is a string, its description.
- * @param required - The names of those that must be given.
- */
-export function describedBy(
-  properties: Readonly<Record<string, string | ReadonlyJSONObject>> = {},
-  required: string[] = []
-): { args: ReadonlyJSONObject } {
-  const schemas = Object.entries(properties).map(([name, schema]) => [
-    name,
-    typeof schema === 'string'
-      ? { type: 'string', description: schema }
-      : schema
-  ]);
+/** The arguments that commands take, as JSON schemas; of strings, what they are. */
+const ARGUMENTS = {
+  always: { type: 'boolean' },
+  back: { type: 'boolean', description: 'Go to the previous cell' },
+  cell_id: 'ID of a cell in the notebook',
+  chosen: {
+    type: 'boolean',
+    description: 'Use only the session selected in the panel'
+  },
+  comment: {
+    type: ['string', 'null'],
+    description: 'null removes the comment. Default: it stays as it is.'
+  },
+  execution_id: 'ID of an execution',
+  execution_ids: {
+    type: 'array',
+    items: { type: 'string' },
+    description: 'IDs of executions. Default: those of the selected cells.'
+  },
+  from_execution_id: 'ID of the first execution of the session to use',
+  label: { type: 'string', description: 'Label of the command in a menu' },
+  minutes: {
+    type: 'number',
+    minimum: 0,
+    maximum: 1440,
+    description: '0 ends the approval'
+  },
+  path: 'Path of a notebook',
+  query: 'Words to find in sources, outputs or errors',
+  reason: 'Reason that the agent can read',
+  session_id:
+    'ID of an agent session. Default: the session selected in the panel.',
+  source: 'Source to run instead',
+  source_sha256: 'SHA-256 hash of the source that the user has seen',
+  verdict: {
+    enum: ['approved', 'flagged', null],
+    description: 'null removes the verdict. Default: it stays as it is.'
+  }
+} as const satisfies Record<string, string | ReadonlyJSONObject>;
+
+type Argument = keyof typeof ARGUMENTS;
+
+/** Describe the arguments that a command takes; `!` marks those it needs. */
+export function takes(...args: (Argument | `${Argument}!`)[]): {
+  args: ReadonlyJSONObject;
+} {
+  const names = args.map(each => each.replace('!', '') as Argument);
+  const schemas = names.map(name => {
+    const schema = ARGUMENTS[name];
+    return typeof schema === 'string'
+      ? [name, { type: 'string', description: schema }]
+      : [name, schema];
+  });
   return {
     args: {
       type: 'object',
       properties: Object.fromEntries(schemas) as ReadonlyJSONObject,
-      required
+      required: names.filter((_, place) => args[place].endsWith('!'))
     }
-  };
-}
-
-/** The arguments of a command about a session, with their descriptions. */
-export function sessionArgs(trans: TranslationBundle): {
-  session_id: string;
-  label: string;
-} {
-  return {
-    session_id: trans.__(
-      'The ID of an agent session. Default: the session selected in the panel.'
-    ),
-    label: trans.__('The label of the command in a menu')
   };
 }
 
@@ -77,7 +101,7 @@ export function sessionCommand(
 > {
   const report = reporter(trans);
   return {
-    describedBy: describedBy(sessionArgs(trans)),
+    describedBy: takes('session_id', 'label'),
     isEnabled: ({ session_id }) =>
       typeof session_id === 'string' || isEnabled(),
     execute: async ({ session_id }) => {

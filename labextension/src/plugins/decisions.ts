@@ -16,13 +16,7 @@ import { CommandIDs } from '../tokens';
 import type { IActivityModel, IExecution } from '../tokens';
 import { DoneBar, shownCells } from '../widgets/donebar';
 import { plainName } from '../widgets/wording';
-import {
-  describedBy,
-  labelled,
-  reporter,
-  sessionArgs,
-  watchSelected
-} from './commands';
+import { labelled, reporter, takes, watchSelected } from './commands';
 
 type Args = ReadonlyPartialJSONObject;
 
@@ -32,7 +26,6 @@ const SHOWN = 8000;
 /** What is decided about one cell, or about all of a session. */
 interface IDecision {
   label: string;
-  caption: string;
   icon: LabIcon;
   /** The name in the palette, where it is about a whole session. */
   labelForAll: string;
@@ -58,18 +51,11 @@ class Decisions {
   add(id: string, decision: IDecision): void {
     const { commands } = this._app;
     const trans = this._trans;
-    const { caption, icon, label, labelForAll } = decision;
+    const { icon, label, labelForAll } = decision;
     commands.addCommand(id, {
       label: labelled(label),
-      caption,
       icon,
-      describedBy: describedBy({
-        ...sessionArgs(trans),
-        execution_id: trans.__(
-          'The ID of an execution. Default: the whole session.'
-        ),
-        cell_id: trans.__('The ID of the cell in the notebook')
-      }),
+      describedBy: takes('session_id', 'execution_id', 'cell_id', 'label'),
       isEnabled: ({ execution_id, session_id }) =>
         typeof (execution_id ?? session_id) === 'string' ||
         this._model.selected?.session?.target.kind === 'notebook',
@@ -184,16 +170,7 @@ function addAlwaysShow(
   };
   commands.addCommand(command, {
     label: trans.__('Always Show Outputs From This Agent'),
-    caption: trans.__(
-      'Accept all outputs of the agent session, also those that come later'
-    ),
-    describedBy: describedBy({
-      session_id: sessionArgs(trans).session_id,
-      always: {
-        type: 'boolean',
-        description: trans.__('Default: true, if it is not so yet')
-      }
-    }),
+    describedBy: takes('session_id', 'always'),
     isToggled: shown,
     isEnabled: ({ session_id }) =>
       typeof session_id === 'string' ||
@@ -223,9 +200,6 @@ export function addDecisions(
   const decisions = new Decisions(app, model, trans, palette);
   decisions.add(CommandIDs.keep, {
     label: trans.__('Keep'),
-    caption: trans.__(
-      'Keep the agent’s cell, show its original outputs and trust them'
-    ),
     icon: checkIcon,
     labelForAll: trans.__('Keep All Cells of This Agent Session'),
     one: id => api.acceptOutputs(id),
@@ -238,9 +212,6 @@ export function addDecisions(
   });
   decisions.add(CommandIDs.discard, {
     label: trans.__('Discard'),
-    caption: trans.__(
-      'Remove the agent’s cell from the notebook; the history keeps it'
-    ),
     icon: deleteIcon,
     labelForAll: trans.__('Discard All Cells of This Agent Session'),
     one: id => api.discardCell(id),
@@ -252,12 +223,8 @@ export function addDecisions(
   });
   app.commands.addCommand(CommandIDs.undo, {
     label: trans.__('Undo'),
-    caption: trans.__('Undo the last decision about the agent’s cell'),
     icon: undoIcon,
-    describedBy: describedBy(
-      { execution_id: trans.__('The ID of the execution') },
-      ['execution_id']
-    ),
+    describedBy: takes('execution_id!'),
     execute: async ({ execution_id }) => {
       try {
         const id = String(execution_id);

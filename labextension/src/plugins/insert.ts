@@ -19,28 +19,18 @@ import type { Wanted } from '../model/insertion';
 import { ORIGIN_KEY, readOrigin } from '../model/origin';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import type { IExecution } from '../tokens';
-import { describedBy, labelled, reporter } from './commands';
+import { labelled, reporter, takes } from './commands';
 
 type Args = ReadonlyPartialJSONObject;
 
 /** The arguments of the commands that copy. */
-function copyArgs(trans: TranslationBundle) {
-  return describedBy({
-    execution_ids: {
-      type: 'array',
-      items: { type: 'string' },
-      description: trans.__(
-        'The IDs of executions. Default: those of the selected cells.'
-      )
-    },
-    execution_id: trans.__('The ID of an execution'),
-    session_id: trans.__('The ID of a session, to use all its cells'),
-    from_execution_id: trans.__(
-      'The ID of the session’s first execution to use'
-    ),
-    label: trans.__('The label of the command in a menu')
-  });
-}
+const COPY_ARGUMENTS = takes(
+  'execution_ids',
+  'execution_id',
+  'session_id',
+  'from_execution_id',
+  'label'
+);
 
 /** The executions that the selected cells of a notebook show. */
 function selectedIds(app: JupyterFrontEnd): string[] {
@@ -125,15 +115,7 @@ function addGoToCommand(
 ): void {
   commands.addCommand(CommandIDs.goToCell, {
     label: trans.__('Go to Cell in Notebook'),
-    caption: trans.__('Open the notebook at the cell that an agent ran'),
-    describedBy: describedBy(
-      {
-        path: trans.__('The path of the notebook'),
-        cell_id: trans.__('The ID of the cell'),
-        execution_id: trans.__('The ID of the execution that the cell shows')
-      },
-      ['path']
-    ),
+    describedBy: takes('path!', 'cell_id', 'execution_id'),
     execute: async ({ path, cell_id, execution_id }) => {
       // The one that is open, whichever drive it came from, else a new one.
       const open = notebooks.find(each => each.context.localPath === path);
@@ -196,19 +178,13 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     };
     commands.addCommand(CommandIDs.insertCells, {
       label: labelled(trans.__('Insert Into My Notebook')),
-      describedBy: copyArgs(trans),
-      caption: trans.__(
-        'Insert the agent’s cells, with their outputs, below the active cell of the notebook that you used last'
-      ),
+      describedBy: COPY_ARGUMENTS,
       icon: pasteIcon,
       execute: args => insert(args, true).then(() => undefined, report)
     });
     commands.addCommand(CommandIDs.runAgain, {
       label: labelled(trans.__('Run Again in My Kernel')),
-      describedBy: copyArgs(trans),
-      caption: trans.__(
-        'Insert the agent’s source below the active cell of the notebook that you used last, and run it there'
-      ),
+      describedBy: COPY_ARGUMENTS,
       icon: runIcon,
       execute: async args => {
         const panel = await insert(args, false).catch(report);
@@ -219,8 +195,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     });
     commands.addCommand(CommandIDs.copySource, {
       label: labelled(trans.__('Copy Source')),
-      describedBy: copyArgs(trans),
-      caption: trans.__('Copy the agent’s source to the clipboard'),
+      describedBy: COPY_ARGUMENTS,
       icon: copyIcon,
       execute: async args => {
         try {

@@ -45,7 +45,7 @@ import { CellReview, SessionReview } from '../widgets/reviewparts';
 import type { IReviewOptions } from '../widgets/reviewparts';
 import { sandboxPart } from '../widgets/sandbox';
 import { StopButton } from '../widgets/stopbutton';
-import { describedBy, labelled, reporter, sessionArgs } from './commands';
+import { labelled, reporter, takes } from './commands';
 
 /** Where the panel stands among the others of its side. */
 const RANK = 850;
@@ -108,13 +108,7 @@ function addTextCommand(
 ): void {
   commands.addCommand(CommandIDs.openText, {
     label: trans.__('Open Full Output'),
-    caption: trans.__(
-      'Open everything that a cell of an agent session printed'
-    ),
-    describedBy: describedBy(
-      { execution_id: trans.__('The ID of the execution') },
-      ['execution_id']
-    ),
+    describedBy: takes('execution_id!'),
     execute: async args => {
       const { TextViewer } = await import('../widgets/textviewer');
       const executionId = String(args.execution_id);
@@ -168,12 +162,8 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     const report = reporter(trans);
     commands.addCommand(CommandIDs.openPanel, {
       label: labelled(trans.__('Show Agent Activity')),
-      caption: trans.__('Show what agents run on this server'),
       icon: activityIcon,
-      describedBy: describedBy({
-        ...sessionArgs(trans),
-        execution_id: trans.__('The ID of an execution to show')
-      }),
+      describedBy: takes('session_id', 'execution_id', 'label'),
       execute: async args => {
         shell.activateById(PANEL_ID);
         await show(panel, model.api, args).catch(report);
@@ -181,9 +171,8 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     });
     commands.addCommand(CommandIDs.refresh, {
       label: trans.__('Refresh Agent Activity'),
-      caption: trans.__('Reload agent activity from the server'),
       icon: refreshIcon,
-      describedBy: describedBy(),
+      describedBy: takes(),
       execute: async () => {
         gallery.refresh();
         await Promise.all([model.refresh(), search.refresh()]);
@@ -191,13 +180,8 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     });
     commands.addCommand(CommandIDs.search, {
       label: trans.__('Search Agent Activity'),
-      caption: trans.__(
-        'Search everything that agents have run on this server'
-      ),
       icon: searchIcon,
-      describedBy: describedBy({
-        query: trans.__('Words to find in sources, outputs or errors')
-      }),
+      describedBy: takes('query'),
       execute: ({ query }) => {
         shell.activateById(PANEL_ID);
         if (typeof query === 'string') {

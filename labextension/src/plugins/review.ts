@@ -14,39 +14,10 @@ import type {
 } from '../tokens';
 import { element } from '../widgets/elements';
 import { commentIcon } from '../widgets/icons';
-import { describedBy, labelled, reporter, sessionArgs } from './commands';
+import { labelled, reporter, takes } from './commands';
 import { addDecisions } from './decisions';
 
 type Args = ReadonlyPartialJSONObject;
-
-/** The arguments that say what is reviewed. */
-function subjectArgs(trans: TranslationBundle) {
-  return {
-    ...sessionArgs(trans),
-    execution_id: trans.__(
-      'The ID of an execution. Default: the whole session.'
-    )
-  };
-}
-
-/** The arguments of a review. */
-function reviewArgs(trans: TranslationBundle) {
-  return describedBy({
-    ...subjectArgs(trans),
-    verdict: {
-      enum: ['approved', 'flagged', null],
-      description: trans.__(
-        'The verdict. null removes it; without this argument, it stays as it is.'
-      )
-    },
-    comment: {
-      type: ['string', 'null'],
-      description: trans.__(
-        'The comment. null removes it; without this argument, it stays as it is.'
-      )
-    }
-  });
-}
 
 /** What is reviewed, and what was said of just that. */
 interface ISubject {
@@ -136,18 +107,20 @@ export function addReviewCommands(
   const report = reporter(trans);
   commands.addCommand(CommandIDs.review, {
     label: labelled(trans.__('Review Agent Execution')),
-    caption: trans.__(
-      'Mark what an agent ran as reviewed, or flag it, or remove that'
-    ),
     isToggled: ({ isGiven }) => isGiven === true,
-    describedBy: reviewArgs(trans),
+    describedBy: takes(
+      'session_id',
+      'execution_id',
+      'verdict',
+      'comment',
+      'label'
+    ),
     execute: args => review(model, args).catch(report)
   });
   commands.addCommand(CommandIDs.comment, {
     label: labelled(trans.__('Comment on Agent Execution…')),
-    caption: trans.__('Add a comment to what an agent ran'),
     icon: commentIcon,
-    describedBy: describedBy(subjectArgs(trans)),
+    describedBy: takes('session_id', 'execution_id', 'label'),
     execute: args => comment(model, args, trans).catch(report)
   });
   addDecisions(app, model, trans, palette);

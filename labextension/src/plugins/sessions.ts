@@ -43,12 +43,7 @@ import { download } from '../widgets/download';
 import { activityIcon } from '../widgets/icons';
 import { makeReadOnly } from '../widgets/readonly';
 import { untrusted } from '../widgets/untrusted';
-import {
-  describedBy,
-  reporter,
-  sessionCommand,
-  watchSelected
-} from './commands';
+import { reporter, sessionCommand, takes, watchSelected } from './commands';
 
 /** The name of the factory; Jupyter Notebook looks for "Notebook" in it. */
 const FACTORY = 'Agent Session Notebook';
@@ -85,12 +80,7 @@ function addKeys(
   const command = CommandIDs.moveInDocument;
   commands.addCommand(command, {
     label: trans.__('Go to the Next or Previous Cell of an Agent Session'),
-    describedBy: describedBy({
-      back: {
-        type: 'boolean',
-        description: trans.__('Whether to go to the previous cell')
-      }
-    }),
+    describedBy: takes('back'),
     isEnabled: () => documents.currentWidget !== null,
     execute: ({ back }) => {
       const content = documents.currentWidget?.content;
@@ -190,7 +180,6 @@ function addExportCommands(
   commands.addCommand(CommandIDs.exportNotebook, {
     ...sessionCommand(model, trans, id => downloadNotebook(model, id)),
     label: trans.__('Download Agent Session as Notebook'),
-    caption: trans.__('Download the selected agent session as a notebook'),
     icon: downloadIcon
   });
   commands.addCommand(CommandIDs.openNotebook, {
@@ -201,9 +190,6 @@ function addExportCommands(
       await commands.execute('docmanager:open', { path });
     }),
     label: trans.__('Open Agent Session as Notebook'),
-    caption: trans.__(
-      'Save the selected agent session as a notebook and open it'
-    ),
     icon: launchIcon
   });
 }
@@ -317,9 +303,6 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
         });
       }),
       label: trans.__('Open Agent Session'),
-      caption: trans.__(
-        'Open the selected agent session as a live notebook beside your own'
-      ),
       icon: notebookIcon
     });
     addExportCommands(app, model, browser, trans);
