@@ -56,9 +56,9 @@ export class EventLines extends Widget {
     this._more.textContent = this._trans._n('%1 more', '%1 more', more, more);
   }
 
-  /** All but the end, which stands below the last cell. */
+  /** Those that have a line; the end stands below the last cell. */
   private get _told(): readonly IJournalEvent[] {
-    return this._events.filter(({ type }) => type !== 'closed');
+    return this._events.filter(({ type }) => eventWord(type, this._trans));
   }
 
   private _events: readonly IJournalEvent[] = [];
@@ -78,7 +78,7 @@ function createLine(
   const word = element(
     'span',
     'jp-AgentExecEvents-word',
-    eventWord(event.type, trans)
+    eventWord(event.type, trans) ?? ''
   );
   const time = element('time', '', momentText(event.at, Date.now()));
   time.dateTime = event.at;

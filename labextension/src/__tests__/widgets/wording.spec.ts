@@ -165,7 +165,7 @@ describe('executionNotes', () => {
     ['interrupt_ignored', /ignored/],
     ['culled', /idle/],
     ['shut_down', /shut down the previous one/],
-    ['changed', /changed the notebook’s kernel/],
+    ['changed', /different kernel/],
     ['unheard_of' as never, /variables/],
     [null, /variables/]
   ])('explains a kernel that is fresh: %s', (reason, sentence) => {
