@@ -185,10 +185,10 @@ test('what asks, in the panel and in a notebook', async ({
   await question.button('Edit').click();
   await expect(question.button('Discard edits')).toBeEnabled();
   await expectAccessible(page);
-  await panel.button('Pause all agents').press('Enter');
+  await panel.button('Pause agents').press('Enter');
   await expect(panel.region).toContainText('All agents are paused');
   await expectAccessible(page);
-  await panel.button('Resume all agents').click();
+  await panel.button('Resume agents').click();
   await panel.button(/as a live notebook/).click();
   await expect(page.getByRole('note')).toContainText('read-only');
   await expectAccessible(page);
@@ -248,7 +248,7 @@ test('all of it is done with keys alone, and the keyboard is never lost', async 
   await keyboard.press('ArrowDown');
   await keyboard.press('Enter');
   await expect(panel.cell(1)).toBeFocused();
-  await tabTo(page, panel.button('Pause all agents'), 'Shift+Tab');
+  await tabTo(page, panel.button('Pause agents'), 'Shift+Tab');
   await keyboard.press('Enter');
   await expect(panel.region).toContainText('All agents are paused');
   await expectFocus(page);

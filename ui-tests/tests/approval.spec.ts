@@ -29,7 +29,7 @@ test('the panel leads to what asks, and it runs when it is approved', async ({
   expect((await agent.read(asked, 30)).text).toContain('ran 42');
   await expect(question.node).toBeHidden();
   await expect(
-    panel.region.getByText(/requests approval|cells? awaiting approval/)
+    panel.region.getByText(/requests approval|cells? needs? approval/)
   ).toBeHidden();
 });
 
@@ -226,15 +226,15 @@ test.describe('without approval', () => {
   test('all agents are paused, and go on', async ({ panel, newAsking }) => {
     const agent = await newAsking('paused');
     await panel.open();
-    await panel.button('Pause all agents').click();
+    await panel.button('Pause agents').click();
     await expect(panel.region).toContainText(/All agents are paused/);
     const asked = await agent.ask('1 + 1');
     await expect
       .poll(async () => (await agent.read(asked)).waiting_for?.who)
       .toBe('pause');
-    await panel.button('Resume all agents').click();
+    await panel.button('Resume agents').click();
     expect((await agent.read(asked, 30)).status).toBe('ok');
-    await expect(panel.button('Pause all agents')).toBeFocused();
+    await expect(panel.button('Pause agents')).toBeFocused();
     await expect(panel.region.getByText('agents are paused')).toBeHidden();
   });
 });

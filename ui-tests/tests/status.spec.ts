@@ -15,7 +15,7 @@ test.use({ policy: { notebook: 'none', scratch: 'none' } });
 function item(page: IJupyterLabPageFixture): Locator {
   return page
     .locator('#jp-main-statusbar')
-    .getByRole('button', { name: /at work|awaiting approval/ });
+    .getByRole('button', { name: /at work|needs? approval/ });
 }
 
 /** Notifications that are shown, as JupyterLab does. */
@@ -35,7 +35,7 @@ test('the status bar counts agents at work, and leads to what they run', async (
   await expect(item(page)).toHaveText('1 agent at work');
   await expect(item(page)).toHaveAttribute(
     'title',
-    '“analyst”: running cell 1'
+    '“analyst” · Cell 1: Running'
   );
   await second.ask('1 + 1').then(asked => second.read(asked, 30));
   const other = await second.ask(ENDLESS);
@@ -202,36 +202,6 @@ test('the menu and the keyboard open the panel, and stop', async ({
   await expect(toasts(page, /the kernel is free/)).toHaveCount(1);
 });
 
-test('somebody else’s stop and a dead kernel are notified, once', async ({
-  page,
-  newAsking,
-  panel,
-  server
-}) => {
-  const agent = await newAsking('Notified');
-  await agent.ask(ENDLESS);
-  await expect(item(page)).toHaveText('1 agent at work');
-  await server.send('post', `sessions/${agent.sessionId}/interrupt`, {});
-  await expect(
-    toasts(page, /Agent “analyst” was stopped in cell 1 by /)
-  ).toHaveCount(1);
-  const died = await agent.ask('import os\nos._exit(1)');
-  const dead = toasts(page, /The kernel died while agent “analyst” ran cell 2/);
-  await expect(dead).toHaveCount(1);
-  await server.send('put', `executions/${died.id}/review`, {
-    verdict: 'flagged',
-    comment: null
-  });
-  await dead.getByRole('button', { name: 'Show' }).click();
-  await expect(panel.cell(2)).toContainText('Kernel died');
-  await expect(dead).toHaveCount(0);
-
-  await page.reload();
-  await agent.ask(ENDLESS);
-  await expect(item(page)).toHaveText('1 agent at work');
-  await expect(toasts(page, /analyst/)).toHaveCount(0);
-});
-
 test.describe('with an agent that has to ask', () => {
   test.use({ policy: { notebook: 'none', scratch: 'always' } });
 
@@ -243,10 +213,10 @@ test.describe('with an agent that has to ask', () => {
   }) => {
     const agent = await newAsking('Asks');
     const asked = await agent.ask('print("<b>bold</b>")');
-    await expect(item(page)).toHaveText('1 agent awaiting approval');
+    await expect(item(page)).toHaveText('1 cell needs approval');
     const toast = toasts(
       page,
-      /Agent “analyst” \(Full access\) requests approval for cell 1/
+      /Cell 1 of “analyst” \(Full access\) needs approval/
     );
     await expect(toast).toContainText('print("<b>bold</b>")');
     await page.reload();
@@ -261,7 +231,7 @@ test.describe('with an agent that has to ask', () => {
     await expect(page).toHaveTitle(/^\(1\) in-front/);
     await page.menu.clickMenuItem('File>New>Text File');
     await expect(page).toHaveTitle(/^\(1\) untitled/);
-    await toast.getByRole('button', { name: 'Review' }).click();
+    await toast.getByRole('button', { name: 'Show' }).click();
     await expect(panel.cell(1)).toContainText('requests approval');
     await expect(toast).toHaveCount(0);
     await server.send('post', `executions/${asked.id}/approve`, {
@@ -274,13 +244,13 @@ test.describe('with an agent that has to ask', () => {
     // While the panel is there, it tells of what asks.
     const seen = await agent.ask('2');
     await expect(panel.cell(2)).toContainText('requests approval');
-    await expect(toasts(page, /requests approval/)).toHaveCount(0);
+    await expect(toasts(page, /needs approval/)).toHaveCount(0);
     await agent.cancel(seen);
     await page.sidebar.close('right');
 
     // When it comes into sight, it tells of what was notified before.
     const third = await agent.ask('3');
-    const covering = toasts(page, /requests approval for cell 3/);
+    const covering = toasts(page, /Cell 3 .* needs approval/);
     // While the mouse is on it, it does not go by itself.
     await covering.hover();
     await page.keyboard.press('ControlOrMeta+Alt+Shift+Comma');
@@ -289,7 +259,7 @@ test.describe('with an agent that has to ask', () => {
     await page.sidebar.close('right');
 
     const fourth = await agent.ask('4');
-    const other = toasts(page, /requests approval for cell 4/);
+    const other = toasts(page, /Cell 4 .* needs approval/);
     await expect(other).toHaveCount(1);
     await server.send('post', `executions/${fourth.id}/reject`, {
       reason: null
@@ -381,10 +351,10 @@ test.describe('with an agent that has to ask', () => {
     await set(false);
     await page.reload();
     await agent.ask('1');
-    await expect(item(page)).toHaveText('1 agent awaiting approval');
-    await expect(toasts(page, /requests approval/)).toHaveCount(0);
+    await expect(item(page)).toHaveText('1 cell needs approval');
+    await expect(toasts(page, /needs approval/)).toHaveCount(0);
     await set(true);
     await page.reload();
-    await expect(toasts(page, /requests approval/)).toHaveCount(1);
+    await expect(toasts(page, /needs approval/)).toHaveCount(1);
   });
 });

@@ -94,10 +94,10 @@ test('what one tab decides, the other shows', async ({
   await page.bringToFront();
   await expect(panel.cell(1)).toContainText('Flagged by');
 
-  await panel.button('Pause all agents').click();
+  await panel.button('Pause agents').click();
   await tab.bringToFront();
   await expect(other.region).toContainText('All agents are paused');
-  await other.button('Resume all agents').click();
+  await other.button('Resume agents').click();
   await page.bringToFront();
   await expect(panel.region).not.toContainText('All agents are paused');
   await agent.close();

@@ -1,6 +1,4 @@
 /** The agents at work on this server, in whichever kernels. */
-import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 import type { IAgentExecApi } from '../api/client';
 import type { Events } from '../api/events';
 import { isFinal, isRunning } from '../wire';
@@ -71,11 +69,6 @@ export class AgentsAtWork extends Listening {
     return this._agents;
   }
 
-  /** An execution has ended, or was said once more to have. */
-  get ended(): ISignal<this, IActivityEvent> {
-    return this._ended;
-  }
-
   get(sessionId: string): IAgentAtWork | null {
     return this._agents.find(({ session }) => session.id === sessionId) ?? null;
   }
@@ -84,16 +77,9 @@ export class AgentsAtWork extends Listening {
   async stop(sessionId: string): Promise<IStopped> {
     const pending =
       this._pending.get(sessionId) ?? (await this._look(sessionId));
-    const all = Array.from(pending.values());
-    all.forEach(({ id }) => this._stopped.add(id));
-    const running = all.find(({ status }) => isRunning(status));
+    const running = Array.from(pending.values()).find(({ status }) => isRunning(status));
     await this._api.interrupt(sessionId);
     return whenStopped(this._api, this._events, sessionId, running?.id ?? null);
-  }
-
-  /** Whether this page has stopped an execution. */
-  hasStopped(executionId: string): boolean {
-    return this._stopped.has(executionId);
   }
 
   /** Ask for a look at the server. */
@@ -113,7 +99,7 @@ export class AgentsAtWork extends Listening {
       this.refresh();
     }
     this._heard?.push(event);
-    const { action, execution_id, session_id, status } = event;
+    const { action, session_id } = event;
     if (action === 'closed') {
       this._sessions.delete(session_id);
     }
@@ -122,9 +108,6 @@ export class AgentsAtWork extends Listening {
         this.request();
       }
       this._update();
-    }
-    if (execution_id && status && isFinal(status as Status)) {
-      this._ended.emit(event);
     }
   }
 
@@ -210,9 +193,6 @@ export class AgentsAtWork extends Listening {
   private _isStale = true;
   private _pending: Pending = new Map();
   private _sessions = new Map<string, IAgentSession>();
-  /** What this page has stopped. */
-  private readonly _stopped = new Set<string>();
-  private _ended = new Signal<this, IActivityEvent>(this);
 }
 
 /** Take what an event tells; false if that is nothing about what is pending. */

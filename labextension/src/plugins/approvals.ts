@@ -34,7 +34,7 @@ function waiting(
 ): IExecution {
   const execution = typeof id === 'string' ? approvals.get(id) : null;
   if (!execution) {
-    throw new Error(trans.__('This execution is not awaiting approval.'));
+    throw new Error(trans.__('This cell does not need approval.'));
   }
   return execution;
 }
@@ -87,7 +87,7 @@ function addCommands(
       approvals.grant(String(session_id), Number(minutes)).catch(report)
   });
   commands.addCommand(CommandIDs.pause, {
-    label: trans.__('Pause All Agents'),
+    label: trans.__('Pause Agents'),
     icon: pauseIcon,
     describedBy: takes(),
     isEnabled: () => approvals.paused === null,

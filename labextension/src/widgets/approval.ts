@@ -220,7 +220,7 @@ export class ApprovalView extends Widget {
     this._body.hide();
     this._notice.textContent = '';
     this._expiry.textContent = '';
-    const texts = [trans.__('No longer awaiting approval')];
+    const texts = [trans.__('Already decided')];
     let waits = false;
     try {
       const execution = await api.getExecution(this._shown.id);

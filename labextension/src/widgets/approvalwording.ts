@@ -99,7 +99,7 @@ export function outcomeText(
     default:
       return status === 'awaiting_approval'
         ? ''
-        : trans.__('No longer awaiting approval');
+        : trans.__('Already decided');
   }
 }
 

@@ -12,7 +12,7 @@ import type { Execute, IApprovalsModel, IExecution } from '../tokens';
 import { pausedText } from './approvalwording';
 import { pauseIcon, statusIcons } from './icons';
 import { firstLine, shortText } from './notebookwording';
-import { credentialWord, quoted, whoText } from './wording';
+import { credentialWord, needsApprovalText, quoted, whoText } from './wording';
 
 /** A list of all that asks; it takes no room while nothing does. */
 export class AskingList extends ReactWidget {
@@ -53,9 +53,7 @@ export class PauseButton extends ReactWidget {
             <ToolbarButtonComponent
               icon={paused ? runIcon : pauseIcon}
               label={
-                paused
-                  ? trans.__('Resume all agents')
-                  : trans.__('Pause all agents')
+                paused ? trans.__('Resume agents') : trans.__('Pause agents')
               }
               onClick={() => void execute(paused ? resume : pause, {})}
             />
@@ -107,11 +105,7 @@ function Asking({ approvals, execute, trans }: IProps): JSX.Element {
         <>
           <h3 id={HEADING}>
             <Icon.react tag="span" className="jp-AgentExec-icon" />
-            {trans._n(
-              '%1 cell awaiting approval',
-              '%1 cells awaiting approval',
-              asking.length
-            )}
+            {needsApprovalText(asking.length, trans)}
           </h3>
           <ul aria-labelledby={HEADING}>
             {asking.map(each => (
@@ -119,7 +113,6 @@ function Asking({ approvals, execute, trans }: IProps): JSX.Element {
                 <button
                   type="button"
                   className="jp-AgentExecAsking-item"
-                  title={trans.__('Show this cell')}
                   onClick={() => show(each)}
                 >
                   <bdi title={whoText(each, trans)}>

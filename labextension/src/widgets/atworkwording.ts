@@ -4,35 +4,36 @@ import type {
   IAgent,
   IAgentAtWork,
   IExecution,
-  IPendingExecution,
   IStopped
 } from '../tokens';
 import { firstLine, plainName, shortText } from './notebookwording';
-import { credentialWord, quoted } from './wording';
+import {
+  cellName,
+  credentialWord,
+  needsApprovalText,
+  quoted,
+  statusWord
+} from './wording';
 
 /** An agent's name as it can stand in a sentence: its own words. */
 export function nameOf(agent: IAgent): string {
   return quoted(shortText(agent.name));
 }
 
-/** How many agents ask for approval. */
+/** How many cells need approval. */
 export function asking(agents: readonly IAgentAtWork[]): number {
-  return agents.filter(({ pending }) => asks(pending[0])).length;
+  return agents
+    .flatMap(({ pending }) => pending)
+    .filter(({ status }) => status === 'awaiting_approval').length;
 }
 
-/** How many are at work, or if some ask, how many those are. */
+/** How many agents are at work, or how many cells need approval. */
 export function atWorkText(
   agents: readonly IAgentAtWork[],
   trans: TranslationBundle
 ): string {
-  const those = asking(agents);
-  return those > 0
-    ? trans._n(
-        '%1 agent awaiting approval',
-        '%1 agents awaiting approval',
-        those,
-        those
-      )
+  return asking(agents) > 0
+    ? needsApprovalText(asking(agents), trans)
     : trans._n(
         '%1 agent at work',
         '%1 agents at work',
@@ -47,31 +48,15 @@ export function atWorkTitle(
   trans: TranslationBundle
 ): string {
   return agents
-    .map(({ session, pending: [first] }) =>
-      trans.__('%1: %2', nameOf(session.agent), pendingText(first, trans))
-    )
+    .map(({ session, pending: [first] }) => {
+      const { seq, status } = first;
+      const doing =
+        seq === null
+          ? statusWord(status, trans)
+          : cellName({ seq, status }, trans);
+      return `${nameOf(session.agent)} · ${doing}`;
+    })
     .join('\n');
-}
-
-function pendingText(
-  execution: IPendingExecution,
-  trans: TranslationBundle
-): string {
-  const { seq, status } = execution;
-  const cell = seq === null ? trans.__('a cell') : trans.__('cell %1', seq);
-  if (asks(execution)) {
-    return trans.__('awaiting approval for %1', cell);
-  }
-  if (status === 'awaiting_input') {
-    return trans.__('awaiting input in %1', cell);
-  }
-  return status === 'running'
-    ? trans.__('running %1', cell)
-    : trans.__('%1 is queued', cell);
-}
-
-function asks({ status }: IPendingExecution): boolean {
-  return status === 'awaiting_approval';
 }
 
 /** What a button or command does that stops an agent. */
@@ -120,53 +105,16 @@ export function stoppedText(
   };
 }
 
-/** That an agent asks for approval. */
+/** That a cell of an agent needs approval. */
 export function askedText(
   { agent, document, seq, source, token }: IExecution,
   trans: TranslationBundle
 ): string {
-  const name = nameOf(agent);
-  const credential = shortText(credentialWord(token, trans));
-  return document
-    ? trans.__(
-        'Agent %1 (%2) requests approval for cell %3 in %4',
-        name,
-        credential,
-        seq,
-        shortText(plainName(document.path))
-      )
-    : trans.__(
-        'Agent %1 (%2) requests approval for cell %3: %4',
-        name,
-        credential,
-        seq,
-        firstLine(source)
-      );
-}
-
-/** That a kernel died under an agent. */
-export function diedText(
-  { agent, seq }: IExecution,
-  trans: TranslationBundle
-): string {
   return trans.__(
-    'The kernel died while agent %1 ran cell %2',
+    'Cell %1 of %2 (%3) needs approval: %4',
+    seq,
     nameOf(agent),
-    seq
+    shortText(credentialWord(token, trans)),
+    document ? shortText(plainName(document.path)) : firstLine(source)
   );
-}
-
-/** That somebody stopped an agent. */
-export function stoppedElsewhereText(
-  { agent, reason, seq }: IExecution,
-  by: string | null,
-  trans: TranslationBundle
-): string {
-  const name = nameOf(agent);
-  if (by) {
-    const who = shortText(plainName(by));
-    return trans.__('Agent %1 was stopped in cell %2 by %3', name, seq, who);
-  }
-  const text = trans.__('Agent %1 was stopped in cell %2', name, seq);
-  return reason ? `${text}: ${plainName(reason)}` : text;
 }

@@ -16,7 +16,7 @@ import type { Execute, IActivityModel, IAgentSession } from '../tokens';
 import { SearchResults } from './find';
 import type { ShowCell } from './find';
 import { inOneLine, targetText, titleText } from './findwording';
-import { keyIcon, sessionIcons, statusIcons } from './icons';
+import { keyIcon, sessionIcons } from './icons';
 import { optionFor } from './listkeys';
 import { ErrorMessage, IndexingNote, Message } from './message';
 import { MoreButton } from './more';
@@ -325,21 +325,9 @@ function Counts(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { session, trans } = props;
-  const { asking, executions, unreviewed } = session;
-  const AskingIcon = statusIcons.awaiting_approval;
+  const { executions, unreviewed } = session;
   return (
     <span className="jp-AgentExecSession-counts">
-      {asking > 0 && (
-        <strong className="jp-AgentExecSession-asking">
-          <AskingIcon.react tag="span" className="jp-AgentExec-icon" />
-          {trans._n(
-            '%1 cell needs approval',
-            '%1 cells need approval',
-            asking,
-            asking
-          )}
-        </strong>
-      )}
       <span>{trans._n('%1 cell', '%1 cells', executions, executions)}</span>
       {unreviewed > 0 && <span>{trans.__('%1 unreviewed', unreviewed)}</span>}
       <span className="jp-AgentExecSession-access" data-access={session.access}>

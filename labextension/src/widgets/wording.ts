@@ -32,11 +32,11 @@ export function plainName(name: string): string {
 const LONGEST = 44;
 
 /** A text that is no longer than can be said in a sentence. */
-export function shortText(text: string): string {
+export function shortText(text: string, longest = LONGEST): string {
   const characters = Array.from(text);
-  return characters.length <= LONGEST
+  return characters.length <= longest
     ? text
-    : `${characters.slice(0, LONGEST - 1).join('')}…`;
+    : `${characters.slice(0, longest - 1).join('')}…`;
 }
 
 /** What the server calls people whom it does not know by name. */
@@ -102,6 +102,19 @@ export function statusWord(status: Status, trans: TranslationBundle): string {
   }
 }
 
+/** How many cells need approval. */
+export function needsApprovalText(
+  count: number,
+  trans: TranslationBundle
+): string {
+  return trans._n(
+    '%1 cell needs approval',
+    '%1 cells need approval',
+    count,
+    count
+  );
+}
+
 /** The word for what a session does. */
 export function sessionWord(
   session: IAgentSession,
@@ -134,6 +147,31 @@ export function eventActor(
   return by === null ? '' : userText(by, trans);
 }
 
+/** What a reason means that the record names by a word; null for others. */
+export function reasonText(
+  reason: string,
+  trans: TranslationBundle
+): string | null {
+  const reasons: Partial<Record<string, string>> = {
+    cancelled: trans.__('the execution was cancelled'),
+    timed_out: trans.__('it timed out'),
+    closing: trans.__('the session was closed'),
+    idle: trans.__('it was idle for too long'),
+    init_failed: trans.__('its setup code failed'),
+    server_stopped: trans.__('the server was stopped'),
+    server_died: trans.__('the server ended unexpectedly'),
+    token_revoked: trans.__('its agent token was revoked'),
+    token_expired: trans.__('its agent token has expired'),
+    died: trans.__('the previous one died'),
+    restarted: trans.__('it was restarted'),
+    interrupt_ignored: trans.__('the previous one ignored an interrupt'),
+    culled: trans.__('the previous one was idle for too long'),
+    shut_down: trans.__('somebody shut down the previous one'),
+    changed: trans.__('somebody selected a different kernel')
+  };
+  return reasons[reason] ?? null;
+}
+
 /**
  * Who closed a session, or why it is closed.
  *
@@ -145,39 +183,21 @@ export function closedText(
   event: IJournalEvent | undefined,
   trans: TranslationBundle
 ): string {
-  switch (reason) {
-    case null:
-    case 'closed': {
-      const isNamed =
-        event?.by_kind === 'person' &&
-        event.by !== null &&
-        (personName(event.by) !== '' || ownNames.has(event.by));
-      return event
-        ? trans.__(
-            'Closed by %1',
-            isNamed
-              ? eventActor(event, agent, trans)
-              : quoted(shortText(agent.name))
-          )
-        : trans.__('Closed');
-    }
-    case 'idle':
-      return trans.__('Closed: this session was idle for too long.');
-    case 'init_failed':
-      return trans.__('Closed: the setup code of this session failed.');
-    case 'server_stopped':
-      return trans.__('Closed: the server was stopped.');
-    case 'server_died':
-      return trans.__(
-        'Closed: the server ended unexpectedly. What ran at that time is marked as lost.'
-      );
-    case 'token_revoked':
-      return trans.__('Closed: the agent token was revoked.');
-    case 'token_expired':
-      return trans.__('Closed: the agent token has expired.');
-    default:
-      return trans.__('Closed: %1', reason);
+  if (reason !== null && reason !== 'closed') {
+    return trans.__('Closed: %1', reasonText(reason, trans) ?? reason);
   }
+  const isNamed =
+    event?.by_kind === 'person' &&
+    event.by !== null &&
+    (personName(event.by) !== '' || ownNames.has(event.by));
+  return event
+    ? trans.__(
+        'Closed by %1',
+        isNamed
+          ? eventActor(event, agent, trans)
+          : quoted(shortText(agent.name))
+      )
+    : trans.__('Closed');
 }
 
 /** What a person should know of how an execution came about or ended. */
@@ -202,33 +222,15 @@ export function executionNotes(
 }
 
 function freshKernel(reason: string | null, trans: TranslationBundle): string {
-  switch (reason) {
-    case 'died':
-      return trans.__('In a new kernel: the previous one died.');
-    case 'restarted':
-      return trans.__('In a new kernel: the previous one was restarted.');
-    case 'interrupt_ignored':
-      return trans.__(
-        'In a new kernel: the previous one ignored an interrupt.'
-      );
-    case 'culled':
-      return trans.__(
-        'In a new kernel: the previous one was idle for too long.'
-      );
-    case 'shut_down':
-      return trans.__('In a new kernel: somebody shut down the previous one.');
-    case 'changed':
-      return trans.__(
-        'In a new kernel: somebody changed the notebook’s kernel.'
-      );
-    default:
-      return trans.__('In a new kernel: earlier variables are lost.');
-  }
+  const known = reason && reasonText(reason, trans);
+  return known
+    ? trans.__('In a new kernel: %1.', known)
+    : trans.__('In a new kernel: earlier variables are lost.');
 }
 
 /** What a cell is called: the number in its session, and how it stands. */
 export function cellName(
-  { seq, status }: IExecution,
+  { seq, status }: Pick<IExecution, 'seq' | 'status'>,
   trans: TranslationBundle
 ): string {
   return trans.__('Cell %1: %2', seq, statusWord(status, trans));

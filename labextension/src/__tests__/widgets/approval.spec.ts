@@ -376,7 +376,7 @@ describe('ApprovalSlot', () => {
     page.ask();
     await settle();
     expect(page.find('[role=status]').textContent).toBe(
-      'No longer awaiting approval'
+      'Already decided'
     );
   });
 

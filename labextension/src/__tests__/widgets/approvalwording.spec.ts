@@ -121,7 +121,7 @@ describe('outcomeText', () => {
   });
 
   it('is said also if it is not known how', () => {
-    expect(outcomeText(execution(), trans)).toBe('No longer awaiting approval');
+    expect(outcomeText(execution(), trans)).toBe('Already decided');
     const status = 'awaiting_approval';
     const asking = execution({ status, approval: approval() });
     expect(outcomeText(asking, trans)).toBe('');

@@ -4,8 +4,6 @@ import {
   askedText,
   atWorkText,
   atWorkTitle,
-  diedText,
-  stoppedElsewhereText,
   stoppedText,
   stopText
 } from '../../widgets/atworkwording';
@@ -28,16 +26,16 @@ const EVIL = { name: `a\u202e${'b'.repeat(60)}`, version: null, model: null };
 const PLAIN = `a\ufffd${'b'.repeat(41)}…`;
 
 describe('atWorkText', () => {
-  it('counts agents, or those that ask', () => {
+  it('counts agents, or the cells that need approval', () => {
     expect(atWorkText([agent('running')], trans)).toBe('1 agent at work');
     expect(atWorkText([agent('running'), agent('queued')], trans)).toBe(
       '2 agents at work'
     );
     const asks = agent('awaiting_approval');
     expect(atWorkText([asks, agent('running')], trans)).toBe(
-      '1 agent awaiting approval'
+      '1 cell needs approval'
     );
-    expect(atWorkText([asks, asks], trans)).toBe('2 agents awaiting approval');
+    expect(atWorkText([asks, asks], trans)).toBe('2 cells need approval');
   });
 });
 
@@ -49,9 +47,9 @@ describe('atWorkTitle', () => {
       agent('queued', null, EVIL.name)
     ];
     expect(atWorkTitle(agents, trans).split('\n')).toEqual([
-      '“analyst”: awaiting approval for cell 3',
-      '“coder”: running cell 12',
-      `“${PLAIN}”: a cell is queued`
+      '“analyst” · Cell 3: Needs approval',
+      '“coder” · Cell 12: Running',
+      `“${PLAIN}” · Queued`
     ]);
   });
 });
@@ -121,27 +119,11 @@ describe('what is notified', () => {
       agent: EVIL
     });
     expect(askedText(asks, trans)).toBe(
-      `Agent “${PLAIN}” (Full access) requests approval for cell 2: <b>x</b> = 1`
+      `Cell 2 of “${PLAIN}” (Full access) needs approval: <b>x</b> = 1`
     );
     const document = { path: 'a\u202e.ipynb' } as IDocument;
     expect(askedText({ ...asks, document }, trans)).toBe(
-      `Agent “${PLAIN}” (Full access) requests approval for cell 2 in a\ufffd.ipynb`
-    );
-  });
-
-  it('says under whom a kernel died, and who stopped whom', () => {
-    expect(diedText(execution(), trans)).toBe(
-      'The kernel died while agent “analyst” ran cell 1'
-    );
-    expect(stoppedElsewhereText(execution(), 'ada\u0000', trans)).toBe(
-      'Agent “analyst” was stopped in cell 1 by ada\ufffd'
-    );
-    expect(stoppedElsewhereText(execution(), null, trans)).toBe(
-      'Agent “analyst” was stopped in cell 1'
-    );
-    const restarted = execution({ reason: 'A user restarted the kernel.' });
-    expect(stoppedElsewhereText(restarted, null, trans)).toBe(
-      'Agent “analyst” was stopped in cell 1: A user restarted the kernel.'
+      `Cell 2 of “${PLAIN}” (Full access) needs approval: a\ufffd.ipynb`
     );
   });
 });
