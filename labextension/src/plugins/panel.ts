@@ -41,8 +41,7 @@ import { createHighlight } from '../widgets/highlight';
 import { activityIcon } from '../widgets/icons';
 import { menuOpener } from '../widgets/menu';
 import { ActivityPanel, PANEL_ID } from '../widgets/panel';
-import { CellReview, SessionReview } from '../widgets/reviewparts';
-import type { IReviewOptions } from '../widgets/reviewparts';
+import { CellReview, SessionReview } from '../widgets/review';
 import { sandboxPart } from '../widgets/sandbox';
 import { StopButton } from '../widgets/stopbutton';
 import { labelled, reporter, takes } from './commands';
@@ -206,13 +205,6 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     const asking =
       approvals &&
       approvalParts(approvals, model, trans, execute, { editors, specs });
-    const reviewing: IReviewOptions = {
-      api: model.api,
-      trans,
-      execute,
-      drafts: new Map(),
-      onError: report
-    };
     const panel = new ActivityPanel({
       model,
       search,
@@ -227,14 +219,17 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       parts: {
         session: [
           ...(asking?.session ?? []),
-          session => new SessionReview(session, reviewing)
+          session => new SessionReview(session, trans, execute)
         ],
         actions: [
           copyingPart(menuOpener(commands), trans),
           cell => new StopButton(cell, trans, execute)
         ],
         above: [...(asking?.above ?? [])],
-        below: [sandboxPart(reviewing), cell => new CellReview(cell, reviewing)]
+        below: [
+          sandboxPart({ api: model.api, trans, onError: report }),
+          cell => new CellReview(cell, trans, execute)
+        ]
       },
       areChangesOpen: () => settings?.composite.openChanges === true,
       onError: report

@@ -97,9 +97,7 @@ export function outcomeText(
     case 'withdrawn':
       return trans.__('Withdrawn by the agent');
     default:
-      return status === 'awaiting_approval'
-        ? ''
-        : trans.__('Already decided');
+      return status === 'awaiting_approval' ? '' : trans.__('Already decided');
   }
 }
 

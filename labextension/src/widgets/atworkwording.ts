@@ -1,11 +1,6 @@
 /** How agents at work, and stopping them, are said to a person. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type {
-  IAgent,
-  IAgentAtWork,
-  IExecution,
-  IStopped
-} from '../tokens';
+import type { IAgent, IAgentAtWork, IExecution, IStopped } from '../tokens';
 import { firstLine, plainName, shortText } from './notebookwording';
 import {
   cellName,

@@ -21,7 +21,7 @@ import {
   ownerText,
   waitingText
 } from './notebookwording';
-import { commentText, reviewText } from './reviewwording';
+import { commentText, reviewText } from './review';
 import { agentText, momentText, statusWord, userText } from './wording';
 
 /** Milliseconds between two looks at a source that is being edited. */

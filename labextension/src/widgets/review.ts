@@ -1,178 +1,110 @@
-/** What a person thinks of a cell, or of a session: said, and shown. */
+/** What users think of cells and sessions. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { checkIcon } from '@jupyterlab/ui-components';
-import { Widget } from '@lumino/widgets';
-import type { IReview, Verdict } from '../tokens';
-import { element, labelledButton, styledButton } from './elements';
+import type { LabIcon } from '@jupyterlab/ui-components';
+import { Panel, Widget } from '@lumino/widgets';
+import { CommandIDs, isFinal } from '../tokens';
+import type {
+  Execute,
+  IExecutionModel,
+  IReview,
+  ISessionModel,
+  Verdict
+} from '../tokens';
+import { element, labelledButton, linkButton } from './elements';
 import { commentIcon, flagIcon } from './icons';
-import { commentText, reviewText } from './reviewwording';
-import { momentText } from './wording';
+import { momentText, plainName, userText } from './wording';
 
-/** Comments that somebody has begun, by what they are about. */
-export type Drafts = Map<string, string>;
+/** What somebody thinks, and who: "Reviewed by Ada". */
+export function reviewText(
+  { by, verdict, whole_session }: IReview,
+  trans: TranslationBundle
+): string {
+  const name = userText(by, trans);
+  const text =
+    verdict === 'approved'
+      ? trans.__('Reviewed by %1', name)
+      : verdict === 'flagged'
+        ? trans.__('Flagged by %1', name)
+        : trans.__('Commented on by %1', name);
+  return whole_session ? trans.__('%1 (whole session)', text) : text;
+}
 
-/** Toggles for a verdict, a comment, and who said so. */
+/** A comment in its lines; nothing in it is hidden or turns other text. */
+export function commentText({ comment }: IReview): string {
+  return (comment ?? '')
+    .split(/\r\n?|\n/)
+    .map(line => line.split('\t').map(plainName).join('\t'))
+    .join('\n');
+}
+
+/** Toggles for a verdict, a comment, and who gave them. */
 export class ReviewRow extends Widget {
   constructor(private readonly _options: ReviewRow.IOptions) {
     super();
-    const { drafts, id, name, words } = _options;
+    const { execute, isSession, name, subject, trans } = _options;
     this.addClass('jp-AgentExecReview');
     this.node.setAttribute('role', 'group');
     this.node.setAttribute('aria-label', name);
-    // Keys are for its buttons and field, not for the notebook.
+    // Keys are for its buttons, not for the notebook.
     this.node.dataset.lmSuppressShortcuts = 'true';
-    this._reviewed = labelledButton(checkIcon, words.reviewed, () =>
-      this._toggle('approved')
-    );
-    this._flag = labelledButton(flagIcon, words.flag, () =>
-      this._toggle('flagged')
-    );
-    this._say = labelledButton(commentIcon, words.comment, () =>
-      this._isEditing ? this._stop() : this._edit()
-    );
+    const toggle = (icon: LabIcon, label: string, verdict: Verdict) => {
+      const button = labelledButton(icon, label, () => {
+        const wanted = this._own?.verdict === verdict ? null : verdict;
+        void execute(CommandIDs.review, { ...subject, verdict: wanted });
+      });
+      this._toggles.set(verdict, button);
+      return button;
+    };
     this._who.dir = 'auto';
     this._comment.dir = 'auto';
     const line = element('div', 'jp-AgentExecReview-line');
-    line.append(this._reviewed, this._flag, this._say, this._who);
-    this.node.append(line, this._comment, this._createEditor());
-    if (drafts.has(id)) {
-      this._open(drafts.get(id)!);
-    }
+    line.append(
+      toggle(
+        checkIcon,
+        isSession ? trans.__('All reviewed') : trans.__('Reviewed'),
+        'approved'
+      ),
+      toggle(
+        flagIcon,
+        isSession ? trans.__('Flag all') : trans.__('Flag'),
+        'flagged'
+      ),
+      labelledButton(commentIcon, trans.__('Comment'), () => {
+        void execute(CommandIDs.comment, subject);
+      }),
+      this._who
+    );
+    this.node.append(line, this._comment);
     this.render(null);
   }
 
-  /** Show what was said; null if nothing was. */
+  /** Show a review; null if there is none. */
   render(review: IReview | null): void {
-    const { now, trans } = this._options;
+    const { trans } = this._options;
     this._review = review;
-    const own = this._own;
-    for (const [button, verdict] of [
-      [this._reviewed, 'approved'],
-      [this._flag, 'flagged']
-    ] as const) {
-      button.setAttribute('aria-pressed', String(own?.verdict === verdict));
+    for (const [verdict, button] of this._toggles) {
+      const isGiven = this._own?.verdict === verdict;
+      button.setAttribute('aria-pressed', String(isGiven));
     }
     this.node.dataset.verdict = review?.verdict ?? '';
     this._who.hidden = review === null;
     this._who.textContent = review
-      ? `${reviewText(review, trans)} · ${momentText(review.at, now())}`
+      ? `${reviewText(review, trans)} · ${momentText(review.at, Date.now())}`
       : '';
-    this._who.title = review ? new Date(review.at).toLocaleString() : '';
     this._comment.hidden = !review?.comment;
     this._comment.textContent = review ? commentText(review) : '';
   }
 
-  /** What was said of just this; not what is so only with the session. */
+  /** What is thought of just this; not what is so only with the session. */
   private get _own(): IReview | null {
     const { isSession } = this._options;
     return this._review?.whole_session && !isSession ? null : this._review;
   }
 
-  private get _isEditing(): boolean {
-    return !this._editor.hidden;
-  }
-
-  private _toggle(verdict: Verdict): void {
-    const own = this._own;
-    const now = own?.verdict === verdict ? null : verdict;
-    void this._save(now, own?.comment ?? null);
-  }
-
-  private _edit(): void {
-    this._open(this._own?.comment ?? '');
-    this._text.focus();
-  }
-
-  private _open(text: string): void {
-    this._editor.hidden = false;
-    this._say.setAttribute('aria-expanded', 'true');
-    this._text.value = text;
-  }
-
-  /** Go back to where the comment was asked for. */
-  private _stop(): void {
-    const { drafts, id } = this._options;
-    drafts.delete(id);
-    this._editor.hidden = true;
-    this._say.setAttribute('aria-expanded', 'false');
-    this._say.focus();
-  }
-
-  private async _saveComment(): Promise<void> {
-    const comment = this._text.value.trim() || null;
-    if (await this._save(this._own?.verdict ?? null, comment)) {
-      this._stop();
-    }
-  }
-
-  /** Save, one at a time; false if that went wrong. */
-  private async _save(
-    verdict: Verdict | null,
-    comment: string | null
-  ): Promise<boolean> {
-    if (this._saving) {
-      return false;
-    }
-    this._saving = true;
-    this.node.setAttribute('aria-busy', 'true');
-    try {
-      const review = await this._options.save(verdict, comment);
-      if (!this.isDisposed) {
-        this.render(review);
-      }
-      return true;
-    } catch (error) {
-      this._options.onError(error);
-      return false;
-    } finally {
-      this._saving = false;
-      this.node.removeAttribute('aria-busy');
-    }
-  }
-
-  private _createEditor(): HTMLElement {
-    const { drafts, id, trans, words } = this._options;
-    this._say.setAttribute('aria-expanded', 'false');
-    this._text.maxLength = 10_000;
-    this._text.rows = 3;
-    this._text.dir = 'auto';
-    this._text.setAttribute('aria-label', words.comment);
-    this._text.addEventListener('input', () =>
-      drafts.set(id, this._text.value)
-    );
-    this._editor.hidden = true;
-    this._editor.append(
-      this._text,
-      styledButton(trans.__('Save'), 'accept', () => void this._saveComment()),
-      styledButton(trans.__('Cancel'), 'reject', () => this._stop())
-    );
-    this._editor.addEventListener('keydown', event => this._onKey(event));
-    return this._editor;
-  }
-
-  private _onKey(event: KeyboardEvent): void {
-    if (event.isComposing) {
-      return;
-    }
-    if (event.key === 'Escape') {
-      this._stop();
-    } else if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
-      void this._saveComment();
-    } else {
-      return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
-  }
-
-  private readonly _reviewed: HTMLButtonElement;
   private readonly _comment = element('div', 'jp-AgentExecReview-comment');
-  private readonly _editor = element('div', 'jp-AgentExecReview-editor');
-  private readonly _flag: HTMLButtonElement;
   private _review: IReview | null = null;
-  private _saving = false;
-  private readonly _say: HTMLButtonElement;
-  private readonly _text = element('textarea', 'jp-AgentExecReview-text');
+  private readonly _toggles = new Map<Verdict, HTMLButtonElement>();
   private readonly _who = element('span', 'jp-AgentExecReview-who');
 }
 
@@ -180,19 +112,91 @@ export class ReviewRow extends Widget {
 export namespace ReviewRow {
   /** What it is made of. */
   export interface IOptions {
-    /** Of what it is about. */
-    id: string;
+    /** What it is about, as commands have it. */
+    subject: { execution_id: string } | { session_id: string };
     isSession: boolean;
     /** What the group of its buttons is called. */
     name: string;
-    words: { reviewed: string; flag: string; comment: string };
     trans: TranslationBundle;
-    drafts: Drafts;
-    now: () => number;
-    save: (
-      verdict: Verdict | null,
-      comment: string | null
-    ) => Promise<IReview | null>;
-    onError: (error: unknown) => void;
+    execute: Execute;
+  }
+}
+
+/** Below a cell of the panel: its review, and its cell if that was discarded. */
+export class CellReview extends Panel {
+  constructor(
+    private readonly _model: IExecutionModel,
+    trans: TranslationBundle,
+    execute: Execute
+  ) {
+    super();
+    this.addClass('jp-AgentExecCell-review');
+    const { id, seq } = _model.execution;
+    const subject = { execution_id: id };
+    this._row = new ReviewRow({
+      subject,
+      isSession: false,
+      name: trans.__('Review of cell %1', seq),
+      trans,
+      execute
+    });
+    this._discarded.addClass('jp-AgentExecCell-discarded');
+    this._discarded.node.append(
+      element('span', '', trans.__('Its cell was removed from the notebook.')),
+      linkButton(trans.__('Undo'), () => {
+        void execute(CommandIDs.undo, subject);
+      })
+    );
+    this.addWidget(this._discarded);
+    this.addWidget(this._row);
+    _model.changed.connect(this._onChanged, this);
+    this._render();
+  }
+
+  private _onChanged(_: IExecutionModel, what: 'status' | 'outputs'): void {
+    if (what === 'status') {
+      this._render();
+    }
+  }
+
+  private _render(): void {
+    const { document: placed, review, status } = this._model.execution;
+    this._row.setHidden(!isFinal(status));
+    this._row.render(review);
+    const discarded = placed?.status === 'discarded';
+    if (!discarded && this._discarded.node.contains(document.activeElement)) {
+      // The button that put it back goes with it.
+      this._row.node.querySelector('button')?.focus();
+    }
+    this._discarded.setHidden(!discarded);
+  }
+
+  private readonly _discarded = new Widget();
+  private readonly _row: ReviewRow;
+}
+
+/** At the head of a session: what is thought of all that it has run. */
+export class SessionReview extends ReviewRow {
+  constructor(
+    private readonly _model: ISessionModel,
+    trans: TranslationBundle,
+    execute: Execute
+  ) {
+    super({
+      subject: { session_id: _model.id },
+      isSession: true,
+      name: trans.__('Review of the session'),
+      trans,
+      execute
+    });
+    this.addClass('jp-AgentExecSessionReview');
+    _model.changed.connect(this._onChanged, this);
+    this._onChanged();
+  }
+
+  private _onChanged(): void {
+    const { session } = this._model;
+    this.setHidden(!session || session.executions === 0);
+    this.render(session?.review ?? null);
   }
 }

@@ -260,7 +260,7 @@ describe('stopping', () => {
   }
 
   it('is told when what ran has ended', async () => {
-    const { server, model, told } = await stop();
+    const { server, told } = await stop();
     expect(server.calls).toEqual(['interrupt s_1', 'execution x_1']);
     server.emit(3, { execution_id: 'x_other', status: 'ok' });
     await settle(1);

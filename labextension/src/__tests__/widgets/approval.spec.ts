@@ -375,9 +375,7 @@ describe('ApprovalSlot', () => {
     const page = await open();
     page.ask();
     await settle();
-    expect(page.find('[role=status]').textContent).toBe(
-      'Already decided'
-    );
+    expect(page.find('[role=status]').textContent).toBe('Already decided');
   });
 
   it('says in its place what went wrong, and can be tried again', async () => {

@@ -1,12 +1,6 @@
 import { nullTranslator } from '@jupyterlab/translation';
-import { Widget } from '@lumino/widgets';
 import type { IReview, Verdict } from '../../tokens';
-import { ReviewRow } from '../../widgets/review';
-import {
-  commentText,
-  reviewText,
-  unreviewedText
-} from '../../widgets/reviewwording';
+import { commentText, ReviewRow, reviewText } from '../../widgets/review';
 
 const trans = nullTranslator.load('');
 
@@ -21,14 +15,17 @@ const APPROVED: IReview = {
 describe('reviewText', () => {
   it.each([
     [{}, 'Reviewed by Ada'],
-    [{ whole_session: true }, 'Reviewed with the session by Ada'],
+    [{ whole_session: true }, 'Reviewed by Ada (whole session)'],
     [{ verdict: 'flagged' as const }, 'Flagged by Ada'],
     [
       { verdict: 'flagged' as const, whole_session: true },
-      'Flagged with the session by Ada'
+      'Flagged by Ada (whole session)'
     ],
     [{ verdict: null }, 'Commented on by Ada'],
-    [{ verdict: null, whole_session: true }, 'Session commented on by Ada']
+    [
+      { verdict: null, whole_session: true },
+      'Commented on by Ada (whole session)'
+    ]
   ])('says %j as %s', (given, said) => {
     expect(reviewText({ ...APPROVED, ...given }, trans)).toBe(said);
   });
@@ -59,190 +56,56 @@ describe('commentText', () => {
   });
 });
 
-describe('unreviewedText', () => {
-  it.each([
-    [0, ''],
-    [1, '1 cell not reviewed'],
-    [7, '7 cells not reviewed']
-  ])('counts %d', (count, said) => {
-    expect(unreviewedText(count, trans)).toBe(said);
-  });
-});
-
 describe('ReviewRow', () => {
-  const saved: [Verdict | null, string | null][] = [];
-  const errors: unknown[] = [];
-  const drafts = new Map<string, string>();
-  let answer: () => Promise<IReview | null>;
-  let row: ReviewRow;
+  const executed: unknown[] = [];
 
-  function create(isSession = false): ReviewRow {
-    const made = new ReviewRow({
-      id: 'x_1',
+  function create(isSession = false) {
+    executed.length = 0;
+    const row = new ReviewRow({
+      subject: { execution_id: 'x_1' },
       isSession,
       name: 'Review of cell 1',
-      words: { reviewed: 'Approve', flag: 'Flag', comment: 'Comment' },
       trans,
-      drafts,
-      now: () => Date.parse(APPROVED.at),
-      save: (verdict, comment) => {
-        saved.push([verdict, comment]);
-        return answer();
-      },
-      onError: error => errors.push(error)
+      execute: async (command, args) => {
+        executed.push([command, args]);
+      }
     });
-    Widget.attach(made, document.body);
-    return made;
+    const button = (label: string) =>
+      Array.from(row.node.querySelectorAll('button')).find(
+        ({ textContent }) => textContent?.trim() === label
+      )!;
+    return { row, button };
   }
 
-  function button(label: string): HTMLButtonElement {
-    return Array.from(row.node.querySelectorAll('button')).find(
-      ({ textContent }) => textContent?.trim() === label
-    )!;
-  }
-
-  const field = () => row.node.querySelector('textarea')!;
-
-  function press(key: string, given: object = {}): void {
-    const event = { key, bubbles: true, cancelable: true, ...given };
-    field().dispatchEvent(new KeyboardEvent('keydown', event));
-  }
-
-  function write(text: string): void {
-    field().value = text;
-    field().dispatchEvent(new Event('input'));
-  }
-
-  const turn = () => new Promise(resolve => setTimeout(resolve));
-
-  beforeEach(() => {
-    saved.length = errors.length = 0;
-    drafts.clear();
-    answer = async () => APPROVED;
-    row = create();
-  });
-
-  afterEach(() => row.dispose());
-
-  it('tells who said what', () => {
+  it('shows a review, and takes a verdict back', () => {
+    const { row, button } = create();
+    button('Reviewed').click();
     row.render(APPROVED);
-    expect(button('Approve').getAttribute('aria-pressed')).toBe('true');
-    expect(button('Flag').getAttribute('aria-pressed')).toBe('false');
+    expect(button('Reviewed').getAttribute('aria-pressed')).toBe('true');
     expect(row.node.textContent).toContain('Reviewed by Ada');
     expect(row.node.textContent).toContain('As I thought');
-    row.render(null);
-    expect(row.node.textContent).not.toContain('Ada');
-  });
-
-  it('shows a comment without what is hidden in it', () => {
-    row.render({ ...APPROVED, comment: 'not\u202e so' });
-    expect(row.node.textContent).toContain('not\ufffd so');
-  });
-
-  it('keeps the comment when the verdict changes, and takes that back', async () => {
+    button('Reviewed').click();
     button('Flag').click();
-    await turn();
-    row.render(APPROVED);
-    button('Flag').click();
-    await turn();
-    row.render(APPROVED);
-    button('Approve').click();
-    await turn();
-    expect(saved).toEqual([
-      ['flagged', null],
-      ['flagged', 'As I thought'],
-      [null, 'As I thought']
+    button('Comment').click();
+    const review = (verdict: Verdict | null) => [
+      'agent-exec:review',
+      { execution_id: 'x_1', verdict }
+    ];
+    expect(executed).toEqual([
+      review('approved'),
+      review(null),
+      review('flagged'),
+      ['agent-exec:comment', { execution_id: 'x_1' }]
     ]);
   });
 
-  it('does not take what was said of the session for its own', () => {
+  it('takes what is so with the session for no verdict of its own', () => {
+    const { row, button } = create();
     row.render({ ...APPROVED, whole_session: true });
-    expect(button('Approve').getAttribute('aria-pressed')).toBe('false');
-    button('Approve').click();
-    expect(saved).toEqual([['approved', null]]);
-    row.dispose();
-    row = create(true);
-    row.render({ ...APPROVED, whole_session: true });
-    expect(button('Approve').getAttribute('aria-pressed')).toBe('true');
-  });
-
-  it('takes a comment, by keyboard too', async () => {
-    row.render({ ...APPROVED, comment: null });
-    button('Comment').click();
-    expect(document.activeElement).toBe(field());
-    expect(button('Comment').getAttribute('aria-expanded')).toBe('true');
-    write('  Why so?\n');
-    press('Enter');
-    expect(saved).toEqual([]);
-    press('Enter', { ctrlKey: true, isComposing: true });
-    expect(saved).toEqual([]);
-    press('Enter', { metaKey: true });
-    await turn();
-    expect(saved).toEqual([['approved', 'Why so?']]);
-    expect(document.activeElement).toBe(button('Comment'));
-    expect(drafts.size).toBe(0);
-  });
-
-  it('forgets a comment that is given up', () => {
-    button('Comment').click();
-    write('never mind');
-    expect(drafts.get('x_1')).toBe('never mind');
-    press('Escape');
-    expect(drafts.size).toBe(0);
-    expect(document.activeElement).toBe(button('Comment'));
-    button('Comment').click();
-    expect(field().value).toBe('');
-    button('Comment').click();
-    expect(button('Comment').getAttribute('aria-expanded')).toBe('false');
-    button('Comment').click();
-    button('Cancel').click();
-    expect(saved).toEqual([]);
-  });
-
-  it('keeps what was begun when its cell is drawn anew', () => {
-    button('Comment').click();
-    write('half a');
-    row.dispose();
-    row = create();
-    expect(field().value).toBe('half a');
-    expect(document.activeElement).not.toBe(field());
-  });
-
-  it('keeps what is being written while others review', () => {
-    button('Comment').click();
-    write('half a');
-    row.render(APPROVED);
-    expect(field().value).toBe('half a');
-    expect(document.activeElement).toBe(field());
-  });
-
-  it('keeps a comment that could not be saved', async () => {
-    answer = () => Promise.reject(new Error('no'));
-    button('Comment').click();
-    write('half a');
-    button('Save').click();
-    await turn();
-    expect(errors).toHaveLength(1);
-    expect(field().value).toBe('half a');
-    expect(drafts.get('x_1')).toBe('half a');
-  });
-
-  it('saves one thing at a time', async () => {
-    let done: (review: IReview | null) => void = () => undefined;
-    answer = () => new Promise(resolve => (done = resolve));
-    button('Approve').click();
-    button('Flag').click();
-    expect(saved).toHaveLength(1);
-    expect(row.node.getAttribute('aria-busy')).toBe('true');
-    done(null);
-    await turn();
-    expect(row.node.hasAttribute('aria-busy')).toBe(false);
-  });
-
-  it('takes an answer after its end', async () => {
-    button('Approve').click();
-    row.dispose();
-    await turn();
-    expect(errors).toEqual([]);
+    expect(button('Reviewed').getAttribute('aria-pressed')).toBe('false');
+    const whole = create(true);
+    whole.row.render({ ...APPROVED, whole_session: true });
+    const pressed = whole.button('All reviewed').getAttribute('aria-pressed');
+    expect(pressed).toBe('true');
   });
 });
