@@ -67,10 +67,8 @@ export class OutputsWidget extends Panel {
     const { trans } = this._options;
     const outputs = this._outputs();
     const hadFocus = this.node.contains(document.activeElement);
-    const marker = (lines: number, length: number) =>
-      lines > 0
-        ? trans._n('⋯ %1 line hidden ⋯', '⋯ %1 lines hidden ⋯', lines, lines)
-        : trans.__('⋯ %1 hidden ⋯', sizeText(length, trans));
+    const marker = (length: number) =>
+      trans.__('⋯ %1 hidden ⋯', sizeText(length, trans));
     if (outputs.length < this._shown.length) {
       this._areaModel.clear();
       this._shown = [];
@@ -82,7 +80,7 @@ export class OutputsWidget extends Panel {
       }
       const cut = abridge(output, marker);
       const isWhole = this._options.model.opened.has(index);
-      this._hidden[index] = isWhole ? 0 : cut.hiddenLength;
+      this._hidden[index] = isWhole ? 0 : cut.hidden;
       this._put(index, this._showAll || isWhole ? output : cut.output);
     });
     this._shown = outputs.slice();
