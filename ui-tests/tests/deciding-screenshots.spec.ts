@@ -49,10 +49,13 @@ for (const theme of ['Light', 'Dark'] as const) {
     const question = Question.in(new Person(page).cell(1));
     await expect(question.node).toContainText('expires in');
     expect(await question.lines()).toHaveLength(4);
-    for (const place of [question, Question.in(panel.cell(1))]) {
-      await expect(place.button('Approve')).toBeEnabled();
-    }
-    await expect(panel.session(title)).toContainText('1 cell needs approval');
+    await expect(question.button('Approve')).toBeEnabled();
+    // What is shown in the notebook, the panel only leads to.
+    await expect(
+      panel.region.getByRole('heading', { name: '1 cell needs approval' })
+    ).toBeVisible();
+    await expect(panel.cell(1)).toContainText('Go to the notebook');
+    await expect(page.getByText(SOURCE.split('\n')[1])).toHaveCount(1);
     await keep(page, `approval-${name}`);
   });
 

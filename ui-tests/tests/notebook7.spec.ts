@@ -108,7 +108,11 @@ test('in Jupyter Notebook a person finds the panel, decides and reviews', async 
   await expect(panel.session('In Jupyter Notebook')).toBeVisible();
   await expect(panel.cell(1)).toContainText('first 42');
   const second = await agent.ask('print("second")');
-  await Question.in(panel.cell(2)).button('Approve').click();
+  await panel
+    .cell(2)
+    .getByRole('button', { name: 'Go to the notebook' })
+    .click();
+  await Question.in(person.cell(1)).button('Approve').click();
   expect((await agent.read(second, 30)).status).toBe('ok');
   await expect(Question.in(person.cell(1)).node).toBeHidden();
   const review = panel.cell(2).getByRole('group', { name: /^Review of/ });

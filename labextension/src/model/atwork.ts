@@ -77,7 +77,9 @@ export class AgentsAtWork extends Listening {
   async stop(sessionId: string): Promise<IStopped> {
     const pending =
       this._pending.get(sessionId) ?? (await this._look(sessionId));
-    const running = Array.from(pending.values()).find(({ status }) => isRunning(status));
+    const running = Array.from(pending.values()).find(({ status }) =>
+      isRunning(status)
+    );
     await this._api.interrupt(sessionId);
     return whenStopped(this._api, this._events, sessionId, running?.id ?? null);
   }

@@ -22,6 +22,7 @@ import {
   IActivityModel,
   IApprovalsModel,
   isFinal,
+  isProposed,
   TRANSLATION_DOMAIN
 } from '../tokens';
 import type {
@@ -41,7 +42,7 @@ import { createHighlight } from '../widgets/highlight';
 import { activityIcon } from '../widgets/icons';
 import { menuOpener } from '../widgets/menu';
 import { ActivityPanel, PANEL_ID } from '../widgets/panel';
-import { CellReview, SessionReview } from '../widgets/review';
+import { reviewParts } from '../widgets/review';
 import { sandboxPart } from '../widgets/sandbox';
 import { StopButton } from '../widgets/stopbutton';
 import { labelled, reporter, takes } from './commands';
@@ -89,8 +90,10 @@ function approvalParts(
   };
   return {
     above: [
-      ({ execution: { id, status } }: IExecutionModel) =>
-        isFinal(status) ? new Widget() : new ApprovalSlot(id, options),
+      ({ execution }: IExecutionModel) =>
+        isFinal(execution.status) || isProposed(execution)
+          ? new Widget() // a proposal is decided in its notebook
+          : new ApprovalSlot(execution.id, options),
       (cell: IExecutionModel) => new ApprovalRecord(cell, trans)
     ],
     session: [(session: ISessionModel) => new SessionGrant(session, options)],
@@ -205,6 +208,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     const asking =
       approvals &&
       approvalParts(approvals, model, trans, execute, { editors, specs });
+    const reviews = reviewParts(trans, execute);
     const panel = new ActivityPanel({
       model,
       search,
@@ -217,10 +221,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       execute,
       highlight: createHighlight(languages, specs, trans),
       parts: {
-        session: [
-          ...(asking?.session ?? []),
-          session => new SessionReview(session, trans, execute)
-        ],
+        session: [...(asking?.session ?? []), reviews.session],
         actions: [
           copyingPart(menuOpener(commands), trans),
           cell => new StopButton(cell, trans, execute)
@@ -228,7 +229,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         above: [...(asking?.above ?? [])],
         below: [
           sandboxPart({ api: model.api, trans, onError: report }),
-          cell => new CellReview(cell, trans, execute)
+          reviews.cell
         ]
       },
       areChangesOpen: () => settings?.composite.openChanges === true,

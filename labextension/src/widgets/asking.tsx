@@ -7,7 +7,7 @@ import {
 } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
-import { CommandIDs } from '../tokens';
+import { CommandIDs, isProposed } from '../tokens';
 import type { Execute, IApprovalsModel, IExecution } from '../tokens';
 import { pausedText } from './approvalwording';
 import { pauseIcon, statusIcons } from './icons';
@@ -97,8 +97,15 @@ function Asking({ approvals, execute, trans }: IProps): JSX.Element {
       node.current?.focus();
     }
   });
-  const show = ({ id, session_id }: IExecution) =>
-    void execute(CommandIDs.openPanel, { execution_id: id, session_id });
+  const show = (execution: IExecution) => {
+    const { document, id, session_id } = execution;
+    void (document && isProposed(execution)
+      ? execute(CommandIDs.goToProposal, {
+          execution_id: id,
+          path: document.path
+        })
+      : execute(CommandIDs.openPanel, { execution_id: id, session_id }));
+  };
   return (
     <div ref={node} tabIndex={-1}>
       {asking.length > 0 && (

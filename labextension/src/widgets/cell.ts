@@ -2,7 +2,7 @@
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Panel, Widget } from '@lumino/widgets';
-import { isFinal } from '../tokens';
+import { isFinal, isProposed } from '../tokens';
 import type {
   Execute,
   IAgentExecApi,
@@ -103,6 +103,7 @@ export class CellWidget extends Panel {
     this.node.dataset.status = execution.status;
     this.node.setAttribute('aria-busy', String(execution.status === 'running'));
     this._header.render(execution, this._options.now());
+    this._source.setHidden(isProposed(execution)); // its notebook shows it
     if (execution.source !== this._shown) {
       this._renderSource();
     }

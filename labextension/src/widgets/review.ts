@@ -122,8 +122,16 @@ export namespace ReviewRow {
   }
 }
 
+/** Reviews as parts of the panel's cells and sessions. */
+export function reviewParts(trans: TranslationBundle, execute: Execute) {
+  return {
+    cell: (model: IExecutionModel) => new CellReview(model, trans, execute),
+    session: (model: ISessionModel) => new SessionReview(model, trans, execute)
+  };
+}
+
 /** Below a cell of the panel: its review, and its cell if that was discarded. */
-export class CellReview extends Panel {
+class CellReview extends Panel {
   constructor(
     private readonly _model: IExecutionModel,
     trans: TranslationBundle,
@@ -176,7 +184,7 @@ export class CellReview extends Panel {
 }
 
 /** At the head of a session: what is thought of all that it has run. */
-export class SessionReview extends ReviewRow {
+class SessionReview extends ReviewRow {
   constructor(
     private readonly _model: ISessionModel,
     trans: TranslationBundle,

@@ -80,6 +80,14 @@ export function isFinal(status: Status): boolean {
   return !PENDING.has(status);
 }
 
+/** Whether an execution is shown at its place in a notebook until it runs. */
+export function isProposed({
+  document,
+  status
+}: Pick<IExecution, 'document' | 'status'>): boolean {
+  return document?.status === 'proposed' && !isFinal(status);
+}
+
 /** Whether the code of an execution with this status is in the kernel. */
 export function isRunning(status: Status): boolean {
   return status === 'running' || status === 'awaiting_input';
