@@ -65,7 +65,7 @@ export class CellHeader extends Panel {
     this._time.title = new Date(accepted_at).toLocaleString();
     this.tick(execution, now);
     const notes = executionNotes(execution, trans);
-    if (execution.waiting_for && !isFinal(status)) {
+    if (execution.waiting_for && status === 'queued') {
       notes.push(waitingText(execution.waiting_for, trans));
     }
     const items = notes.map(note => element('div', '', note));
