@@ -525,8 +525,8 @@ class WaitingFor(Answer, frozen=True, kw_only=True):
 
     who: Literal["agent", "person", "kernel", "approval", "pause"]
     """`agent`: it is an agent's turn in the kernel; `person`: other code runs there; `kernel`: the
-    kernel starts, or the server connects to it; `approval`: a user must approve this execution or
-    one before it; `pause`: a user has paused all agents."""
+    kernel starts, or the server connects to it; `approval`: a user must approve this execution;
+    `pause`: a user has paused all agents."""
     agent: str | None
     """Name of the agent."""
     execution_id: ExecutionId | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
@@ -95,8 +96,9 @@ def configurations(url: str, namespace: str, secret: str) -> list[Configuration]
     authorization = f"Authorization: Bearer {secret}"
     over_http = {"type": "http", "url": mcp, "headers": {"Authorization": f"Bearer {secret}"}}
     over_stdio = {
-        "command": "jupyter",
-        "args": ["agent-exec", "mcp"],
+        # Clients that have a window do not search the folders that a shell does.
+        "command": sys.executable,
+        "args": ["-m", "jupyter_agent_exec.cli", "mcp"],
         "env": {"JUPYTER_AGENT_EXEC_URL": base, "JUPYTER_AGENT_EXEC_TOKEN": secret},
     }
     claude_code = ["claude", "mcp", "add", "--transport", "http", MCP_SERVER_NAME, mcp]

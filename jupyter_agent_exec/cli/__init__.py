@@ -1,7 +1,9 @@
 """The command `jupyter agent-exec`."""
+# PYTHON_ARGCOMPLETE_OK
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from ..client import ServerUnreachable, UnexpectedAnswer
@@ -23,6 +25,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         The arguments after the program's name; None for this process's arguments.
     """
     parser = make_parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell completes the command line
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
     arguments = parser.parse_args(argv)
     console = Console(quiet=arguments.quiet)
     try:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from getpass import GetPassWarning, getpass
 from pathlib import Path
+from types import FrameType
 from typing import Final, TypeVar
 from warnings import catch_warnings, simplefilter
 
 from ..client import AgentExecClient, NoServerFound
 from ..errors import PassphraseRequired, PassphraseWrong
 from ..own_server.launch import own_server
+from . import exit_codes
 from .console import Console
 from .usage import UsageError
 
@@ -28,7 +32,7 @@ def connected(
 ) -> Iterator[AgentExecClient]:
     """Connect to the server named by the user, or to one that runs here.
 
-    If there is none, start a server, which stops at the end of the block.
+    If there is none, start a server, which stops at the end of the block. SIGTERM ends the block.
 
     Raises
     ------
@@ -48,14 +52,30 @@ def connected(
             raise
         console.note(f"{error.what} Starting one for the time of this command.")
     else:
-        with closing(client):
+        with closing(client), _ended_by_sigterm():
             yield client
         return
     with (
+        _ended_by_sigterm(),
         own_server(Path.cwd()) as server,
         AgentExecClient(server.url, server.token) as client,
     ):
         yield client
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Have SIGTERM end the block, which closes what it has opened, and then the process."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process at once
+        sys.exit(exit_codes.TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def typed(prompt: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from getpass import getpass
@@ -15,7 +16,12 @@ from ..client.events import OutputChanged, apply
 from ..client.result import joined
 from ..models import Input, OutputChange
 from ..terminal import clean
-from ..types import RAW_IMAGE_TYPES, Output
+from ..types import FINAL_STATUSES, RAW_IMAGE_TYPES, Output, Status
+from .usage import UsageError
+
+Colour: TypeAlias = Literal["bold", "red", "green"]
+
+_CODES: Final[dict[Colour, int]] = {"bold": 1, "red": 31, "green": 32}
 
 
 class Console:
@@ -57,23 +63,41 @@ class Console:
         """Write a control sequence to the terminal, unchanged."""
         _write(self.err if name == "stderr" else self.out, sequence)
 
-    def line(self, line: str = "") -> None:
-        """Write a line."""
-        _write(self.out, plain(line) + "\n")
+    def line(self, line: str = "", colour: Colour | None = None) -> None:
+        """Write a line, in a colour if standard output is a terminal."""
+        _write(self.out, _coloured(plain(line), colour, self.out) + "\n")
 
     def json(self, value: Any) -> None:
         """Write a value as indented JSON."""
         _write(self.out, msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
 
-    def note(self, note: str) -> None:
+    def note(self, note: str, colour: Colour | None = None) -> None:
         """Write a note to standard error, unless the console is quiet."""
         if not self._quiet:
-            self.complain(note)
+            self.complain(note, colour)
 
-    def complain(self, message: str) -> None:
+    def complain(self, message: str, colour: Colour | None = None) -> None:
         """Write a message to standard error, even if the console is quiet."""
         self.out.flush()
-        _write(self.err, plain(message).rstrip("\n") + "\n")
+        _write(self.err, _coloured(plain(message).rstrip("\n"), colour, self.err) + "\n")
+
+    def confirmed(self, question: str, otherwise: str) -> bool:
+        """Return whether the user answers a question with yes.
+
+        Parameters
+        ----------
+        otherwise
+            What to do where nobody can answer, for the error message.
+
+        Raises
+        ------
+        UsageError
+            Standard input is not a terminal.
+        """
+        if not sys.stdin.isatty():
+            raise UsageError(otherwise)
+        self.sequence(f"{question} [y/N] ", "stderr")
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], last_width: int) -> None:
         """Write rows in columns, and cut the last column to `last_width` characters."""
@@ -82,7 +106,25 @@ class Console:
         for row in cells:
             *front, last = row
             padded = [cell.ljust(width) for cell, width in zip(front, widths, strict=False)]
-            self.line("  ".join([*padded, one_line(last, last_width)]).rstrip())
+            colour: Colour | None = "bold" if row is cells[0] else None
+            self.line("  ".join([*padded, one_line(last, last_width)]).rstrip(), colour)
+
+
+def colour_of(status: Status) -> Colour | None:
+    """Return the colour of an execution's status; None while it has not finished."""
+    if status not in FINAL_STATUSES:
+        return None
+    return "green" if status == "ok" else "red"
+
+
+def _coloured(text: str, colour: Colour | None, stream: TextIO) -> str:
+    """Return text with the control sequences of a colour, if the stream shows colours.
+
+    Source: https://no-color.org
+    """
+    if colour is None or not stream.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m"
 
 
 def _write(stream: TextIO, text: str) -> None:

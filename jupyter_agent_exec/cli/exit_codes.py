@@ -23,6 +23,8 @@ KERNEL_LOST: Final = 7
 """The kernel or the server died while the execution ran."""
 INTERRUPTED: Final = 130
 """The user pressed Ctrl-C. A running execution was cancelled."""
+TERMINATED: Final = 143
+"""The process got SIGTERM. The session that the command opened is closed."""
 BROKEN_PIPE: Final = 141
 """The program that read the output has closed its pipe."""
 

@@ -149,6 +149,11 @@ def export(arguments: Namespace, console: Console) -> int:
     piped = arguments.output == "-"
     notebook = _writable(arguments.output or f"{arguments.session}.ipynb")
     journal = _writable(arguments.journal) if arguments.journal else None
+    for file in (None if piped else notebook, journal):
+        if file is not None and file.exists() and not arguments.force:
+            question = f"Overwrite {file}?"
+            if not console.confirmed(question, f"{file} exists; --force overwrites it."):
+                return exit_codes.STOPPED
     written: dict[str, str] = {}
     with connected(arguments, console) as client:
         session = client.session(arguments.session)

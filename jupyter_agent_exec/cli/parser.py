@@ -26,7 +26,7 @@ asked for, which live in a server that runs. `verify` needs none.
 
 exit codes: 0 ok, 1 the code raised an error, 2 usage, 3 no server or no connection, 4 the server
 refused, 5 interrupted, cancelled or rejected, 6 timed out, 7 the kernel or the server died,
-130 Ctrl-C. Those of verify: see `jupyter agent-exec verify --help`."""
+130 Ctrl-C, 143 SIGTERM. Those of verify: see `jupyter agent-exec verify --help`."""
 
 _RUN_EPILOG = """\
 examples:
@@ -81,6 +81,7 @@ def make_parser() -> ArgumentParser:
     _add_run(commands)
     _add_sessions(commands)
     _add_show(commands)
+    _add_ending(commands)
     _add_guide(commands)
     _add_search(commands)
     _add_notebooks(commands)
@@ -213,6 +214,22 @@ def _add_show(commands: Any) -> None:
         "--whole", action="store_true", help="an execution's whole text, and nothing else"
     )
     parser.add_argument("--images", metavar="DIR", help="save the images into this folder")
+
+
+def _add_ending(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "cancel",
+        run.cancel,
+        "cancel an execution: it leaves the queue, or its code is interrupted",
+    )
+    parser.add_argument("id", metavar="ID", help="of the execution (x_…)")
+    for name, command, summary in (
+        ("restart", run.restart, "restart a session's kernel; its variables are lost"),
+        ("close", run.close, "close a session; its own scratch kernel is shut down"),
+    ):
+        parser = _add(commands, name, command, summary)
+        parser.add_argument("session", metavar="SESSION", help="the session's id")
 
 
 def _add_guide(commands: Any) -> None:
@@ -462,6 +479,7 @@ def _add_export(commands: Any) -> None:
         help="as git, nbdime, jupytext and papermill like it: indented, without metadata of ours",
     )
     parser.add_argument("--journal", metavar="FILE", help="write the raw record too")
+    parser.add_argument("-f", "--force", action="store_true", help="overwrite files")
 
 
 def _add_verify(commands: Any) -> None:

@@ -28,7 +28,7 @@ from ..errors import AlreadyFinished, InputNotAsked
 from ..models import Input, WaitingFor
 from . import exit_codes
 from .command_client import connected
-from .console import Console, LiveView, Protocol, ask_at_terminal, protocol_of
+from .console import Console, LiveView, Protocol, ask_at_terminal, colour_of, protocol_of
 from .usage import check_where, image_folder, read_pairs, read_source
 
 
@@ -54,8 +54,46 @@ def run(arguments: Namespace, console: Console) -> int:
             _show_values(result, console)
         if folder is not None:
             save_images(result, folder, console)
-        console.note(_summary(result, session, arguments, folder))
+        console.note(_summary(result, session, arguments, folder), colour_of(result.status))
         return exit_codes.INTERRUPTED if running.cancelled else exit_codes.of_status(result.status)
+
+
+def cancel(arguments: Namespace, console: Console) -> int:
+    """Cancel an execution, and wait until it has ended."""
+    with connected(arguments, console, may_start=False) as client:
+        client.cancel(arguments.id)
+        result = client.wait(arguments.id)
+    if arguments.json:
+        console.json(result.execution)
+    else:
+        console.line(f"{result.id}  {result.summary}")
+    return exit_codes.OK
+
+
+def restart(arguments: Namespace, console: Console) -> int:
+    """Restart a session's kernel."""
+    with connected(arguments, console, may_start=False) as client:
+        session = client.session(arguments.session)
+        session.restart()
+        info = client.session(session.id).info
+    if arguments.json:
+        console.json(info)
+    else:
+        console.line(f"{session.id}  kernel restarted")
+    return exit_codes.OK
+
+
+def close(arguments: Namespace, console: Console) -> int:
+    """Close a session."""
+    with connected(arguments, console, may_start=False) as client:
+        session = client.session(arguments.session)
+        session.close()
+        info = client.session(session.id).info
+    if arguments.json:
+        console.json(info)
+    else:
+        console.line(f"{session.id}  {info.status}")
+    return exit_codes.OK
 
 
 class _Running:
@@ -113,7 +151,7 @@ class _Running:
     def _waits(self, behind: WaitingFor | None) -> None:
         # A wait for the kernel itself is short, so it gets no note.
         if behind is not None and behind.who != "kernel" and behind != self._behind:
-            self._console.note(waiting(behind))
+            self._console.note(waiting(behind, self._execution_id or ""))
             self._behind = behind
 
     def _answer(self, asked: Input | None, arguments: Namespace) -> None:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
+from collections.abc import Callable
 from difflib import ndiff
 from typing import Final
 
 from ..client import AgentExecClient
 from ..client.client import SCOPES
 from ..client.display import credential, exact, quoted
-from ..models import Approvals, Caps, Execution, Proposal, ProposedEdit, Review, Session
+from ..models import Approvals, Caps, Execution, Proposal, Review, Session
 from ..types import PolicyKind
 from . import exit_codes
 from .command_client import connected, decided, typed
-from .console import Console
+from .console import Colour, Console
 from .rules import NOT_A_GUARD
 from .usage import UsageError, read_source
 
 MIN_PASSPHRASE: Final = 12
 """Minimum characters. Code in a kernel can read the hash, and could guess a shorter passphrase."""
+
+NOBODY_LOOKS: Final = "Nobody can confirm it here; say --yes if you have looked at the source."
+
+_OF_SIGN: Final[dict[str, Colour]] = {"+": "green", "-": "red"}
 
 _KINDS: tuple[PolicyKind, ...] = ("scratch", "notebook", "kernel", "edits")
 
@@ -48,7 +52,7 @@ def approve(arguments: Namespace, console: Console) -> int:
         asking = _asking(client, arguments.id)
         if asking is not None:
             _show(asking, asking.source if edited is None else edited, console, to_error=True)
-            if not arguments.yes and not _confirmed(console):
+            if not arguments.yes and not console.confirmed("Let this run?", NOBODY_LOOKS):
                 console.complain("It was not approved.")
                 return exit_codes.STOPPED
         # If the execution does not await approval, the server's error says why.
@@ -109,15 +113,20 @@ def _show_proposal(proposal: Proposal, console: Console) -> None:
     for edit in proposal.edits:
         fits = "" if edit.fits else f"; does not fit: {edit.reason}"
         console.line(f"{edit.id}  {edit.kind} {exact(edit.cell_id)}{fits}")
-        for sign, line in _difference(edit):
-            console.line(f"   {sign} | {exact(line)}")
+        before = None if edit.before is None else edit.before.source
+        after = None if edit.after is None else edit.after.source
+        _show_difference(before, after, console.line)
 
 
-def _difference(edit: ProposedEdit) -> list[tuple[str, str]]:
-    """Return the lines of an edit, each with a sign: added, removed or unchanged."""
-    before = [] if edit.before is None else edit.before.source.split("\n")
-    after = [] if edit.after is None else edit.after.source.split("\n")
-    return [(line[0], line[2:]) for line in ndiff(before, after) if line[0] != "?"]
+def _show_difference(
+    before: str | None, after: str | None, say: Callable[[str, Colour | None], None]
+) -> None:
+    """Show two sources as one, each line with a sign: added, removed or unchanged."""
+    old = [] if before is None else exact(before).split("\n")
+    new = [] if after is None else exact(after).split("\n")
+    for line in ndiff(old, new):
+        if line[0] != "?":
+            say(f"   {line[0]} | {line[2:]}", _OF_SIGN.get(line[0]))
 
 
 def pause(arguments: Namespace, console: Console) -> int:
@@ -176,24 +185,27 @@ def _asking(client: AgentExecClient, id: str) -> Execution | None:
 
 
 def _show(execution: Execution, source: str, console: Console, *, to_error: bool = False) -> None:
-    """Show an execution's agent, kernel and source, with every character visible."""
+    """Show an execution's agent, place and source, with every character visible.
+
+    If its source is to replace another, show what changes.
+    """
     say = console.complain if to_error else console.line
-    kernel = None if execution.approval is None else execution.approval.kernel_id
+    approval, document = execution.approval, execution.document
+    kernel = None if approval is None else approval.kernel_id
     where = "a kernel that is not started yet" if kernel is None else f"kernel {kernel}"
+    if document is not None:
+        where = f"{exact(document.path)}, {where}"
     who = credential(execution.token)
     called = quoted(exact(execution.agent.name))
     say(f"{execution.id}  {who}, for {execution.username}, in {where}; calls itself {called}")
-    for number, line in enumerate(exact(source).split("\n"), 1):
-        say(f"{number:4} | {line}")
-    for reason in execution.approval.reasons if execution.approval is not None else ():
+    before = None if approval is None else approval.before
+    if before is not None and before != source:
+        _show_difference(before, source, say)
+    else:
+        for number, line in enumerate(exact(source).split("\n"), 1):
+            say(f"{number:4} | {line}")
+    for reason in approval.reasons if approval is not None else ():
         say(exact(reason.sentence))
-
-
-def _confirmed(console: Console) -> bool:
-    if not sys.stdin.isatty():
-        raise UsageError("Nobody can confirm it here; say --yes if you have looked at the source.")
-    console.sequence("Let this run? [y/N] ", "stderr")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _answered(execution: Execution, arguments: Namespace, console: Console) -> int:

@@ -111,14 +111,14 @@ def credential(token: TokenRef | None) -> str:
     return "full access" if token is None else token.label
 
 
-def waiting(behind: WaitingFor) -> str:
+def waiting(behind: WaitingFor, execution_id: str) -> str:
     """Return the reason why an execution waits, as the end of a sentence."""
     if behind.who == "kernel":
         return "waits for the kernel"
     if behind.who == "approval":
-        return "waits for approval in JupyterLab (or by `jupyter agent-exec approve`)"
+        return f"needs approval: in JupyterLab, or by `jupyter agent-exec approve {execution_id}`"
     if behind.who == "pause":
-        return "waits, since a person has paused all agents"
+        return "waits: all agents are paused; `jupyter agent-exec resume` lets them go on"
     since = "" if behind.since is None else f", which began at {behind.since[11:19]} UTC"
     if behind.who == "agent":
         called = "" if behind.agent is None else f" that calls itself {quoted(behind.agent)}"

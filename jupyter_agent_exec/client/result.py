@@ -177,7 +177,7 @@ class Result:
         elif execution.input is not None:
             line += f": it asks {execution.input.prompt!r}"
         elif execution.waiting_for is not None:
-            line += f": {waiting(execution.waiting_for)}"
+            line += f": {waiting(execution.waiting_for, execution.id)}"
         return " ".join(plain(line).split())
 
     def raise_on_error(self) -> Result:

@@ -29,6 +29,7 @@ from .. import models
 from ..errors import AgentExecError, InputNotAsked, InvalidRequest, SessionClosed
 from ..types import FINAL_STATUSES, Digest, ProposedEditId, SessionId, Verdict
 from .connection import Backoff, Connection, Request, json_request
+from .display import waiting
 from .errors import ClientError, ConnectionLost, ServerUnreachable
 from .events import Event, follow
 from .replies import Reply, check, read
@@ -785,7 +786,7 @@ async def finished(
     """
     is_printed = False
     while current.status not in FINAL_STATUSES:
-        is_printed = is_printed or print_needed_decision(current) is not None
+        is_printed = is_printed or print_needed_decision(current)
         asked = current.input
         if until_input and asked is not None:
             break
@@ -798,23 +799,17 @@ async def finished(
     return current
 
 
-def print_needed_decision(current: models.Execution) -> str | None:
-    """Print on standard error which decision a user must make, and return it; None for none.
+def print_needed_decision(current: models.Execution) -> bool:
+    """Print on standard error which decision a user must make; return whether one must.
 
     Otherwise, nothing would show why the program waits, perhaps for hours.
     """
-    who = None if current.waiting_for is None else current.waiting_for.who
-    if current.status == "awaiting_approval":
-        needs = f"your approval: see JupyterLab, or `jupyter agent-exec approve {current.id}`"
-    elif who == "approval":
-        needs = "your approval of code before it: see JupyterLab, or `jupyter agent-exec pending`"
-    elif who == "pause":
-        needs = "you to let agents go on: see JupyterLab, or `jupyter agent-exec resume`"
-    else:
-        return None
-    sys.stderr.write(f"jupyter-agent-exec: execution {current.id} waits for {needs}.\n")
+    behind = current.waiting_for
+    if behind is None or behind.who not in ("approval", "pause"):
+        return False
+    sys.stderr.write(f"jupyter-agent-exec: {current.id} {waiting(behind, current.id)}.\n")
     sys.stderr.flush()
-    return needs
+    return True
 
 
 class _FileChanged(ConnectionLost):

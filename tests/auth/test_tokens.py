@@ -79,6 +79,7 @@ async def test_what_is_minted_comes_with_what_to_paste(
     assert claude[:3] == ["claude", "mcp", "add"]
     assert claude[-3:] == [http["url"], "--header", f"Authorization: Bearer {minted['secret']}"]
     stdio = json.loads(texts["mcp-stdio"])["mcpServers"]["jupyter"]
+    assert Path(stdio["command"]).is_absolute()
     assert stdio["env"]["JUPYTER_AGENT_EXEC_URL"] == url
     assert minted["secret"] not in " ".join(stdio["args"])
     compile(texts["python"], "snippet", "exec")

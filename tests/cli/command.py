@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,30 @@ class Cli:
             # A process group of its own, so that a Ctrl-C can be sent to it as a terminal does.
             start_new_session=True,
         )
+
+
+def at_terminal(cli: Cli, *words: str, typed: str = "", **environ: str) -> tuple[int, str]:
+    """Run a command at a terminal; return its exit code and what the terminal shows."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, *words],
+        env=cli.environ | environ,
+        cwd=cli.folder,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        if typed:
+            os.write(ours, f"{typed}\n".encode())
+        shown = b""
+        # Linux reports an error when the other end of a terminal is closed.
+        with suppress(OSError):
+            while piece := os.read(ours, 65536):
+                shown += piece
+    os.close(ours)
+    return process.returncode, shown.decode().replace("\r\n", "\n")
 
 
 def ctrl_c(process: subprocess.Popen[str]) -> None:

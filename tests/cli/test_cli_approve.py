@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from jupyter_agent_exec.client.display import exact
-from tests.cli.command import COMMAND, Cli
+from tests.cli.command import Cli, at_terminal
+from tests.person import person_at
 from tests.real_server import RealServer, real_server
 
 
 @pytest.fixture(scope="module")
 def asking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
-    with real_server(tmp_path_factory.mktemp("asking"), approval={"scratch": "always"}) as running:
+    with real_server(
+        tmp_path_factory.mktemp("asking"), approval={"scratch": "always", "notebook": "always"}
+    ) as running:
         yield running
 
 
@@ -31,7 +32,10 @@ def running(cli: Cli, source: str) -> tuple[subprocess.Popen[str], str]:
     """Run a source, until it asks; return the process and the execution's id."""
     process = cli.start("run", "--code", source)
     assert process.stderr is not None
-    assert "waits for approval in JupyterLab" in process.stderr.readline()
+    assert (
+        "needs approval: in JupyterLab, or by `jupyter agent-exec approve x_"
+        in process.stderr.readline()
+    )
     (asking,) = json.loads(cli("pending", "--json").stdout)["executions"]
     return process, asking["id"]
 
@@ -81,24 +85,29 @@ def test_without_a_terminal_nothing_is_approved_by_accident(cli: Cli) -> None:
 @pytest.mark.parametrize(("said", "code"), [("n", 5), ("yes", 0)])
 def test_at_a_terminal_it_is_asked(cli: Cli, said: str, code: int) -> None:
     process, id = running(cli, "1")
-    ours, theirs = pty.openpty()
-    done = subprocess.Popen(
-        [*COMMAND, "approve", id],
-        env=cli.environ,
-        stdin=theirs,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    os.close(theirs)
-    os.write(ours, f"{said}\n".encode())
-    _, asked = done.communicate()
-    os.close(ours)
+    done, asked = at_terminal(cli, "approve", id, typed=said)
     assert "Let this run? [y/N]" in asked
-    assert done.returncode == code
+    assert done == code
     if code:
         cli("reject", id)
     process.communicate()
+
+
+def test_a_cell_that_would_change_is_shown_with_what_changes(
+    cli: Cli, asking_server: RealServer
+) -> None:
+    with person_at(asking_server) as person:
+        [cell] = person.writes("asked.ipynb", "x = 1\ny = 2")
+        process = cli.start("run", "x = 1\ny = 3", "--notebook", "asked.ipynb", "--cell", cell)
+        assert process.stderr is not None
+        assert "needs approval" in process.stderr.readline()
+        (asking,) = json.loads(cli("pending", "--json").stdout)["executions"]
+        shown = cli("pending").stdout
+        assert "in asked.ipynb, " in shown
+        assert "     | x = 1\n   - | y = 2\n   + | y = 3\n" in shown
+        assert "\x1b[32m   + | y = 3\x1b[0m\n" in at_terminal(cli, "pending")[1]
+        cli("reject", asking["id"])
+        process.communicate()
 
 
 def test_hidden_characters_are_seen_before_anything_is_approved(cli: Cli) -> None:
@@ -120,14 +129,14 @@ def test_the_policy_is_shown_and_set(cli: Cli) -> None:
         "scratch",
         "always",
         "notebook",
-        "first",
+        "always",
         "kernel",
         "first",
         "edits",
         "propose",
     ]
-    assert "notebook  always\n" in cli("policy", "--notebook", "always").stdout
-    cli("policy", "--notebook", "first")
+    assert "notebook  first\n" in cli("policy", "--notebook", "first").stdout
+    cli("policy", "--notebook", "always")
     assert cli("policy", "--notebook", "sometimes").returncode == 2
 
 

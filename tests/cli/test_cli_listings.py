@@ -13,7 +13,7 @@ import pytest
 
 from jupyter_agent_exec.cli import exit_codes
 from jupyter_agent_exec.client import AgentExecClient, Session
-from tests.cli.command import COMMAND, Cli
+from tests.cli.command import COMMAND, Cli, at_terminal
 from tests.real_server import RealServer
 
 
@@ -118,6 +118,21 @@ def test_a_session_is_exported_with_its_journal(cli: Cli, worked: Session) -> No
     assert (cli.folder / f"{worked.id}.ipynb").is_file()
     piped = cli("export", worked.id, "-o", "-")
     assert len(json.loads(piped.stdout)["cells"]) == 3
+
+
+def test_no_file_is_overwritten_by_accident(cli: Cli, worked: Session) -> None:
+    export = ("export", worked.id, "-o", "kept.ipynb")
+    kept = cli.folder / "kept.ipynb"
+    kept.write_text("mine")
+    done = cli(*export)
+    assert (done.returncode, kept.read_text()) == (2, "mine")
+    assert "kept.ipynb exists; --force overwrites it." in done.stderr
+    code, shown = at_terminal(cli, *export, typed="n")
+    assert (code, kept.read_text()) == (5, "mine")
+    assert "Overwrite kept.ipynb? [y/N]" in shown
+    assert at_terminal(cli, *export, typed="y")[0] == 0
+    assert kept.read_text() != "mine"
+    assert cli(*export, "--force").returncode == 0
 
 
 def test_what_is_not_there_is_exit_code_4(cli: Cli) -> None:

@@ -69,7 +69,7 @@ def test_what_the_rules_let_through_is_set_and_the_reason_is_shown(
     assert NOT_A_GUARD in shown.stderr
     process = cli.start("run", "--code", "import os\nos.rmdir('x')")
     assert process.stderr is not None
-    assert "waits for approval" in process.stderr.readline()
+    assert "needs approval" in process.stderr.readline()
     shown = cli("pending")
     assert "Asks because line 2 deletes a file: os.rmdir.\n" in shown.stdout
     (asking,) = json.loads(cli("pending", "--json").stdout)["executions"]

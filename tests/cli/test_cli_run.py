@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from jupyter_agent_exec.cli import main
-from tests.cli.command import Cli, ctrl_c
+from tests.cli.command import COMMAND, Cli, at_terminal, ctrl_c
 from tests.real_server import Gate
 
 PLOT = """
@@ -121,6 +122,68 @@ def test_ctrl_c_cancels_the_execution_and_says_so(cli: Cli, gate: Gate) -> None:
     assert execution["status"] in ("cancelled", "interrupted")
     shown = json.loads(cli("show", execution["id"], "--json").stdout)
     assert shown["status"] == execution["status"]
+
+
+def test_sigterm_closes_the_session_that_the_command_opened(cli: Cli, gate: Gate) -> None:
+    process = cli.start("run", "--agent", "ended", gate.source)
+    gate.wait_until_it_runs()
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    [session] = json.loads(cli("sessions", "--agent", "ended", "--json").stdout)
+    assert session["status"] == "closed"
+    [execution] = json.loads(cli("search", "--session", session["id"], "--json").stdout)
+    assert execution["status"] == "interrupted"
+
+
+def test_an_execution_is_cancelled_and_a_session_restarted_and_closed(cli: Cli, gate: Gate) -> None:
+    process = cli.start("run", "--keep", "--agent", "told", "kept = 1\n" + gate.source)
+    gate.wait_until_it_runs()
+    [session] = json.loads(cli("sessions", "--agent", "told", "--json").stdout)
+    [running] = json.loads(cli("show", session["id"], "--json").stdout)["executions"]
+    done = cli("cancel", running["id"])
+    assert (done.returncode, done.stdout.split()[:2]) == (0, [running["id"], "interrupted"])
+    process.communicate(timeout=60)
+    assert process.returncode == 5
+    assert cli("cancel", running["id"]).returncode == 4
+    assert cli("run", "kept", "--session", session["id"], "-q").stdout == "1\n"
+    assert cli("restart", session["id"]).stdout == f"{session['id']}  kernel restarted\n"
+    assert "NameError" in cli("run", "kept", "--session", session["id"]).stderr
+    assert cli("close", session["id"]).stdout == f"{session['id']}  closed\n"
+    assert cli("close", "s_01M7YV88MGSFM8RRD49K1DXZ89").returncode == 4
+
+
+def test_a_terminal_shows_in_colour_how_code_ended(cli: Cli) -> None:
+    code, shown = at_terminal(cli, "run", "1/0")
+    assert code == 1
+    assert "\x1b[31merror in " in shown
+    assert "\x1b[32mok in " in at_terminal(cli, "run", "1")[1]
+    assert "\x1b" not in at_terminal(cli, "run", "1", NO_COLOR="1")[1]
+    assert "\x1b" not in cli("run", "1").stderr
+
+
+def test_a_shell_completes_commands_and_options(cli: Cli) -> None:
+    def completed(line: str) -> set[str]:
+        done = subprocess.run(
+            [*COMMAND],
+            env=cli.environ
+            | {
+                "_ARGCOMPLETE": "1",
+                "_ARGCOMPLETE_STDOUT_FILENAME": str(cli.folder / "completed"),
+                "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
+                "_ARGCOMPLETE_IFS": "\n",
+                "COMP_LINE": line,
+                "COMP_POINT": str(len(line)),
+            },
+            check=False,
+            stderr=subprocess.PIPE,
+        )
+        assert done.returncode == 0
+        return {word.strip() for word in (cli.folder / "completed").read_text().split("\n")}
+
+    assert completed("jupyter-agent-exec ca") == {"cancel"}
+    assert completed("jupyter-agent-exec run --note") == {"--notebook"}
+    assert {"none", "first", "rules", "always"} <= completed("jupyter-agent-exec policy --scratch ")
 
 
 @pytest.mark.parametrize(

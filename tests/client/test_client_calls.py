@@ -75,7 +75,6 @@ def test_run_waits_until_the_status_is_final() -> None:
     ("status", "who", "said"),
     [
         ("awaiting_approval", "approval", "`jupyter agent-exec approve x_1`"),
-        ("queued", "approval", "`jupyter agent-exec pending`"),
         ("queued", "pause", "`jupyter agent-exec resume`"),
     ],
 )

@@ -244,11 +244,15 @@ def test_a_stream_tells_behind_whom_an_execution_waits() -> None:
             "waits behind an execution of an agent that calls itself “analyst”",
         ),
         ({"who": "kernel"}, "waits for the kernel"),
+        (
+            {"who": "approval"},
+            "needs approval: in JupyterLab, or by `jupyter agent-exec approve x_2`",
+        ),
     ],
 )
 def test_waiting_is_told_in_words(changes: dict[str, Any], words: str) -> None:
     behind = msgspec.structs.replace(PERSON, **{"since": None, **changes})
-    assert waiting(behind) == words
+    assert waiting(behind, "x_2") == words
 
 
 @pytest.mark.parametrize(
