@@ -225,7 +225,7 @@ def _add_ending(commands: Any) -> None:
     )
     parser.add_argument("id", metavar="ID", help="of the execution (x_…)")
     for name, command, summary in (
-        ("restart", run.restart, "restart a session's kernel; its variables are lost"),
+        ("restart", run.restart, "restart a session's own scratch kernel; its variables are lost"),
         ("close", run.close, "close a session; its own scratch kernel is shut down"),
     ):
         parser = _add(commands, name, command, summary)
