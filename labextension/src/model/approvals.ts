@@ -119,6 +119,12 @@ export class ApprovalsModel extends Listening {
     this.request();
   }
 
+  /** The page had lost the server for a while: read again, and tell others. */
+  recover(): void {
+    this._retry ||= FIRST_RETRY;
+    this.refresh();
+  }
+
   private async _decide(
     id: string,
     decision: Promise<IExecution>

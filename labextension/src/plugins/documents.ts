@@ -6,23 +6,36 @@ import type {
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { Channel } from '../api/channel';
 import { OpenDocuments } from '../model/documents';
+import { IApprovalsModel } from '../tokens';
 
 /** Keeps the server told of open notebooks, and makes agents' changes in them. */
 export const documentsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:documents',
   description: 'Lets agents work in the notebooks that are open in this page.',
   autoStart: true,
-  optional: [INotebookTracker],
-  activate: (app: JupyterFrontEnd, tracker: INotebookTracker | null): void => {
+  optional: [INotebookTracker, IApprovalsModel],
+  activate: (
+    app: JupyterFrontEnd,
+    tracker: INotebookTracker | null,
+    approvals: IApprovalsModel | null
+  ): void => {
     if (!tracker) {
       return;
     }
     const { contents, serverSettings } = app.serviceManager;
+    const channel = new Channel(serverSettings);
+    let isFirst = true;
+    channel.opened.connect(() => {
+      if (!isFirst) {
+        approvals?.recover(); // events were lost with the connection
+      }
+      isFirst = false;
+    });
     // They last as long as the page.
     void new OpenDocuments({
       tracker,
       contents,
-      channel: new Channel(serverSettings),
+      channel,
       scheduled: NotebookActions.executionScheduled
     });
   }

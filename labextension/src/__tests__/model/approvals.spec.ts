@@ -194,6 +194,17 @@ describe('ApprovalsModel', () => {
     expect(reconnected).toHaveBeenCalledTimes(2);
   });
 
+  it('reads again, and tells others, after a connection was lost', async () => {
+    const { server, model } = await open();
+    const reconnected = jest.fn();
+    model.reconnected.connect(reconnected);
+    ask(server, [asking()]);
+    model.recover();
+    await settle();
+    expect(model.asking).toHaveLength(1);
+    expect(reconnected).toHaveBeenCalledTimes(1);
+  });
+
   it('does not try again what was refused', async () => {
     const { server, model } = await open();
     server.failure = new ApiError('extension_missing', 'none', 404);
