@@ -130,7 +130,7 @@ async def test_changes_go_to_the_tab_as_json(ways: TabBackend, open_page: OpenPa
             "id": 1,
             "panel": "panel of a.ipynb",
             "changes": [
-                {"op": "put", "cell": CELL, "at": {"after": "b", "before": None}},
+                {"op": "put", "cell": CELL, "at": {"after": "b", "before": None, "follows": []}},
                 {"op": "delete", "cell_id": "b"},
                 {
                     "op": "set_outputs",
