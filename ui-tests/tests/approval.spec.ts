@@ -23,9 +23,19 @@ test('the panel leads to what asks, and it runs when it is approved', async ({
   await expect(question.node).toContainText('analyst 1.2 (any-model)');
   await expect(question.node).toContainText(/expires in \d+ minutes/);
   expect(await question.lines()).toEqual(['print("ran", 6 * 7)']);
-  await question.button('Approve').click();
+  // The live document asks in the place of the cell.
+  await panel.button(/^Open the selected agent session as a live/).click();
+  const live = page.locator('.jp-AgentExecDocument');
+  const there = Question.in(live);
+  await expect(there.button('Approve')).toBeEnabled();
+  expect(await there.lines()).toEqual(['print("ran", 6 * 7)']);
+  await expect(live.locator('.jp-Cell-inputWrapper')).toBeHidden();
+  await there.button('Approve').click();
   await expect(question.node).toBeHidden();
   await expect(panel.cell(1)).toContainText('ran 42');
+  await expect(live).toContainText('ran 42');
+  await expect(there.node).toBeHidden();
+  await expect(live.locator('.jp-Cell-inputWrapper')).toBeVisible();
   expect((await agent.read(asked, 30)).text).toContain('ran 42');
   await expect(question.node).toBeHidden();
   await expect(
@@ -109,6 +119,56 @@ test('a cell of the person stays as it is until what changes is approved', async
   expect(await notebook.cells()).toMatchObject([{ source }]);
   await question.button('Approve').click();
   await notebook.last('2\n');
+});
+
+test('what is approved and waits for its turn survives a reload', async ({
+  page,
+  request,
+  baseURL,
+  desk,
+  newAsking
+}) => {
+  const gate = 'while not os.path.exists("go"):\n    time.sleep(0.05)';
+  const notebook = await desk.open([
+    codeCell('mine', `import os, time\n${gate}`),
+    codeCell('last', 'x = 1')
+  ]);
+  const agent = await newAsking('waits', desk.path);
+  const person = new Person(page);
+  await person.run(0);
+  await expect(person.prompt(0)).toHaveText('[*]:');
+  const placement = { after: 'mine' };
+  const asked = await agent.ask('print("first")', { placement });
+  const next = await agent.ask('print("second")', { placement });
+  await Question.in(person.cell(0)).button('Approve').click();
+  const waiting = person
+    .cell(0)
+    .getByRole('status')
+    .filter({ hasText: /^Approved.*Waiting/ });
+  await expect(waiting).toBeVisible();
+  await page.reload();
+  await expect(waiting).toBeVisible();
+  await expect(page.locator('.jp-AgentExecProposal')).toHaveCount(2);
+  const sources = async () =>
+    (await notebook.cells()).map(({ source }) => source.split('\n').pop());
+  expect(await sources()).toEqual(['    time.sleep(0.05)', 'x = 1']);
+
+  const folder = desk.path.slice(0, desk.path.lastIndexOf('/'));
+  await new Files(request, baseURL!).touch(`${folder}/go`);
+  expect((await agent.read(asked, 30)).status).toBe('ok');
+  await expect(waiting).toBeHidden();
+  await expect(person.cell(1)).toContainText('first');
+  await Question.in(person.cell(1)).button('Approve').click();
+  expect((await agent.read(next, 30)).status).toBe('ok');
+  await expect(page.locator('.jp-AgentExecProposal')).toHaveCount(0);
+  await expect
+    .poll(sources)
+    .toEqual([
+      '    time.sleep(0.05)',
+      'print("first")',
+      'print("second")',
+      'x = 1'
+    ]);
 });
 
 test('what a person makes of it is what runs, and both are recorded', async ({

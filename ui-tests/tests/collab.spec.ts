@@ -106,6 +106,7 @@ test('what an agent proposes is seen by both, and run by neither before it is ap
     const asked = await agent.ask('print("together", x)');
     for (const { page } of [here, there]) {
       await expect(Question.in(shown(page, 0)).node).toBeVisible();
+      await expect(page.locator('.jp-AgentExecProposal')).toHaveCount(1);
     }
     await there.page.evaluate(() =>
       window.jupyterapp.commands.execute('notebook:run-all-cells')

@@ -156,6 +156,8 @@ test('a page that had no network catches up, and asks little meanwhile', async (
   }, path);
   const inNotebook = Question.in(new Person(page).cell(0));
   await expect(inNotebook.node).toBeVisible(BACK);
+  const item = page.locator('.jp-NotebookPanel-toolbar .jp-AgentExecStatus');
+  await expect(item.getByRole('button', { name: /^Stop/ })).toBeVisible();
   await inNotebook.button('Approve').click();
   expect((await asking.read(question, 30)).status).toBe('ok');
   await notebook.last('approved 42\n');

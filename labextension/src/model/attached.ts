@@ -72,6 +72,16 @@ export class AttachedSessions extends Listening {
     return this._pending.get(executionId) ?? null;
   }
 
+  /** What was approved, and is in no notebook before its turn has come. */
+  get approved(): readonly IExecution[] {
+    return Array.from(this._pending.values()).filter(
+      ({ approval, document, status }) =>
+        status === 'queued' &&
+        document?.status === 'proposed' &&
+        approval?.status === 'approved'
+    );
+  }
+
   /** Ask for a look at the server. */
   refresh(): void {
     // What was pending may have finished without a word.

@@ -4,9 +4,6 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
-import { IEditorServices } from '@jupyterlab/codeeditor';
-import { INotebookTracker } from '@jupyterlab/notebook';
-import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -20,10 +17,7 @@ import {
   TRANSLATION_DOMAIN
 } from '../tokens';
 import type { IExecution } from '../tokens';
-import type { ApprovalView } from '../widgets/approval';
-import { Clock } from '../widgets/clock';
 import { pauseIcon } from '../widgets/icons';
-import { NotebookApprovals } from '../widgets/notebookapprovals';
 import { labelled, reporter, takes } from './commands';
 
 /** The execution with an id that waits for approval; an error if it does not. */
@@ -106,67 +100,21 @@ function addCommands(
   }
 }
 
-/** Show what needs approval where it would run, and add the command that leads there. */
-function showInNotebooks(
-  { commands, shell }: JupyterFrontEnd,
-  notebooks: INotebookTracker,
-  options: ApprovalView.IOptions
-): void {
-  const { trans } = options;
-  const shown = new Map<NotebookPanel, NotebookApprovals>();
-  const show = (panel: NotebookPanel) => {
-    shown.set(panel, new NotebookApprovals(panel, options));
-    panel.disposed.connect(() => {
-      shown.get(panel)?.dispose();
-      shown.delete(panel);
-    });
-  };
-  notebooks.forEach(show);
-  notebooks.widgetAdded.connect((_, panel) => show(panel));
-  commands.addCommand(CommandIDs.goToProposal, {
-    label: trans.__('Go to Proposed Cell in Notebook'),
-    describedBy: takes('path!', 'execution_id!'),
-    execute: async ({ path, execution_id }) => {
-      try {
-        const open = notebooks.find(each => each.context.localPath === path);
-        const panel: NotebookPanel | undefined =
-          open ?? (await commands.execute('docmanager:open', { path }));
-        if (panel) {
-          shell.activateById(panel.id);
-          await panel.context.ready;
-          await panel.revealed;
-          await shown.get(panel)?.reveal(String(execution_id));
-        }
-      } catch (error) {
-        reporter(trans)(error);
-      }
-    }
-  });
-}
-
 /** One model for all that shows what waits; its settings are the policy. */
 export const approvalsPlugin: JupyterFrontEndPlugin<IApprovalsModel> = {
   id: 'jupyter-agent-exec:approvals',
   description:
-    'Adds the requests for approval to notebooks, and commands that approve or reject them.',
+    'Keeps what needs approval, and adds commands that approve or reject it.',
   autoStart: true,
   provides: IApprovalsModel,
   requires: [IActivityModel],
-  optional: [
-    ISettingRegistry,
-    ITranslator,
-    ICommandPalette,
-    INotebookTracker,
-    IEditorServices
-  ],
+  optional: [ISettingRegistry, ITranslator, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
     registry: ISettingRegistry | null,
     translator: ITranslator | null,
-    palette: ICommandPalette | null,
-    notebooks: INotebookTracker | null,
-    editors: IEditorServices | null
+    palette: ICommandPalette | null
   ): IApprovalsModel => {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const report = reporter(trans);
@@ -207,19 +155,6 @@ export const approvalsPlugin: JupyterFrontEndPlugin<IApprovalsModel> = {
     };
     void follow().catch(report);
     addCommands(app, approvals, trans, palette);
-    const { api } = model;
-    if (notebooks && editors) {
-      const options = {
-        api,
-        approvals,
-        drafts: new Map<string, string>(),
-        clock: new Clock(() => Date.now() + api.clockOffset),
-        editors,
-        specs: () => app.serviceManager.kernelspecs.specs,
-        trans
-      };
-      showInNotebooks(app, notebooks, options);
-    }
     return approvals;
   }
 };

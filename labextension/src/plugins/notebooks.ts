@@ -4,12 +4,14 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { IToolbarWidgetRegistry } from '@jupyterlab/apputils';
+import { IEditorServices } from '@jupyterlab/codeeditor';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { AttachedSessions } from '../model/attached';
 import { Reviews } from '../model/reviews';
 import {
+  CommandIDs,
   IActivityModel,
   IApprovalsModel,
   IAttachedSessions,
@@ -18,10 +20,9 @@ import {
 import { NotebookBadges } from '../widgets/badges';
 import { Clock } from '../widgets/clock';
 import { menuOpener } from '../widgets/menu';
-import { AgentStatus } from '../widgets/toolbar';
-
-/** The toolbar item's name; the settings place it among the others. */
-const ITEM = 'agent-exec:status';
+import { NotebookApprovals } from '../widgets/notebookapprovals';
+import { AgentStatus, ITEM } from '../widgets/toolbar';
+import { reporter, takes } from './commands';
 
 /** One model of the agents in notebooks, for all that shows them. */
 function createModel(
@@ -47,26 +48,70 @@ function createModel(
   return attached;
 }
 
+/** Show what needs approval where it would run, and add the command that leads there. */
+function showInNotebooks(
+  { commands, shell }: JupyterFrontEnd,
+  notebooks: INotebookTracker,
+  options: NotebookApprovals.IOptions
+): void {
+  const { trans } = options;
+  const shown = new Map<NotebookPanel, NotebookApprovals>();
+  const show = (panel: NotebookPanel) => {
+    shown.set(panel, new NotebookApprovals(panel, options));
+    panel.disposed.connect(() => {
+      shown.get(panel)?.dispose();
+      shown.delete(panel);
+    });
+  };
+  notebooks.forEach(show);
+  notebooks.widgetAdded.connect((_, panel) => show(panel));
+  commands.addCommand(CommandIDs.goToProposal, {
+    label: trans.__('Go to Proposed Cell in Notebook'),
+    describedBy: takes('path!', 'execution_id!'),
+    execute: async ({ path, execution_id }) => {
+      try {
+        const open = notebooks.find(each => each.context.localPath === path);
+        const panel: NotebookPanel | undefined =
+          open ?? (await commands.execute('docmanager:open', { path }));
+        if (panel) {
+          shell.activateById(panel.id);
+          await panel.context.ready;
+          await panel.revealed;
+          await shown.get(panel)?.reveal(String(execution_id));
+        }
+      } catch (error) {
+        reporter(trans)(error);
+      }
+    }
+  });
+}
+
 /** A badge on each cell that an agent ran, and an item in the toolbar. */
 export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
   id: 'jupyter-agent-exec:toolbar',
   description:
-    'Shows in notebooks which agents work there and which cells they ran.',
+    'Shows in notebooks which agents work there, which cells they ran, and what needs approval.',
   autoStart: true,
   provides: IAttachedSessions,
   requires: [IActivityModel, INotebookTracker],
-  optional: [IToolbarWidgetRegistry, IApprovalsModel, ITranslator],
+  optional: [
+    IToolbarWidgetRegistry,
+    IApprovalsModel,
+    IEditorServices,
+    ITranslator
+  ],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
     notebooks: INotebookTracker,
     toolbar: IToolbarWidgetRegistry | null,
     approvals: IApprovalsModel | null,
+    editors: IEditorServices | null,
     translator: ITranslator | null
   ): IAttachedSessions => {
-    const { commands } = app;
+    const { commands, serviceManager } = app;
     const attached = createModel(app, model, notebooks, approvals);
-    const reviews = new Reviews(model.api, app.serviceManager.events.stream);
+    const reviews = new Reviews(model.api, serviceManager.events.stream);
     model.refreshed.connect(() => reviews.refresh());
     const options = {
       attached,
@@ -82,7 +127,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
       void import('../widgets/proposededits').then(({ ProposedEdits }) => {
         const edits = new ProposedEdits(panel, {
           api: model.api,
-          events: app.serviceManager.events.stream,
+          events: serviceManager.events.stream,
           reconnected: approvals?.reconnected,
           trans: options.trans
         });
@@ -91,6 +136,16 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
     };
     notebooks.forEach(show);
     notebooks.widgetAdded.connect((_, panel) => show(panel));
+    if (approvals && editors) {
+      showInNotebooks(app, notebooks, {
+        ...options,
+        api: model.api,
+        approvals,
+        drafts: new Map(),
+        editors,
+        specs: () => serviceManager.kernelspecs.specs
+      });
+    }
     toolbar?.addFactory<NotebookPanel>(
       'Notebook',
       ITEM,

@@ -37,8 +37,15 @@ import {
   SessionDrive
 } from '../model/sessiondrive';
 import { allowOtherTitle } from '../model/workarounds';
-import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
+import {
+  CommandIDs,
+  IActivityModel,
+  IApprovalsModel,
+  TRANSLATION_DOMAIN
+} from '../tokens';
 import type { IAgentExecApi } from '../tokens';
+import type { ApprovalView } from '../widgets/approval';
+import { Clock } from '../widgets/clock';
 import { download } from '../widgets/download';
 import { activityIcon } from '../widgets/icons';
 import { makeReadOnly } from '../widgets/readonly';
@@ -108,17 +115,23 @@ async function follow(
   panel: NotebookPanel,
   api: IAgentExecApi,
   events: LiveNotebook.IOptions['events'],
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  asking: ApprovalView.IOptions | null
 ): Promise<void> {
   const { content, context, title } = panel;
   const sessionId = sessionAt(context.localPath);
-  const [{ LiveNotebook }, { SessionBanner, sessionTitle }, { SteadyView }] =
-    await Promise.all([
-      import('../model/livenotebook'),
-      import('../widgets/sessionbanner'),
-      import('../model/view'),
-      context.ready
-    ]);
+  const [
+    { LiveNotebook },
+    { SessionBanner, sessionTitle },
+    { SteadyView },
+    { NotebookApprovals }
+  ] = await Promise.all([
+    import('../model/livenotebook'),
+    import('../widgets/sessionbanner'),
+    import('../model/view'),
+    import('../widgets/notebookapprovals'),
+    context.ready
+  ]);
   if (panel.isDisposed || sessionId === null) {
     return;
   }
@@ -137,6 +150,10 @@ async function follow(
     }
   });
   panel.contentHeader.addWidget(new SessionBanner(live, trans));
+  if (asking) {
+    const shown = new NotebookApprovals(panel, { ...asking, sessionId });
+    panel.disposed.connect(() => shown.dispose());
+  }
 }
 
 /** Save a session's export under a free name and give its path. */
@@ -228,7 +245,8 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
     ILayoutRestorer,
     ITranslator,
     ICommandPalette,
-    IDefaultFileBrowser
+    IDefaultFileBrowser,
+    IApprovalsModel
   ],
   activate: (
     app: JupyterFrontEnd,
@@ -240,7 +258,8 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
     restorer: ILayoutRestorer | null,
     translator: ITranslator | null,
     palette: ICommandPalette | null,
-    browser: IDefaultFileBrowser | null
+    browser: IDefaultFileBrowser | null,
+    approvals: IApprovalsModel | null
   ): void => {
     const { commands, docRegistry, serviceManager } = app;
     const { contents, events, serverSettings } = serviceManager;
@@ -274,6 +293,16 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
     const documents = new WidgetTracker<NotebookPanel>({
       namespace: 'agent-exec-documents'
     });
+    const { api } = model;
+    const asking = approvals && {
+      api,
+      approvals,
+      clock: new Clock(() => Date.now() + api.clockOffset),
+      drafts: new Map<string, string>(),
+      editors: services,
+      specs: () => serviceManager.kernelspecs.specs,
+      trans
+    };
     factory.widgetCreated.connect((_, panel) => {
       panel.addClass('jp-AgentExecDocument');
       panel.title.icon = activityIcon;
@@ -283,7 +312,7 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       }
       makeReadOnly(panel);
       void documents.add(panel);
-      void follow(panel, model.api, events.stream, trans).catch(
+      void follow(panel, api, events.stream, trans, asking).catch(
         reporter(trans)
       );
     });

@@ -74,6 +74,9 @@ export class ApprovalView extends Widget {
     approvals.asked.connect(this._actions.guard, this._actions);
     this._render();
     void this._readSession();
+    if (!approvals.get(_shown.id)) {
+      void this._conclude();
+    }
   }
 
   /** There is nothing to be seen here any more. */
@@ -166,6 +169,8 @@ export class ApprovalView extends Widget {
     if (this._isDecided) {
       if (now) {
         this._over.emit(); // it needs approval again
+      } else if (this._ending === undefined) {
+        void this._conclude(); // an event may have been missed
       }
       return;
     }

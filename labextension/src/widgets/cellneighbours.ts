@@ -8,10 +8,18 @@ import { Panel, Widget } from '@lumino/widgets';
 import type { PanelLayout } from '@lumino/widgets';
 import { METADATA_KEY, readCellRecord } from '../model/cellrecord';
 import { SteadyView } from '../model/view';
-/** The cell beside which a widget stands; the end also if that is gone. */
+/**
+ * The cell beside which a widget stands; the end also if that is gone. It
+ * stands after the first of those that it follows, if one is there.
+ */
 export type Place =
   | 'end'
-  | { after?: string | null; before?: string | null; cell?: string | null };
+  | {
+      after?: string | null;
+      before?: string | null;
+      cell?: string | null;
+      follows?: readonly string[];
+    };
 
 /**
  * Shows widgets at places in a notebook, also while its cells change.
@@ -160,9 +168,15 @@ export class CellNeighbours implements IDisposable {
   /** The cell beside a place, or -1 in a notebook without cells. */
   private _neighbour(place: Place): [number, Side] {
     const { widgets } = this._notebook;
-    const id = place !== 'end' && (place.before ?? place.after ?? place.cell);
-    let index = widgets.findIndex(cell => isCell(cell, id));
-    if (index >= 0 && place !== 'end' && place.before) {
+    const named: Exclude<Place, 'end'> = place === 'end' ? {} : place;
+    const { after, before, cell, follows = [] } = named;
+    let index = -1;
+    for (const id of [...follows, before ?? after ?? cell]) {
+      if (index < 0 && id) {
+        index = widgets.findIndex(each => isCell(each, id));
+      }
+    }
+    if (index >= 0 && before) {
       return [index, 'above'];
     }
     index = index < 0 ? widgets.length - 1 : index;

@@ -2,13 +2,14 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import type { IExecution } from '../tokens';
+import type { IAttachedSessions, IExecution } from '../tokens';
 import { ApprovalView } from './approval';
 import { CellNeighbours } from './cellneighbours';
 import type { Place } from './cellneighbours';
 
 /**
- * Shows each execution that needs approval at its place in a notebook.
+ * Shows each execution that needs approval, or waits for its turn after that,
+ * at its place in a notebook.
  *
  * The server says where that is: a cell that merely says that it needs
  * approval, as a copy does, is not believed.
@@ -16,11 +17,15 @@ import type { Place } from './cellneighbours';
 export class NotebookApprovals implements IDisposable {
   constructor(
     private readonly _panel: NotebookPanel,
-    private readonly _options: ApprovalView.IOptions
+    private readonly _options: NotebookApprovals.IOptions
   ) {
-    this._places = new CellNeighbours(_panel.content);
-    _options.approvals.changed.connect(this._update, this);
-    _panel.context.pathChanged.connect(this._update, this);
+    const { content, context } = _panel;
+    const { approvals, attached } = _options;
+    this._places = new CellNeighbours(content);
+    approvals.changed.connect(this._update, this);
+    attached?.changed.connect(this._update, this);
+    context.pathChanged.connect(this._update, this);
+    content.model?.cells.changed.connect(this._update, this);
     this._update();
   }
 
@@ -42,29 +47,66 @@ export class NotebookApprovals implements IDisposable {
   }
 
   private _update(): void {
-    const path = this._panel.context.localPath;
-    for (const execution of this._options.approvals.asking) {
-      const { document: placed, id } = execution;
-      if (placed?.placement && placed.path === path && !this._views.has(id)) {
-        this._show(execution, placed.placement);
+    const { approvals, attached } = this._options;
+    for (const execution of approvals.asking) {
+      this._show(execution);
+    }
+    for (const execution of attached?.approved ?? []) {
+      if (!this._over.has(execution.id)) {
+        this._show(execution);
       }
     }
   }
 
-  private _show(execution: IExecution, place: Place): void {
+  /** Where an execution is shown here; null if it is not. */
+  private _placeOf(execution: IExecution): Place | null {
+    const { document: placed, id: cell, session_id } = execution;
+    const { content, context } = this._panel;
+    const { sessionId } = this._options;
+    if (sessionId) {
+      const isThere = content.widgets.some(({ model }) => model.id === cell);
+      return session_id === sessionId && isThere ? { cell } : null;
+    }
+    if (!placed?.placement || placed.path !== context.localPath) {
+      return null;
+    }
+    const { follows, placement } = placed;
+    return placement === 'end' ? placement : { ...placement, follows };
+  }
+
+  private _show(execution: IExecution): void {
+    const place = this._placeOf(execution);
+    if (!place || this._views.has(execution.id)) {
+      return;
+    }
     const { accepted_at, id } = execution;
     const view = new ApprovalView(execution, this._options);
     view.addClass('jp-AgentExecProposal');
     view.node.tabIndex = -1;
     this._views.set(id, view);
     view.disposed.connect(() => this._views.delete(id));
+    this._over.delete(id);
     view.over.connect(() => {
+      this._over.add(id);
       view.dispose();
       this._update(); // it may need approval again
     });
     this._places.add(view, place, `${accepted_at} ${id}`);
   }
 
+  /** What is shown no more, though a list may still have it. */
+  private readonly _over = new Set<string>();
   private readonly _places: CellNeighbours;
   private readonly _views = new Map<string, ApprovalView>();
+}
+
+/** The options of what needs approval in a notebook. */
+export namespace NotebookApprovals {
+  /** What it is made of. */
+  export interface IOptions extends ApprovalView.IOptions {
+    /** What is approved and waits; without it, only what needs approval. */
+    attached?: IAttachedSessions;
+    /** The session whose own cells these are, in its live document. */
+    sessionId?: string;
+  }
 }

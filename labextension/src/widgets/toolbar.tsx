@@ -20,6 +20,12 @@ import {
 } from './notebookwording';
 import { quoted, userText, whoText } from './wording';
 
+/** The item's name; the settings place it among the others. */
+export const ITEM = 'agent-exec:status';
+
+/** Pixels of a toolbar below which the item shows no words. */
+const NARROW = 700;
+
 /** An item for a notebook's toolbar; it takes no room while there is no agent. */
 export class AgentStatus extends ReactWidget {
   constructor(private readonly _options: AgentStatus.IOptions) {
@@ -97,6 +103,23 @@ export class AgentStatus extends ReactWidget {
   protected override onAfterShow(msg: Message): void {
     super.onAfterShow(msg);
     this.update();
+  }
+
+  /** Show no words in a narrow toolbar, so that what stops is not folded away. */
+  protected override onResize(msg: Widget.ResizeMessage): void {
+    super.onResize(msg);
+    const { toolbar } = this._options.panel;
+    const isNarrow = toolbar.node.clientWidth < NARROW;
+    const index = Array.from(toolbar.children()).indexOf(this);
+    if (
+      isNarrow !== this.hasClass('jp-mod-narrow') &&
+      toolbar.isVisible &&
+      index >= 0
+    ) {
+      this.toggleClass('jp-mod-narrow', isNarrow);
+      this.parent = null; // a toolbar measures an item once after it was added
+      toolbar.insertItem(index, ITEM, this);
+    }
   }
 
   /** Let a toolbar see whether there is room for all items. */

@@ -142,6 +142,19 @@ describe('AttachedSessions', () => {
     expect(server.calls.length).toBeLessThanOrEqual(2);
   });
 
+  it('knows what was approved and waits for its turn', async () => {
+    const document = { status: 'proposed' } as IExecution['document'];
+    const approval = { status: 'approved' } as IExecution['approval'];
+    const waits = execution({ seq: 1, status: 'queued', document, approval });
+    const asks = { ...waits, id: 'x_2', status: 'awaiting_approval' } as const;
+    const { server, model } = await open([busy()], [waits, asks]);
+    expect(model.approved.map(({ id }) => id)).toEqual(['x_1']);
+    server.put(execution({ ...waits, status: 'running' }));
+    server.emit(7);
+    await settle();
+    expect(model.approved).toEqual([]);
+  });
+
   it('does not care what happens in scratch kernels', async () => {
     const { server } = await open([session()]);
     server.emit(1);

@@ -54,9 +54,11 @@ describe('CellNeighbours', () => {
     places.add(widget('3'), { before: 'b' }, '3');
     places.add(widget('4'), 'end', '4');
     places.add(widget('5'), { cell: 'gone' }, '5');
+    places.add(widget('6'), { after: 'a', follows: ['gone', 'b'] }, '6');
     expect(beside('a', 'below')).toEqual(['1', '2']);
     expect(beside('b', 'above')).toEqual(['3']);
     expect(beside('c', 'below')).toEqual(['4', '5']);
+    expect(beside('b', 'below')).toEqual(['6']);
     expect(cell('b').node.firstElementChild!.textContent).toBe('3');
   });
 
