@@ -663,7 +663,7 @@ class OutputChange(Answer, frozen=True, kw_only=True):
     index: int
     output: Output | UnsetType = UNSET
     append: str | UnsetType = UNSET
-    truncate: Literal[True] | UnsetType = UNSET
+    truncate: bool | UnsetType = UNSET
 
 
 class StatusChange(Answer, frozen=True, kw_only=True):

@@ -18,6 +18,21 @@ from .models import Execution, OutputChange, Problem, StatusChange
 STREAMED: Final = (Execution, StatusChange, OutputChange)
 """Models of the events in an execution's stream. The last two occur in no other answer."""
 
+TAGS: Final = {
+    "sessions": ("sessions.handlers", "Open, look into and close sessions."),
+    "executions": ("sessions.execution_handlers", "Run code, and follow it."),
+    "notebooks": ("notebooks.handlers", "Read and edit users' notebooks, and decide on cells."),
+    "files": ("files.handlers", "Files in a session's folder."),
+    "approvals": ("approvals.handlers", "What users decide before and after code runs."),
+    "history": ("sessions.history_handlers", "Search and export the record."),
+    "tokens": ("auth.token_handlers", "Agent tokens."),
+    "azure": ("aca.handlers", "The protocol of Azure's dynamic sessions."),
+    "server": ("openapi", "This document."),
+}
+"""Each group of routes: the module of its handlers, and a description."""
+
+BYTES: Final = "application/octet-stream"
+
 _REF: Final = "#/components/schemas/{name}"
 
 
@@ -30,17 +45,20 @@ def document(routes: Sequence[Route], *, version: str, base_path: str) -> dict[s
         Path templates under `base_path`, and their handlers.
     """
     found = [
-        (path, verb, operation)
+        (path, verb, handler, operation)
         for path, handler in routes
         for verb, operation in operations(handler).items()
     ]
-    models = _models(operation for _, _, operation in found)
+    models = _models(operation for *_, operation in found)
     models += [model for model in (*STREAMED, Problem) if model not in models]
     schemas, components = msgspec.json.schema_components(models, ref_template=_REF)
     schema_of = dict(zip(models, schemas, strict=True))
+    for component in components.values():
+        _simplify(component)
     paths: dict[str, Any] = {}
-    for path, verb, operation in found:
-        paths.setdefault(path, {})[verb] = _operation(path, verb, operation, schema_of, components)
+    for path, verb, handler, operation in found:
+        described = _operation(path, verb, operation, schema_of, components)
+        paths.setdefault(path, {})[verb] = {"tags": [_tag(handler)], **described}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -50,6 +68,7 @@ def document(routes: Sequence[Route], *, version: str, base_path: str) -> dict[s
         },
         "servers": [{"url": base_path}],
         "security": [{"token": []}, {"agentToken": []}],
+        "tags": [{"name": tag, "description": text} for tag, (_, text) in TAGS.items()],
         "paths": paths,
         "components": {
             "schemas": dict(sorted(components.items())),
@@ -68,6 +87,24 @@ def document(routes: Sequence[Route], *, version: str, base_path: str) -> dict[s
             },
         },
     }
+
+
+def _tag(handler: type[AgentExecHandler]) -> str:
+    module = handler.__module__.removeprefix(f"{__package__}.")
+    return next(tag for tag, (where, _) in TAGS.items() if where == module)
+
+
+def _simplify(schema: Any) -> None:
+    """Write a schema in the forms that generators of clients take. It allows the same values."""
+    if isinstance(schema, list):
+        for each in schema:
+            _simplify(each)
+    if not isinstance(schema, dict):
+        return
+    if isinstance(schema.get("default"), dict) and "anyOf" in schema:
+        del schema["default"]  # which of several objects is meant, they cannot tell
+    for each in schema.values():
+        _simplify(each)
 
 
 def _models(found: Iterable[Operation]) -> list[Any]:
@@ -148,6 +185,11 @@ _REFUSALS = _refusals()
 def _content(answer: Any, schema_of: dict[Any, Any]) -> dict[str, Any]:
     if answer is None:
         return {}
+    if answer == BYTES:
+        binary = {"type": "string", "format": "binary"}
+        return {"content": {BYTES: {"schema": binary}}}
+    if answer == "*/*":  # generators take bytes of any type only by that name
+        return {"content": {**_content(BYTES, schema_of)["content"], "*/*": {}}}
     if isinstance(answer, str):
         kind = "object" if answer.endswith("+json") else "string"
         return {"content": {answer: {"schema": {"type": kind}}}}

@@ -156,7 +156,7 @@ class FileHandler(OneFileBase):
     @web.authenticated
     @requires(
         "files",
-        body="*/*",
+        body="application/octet-stream",
         answers={201: SessionFile, 200: SessionFile},
         headers=("If-Match", "If-None-Match"),
     )

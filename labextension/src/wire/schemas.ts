@@ -302,7 +302,7 @@ export type Schemas = {
     index: number;
     output?: nbformat.IOutput;
     append?: string;
-    truncate?: true;
+    truncate?: boolean;
   };
   /** A user's pause of all agents. */
   Pause: {
