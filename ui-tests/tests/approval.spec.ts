@@ -24,7 +24,7 @@ test('the panel leads to what asks, and it runs when it is approved', async ({
   await expect(question.node).toContainText(/expires in \d+ minutes/);
   expect(await question.lines()).toEqual(['print("ran", 6 * 7)']);
   // The live document asks in the place of the cell.
-  await panel.button(/^Open the selected agent session as a live/).click();
+  await panel.button('Open Agent Session').click();
   const live = page.locator('.jp-AgentExecDocument');
   const there = Question.in(live);
   await expect(there.button('Approve')).toBeEnabled();

@@ -17,7 +17,7 @@ test('with collaboration a session opens as a notebook of its own, which nobody 
   });
   await panel.open();
   await panel.session('Shared by nobody').click();
-  await panel.button(/^Open the selected agent session as a live/).click();
+  await panel.button('Open Agent Session').click();
   const shown = page.locator('.jp-AgentExecDocument:visible');
   await expect(shown.getByRole('note')).toContainText('1 cell');
   await agent.run('print("second")');

@@ -79,7 +79,7 @@ test('what an earlier release recorded is shown, found and reviewed', async ({
   ).toBeVisible();
   await page.keyboard.press('Escape');
 
-  await panel.button(/^Open the selected agent session as a live/).click();
+  await panel.button('Open Agent Session').click();
   const shown = page.locator('.jp-AgentExecDocument:visible');
   await expect(shown.locator('.jp-CodeCell')).toHaveCount(2);
 
