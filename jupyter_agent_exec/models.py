@@ -504,9 +504,11 @@ class Document(Answer, frozen=True, kw_only=True):
     """Null if there is no cell."""
     via: Via | None
     """How the notebook was last accessed; null if it was not accessed yet."""
-    status: Literal["proposed", "writing", "written", "not_written", "discarded"]
+    status: Literal["proposed", "writing", "unsaved", "written", "not_written", "discarded"]
     """`proposed`: the notebook has nothing of it before it is sent to the kernel; `writing`: the
-    cell is being written, or more output may follow; `discarded`: a user removed the cell."""
+    cell is being written, or more output may follow; `unsaved`: it is complete, in a JupyterLab tab
+    that has not been saved yet; `written`: it is in the file, or in the live document of
+    jupyter-collaboration, which saves itself; `discarded`: a user removed the cell."""
     outputs: Literal["inert", "held", "accepted", "discarded"]
     """The outputs in the notebook. `inert`: an inert copy of all; `held`: an inert copy without
     the active content; `accepted`: the originals, after a user accepted them; `discarded`: none,

@@ -41,6 +41,7 @@ from .notebooks.documents import Notebooks
 from .notebooks.execution_cells import NotebookWriter
 from .notebooks.manager import NotebookManager
 from .notebooks.proposals import Proposals
+from .notebooks.tab_cells import TabCells
 from .server import (
     ContentsEvents,
     KernelEvents,
@@ -259,6 +260,11 @@ class Services:
             activity,
             root_dir=self._serverapp.root_dir,
         )
+        self._tab_cells = TabCells(
+            self.manager.history, self.history, self._writer, activity, log=self._log
+        )
+        self._writer.on_unsaved = self._tab_cells.add
+        self.tabs.on_cells = self._tab_cells.announced
         self.notebooks: NotebookManager = traits.notebook_manager_class(
             self._documents,
             self.manager,
@@ -355,6 +361,7 @@ class Services:
         await self._program_kernels.stop()
         self._token_thread.shutdown()
         await self._contents_backend.stop()
+        await self._tab_cells.stop()
         await self.tabs.stop()
         self.activity.stop()
         self._stop_signals.end()

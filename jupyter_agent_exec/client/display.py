@@ -138,6 +138,8 @@ def placed(document: Document) -> str:
     if document.status == "writing":
         return f"on its way into {document.path}{through}"
     cell = f"cell {document.cell_id} in {document.path}{through}"
+    if document.status == "unsaved":
+        cell += " that is not saved yet"
     if document.outputs == "held":
         return f"{cell}, active outputs held back until a person accepts them"
     return cell if document.outputs == "inert" else f"{cell}, outputs {document.outputs}"

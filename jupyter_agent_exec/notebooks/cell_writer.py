@@ -194,6 +194,8 @@ class CellWriter:
     ) -> None:
         self._documents = documents
         self._cell = cell
+        self.first = cell
+        """The cell before the first write."""
         self._path = path
         self._state = state
         self._changes = changes
@@ -516,15 +518,19 @@ class CellWriter:
 
     def _document(self, *, final: bool) -> Document:
         missing = self._problem is not None
-        written: Literal["writing", "written"] = "written" if final else "writing"
         return Document(
             path=self._path(),
             cell_id=None if missing else self.cell_id,
             via=self._via,
-            status="not_written" if missing else written,
+            status="not_written" if missing else status_in(self._via) if final else "writing",
             outputs=self._outputs_shown(),
             reason=self._problem,
         )
+
+
+def status_in(via: Via | None) -> Literal["unsaved", "written"]:
+    """Return the status of a complete cell that was written through a backend."""
+    return "unsaved" if via == "tab" else "written"
 
 
 def released_cell(id: CellId, cell: dict[str, Any]) -> SetCell:

@@ -250,8 +250,7 @@ class OutputDecisions(DecisionsBase):
             except Moved:
                 _, notebook = await self._look(document.path, record)
                 continue
-            written = replace(document, via=via, status="written", outputs=as_decided.what)
-            await self._tell(record, written)
+            await self._tell(record, replace(document, via=via, outputs=as_decided.what))
             return
         raise DocumentChanged("The cell is being changed; try again.", cell_id=id)
 

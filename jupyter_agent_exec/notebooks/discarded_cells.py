@@ -30,6 +30,7 @@ from ..records import (
     timestamp,
 )
 from ..types import CellId, Output, Via
+from .cell_writer import NewCell, status_in
 from .changes import (
     Cell,
     Change,
@@ -46,6 +47,7 @@ from .changes import (
     order_of,
 )
 from .decisions import PAGE, TRIES, DecisionsBase, no_cell
+from .execution_cells import TabCell
 from .finished_cells import check_untouched
 
 
@@ -94,7 +96,7 @@ class CellDecisions(DecisionsBase):
 
     async def discard_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
         """Discard all cells of a session that are as the agent left them."""
-        there = await self._all(session_id, lambda document: document.status == "written")
+        there = await self._all(session_id, _is_there)
         discarded: list[ExecutionRecord] = []
         for start in range(0, len(there), PAGE):
             for record in await self._discard(there[start : start + PAGE], caller, single=False):
@@ -203,7 +205,7 @@ class CellDecisions(DecisionsBase):
         caller: Caller,
     ) -> None:
         _, notebook = await self._writer.documents.read(path)
-        if document.status == "written" and kept.entry.cell_id in order_of(notebook.cells):
+        if _is_there(document) and kept.entry.cell_id in order_of(notebook.cells):
             return
         entry = CellRestored(at=timestamp(), by=caller.by(), execution_id=record.id, path=path)
         await self._record(record.session_id, [entry])
@@ -212,8 +214,12 @@ class CellDecisions(DecisionsBase):
         except AgentExecError:
             await self._tell(record, document)
             raise
-        document = replace(document, path=path, cell_id=kept.entry.cell_id, via=via, reason=None)
-        await self._tell(record, replace(document, status="written"))
+        id, status = kept.entry.cell_id, status_in(via)
+        document = replace(document, path=path, cell_id=id, via=via, status=status, reason=None)
+        await self._tell(record, document)
+        if status == "unsaved":
+            cell = NewCell(record.source, Position(after=kept.entry.after))
+            self._writer.on_unsaved(TabCell(record.id, id, path, cell, at=None))
 
     async def _put_back(self, path: str, notebook: Notebook, kept: _DiscardedCell) -> Via:
         for _ in range(TRIES):
@@ -360,3 +366,7 @@ def _before_later(entry: CellDiscarded, order: Sequence[CellId]) -> Position:
             if is_execution_id(id) and id > entry.cell_id:
                 return Position(before=id)
     return Position()
+
+
+def _is_there(document: Document) -> bool:
+    return document.status in ("written", "unsaved")

@@ -44,6 +44,19 @@ from .edits import source_hash
 from .finished_cells import LEFT_ALONE, show_late_outputs
 
 
+class TabCell(NamedTuple):
+    """The cell of a finished execution that was written through a tab."""
+
+    execution_id: ExecutionId
+    cell_id: CellId
+    path: str
+    cell: NewCell | ExistingCell
+    """The cell as it was before the execution."""
+    at: Position | None
+    """Where to insert a new cell again; None stands for its first place."""
+    is_saved: bool = False
+
+
 class CellPlace(NamedTuple):
     """The place of an execution's cell, and the source that runs there."""
 
@@ -204,6 +217,8 @@ class NotebookWriter:
         """Accepts held outputs on a user's behalf; None until it is wired."""
         self.recovered: asyncio.Future[Any] | None = None
         """Done when `CellRecovery` has written or given up the cells of a killed server."""
+        self.on_unsaved: Callable[[TabCell], None] = lambda _: None
+        """Called with each finished cell that a tab has, but not yet its file."""
         # By path: the writer of the last cell at the end, and of each cell, until they end.
         self._last_at_end: WeakValueDictionary[str, CellWriter] = WeakValueDictionary()
         self._by_cell: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
@@ -435,6 +450,9 @@ class SessionCells(ExecutionCells):
                 await writer.run()
             finally:
                 document = writer.document()
+                if document.status == "unsaved":
+                    first, at = writer.first, writer.again_at
+                    self._writer.on_unsaved(TabCell(id, writer.cell_id, document.path, first, at))
                 await self._note(id, document)
                 del self._writers[id], self._shown[id]
                 self._writer.changed(self.owner.id, id, document)

@@ -87,7 +87,7 @@ async def show_late_outputs(
         via = await documents.apply(path, late.changes(document.cell_id), expected)
     except (Moved, NotebookNotFound, DocumentUnwritable):
         return None
-    return replace(document, path=path, via=via, status="written", outputs=late.what, reason=None)
+    return replace(document, path=path, via=via, outputs=late.what, reason=None)
 
 
 def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> CellId:

@@ -135,7 +135,7 @@ async def test_the_cell_appears_grows_and_ends():
         "agent_exec": {"status": "ok", "execution_count": 7, "outputs": "inert"},
         "trusted": True,
     }
-    assert (document.status, document.via, document.outputs) == ("written", "tab", "inert")
+    assert (document.status, document.via, document.outputs) == ("unsaved", "tab", "inert")
     assert (document.path, document.cell_id, document.reason) == ("a.ipynb", "x", None)
 
 
@@ -342,7 +342,7 @@ async def test_a_notebook_that_is_renamed_is_followed():
         await asyncio.sleep(0)
         it.path, switch.error = "b.ipynb", None
         document = await asyncio.wait_for(it.writer.written, 10)
-    assert (document.status, document.path) == ("written", "b.ipynb")
+    assert (document.status, document.path) == ("unsaved", "b.ipynb")
 
 
 async def test_a_notebook_that_vanished_is_told():
@@ -406,7 +406,7 @@ async def test_a_source_whose_replacement_was_not_acknowledged_is_not_taken_for_
     async with kept(tab, cell=ExistingCell("1", "2")) as it:
         document = await it.ends()
     assert tab.cells["x"]["source"] == "2"
-    assert document.status == "written"
+    assert document.status == "unsaved"
 
 
 async def test_cells_at_the_end_keep_their_order_also_when_they_are_put_again():
@@ -551,5 +551,5 @@ async def test_who_types_in_a_cell_while_its_code_runs_sees_how_it_ends() -> Non
     async with kept(tab, cell=ExistingCell("1 + 1", None)) as it:
         tab.cells["x"]["source"] = "1 + 12"
         told = await it.ends()
-    assert told.status == "written"
+    assert told.status == "unsaved"
     assert (tab.cells["x"]["source"], tab.cells["x"]["execution_count"]) == ("1 + 12", 7)

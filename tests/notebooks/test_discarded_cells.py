@@ -59,7 +59,7 @@ async def test_a_cell_that_was_discarded_comes_back_as_it_was(bench: Bench):
     assert bench.settled[-1] == "a.ipynb"
     record = await bench.about_cells.restore(id, ADA)
     assert bench.way.content == before
-    assert (record.document.status, record.document.cell_id) == ("written", id)
+    assert (record.document.status, record.document.cell_id) == ("unsaved", id)
     assert record.document.outputs == "held"
 
 
@@ -389,7 +389,7 @@ async def test_a_cell_that_came_back_by_itself_stays_as_it_is(bench: Bench):
     bench.way.content = before
     bench.changes(id, source="mine")
     record = await bench.about_cells.restore(id, ADA)
-    assert record.document.status == "written"
+    assert record.document.status == "unsaved"
     assert bench.way.cells[id]["source"] == "mine"
     assert bench.outputs(id) == [INERT]
     assert "trusted" not in bench.way.cells[id]["metadata"]

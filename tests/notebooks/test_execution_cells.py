@@ -61,7 +61,7 @@ async def test_what_became_of_the_cell_is_recorded_and_told(session: Session):
     await session.run("x", "print()")
     (entry,) = session.owner.entries
     assert entry.execution_id == "x"
-    assert (entry.document.status, entry.document.cell_id) == ("written", "x")
+    assert (entry.document.status, entry.document.cell_id) == ("unsaved", "x")
     assert session.cells.document("x") is None
     assert session.owner.told == ["x"]
     assert session.settled == ["a.ipynb"]

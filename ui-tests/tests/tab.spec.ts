@@ -150,6 +150,103 @@ test('with unsaved edits in the page that is used, nothing is saved for the pers
   expect(await live.files.cells(live.path)).toHaveLength(1);
 });
 
+/** Load a page again, with its notebook, without saving. */
+async function reload({ page, path }: OpenNotebook): Promise<void> {
+  // Not `page.reload`, which waits for a page without an open notebook.
+  await Promise.all([
+    page.waitForEvent('load'),
+    page.evaluate(() => window.location.reload())
+  ]);
+  await page.waitForFunction(() => 'jupyterapp' in window);
+  await page.evaluate(async path => {
+    await window.jupyterapp.restored;
+    await window.jupyterapp.commands.execute('docmanager:open', { path });
+  }, path);
+}
+
+test('a cell is unsaved until its page saves, and comes back unless the person deletes it', async ({
+  live,
+  page,
+  request,
+  baseURL
+}) => {
+  const notebook = await live.open([codeCell('a', 'x = 1')]);
+  const agent = await live.attach();
+  const run = async (source: string) => {
+    const { id } = await agent.begin(source, 'end', 60);
+    expect(await agent.via(id)).toBe('tab');
+    expect(await status(id)).toBe('unsaved');
+    return id;
+  };
+  const status = async (id: string) =>
+    (await agent.execution(id)).document?.status;
+  const texts = async () => (await notebook.cells()).map(({ text }) => text);
+  const kept = await run('print("kept")');
+  const deleted = await run('print("deleted")');
+  const last = await run('print("last")');
+  await notebook.activate(2);
+  await page.locator('.jp-Cell.jp-mod-active .jp-InputPrompt').click();
+  await page.keyboard.press('d');
+  await page.keyboard.press('d');
+  await expect.poll(() => status(deleted)).toBe('not_written');
+
+  await reload(notebook);
+  await notebook.ready(request, baseURL!);
+  await expect.poll(texts).toEqual(['', 'kept\n', 'last\n']);
+  expect(await status(kept)).toBe('unsaved');
+  await notebook.save();
+  await expect.poll(() => status(kept)).toBe('written');
+  await expect.poll(() => status(last)).toBe('written');
+  expect((await live.files.cells(live.path)).map(({ text }) => text)).toEqual([
+    '',
+    'kept\n',
+    'last\n'
+  ]);
+
+  // What is saved and then deleted stays away, too.
+  await notebook.activate(1);
+  await page.locator('.jp-Cell.jp-mod-active .jp-InputPrompt').click();
+  await page.keyboard.press('d');
+  await page.keyboard.press('d');
+  await expect.poll(texts).toEqual(['', 'last\n']);
+  await notebook.save();
+  await reload(notebook);
+  await notebook.ready(request, baseURL!);
+  await run('print("after")');
+  expect(await texts()).toEqual(['', 'last\n', 'after\n']);
+});
+
+test('a file that is overwritten in another page gets the cells of agents again', async ({
+  live
+}) => {
+  const first = await live.open([codeCell('a', 'x = 1')]);
+  const second = await live.openAgain();
+  // With edits in both, none is saved for the person.
+  await type(first, 0, '0');
+  await type(second, 0, '0');
+  const agent = await live.attach();
+  const { id } = await agent.begin('print("agent")', 'end', 60);
+  expect(await agent.via(id)).toBe('tab');
+  const [holder, other] =
+    (await second.cells()).length === 2 ? [second, first] : [first, second];
+  await holder.save();
+  await expect
+    .poll(async () => (await agent.execution(id)).document?.status)
+    .toBe('written');
+  await other.page.keyboard.press('Control+s');
+  await other.page.getByRole('button', { name: 'Overwrite' }).click();
+  const saved = async () =>
+    (await live.files.cells(live.path)).map(({ source }) => source);
+  const all = ['x = 10', 'print("agent")'];
+  await expect
+    .poll(async () => (await other.cells()).map(({ source }) => source))
+    .toEqual(all);
+  await expect.poll(saved).toEqual(all);
+  await expect
+    .poll(async () => (await agent.execution(id)).document?.status)
+    .toBe('written');
+});
+
 const LINES =
   'import time\nfor i in range(60):\n    print("line", i, flush=True)\n    time.sleep(0.1)';
 
@@ -184,16 +281,7 @@ test('a page that is loaded again in the middle shows the cell once, and all of 
   const agent = await live.attach();
   const { id } = await agent.begin(LINES);
   await expect(page.getByText('line 5')).toBeVisible();
-  // Not `page.reload`, which waits for a page without an open notebook.
-  await Promise.all([
-    page.waitForEvent('load'),
-    page.evaluate(() => window.location.reload())
-  ]);
-  await page.waitForFunction(() => 'jupyterapp' in window);
-  await page.evaluate(async path => {
-    await window.jupyterapp.restored;
-    await window.jupyterapp.commands.execute('docmanager:open', { path });
-  }, live.path);
+  await reload(notebook);
   await notebook.ready(request, baseURL!);
   await agent.via(id);
   const lines = Array.from({ length: 60 }, (_, i) => `line ${i}\n`).join('');

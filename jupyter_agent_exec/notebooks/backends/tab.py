@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -195,7 +195,15 @@ KERNEL_TIMEOUT: Final = 10.0
 """Seconds to wait for a kernel that a page starts. After that, the page may wait for the user."""
 
 REMEMBERED: Final = 256
-"""How many files to remember that were written directly, not through their tabs."""
+"""How many files to remember that were written directly, not through their tabs, and how many
+tabs."""
+
+
+class OnCells(Protocol):
+    """Hears of the cells that a tab has."""
+
+    def __call__(self, tab: Tab, *, is_new: bool, is_elsewhere: bool) -> None:
+        """Compare them; see `TabCells.announced`."""
 
 
 class OpenTabs(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,6 +243,9 @@ class TabBackend:
         self._announced = asyncio.Event()
         self._written: OrderedDict[str, str] = OrderedDict()
         self._stopped = False
+        self._file_numbers: OrderedDict[str, int] = OrderedDict()  # by panel
+        self.on_cells: OnCells | None = None
+        """Called with a tab that has told which cells of agents it has."""
 
     # -- pages -------------------------------------------------------------------------------------
 
@@ -259,18 +270,42 @@ class TabBackend:
         if isinstance(message, wire.Answer):
             page.receive_answer(message)
             return
+        before = page.tabs
         page.announce(message.notebooks)
         self._wake()
+        for tab in page.tabs.values():
+            self._report_cells(tab)
+        self._report_others([tab for id, tab in before.items() if id not in page.tabs])
         for tab in page.tabs.values():
             if self._written.get(_key(tab.shown.path), tab.shown.hash) != tab.shown.hash:
                 self._reload([tab])
 
     def disconnect(self, page: Page) -> None:
         """Forget a page whose socket was closed."""
+        closed = list(page.tabs.values())
         page.leave()
         self._wake()
         if page in self._pages:
             self._pages.remove(page)
+        self._report_others(closed)
+
+    def _report_cells(self, tab: Tab) -> None:
+        file, panel = tab.shown.file, tab.shown.panel
+        if self.on_cells is None or file is None or not tab.is_reachable:
+            return
+        is_new = self._file_numbers.get(panel) != file.number
+        self._file_numbers[panel] = file.number
+        if len(self._file_numbers) > REMEMBERED:
+            self._file_numbers.popitem(last=False)
+        others = (other for other in self._tabs(tab.shown.path) if other is not tab)
+        has_changes = any(other.has_changes for other in others)
+        self.on_cells(tab, is_new=is_new, is_elsewhere=has_changes or tab.has_changes)
+
+    def _report_others(self, closed: Sequence[Tab]) -> None:
+        """Report tabs that show the same notebooks as tabs that were closed with changes."""
+        for path in {tab.shown.path for tab in closed if tab.has_changes}:
+            for tab in self._tabs(path)[:1]:
+                self._report_cells(tab)
 
     # -- documents ---------------------------------------------------------------------------------
 

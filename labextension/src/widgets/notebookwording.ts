@@ -188,6 +188,9 @@ export function documentText(
         )
       : trans.__('No cell written to %1', plainName(path));
   }
+  if (status === 'unsaved') {
+    return trans.__('In an open tab, not saved yet');
+  }
   switch (via) {
     case 'collaboration':
       return trans.__('Written to the live document');

@@ -107,7 +107,13 @@ export type Schemas = {
     path: string;
     cell_id: string | null;
     via: ('collaboration' | 'contents' | 'tab') | null;
-    status: 'discarded' | 'not_written' | 'proposed' | 'writing' | 'written';
+    status:
+      | 'discarded'
+      | 'not_written'
+      | 'proposed'
+      | 'unsaved'
+      | 'writing'
+      | 'written';
     outputs: 'accepted' | 'discarded' | 'held' | 'inert';
     reason: string | null;
     placement: 'end' | Schemas['Placement'] | null;

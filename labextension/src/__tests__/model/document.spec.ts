@@ -23,6 +23,25 @@ describe('OpenDocument', () => {
     opened.handle({ op, id: 1, panel: opened.id } as Asked);
   const apply = (changes: Change[], expected = ANY) =>
     opened.handle({ op: 'apply', id: 1, panel: opened.id, changes, expected });
+  /** Changes that put an agent's cell, as the server does. */
+  const put = (
+    id: string,
+    execution_state: 'idle' | 'running' = 'idle'
+  ): Change[] => [
+    {
+      op: 'put',
+      cell: { ...TEXT, cell_type: 'code', id, outputs: [] },
+      at: END
+    },
+    {
+      op: 'set_cell',
+      cell_id: id,
+      agent_exec: { execution_id: id },
+      execution_count: 1,
+      execution_state,
+      trusted: true
+    }
+  ];
   /** What a person does. */
   const edit = () =>
     context.model.cells.get(0).sharedModel.updateSource(0, 0, 'x');
@@ -66,7 +85,9 @@ describe('OpenDocument', () => {
         unused_seconds: 2,
         kernel_id: 'k',
         kernel_starting: false,
-        hash: '1'
+        hash: '1',
+        file: { number: 1, event: 'read', executions: [] },
+        deleted: []
       });
       context.contentsModel = null;
       context.sessionContext.session = null;
@@ -80,27 +101,43 @@ describe('OpenDocument', () => {
 
     it('lets nothing run that undo brings back', async () => {
       const { cells, sharedModel } = context.model;
-      await apply([
-        {
-          op: 'put',
-          cell: { ...TEXT, cell_type: 'code', id: 'x_1', outputs: [] },
-          at: END
-        },
-        {
-          op: 'set_cell',
-          cell_id: 'x_1',
-          agent_exec: { execution_id: 'x_1' },
-          execution_count: null,
-          execution_state: 'running',
-          trusted: true
-        }
-      ]);
+      await apply(put('x_1', 'running'));
       const state = () =>
         (cells.get(cells.length - 1) as ICodeCellModel).executionState;
       expect(state()).toBe('running');
       sharedModel.deleteCell(cells.length - 1);
       sharedModel.undo();
       expect(state()).toBe('idle');
+    });
+
+    it('tells cells that were deleted from cells that the file never had', async () => {
+      await apply([...put('x_1'), ...put('x_2')]);
+      expect(opened.shown()).toMatchObject({
+        deleted: [],
+        file: { number: 1, event: 'read', executions: [] }
+      });
+      const { sharedModel } = context.model;
+      sharedModel.deleteCell(sharedModel.cells.length - 1);
+      await pass(0);
+      expect(opened.shown().deleted).toEqual(['x_2']);
+      await context.save();
+      expect(opened.shown()).toMatchObject({
+        deleted: [],
+        file: { number: 2, event: 'saved', executions: ['x_1'] }
+      });
+      // The file is read again, by a person or for the server.
+      context.model.fromJSON({
+        ...context.model.toJSON(),
+        cells: []
+      } as never);
+      await pass(0);
+      expect(opened.shown()).toMatchObject({
+        deleted: [],
+        file: { number: 3, event: 'read', executions: [] }
+      });
+      sharedModel.deleteCell(0);
+      opened.dispose();
+      await pass(0);
     });
 
     it('says when it changes', () => {

@@ -1,0 +1,175 @@
+"""Finished cells in JupyterLab tabs: whether they are saved, deleted by the user, or lost.
+
+A tab loses cells if the user reloads the page without saving. A file loses them if the user
+overwrites it from another tab. Cells that were lost are put into the tab again; cells that the user
+deleted are not.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from ..errors import AgentExecError
+from ..journal.history import History
+from ..records import ExecutionRecord
+from ..sessions.activity import Activity
+from ..sessions.session_history import SessionHistory
+from ..tasks import Tasks
+from ..types import ExecutionId
+from .backends.tab import Tab
+from .cell_writer import GONE, NewCell
+from .changes import (
+    Change,
+    Expected,
+    Moved,
+    PutCell,
+    SetSource,
+    Unreachable,
+    find_cell,
+    new_cell,
+)
+from .decisions import DecisionsBase
+from .execution_cells import NotebookWriter, TabCell
+from .finished_cells import finished_cell
+
+KEPT: Final = 2000
+"""How many cells to remember."""
+
+
+class TabCells(DecisionsBase):
+    """Tracks the finished cells of open tabs; see the module's documentation."""
+
+    def __init__(
+        self,
+        sessions: SessionHistory,
+        history: History,
+        writer: NotebookWriter,
+        activity: Activity,
+        *,
+        log: logging.Logger,
+    ) -> None:
+        super().__init__(sessions, history, writer, activity, log=log)
+        self._cells: OrderedDict[ExecutionId, TabCell] = OrderedDict()
+        self._being_put: set[ExecutionId] = set()
+        self._tasks = Tasks(log)
+
+    def add(self, cell: TabCell) -> None:
+        """Track a cell that a tab has, but not yet its file."""
+        self._cells[cell.execution_id] = cell
+        if len(self._cells) > KEPT:
+            self._cells.popitem(last=False)
+
+    def announced(self, tab: Tab, *, is_new: bool, is_elsewhere: bool) -> None:
+        """Compare the cells that a tab has announced with those that it should have.
+
+        Parameters
+        ----------
+        is_new
+            Whether the tab has read or saved its file since the last call.
+        is_elsewhere
+            Whether another tab has unsaved changes of agents.
+        """
+        file, path = tab.shown.file, tab.shown.path
+        for id in tab.shown.deleted:
+            if self._cells.pop(id, None) is not None:
+                self._tasks.start(self._tell_unsaved(id, deleted=True), f"deleted cell of {id}")
+        if file is None:
+            return
+        lost: list[TabCell] = []
+        for cell in list(self._cells.values()):
+            id = cell.execution_id
+            if id in file.executions:
+                if is_new and not cell.is_saved:
+                    self._cells[id] = cell._replace(is_saved=True)
+                    self._tasks.start(self._tell_unsaved(id, deleted=False), f"saved cell of {id}")
+            elif cell.path != path or is_elsewhere or id in self._being_put:
+                continue
+            elif not cell.is_saved or (is_new and file.event == "saved"):
+                lost.append(cell)
+            elif is_new:
+                del self._cells[id]  # something else than a tab has changed the file
+        if lost:
+            self._being_put.update(cell.execution_id for cell in lost)
+            self._tasks.start(self._put_again(tab, lost), f"lost cells of {path}")
+
+    async def stop(self) -> None:
+        """Stop working in the background."""
+        await self._tasks.end(timeout=1)
+
+    async def _tell_unsaved(self, id: ExecutionId, *, deleted: bool) -> None:
+        """Record that a cell was saved, or that the user deleted it before it was."""
+        async with self._writer.lock(id):
+            record = await self._finished(id)
+            document = record.document
+            if document is None or document.status != "unsaved":
+                return
+            if deleted:
+                await self._tell(
+                    record, replace(document, cell_id=None, status="not_written", reason=GONE)
+                )
+            else:
+                await self._tell(record, replace(document, status="written"))
+
+    async def _put_again(self, tab: Tab, lost: list[TabCell]) -> None:
+        try:
+            for cell in lost:
+                async with self._writer.lock(cell.execution_id):
+                    await self._put_one(tab, cell)
+        except Unreachable:
+            pass  # the tab is closed; the next one announces what it lacks
+        except AgentExecError as error:
+            self._log.warning("Lost cells are not put again: %s", error.message)
+        finally:
+            self._being_put.difference_update(cell.execution_id for cell in lost)
+
+    async def _put_one(self, tab: Tab, cell: TabCell) -> None:
+        id = cell.execution_id
+        record = await self._finished(id)
+        document = record.document
+        found = find_cell((await tab.handle.read()).cells, cell.cell_id)
+        if id not in self._cells or document is None or document.cell_id is None:
+            return  # the user has deleted it meanwhile
+        if found is not None and (isinstance(cell.cell, NewCell) or _shows(found, id)):
+            return
+        decided = document.outputs
+        shown = await finished_cell(
+            record, decided if decided in ("accepted", "discarded") else "restored"
+        )
+        changes, expected = _again(cell, record)
+        self._cells[id] = cell._replace(is_saved=False)
+        try:
+            await tab.handle.apply([*changes, *shown.changes(cell.cell_id)], expected)
+        except Moved:
+            del self._cells[id]
+            document = replace(document, cell_id=None, status="not_written", reason=GONE)
+        else:
+            document = replace(
+                document,
+                path=tab.shown.path,
+                via="tab",
+                status="unsaved",
+                outputs=shown.what,
+                reason=None,
+            )
+        await self._tell(record, document)
+
+
+def _shows(cell: dict[str, Any], id: ExecutionId) -> bool:
+    ours = cell["metadata"].get("agent_exec")
+    return isinstance(ours, dict) and ours.get("execution_id") == id
+
+
+def _again(cell: TabCell, record: ExecutionRecord) -> tuple[list[Change], Expected]:
+    """Return the changes that bring a cell back without its outputs, and what must hold."""
+    id = cell.cell_id
+    if isinstance(cell.cell, NewCell):
+        made = new_cell(id, "code", record.source)
+        return [PutCell(cell=made, at=cell.at or cell.cell.at)], Expected()
+    changes: list[Change] = []
+    if cell.cell.source is not None:
+        changes.append(SetSource(cell_id=id, source=cell.cell.source))
+    return changes, Expected(cells={id: ("code", cell.cell.before)})
