@@ -308,6 +308,17 @@ Expressions = Annotated[dict[Name, Annotated[str, Meta(max_length=10_000)]], Met
 """Expressions to evaluate after the code. The keys name their values in the answer."""
 
 
+class Claim(Request, frozen=True, kw_only=True):
+    """What an agent says about the code that it runs. It is shown and recorded, not checked."""
+
+    purpose: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
+    """Why it runs the code."""
+    trace_id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")] | None = None
+    """The caller's trace. Source: W3C Trace Context, trace-id."""
+    tool_call_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    """The model's tool call."""
+
+
 class Step(Request, frozen=True, kw_only=True):
     """One of several sources that run in order."""
 
@@ -318,6 +329,7 @@ class Step(Request, frozen=True, kw_only=True):
     """The place of its cell, if the session's target is a notebook."""
     values: Expressions = field(default_factory=dict)
     """Expressions to evaluate after the code. The keys name their values in the answer."""
+    claim: Claim | None = None
 
 
 class Execute(Step, frozen=True, kw_only=True):
@@ -615,6 +627,8 @@ class ExecutionState(Answer, frozen=True, kw_only=True):
     approval: Approval | None = None
     """Null if it needed no approval."""
     revises: ExecutionId | None = None
+    claim: Claim | None = None
+    """What the agent says about it."""
     review: Review | None = None
     changes: Changes | None = None
     """Null if changes are not recorded, or not known yet."""

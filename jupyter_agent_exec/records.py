@@ -21,6 +21,7 @@ from .models import (
     ApprovalReason,
     Caps,
     Chain,
+    Claim,
     Document,
     ExecutionKernel,
     ExecutionState,
@@ -140,6 +141,7 @@ class Accepted(Entry, frozen=True, kw_only=True, tag="accepted"):
     placement: Placement | Literal["end", "none"] | None = None
     """The place of its cell; null if the session's target is not a notebook."""
     revises: ExecutionId | None = None
+    claim: Claim | None = None
     values: Digest | None = None
     """JSON: the expressions to evaluate after the code, by name; null for none."""
     step: StepOf | None = None

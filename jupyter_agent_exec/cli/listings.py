@@ -233,6 +233,8 @@ def _write_whole_text(client: AgentExecClient, execution_id: str, console: Conso
 def _describe(result: Result, console: Console) -> None:
     execution = result.execution
     console.line(f"[{execution.seq}] {result.id}  {_time(execution.accepted_at)}  {result.summary}")
+    if execution.claim is not None and execution.claim.purpose is not None:
+        console.line(f"  it says why: {quoted(one_line(execution.claim.purpose, 500))}")
     for line in execution.source.rstrip("\n").split("\n"):
         console.line(f"  | {line}")
     if execution.text:

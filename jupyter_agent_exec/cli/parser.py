@@ -133,6 +133,7 @@ def _add_run(commands: Any) -> None:
         action="store_true",
         help="let the code ask for input, and answer it here; a password is not recorded",
     )
+    parser.add_argument("--purpose", metavar="TEXT", help="why, for those who decide or review")
     _add_where(parser)
     _add_placement(parser)
 

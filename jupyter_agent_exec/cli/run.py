@@ -15,6 +15,7 @@ import msgspec
 from ..client import (
     Accepted,
     AgentExecClient,
+    Claim,
     Finished,
     OutputChanged,
     Placement,
@@ -119,6 +120,7 @@ class _Running:
             placement=_place(arguments),
             timeout=arguments.timeout,
             values=read_pairs("--value", arguments.value),
+            claim=None if arguments.purpose is None else Claim(purpose=arguments.purpose),
         )
         with self._ctrl_c():
             try:

@@ -198,6 +198,8 @@ def _show(execution: Execution, source: str, console: Console, *, to_error: bool
     who = credential(execution.token)
     called = quoted(exact(execution.agent.name))
     say(f"{execution.id}  {who}, for {execution.username}, in {where}; calls itself {called}")
+    if execution.claim is not None and execution.claim.purpose is not None:
+        say(f"It says why: {quoted(exact(execution.claim.purpose))}")
     before = None if approval is None else approval.before
     if before is not None and before != source:
         _show_difference(before, source, say)

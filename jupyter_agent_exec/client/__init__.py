@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..models import (
     Agent,
     CellPart,
+    Claim,
     ClearOutputs,
     DeleteCell,
     Input,
@@ -44,6 +45,7 @@ __all__ = [
     "AsyncSession",
     "CannotConnect",
     "CellPart",
+    "Claim",
     "ClearOutputs",
     "ClientError",
     "ConnectionLost",

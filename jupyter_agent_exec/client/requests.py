@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from ..errors import InvalidRequest
 from ..models import (
+    Claim,
     Execute,
     KernelTarget,
     NotebookTarget,
@@ -114,6 +115,7 @@ def execute_request(
     placement: Place = "end",
     revises: str | None = None,
     values: Mapping[str, str] | None = None,
+    claim: Claim | None = None,
 ) -> Execute:
     """Return the request that runs `source`, or the source of the cell that `placement` names."""
     require_finite("timeout", timeout)
@@ -126,6 +128,7 @@ def execute_request(
         placement=placement,
         revises=None if revises is None else ExecutionId(revises),
         values=dict(values or {}),
+        claim=claim,
     )
 
 

@@ -125,6 +125,7 @@ class AsyncSession:
         placement: Place = "end",
         revises: str | None = None,
         values: Mapping[str, str] | None = None,
+        claim: models.Claim | None = None,
         timeout: float | None = None,
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
@@ -151,6 +152,9 @@ class AsyncSession:
         values
             Python expressions to evaluate after the code. The keys name their values in
             `Result.values`. An expression that fails does not fail the execution.
+        claim
+            What the agent says about the code: its purpose, and the ids of its trace and tool call.
+            It is shown to the user and recorded.
         timeout
             Seconds it may run; the session's limit when None.
         queue_timeout
@@ -175,7 +179,7 @@ class AsyncSession:
             The connection broke and could not be restored. An accepted execution continues.
         """
         request = execute_request(
-            source, timeout, queue_timeout, max_output_bytes, placement, revises, values
+            source, timeout, queue_timeout, max_output_bytes, placement, revises, values, claim
         )
         execution = await self._execute(request, idempotency_key, FIRST_WAIT_SECONDS)
         until_input = on_input is not None
@@ -318,6 +322,7 @@ class AsyncSession:
         placement: Place = "end",
         revises: str | None = None,
         values: Mapping[str, str] | None = None,
+        claim: models.Claim | None = None,
         timeout: float | None = None,
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
@@ -329,7 +334,7 @@ class AsyncSession:
         continues. Parameters and errors are those of `run`.
         """
         request = execute_request(
-            source, timeout, queue_timeout, max_output_bytes, placement, revises, values
+            source, timeout, queue_timeout, max_output_bytes, placement, revises, values, claim
         )
         return self._stream(request, idempotency_key)
 

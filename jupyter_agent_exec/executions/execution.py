@@ -491,6 +491,7 @@ class LiveExecution:
             body_sha256=spec.body_sha256,
             placement=spec.placement,
             revises=spec.revises,
+            claim=spec.claim,
             values=None if values is None else values.digest,
             step=self.step,
         )
@@ -535,6 +536,7 @@ class LiveExecution:
             step=self.step,
             approval=state.approval,
             revises=self.spec.revises,
+            claim=self.spec.claim,
             chain=self.executions.journal.head,
         )
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from ..errors import LanguageNotSupported
 from ..kernels.kernel import Kernel
-from ..models import Execute, Placement
+from ..models import Claim, Execute, Placement
 from ..records import By, ExecutionRecord
 from ..types import Digest, ExecutionId
 from .limits import SessionLimits
@@ -40,6 +40,8 @@ class ExecutionSpec:
     """The execution that it revises."""
     before: str | None = None
     """The source that it revises."""
+    claim: Claim | None = None
+    """What the agent says about it."""
     idempotency_key: str | None = None
     body_sha256: Digest | None = None
     """Digest of the request, if that has an idempotency key."""
@@ -96,6 +98,7 @@ class ExecutionSpec:
             place=place,
             revises=revision[0],
             before=revision[1],
+            claim=request.claim,
             idempotency_key=idempotency_key,
             body_sha256=body_sha256,
         )

@@ -252,6 +252,7 @@ def execution_record(
         step=accepted.step,
         approval=approval.state(folded.text),
         revises=accepted.revises,
+        claim=accepted.claim,
         review=_review(state, accepted.seq, _last(Reviewed, lines)),
         changes=_changes(finished, _last(FilesWritten, lines), folded),
         values=None if brief else _values(accepted, finished, folded),

@@ -100,6 +100,8 @@ def execution_metadata(record: ExecutionRecord) -> dict[str, Any]:
         metadata["reason"] = record.reason
     if record.revises is not None:
         metadata["revises"] = record.revises
+    if record.claim is not None:
+        metadata["claim"] = msgspec.to_builtins(record.claim)
     if record.approval is not None:
         metadata["approval"] = _approval(record.approval)
     return metadata

@@ -386,6 +386,7 @@ class _Journal:
             "outputs_complete": False,
             "init": True if entry.get("init") else None,
             "revises": entry.get("revises"),
+            "claim": entry.get("claim"),
             "omitted": {},
             "approval": None,
         }

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ..errors import InvalidRequest
 from ..models import (
+    Claim,
     Execute,
     GiveInput,
     Name,
@@ -59,6 +60,10 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
             description="Instead of `source`: several, run in order until one fails. Each: "
             '{"source": …} with `values`, `placement`, `timeout` if needed.'
         ),
+    ] = None
+    purpose: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=500)] | None,
+        Meta(description="Why, in a few words, for the user who decides or reviews."),
     ] = None
     values: Annotated[
         dict[Name, Annotated[str, Meta(max_length=10_000)]],
@@ -111,7 +116,10 @@ async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
             return await _run_steps(call, session_id, asked, prefix)
         # `until_finished` waits for it later, and sends progress to the client.
         record = known or await manager.submission.execute(
-            session_id, derive(Execute, asked, wait=0), call.caller, asked.idempotency_key
+            session_id,
+            derive(Execute, asked, claim=_claim(asked), wait=0),
+            call.caller,
+            asked.idempotency_key,
         )
         await ask_person(call, record)
         record = await until_finished(call, record.id, settings.wait(asked.wait))
@@ -120,6 +128,10 @@ async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
         told = replace(answered.structured, session_id=session_id)
         answered = Answered(content=answered.content, structured=told)
     return answered
+
+
+def _claim(asked: ExecuteArguments) -> Claim | None:
+    return None if asked.purpose is None else Claim(purpose=asked.purpose)
 
 
 async def _opened(call: Call, asked: ExecuteArguments) -> SessionId:
@@ -153,7 +165,7 @@ async def _run_steps(
         )
     assert asked.steps is not None
     steps = [
-        step if step.timeout is not None else replace(step, timeout=asked.timeout)
+        replace(step, timeout=step.timeout or asked.timeout, claim=step.claim or _claim(asked))
         for step in asked.steps
     ]
     records = await call.managers.sessions.submission.run_steps(

@@ -222,6 +222,27 @@ async def test_a_revision_shows_what_it_is_a_new_version_of(agent: Agent) -> Non
     assert third["approval"]["before"] == "rows = load(10)"
 
 
+async def test_what_an_agent_says_about_its_code_is_shown_and_recorded(agent: Agent) -> None:
+    session = await agent.open()
+    claim = {"purpose": "Count the rows.", "trace_id": "0af7" * 8, "tool_call_id": "call_1"}
+    asking = await asks(agent, session, "rows = 1", claim=claim)
+    (shown,) = (await approvals(agent))["executions"]
+    assert shown["claim"] == asking["claim"] == claim
+    await reject(agent, asking, "No.")
+    accepted = [each for each in await entries(agent, session) if each["type"] == "accepted"]
+    assert accepted[-1]["claim"] == claim
+    notebook = (await agent.get(f"sessions/{session['id']}/notebook")).json
+    assert notebook["cells"][-1]["metadata"]["agent_exec"]["claim"] == claim
+    for wrong, field in (
+        ({"purpose": ""}, "claim.purpose"),
+        ({"trace_id": "1"}, "claim.trace_id"),
+        ({"why": "x"}, "claim.why"),
+    ):
+        request = {"source": "1", "claim": wrong}
+        answered = await agent.ask("POST", f"sessions/{session['id']}/executions", request)
+        assert (answered.status, answered.json["detail"]["field"]) == (400, field)
+
+
 async def test_only_an_execution_of_the_same_session_can_be_revised(agent: Agent) -> None:
     session, other = await agent.open(), await agent.open()
     foreign = await asks(agent, other, "1")

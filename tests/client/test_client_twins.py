@@ -12,6 +12,7 @@ from jupyter_agent_exec import models
 from jupyter_agent_exec.client import (
     AgentExecClient,
     AsyncAgentExecClient,
+    Claim,
     ClearOutputs,
     Placement,
 )
@@ -61,7 +62,14 @@ def ask(transport: httpx2.MockTransport) -> None:
         session = client.open_session(
             "a", notebook=PATH, create=True, kernel_name="ir", client_id="c"
         )
-        session.run("1", placement=AFTER, revises="x_1", idempotency_key="k", values={"x": "1"})
+        session.run(
+            "1",
+            placement=AFTER,
+            revises="x_1",
+            claim=Claim(purpose="why"),
+            idempotency_key="k",
+            values={"x": "1"},
+        )
         session.run_cell("c1", source_sha256=DIGEST, timeout=5, idempotency_key="k")
         session.edit([ClearOutputs()], hash=session.cells().hash)
         client.cells(PATH)
@@ -84,7 +92,12 @@ async def ask_awaiting(transport: httpx2.MockTransport) -> None:
             "a", notebook=PATH, create=True, kernel_name="ir", client_id="c"
         )
         await session.run(
-            "1", placement=AFTER, revises="x_1", idempotency_key="k", values={"x": "1"}
+            "1",
+            placement=AFTER,
+            revises="x_1",
+            claim=Claim(purpose="why"),
+            idempotency_key="k",
+            values={"x": "1"},
         )
         await session.run_cell("c1", source_sha256=DIGEST, timeout=5, idempotency_key="k")
         await session.edit([ClearOutputs()], hash=(await session.cells()).hash)
@@ -142,6 +155,7 @@ def test_what_is_said_to_be_revised_is_sent() -> None:
         if path.endswith("/executions")
     ]
     assert [request.revises for request in sent] == ["x_1", None]
+    assert [request.claim for request in sent] == [Claim(purpose="why"), None]
 
 
 def test_whatever_has_a_body_says_how_long_it_is() -> None:

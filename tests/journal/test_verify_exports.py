@@ -41,7 +41,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         ids = [
             server.run(session, source, wait=30, **asked).json()["id"] for source, asked in SOURCES
         ]
-        server.run(session, "1", wait=30, revises=ids[2])
+        server.run(session, "1", wait=30, revises=ids[2], claim={"purpose": "Count “all”."})
         review = {"verdict": "flagged", "comment": "why?"}
         assert server.ask("PUT", f"executions/{ids[1]}/review", review).status_code == 200
         review = {"verdict": "approved"}
@@ -99,7 +99,7 @@ def test_it_has_what_there_can_be(exported: tuple[Path, str]) -> None:
         "session_id", "execution_id", "seq", "agent", "username", "status", "accepted_at",
         "started_at", "finished_at", "kernel_id", "incarnation", "source_sha256", "entry_hash",
         "outputs_complete", "review", "omitted", "init", "reason", "revises", "approval", "changes",
-        "values",
+        "values", "claim",
     }  # fmt: skip
 
 
