@@ -102,6 +102,12 @@ async def _decide(call: Call, id: ExecutionId, sha256: Digest, answer: Elicited)
             await approvals.reject(id, said or None, call.caller)
 
 
+def _purpose(record: ExecutionRecord) -> str:
+    if record.claim is None or record.claim.purpose is None:
+        return ""
+    return f"\n\nIt says why: {record.claim.purpose!r}"
+
+
 def _message(record: ExecutionRecord) -> str:
     kernel = "" if record.approval is None else f" in life {record.approval.incarnation} of"
     reasons = [] if record.approval is None else record.approval.reasons
@@ -109,7 +115,7 @@ def _message(record: ExecutionRecord) -> str:
     return (
         f"An agent that calls itself {record.agent.name!r} wants to run this{kernel} its kernel "
         f"(session {record.session_id}):\n\n{record.source}"
-        f"{why}"
+        f"{why}{_purpose(record)}"
     )
 
 

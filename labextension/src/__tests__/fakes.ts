@@ -68,6 +68,7 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     images: [],
     source_sha256: `sha-${seq}`,
     approval: null,
+    claim: null,
     revises: null,
     review: null,
     changes: null,

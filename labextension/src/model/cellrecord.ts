@@ -38,6 +38,7 @@ export function readCellRecord(metadata: unknown): ICellRecord | null {
     seq: count(fields.seq),
     agent: { name, version: text(agent?.version), model: text(agent?.model) },
     username: text(fields.username) ?? '',
+    purpose: text(asFields(fields.claim)?.purpose),
     status: status as Status,
     reason: text(fields.reason),
     accepted_at: moment(fields.accepted_at) ?? '',

@@ -27,7 +27,7 @@ import { element } from './elements';
 import { statusIcons } from './icons';
 import { plainName, waitingText } from './notebookwording';
 import { SourceEditor } from './sourceeditor';
-import { describeError } from './wording';
+import { describeError, quoted } from './wording';
 
 /** Milliseconds for which the outcome can be read. */
 const OUTCOME = 4000;
@@ -295,13 +295,15 @@ export class ApprovalView extends Widget {
       return [element('dt', className, name), said];
     };
     const kernel = kernelText(this._shown, this._session, trans);
+    const purpose = this._shown.claim?.purpose;
     const where = 'jp-AgentExecApproval-where';
     this._facts.replaceChildren(
       ...fact(trans.__('Kernel'), kernel, where),
       ...(path ? fact(trans.__('Notebook'), plainName(path), where) : []),
       ...reasonTexts(this._shown, trans).flatMap(text =>
         fact(trans.__('Asks'), text)
-      )
+      ),
+      ...(purpose ? fact(trans.__('Says why'), quoted(purpose)) : [])
     );
   }
 

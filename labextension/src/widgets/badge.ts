@@ -22,7 +22,13 @@ import {
   waitingText
 } from './notebookwording';
 import { commentText, reviewText } from './review';
-import { agentText, momentText, statusWord, userText } from './wording';
+import {
+  agentText,
+  momentText,
+  purposeText,
+  statusWord,
+  userText
+} from './wording';
 
 /** Milliseconds between two looks at a source that is being edited. */
 const REST = 300;
@@ -90,7 +96,7 @@ export class Badge extends Widget {
   /** Show all anew. */
   render(): void {
     const { trans, clock } = this._options;
-    const { accepted_at, agent, outputs, username } = this._record;
+    const { accepted_at, agent, outputs, purpose, username } = this._record;
     this.node.dataset.outputs = outputs ?? '';
     this._renderStatus();
     const name = agentText(agent);
@@ -99,9 +105,14 @@ export class Badge extends Widget {
       colourOf(agent.name)
     );
     this._agent.textContent = ownerText(this._record, trans);
-    this._agent.title = username
-      ? trans.__('%1, on behalf of %2', name, userText(username, trans))
-      : name;
+    this._agent.title = [
+      username
+        ? trans.__('%1, on behalf of %2', name, userText(username, trans))
+        : name,
+      purpose && purposeText(purpose, trans)
+    ]
+      .filter(Boolean)
+      .join('\n');
     this._time.hidden = accepted_at === '';
     this._time.dateTime = accepted_at;
     this._time.textContent = momentText(accepted_at, clock.now());

@@ -206,6 +206,9 @@ export function executionNotes(
   trans: TranslationBundle
 ): string[] {
   const notes: string[] = [];
+  if (execution.claim?.purpose) {
+    notes.push(purposeText(execution.claim.purpose, trans));
+  }
   if (execution.init) {
     notes.push(trans.__('Setup code of the session.'));
   }
@@ -219,6 +222,11 @@ export function executionNotes(
     notes.push(trans.__('The code ignored the interrupt and kept running.'));
   }
   return notes;
+}
+
+/** Why an agent runs code, in its own words. */
+export function purposeText(purpose: string, trans: TranslationBundle): string {
+  return trans.__('Says why: %1', quoted(purpose.replace(/\s+/g, ' ')));
 }
 
 function freshKernel(reason: string | null, trans: TranslationBundle): string {

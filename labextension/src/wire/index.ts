@@ -107,6 +107,8 @@ export interface ICellRecord {
   seq: number | null;
   agent: IAgent;
   username: string;
+  /** Why the agent ran it, in its own words. */
+  purpose: string | null;
   status: Status;
   reason: string | null;
   accepted_at: string;

@@ -88,6 +88,12 @@ export type Schemas = {
     files: Schemas['FileChange'][];
     more_files: number;
   };
+  /** What an agent says about the code that it runs. It is shown and recorded, not checked. */
+  Claim: {
+    purpose: string | null;
+    trace_id: string | null;
+    tool_call_id: string | null;
+  };
   /** A text to paste that gives an agent its token. It contains the secret. */
   Configuration: {
     name: string;
@@ -164,6 +170,7 @@ export type Schemas = {
     chain: Schemas['Chain'];
     approval: Schemas['Approval'] | null;
     revises: string | null;
+    claim: Schemas['Claim'] | null;
     review: Schemas['Review'] | null;
     changes: Schemas['Changes'] | null;
     decided_edits: Schemas['DecidedEdit'][];

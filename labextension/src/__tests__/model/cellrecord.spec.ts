@@ -6,6 +6,7 @@ const METADATA = {
   seq: 1,
   agent: { name: 'analyst', version: '1.2', model: null },
   username: 'ada',
+  claim: { purpose: 'To see.', tool_call_id: 7 },
   status: 'ok',
   accepted_at: '2026-01-02T03:04:05.000Z',
   started_at: '2026-01-02T03:04:05.100Z',
@@ -25,6 +26,7 @@ describe('readCellRecord', () => {
       seq: 1,
       agent: { name: 'analyst', version: '1.2', model: null },
       username: 'ada',
+      purpose: 'To see.',
       status: 'ok',
       reason: null,
       accepted_at: '2026-01-02T03:04:05.000Z',
@@ -56,6 +58,7 @@ describe('readCellRecord', () => {
     const record = readCellRecord({
       ...METADATA,
       username: 7,
+      claim: 'To see.',
       accepted_at: 'yesterday',
       started_at: {},
       source_sha256: null,
@@ -65,6 +68,7 @@ describe('readCellRecord', () => {
     });
     expect(record).toMatchObject({
       username: '',
+      purpose: null,
       accepted_at: '',
       started_at: null,
       source_sha256: '',

@@ -33,6 +33,7 @@ function record(given: Partial<ICellRecord> = {}): ICellRecord {
     seq: 1,
     agent: { name: 'analyst', version: null, model: null },
     username: 'ada',
+    purpose: null,
     status: 'ok',
     reason: null,
     accepted_at: '2026-01-02T03:04:05.000Z',

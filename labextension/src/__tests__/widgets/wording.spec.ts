@@ -151,13 +151,15 @@ describe('executionNotes', () => {
         init: true,
         kernel,
         reason: 'It took too long.',
-        interrupt_ignored: true
+        interrupt_ignored: true,
+        claim: { purpose: 'To\nsee.\u202e', trace_id: null, tool_call_id: null }
       }),
       trans
     );
-    expect(notes).toHaveLength(4);
-    expect(notes[1]).toMatch(/died/);
-    expect(notes[2]).toBe('It took too long.');
+    expect(notes).toHaveLength(5);
+    expect(notes[0]).toBe('Says why: “To see.\ufffd”');
+    expect(notes[2]).toMatch(/died/);
+    expect(notes[3]).toBe('It took too long.');
   });
 
   it.each<[NonNullable<IExecution['kernel']>['reason'], RegExp]>([
