@@ -231,6 +231,7 @@ describe('documentText', () => {
       outputs: 'inert',
       reason: null,
       placement: null,
+      follows: [],
       ...given
     };
     expect(documentText(document, trans)).toMatch(sentence);
