@@ -31,7 +31,7 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   );
   const shown = new ShownProposals(page);
   await expect(shown.edits).toHaveCount(4);
-  await expect(shown.bar).toContainText('analyst\u2069 proposes 4 changes');
+  await expect(shown.bar).toContainText('“analyst”\u2069 proposes 4 changes');
   await expect(shown.edit('New code cell')).toContainText('new = 1');
   const change = shown.edit('Change this cell');
   await expect(change.locator('del')).toHaveText('1');

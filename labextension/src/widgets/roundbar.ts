@@ -4,8 +4,7 @@ import { Widget } from '@lumino/widgets';
 import type { IRound } from '../model/proposals';
 import type { IProposedEdit } from '../tokens';
 import { element, linkButton, styledButton } from './elements';
-import { plainName } from './notebookwording';
-import { describeError } from './wording';
+import { describeError, quoted } from './wording';
 
 /** Keeps or undoes all of a round, and leads from one edit to the next. */
 export class RoundBar extends Widget {
@@ -27,7 +26,8 @@ export class RoundBar extends Widget {
       linkButton(trans.__('Dismiss'), () => this._dismiss())
     );
     this._after.hidden = true;
-    this.node.append(this._what, this._decisions, this._after);
+    this._row.append(this._what, this._decisions, this._after);
+    this.node.append(this._row);
   }
 
   /** What is open; null for nothing. */
@@ -36,7 +36,7 @@ export class RoundBar extends Widget {
     this._edits = round?.edits ?? [];
     const count = this._edits.length;
     if (round) {
-      const agent = `\u2068${plainName(round.agent.name)}\u2069`;
+      const agent = `\u2068${quoted(round.agent.name)}\u2069`;
       this._what.textContent = trans._n(
         '%2 proposes %1 change',
         '%2 proposes %1 changes',
@@ -50,6 +50,7 @@ export class RoundBar extends Widget {
     if (count === 0 && this._after.hidden) {
       this.dispose();
     }
+    this._fitRow();
   }
 
   /** Say what became of edits, and offer to undo what was kept. */
@@ -83,6 +84,24 @@ export class RoundBar extends Widget {
     this._kept = kept.map(({ id }) => id);
     this._takeBack.hidden = this._kept.length === 0;
     this._after.hidden = false;
+    this._fitRow();
+  }
+
+  protected override onAfterAttach(): void {
+    this._fitRow();
+  }
+
+  protected override onResize(): void {
+    this._fitRow();
+  }
+
+  /** Get the height of the row, which wraps in a narrow notebook. */
+  private _fitRow(): void {
+    const height = `${this._row.offsetHeight}px`;
+    if (this.node.style.minHeight !== height) {
+      this.node.style.minHeight = height;
+      this.parent?.fit();
+    }
   }
 
   private async _all(what: 'keep' | 'undo'): Promise<void> {
@@ -105,6 +124,7 @@ export class RoundBar extends Widget {
       const { title, hint } = describeError(error, trans);
       this._status.textContent = `${title}. ${hint}`;
       this._after.hidden = false;
+      this._fitRow();
     }
   }
 
@@ -118,6 +138,7 @@ export class RoundBar extends Widget {
 
   private _dismiss(): void {
     this._after.hidden = true;
+    this._fitRow();
     if (this._edits.length === 0) {
       this.dispose();
     }
@@ -129,6 +150,7 @@ export class RoundBar extends Widget {
   private readonly _decisions = element('span', 'jp-AgentExecRound-decisions');
   private _edits: readonly IProposedEdit[] = [];
   private _kept: readonly string[] = [];
+  private readonly _row = element('div', 'jp-AgentExecRound-row');
   private readonly _status = element('span', 'jp-AgentExecRound-status');
   private readonly _takeBack: HTMLButtonElement;
   private readonly _what = element('span', 'jp-AgentExecRound-what');

@@ -117,7 +117,7 @@ describe('ProposedEdits', () => {
     );
     expect(marked).toEqual(['change', 'delete', 'move']);
     expect(header.node.textContent).toContain(
-      'analyst\u2069 proposes 4 changes'
+      '“analyst”\u2069 proposes 4 changes'
     );
   });
 
