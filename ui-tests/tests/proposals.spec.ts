@@ -22,6 +22,7 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   const sources = async () =>
     (await notebook.cells()).map(({ source }) => source);
   const agent = await ProposingAgent.open(request, baseURL!, desk.path);
+  await new Person(page).select(0); // Control-S is for where the keyboard is
   await notebook.save();
   const [added] = await agent.propose(
     { op: 'insert', cell_type: 'code', source: 'new = 1', after: 'load' },
