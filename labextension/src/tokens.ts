@@ -73,11 +73,9 @@ export namespace CommandIDs {
   export const goToProposal = 'agent-exec:go-to-proposal';
   export const openPanel = 'agent-exec:open-panel';
   export const refresh = 'agent-exec:refresh';
-  export const search = 'agent-exec:search';
   export const interrupt = 'agent-exec:interrupt';
   export const newToken = 'agent-exec:new-token';
   export const tokens = 'agent-exec:tokens';
-  export const showAtWork = 'agent-exec:show-at-work';
   export const exportNotebook = 'agent-exec:export';
   export const openNotebook = 'agent-exec:open-notebook';
   export const openDocument = 'agent-exec:open-document';

@@ -238,13 +238,3 @@ test('the gallery shows what a search finds, and keeps what is near', async ({
   await box(panel).fill('');
   await expect(panel.region).toContainText('No images');
 });
-
-test('a command leads to the search', async ({ page, panel, newAgent }) => {
-  const agent = await newAgent('Search: by command');
-  await agent.run('"a bilby"');
-  await page.evaluate(() =>
-    window.jupyterapp.commands.execute('agent-exec:search', { query: 'bilby' })
-  );
-  await expect(box(panel)).toBeFocused();
-  await expect(hits(panel).first()).toContainText('bilby');
-});

@@ -121,7 +121,7 @@ async function lookAtHits(
   names: number
 ): Promise<void> {
   watch.at('names in a search');
-  await command(page, 'agent-exec:search', { query: WORD });
+  await panel.region.getByRole('textbox', { name: 'Search all' }).fill(WORD);
   const hits = panel.region
     .getByRole('listbox', { name: 'Cells that match' })
     .getByRole('option');

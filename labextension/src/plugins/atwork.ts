@@ -23,7 +23,6 @@ import {
 import type { IAgent } from '../tokens';
 import { AtWorkItem } from '../widgets/atwork';
 import { stoppedText, stopText } from '../widgets/atworkwording';
-import { activityIcon } from '../widgets/icons';
 import { labelled, reporter, takes, watchSelected } from './commands';
 
 /** The status bar item's id, and its place: after the kernels. */
@@ -143,31 +142,6 @@ function addStopCommand(
   atWork.changed.connect(notify);
 }
 
-/** Add the command that opens the panel at an agent that works. */
-function addShowCommand(
-  commands: CommandRegistry,
-  atWork: IAgentsAtWork,
-  trans: TranslationBundle
-): void {
-  const command = CommandIDs.showAtWork;
-  commands.addCommand(command, {
-    label: trans.__('Show Agent at Work'),
-    icon: activityIcon,
-    describedBy: takes(),
-    isEnabled: () => atWork.agents.length > 0,
-    execute: async () => {
-      const agent = atWork.agents[0];
-      if (agent) {
-        await commands.execute(CommandIDs.openPanel, {
-          session_id: agent.session.id,
-          execution_id: agent.pending[0].id
-        });
-      }
-    }
-  });
-  atWork.changed.connect(() => commands.notifyCommandChanged(command));
-}
-
 /** One model for all that shows or stops agents, kept up to date. */
 function createModel(
   app: JupyterFrontEnd,
@@ -213,10 +187,8 @@ export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const atWork = createModel(app, model, approvals);
     addStopCommand(commands, model, atWork, trans);
-    addShowCommand(commands, atWork, trans);
-    for (const command of [CommandIDs.interrupt, CommandIDs.showAtWork]) {
-      palette?.addItem({ command, category: trans.__('Agents') });
-    }
+    const category = trans.__('Agents');
+    palette?.addItem({ command: CommandIDs.interrupt, category });
     statusBar?.registerStatusItem(ITEM, {
       item: new AtWorkItem(atWork, trans, commands.execute.bind(commands)),
       align: 'left',

@@ -36,7 +36,6 @@ const ARGUMENTS = {
     items: { type: 'string' },
     description: 'IDs of executions. Default: those of the selected cells.'
   },
-  from_execution_id: 'ID of the first execution of the session to use',
   label: { type: 'string', description: 'Label of the command in a menu' },
   minutes: {
     type: 'number',
@@ -45,7 +44,6 @@ const ARGUMENTS = {
     description: '0 ends the approval'
   },
   path: 'Path of a notebook',
-  query: 'Words to find in sources, outputs or errors',
   reason: 'Reason that the agent can read',
   session_id:
     'ID of an agent session. Default: the session selected in the panel.',

@@ -15,22 +15,15 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { copyIcon, pasteIcon, runIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { METADATA_KEY, readCellRecord } from '../model/cellrecord';
-import type { Wanted } from '../model/insertion';
 import { ORIGIN_KEY, readOrigin } from '../model/origin';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import type { IExecution } from '../tokens';
-import { labelled, reporter, takes } from './commands';
+import { reporter, takes } from './commands';
 
 type Args = ReadonlyPartialJSONObject;
 
 /** The arguments of the commands that copy. */
-const COPY_ARGUMENTS = takes(
-  'execution_ids',
-  'execution_id',
-  'session_id',
-  'from_execution_id',
-  'label'
-);
+const COPY_ARGUMENTS = takes('execution_ids', 'execution_id');
 
 /** The executions that the selected cells of a notebook show. */
 function selectedIds(app: JupyterFrontEnd): string[] {
@@ -45,35 +38,27 @@ function selectedIds(app: JupyterFrontEnd): string[] {
   });
 }
 
-/** What a command is about. */
-function wantedBy(args: Args, app: JupyterFrontEnd): Wanted {
-  const { execution_id, execution_ids, from_execution_id, session_id } = args;
+/** The executions that a command is about. */
+function wantedBy(
+  { execution_id, execution_ids }: Args,
+  app: JupyterFrontEnd
+): string[] {
   if (Array.isArray(execution_ids)) {
-    return { ids: execution_ids.map(String) };
+    return execution_ids.map(String);
   }
-  if (typeof execution_id === 'string') {
-    return { ids: [execution_id] };
-  }
-  if (typeof session_id === 'string') {
-    const from = from_execution_id;
-    return {
-      sessionId: session_id,
-      fromId: typeof from === 'string' ? from : null
-    };
-  }
-  return { ids: selectedIds(app) };
+  return typeof execution_id === 'string' ? [execution_id] : selectedIds(app);
 }
 
 /** What is wanted as the panel has it; null if it has not all of it. */
-function shownIn(model: IActivityModel, wanted: Wanted): IExecution[] | null {
-  if (!('ids' in wanted)) {
-    return null;
-  }
+function shownIn(
+  model: IActivityModel,
+  ids: readonly string[]
+): IExecution[] | null {
   const shown = new Map(
     model.selected?.executions.map(({ execution }) => [execution.id, execution])
   );
-  const found = wanted.ids.flatMap(id => shown.get(id) ?? []);
-  return found.length === wanted.ids.length ? found : null;
+  const found = ids.flatMap(id => shown.get(id) ?? []);
+  return found.length === ids.length ? found : null;
 }
 
 /** Whether a cell has an id, or shows an execution. */
@@ -154,10 +139,9 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     const { commands, shell } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const report = reporter(trans);
-    const read = async (wanted: Wanted) => {
-      const { readWanted } = await import('../model/insertion');
-      return readWanted(api, wanted);
-    };
+    // With inert outputs, as they would enter a notebook.
+    const read = (ids: readonly string[]) =>
+      Promise.all(ids.map(id => api.getExecution(id, true)));
     const insert = async (args: Args, withOutputs: boolean) => {
       const panel = notebooks.currentWidget;
       if (!panel) {
@@ -177,13 +161,13 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
       return executions.length > 0 ? panel : null;
     };
     commands.addCommand(CommandIDs.insertCells, {
-      label: labelled(trans.__('Insert Into My Notebook')),
+      label: trans.__('Insert Into My Notebook'),
       describedBy: COPY_ARGUMENTS,
       icon: pasteIcon,
       execute: args => insert(args, true).then(() => undefined, report)
     });
     commands.addCommand(CommandIDs.runAgain, {
-      label: labelled(trans.__('Run Again in My Kernel')),
+      label: trans.__('Run Again in My Kernel'),
       describedBy: COPY_ARGUMENTS,
       icon: runIcon,
       execute: async args => {
@@ -194,7 +178,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
     commands.addCommand(CommandIDs.copySource, {
-      label: labelled(trans.__('Copy Source')),
+      label: trans.__('Copy Source'),
       describedBy: COPY_ARGUMENTS,
       icon: copyIcon,
       execute: async args => {

@@ -8,10 +8,9 @@ import { ICommandPalette, MainAreaWidget } from '@jupyterlab/apputils';
 import { IEditorServices } from '@jupyterlab/codeeditor';
 import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
-import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { refreshIcon, searchIcon } from '@jupyterlab/ui-components';
+import { refreshIcon } from '@jupyterlab/ui-components';
 import { find } from '@lumino/algorithm';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
@@ -140,13 +139,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     IEditorLanguageRegistry,
     IEditorServices
   ],
-  optional: [
-    ILayoutRestorer,
-    ITranslator,
-    ICommandPalette,
-    IApprovalsModel,
-    ISettingRegistry
-  ],
+  optional: [ILayoutRestorer, ITranslator, ICommandPalette, IApprovalsModel],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
@@ -156,8 +149,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     restorer: ILayoutRestorer | null,
     translator: ITranslator | null,
     palette: ICommandPalette | null,
-    approvals: IApprovalsModel | null,
-    registry: ISettingRegistry | null
+    approvals: IApprovalsModel | null
   ): void => {
     const { commands, serviceManager, shell } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
@@ -180,27 +172,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         await Promise.all([model.refresh(), search.refresh()]);
       }
     });
-    commands.addCommand(CommandIDs.search, {
-      label: trans.__('Search Agent Activity'),
-      icon: searchIcon,
-      describedBy: takes('query'),
-      execute: ({ query }) => {
-        shell.activateById(PANEL_ID);
-        if (typeof query === 'string') {
-          search.criteria = { ...search.criteria, q: query };
-        }
-        panel.focusSearch();
-      }
-    });
     addTextCommand(app, model.api, trans);
-    let settings: ISettingRegistry.ISettings | null = null;
-    // Without settings that can be read, all is as it is by default.
-    void registry?.load(panelPlugin.id).then(
-      loaded => {
-        settings = loaded;
-      },
-      () => undefined
-    );
     const search = new SearchModel(model);
     const gallery = new GalleryModel(model, search);
     const execute = commands.execute.bind(commands);
@@ -232,7 +204,6 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
           reviews.cell
         ]
       },
-      areChangesOpen: () => settings?.composite.openChanges === true,
       onError: report
     });
     const count = () => {
@@ -258,6 +229,5 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.openPanel, category });
     palette?.addItem({ command: CommandIDs.refresh, category });
-    palette?.addItem({ command: CommandIDs.search, category });
   }
 };

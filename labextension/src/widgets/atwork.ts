@@ -18,7 +18,11 @@ export class AtWorkItem extends Widget {
     this.addClass('jp-AgentExecAtWork');
     this._button.type = 'button';
     this._button.addEventListener('click', () => {
-      void execute(CommandIDs.showAtWork, {});
+      const [first] = _atWork.agents;
+      void execute(CommandIDs.openPanel, {
+        session_id: first.session.id,
+        execution_id: first.pending[0].id
+      });
     });
     this._button.append(this._icon, this._text);
     this.node.append(this._button);

@@ -59,7 +59,7 @@ export class CellWidget extends Panel {
     this.addWidget(this._source);
     this.addWidget(outputs);
     this.addWidget(new InputView(_options));
-    this.addWidget(new ChangesWidget(model, trans, _options.areChangesOpen()));
+    this.addWidget(new ChangesWidget(model, trans));
     this._addParts(below);
     this._events = new EventLines(() => model.execution.agent, trans);
     this.addWidget(this._events);
@@ -168,8 +168,6 @@ export namespace CellWidget {
     parts: ICellParts;
     /** The server's time, in milliseconds. */
     now: () => number;
-    /** Whether what an execution changed is shown at first. */
-    areChangesOpen: () => boolean;
     /** Tells a person that something they asked for failed. */
     onError: (error: unknown) => void;
   }

@@ -9,18 +9,11 @@ import { sizeText } from './wording';
 
 /** A line that opens to tables of variables and files. */
 export class ChangesWidget extends Widget {
-  /**
-   * @param _model - The execution.
-   * @param _trans - Translates what is said.
-   * @param isOpen - Whether the tables are shown at first.
-   */
   constructor(
     private readonly _model: IExecutionModel,
-    private readonly _trans: TranslationBundle,
-    isOpen = false
+    private readonly _trans: TranslationBundle
   ) {
     super({ node: element('details', 'jp-AgentExecChanges') });
-    (this.node as HTMLDetailsElement).open = isOpen;
     // They scroll if they are wider than the panel: with keys too.
     this._tables.tabIndex = 0;
     this._tables.setAttribute('role', 'group');

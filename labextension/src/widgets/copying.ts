@@ -12,28 +12,11 @@ export function copyingPart(
   trans: TranslationBundle
 ): CellPart {
   return ({ execution }) => {
-    const { id, session_id } = execution;
-    const one = { execution_id: id };
+    const one = { execution_id: execution.id };
     const items: MenuItem[] = [
       { command: CommandIDs.copySource, args: one },
       { command: CommandIDs.insertCells, args: one },
-      { command: CommandIDs.runAgain, args: one },
-      null,
-      {
-        command: CommandIDs.insertCells,
-        args: {
-          session_id,
-          from_execution_id: id,
-          label: trans.__('Insert All From Here Into My Notebook')
-        }
-      },
-      {
-        command: CommandIDs.insertCells,
-        args: {
-          session_id,
-          label: trans.__('Insert All Cells of the Session')
-        }
-      }
+      { command: CommandIDs.runAgain, args: one }
     ];
     const widget = new Widget();
     widget.addClass('jp-AgentExecCell-more');

@@ -89,8 +89,6 @@ export namespace Timeline {
     execute: Execute;
     highlight: Highlight;
     parts: ICellParts;
-    /** Whether what an execution changed is shown at first. */
-    areChangesOpen: () => boolean;
     /** Tells a person that something they asked for failed. */
     onError: (error: unknown) => void;
   }

@@ -1,6 +1,6 @@
 import { NotebookModel } from '@jupyterlab/notebook';
 import type { Notebook } from '@jupyterlab/notebook';
-import { insertCopies, readWanted } from '../../model/insertion';
+import { insertCopies } from '../../model/insertion';
 import { copiedCell, ORIGIN_KEY, readOrigin } from '../../model/origin';
 import { execution, FakeServer, stdout } from '../fakes';
 
@@ -60,20 +60,6 @@ describe('copiedCell', () => {
       expect(readOrigin(metadata)).toBeNull();
     }
   );
-});
-
-describe('readWanted', () => {
-  it('reads single ones, all of a session, and all from one on', async () => {
-    const server = new FakeServer();
-    server.put(
-      ...Array.from({ length: 60 }, (_, n) => execution({ seq: n + 1 }))
-    );
-    const seqs = async (wanted: Parameters<typeof readWanted>[1]) =>
-      (await readWanted(server, wanted)).map(({ seq }) => seq);
-    expect(await seqs({ ids: ['x_3', 'x_1'] })).toEqual([3, 1]);
-    expect(await seqs({ sessionId: 's_1', fromId: null })).toHaveLength(60);
-    expect(await seqs({ sessionId: 's_1', fromId: 'x_59' })).toEqual([59, 60]);
-  });
 });
 
 describe('insertCopies', () => {
