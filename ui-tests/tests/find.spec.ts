@@ -152,7 +152,7 @@ test('a search by filters alone, without a match, and with a server that fails',
   );
   await box(panel).fill('platypus again');
   const alert = panel.region.getByRole('alert');
-  await expect(alert).toContainText('Search is being prepared');
+  await expect(alert).toContainText('It is read again.');
   await page.unroute('**/api/agent-exec/search?**');
   await alert.getByRole('button', { name: 'Try again' }).click();
   await expect(panel.region).toContainText('No cell matches');
@@ -229,7 +229,7 @@ test('the gallery shows what a search finds, and keeps what is near', async ({
   await box(panel).fill('echidna');
   await expect(thumbnails(panel)).toHaveCount(60);
   await expect(thumbnails(panel).first().locator('img')).toBeVisible();
-  await panel.button('Show more images').click();
+  await panel.button('Show more').click();
   await expect(thumbnails(panel)).toHaveCount(90);
   await expect(thumbnails(panel).nth(60)).toBeFocused();
   await thumbnails(panel).last().scrollIntoViewIfNeeded();

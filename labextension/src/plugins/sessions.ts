@@ -122,14 +122,16 @@ async function follow(
   const sessionId = sessionAt(context.localPath);
   const [
     { LiveNotebook },
-    { SessionBanner, sessionTitle },
+    { SessionBanner },
     { SteadyView },
-    { NotebookApprovals }
+    { NotebookApprovals },
+    { titleText }
   ] = await Promise.all([
     import('../model/livenotebook'),
     import('../widgets/sessionbanner'),
     import('../model/view'),
     import('../widgets/notebookapprovals'),
+    import('../widgets/wording'),
     context.ready
   ]);
   if (panel.isDisposed || sessionId === null) {
@@ -146,7 +148,7 @@ async function follow(
   allowOtherTitle(panel);
   live.changed.connect(({ session }) => {
     if (session) {
-      title.label = sessionTitle(session, trans);
+      title.label = titleText(session, trans);
     }
   });
   panel.contentHeader.addWidget(new SessionBanner(live, trans));

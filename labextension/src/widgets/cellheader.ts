@@ -77,15 +77,18 @@ export class CellHeader extends Panel {
   /** Where the execution's cell is in a notebook, or why there is none. */
   private _createDocumentNote(execution: IExecution): HTMLElement | null {
     const { document: placed, id } = execution;
-    const text = placed && documentText(placed, this._trans);
-    if (!text) {
-      return null;
+    if (!placed || placed.status === 'discarded') {
+      return null; // where it was discarded, it can be put back
     }
     const item = element('div', '');
     const isProposed = placed.status === 'proposed';
-    if (placed.status === 'not_written' || (!placed.cell_id && !isProposed)) {
+    const text = documentText(placed, this._trans);
+    if (placed.status === 'not_written') {
       item.textContent = text;
       return item;
+    }
+    if (!placed.cell_id && !isProposed) {
+      return null; // it is being written
     }
     const { path, cell_id } = placed;
     const label = isProposed
@@ -96,7 +99,7 @@ export class CellHeader extends Panel {
       const { goToCell, goToProposal } = CommandIDs;
       void this._execute(isProposed ? goToProposal : goToCell, args);
     });
-    button.title = `${plainName(path)}\n${text}`;
+    button.title = [plainName(path), text].filter(Boolean).join('\n');
     item.append(button);
     return item;
   }

@@ -2,10 +2,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import type { IChanges, IExecutionModel } from '../tokens';
-import { changesText, changeWord, extentText } from './changeswording';
+import { changesText, changeWord, extentText, sizeText } from './wording';
 import { element } from './elements';
 import { plainName } from './notebookwording';
-import { sizeText } from './wording';
 
 /** A line that opens to tables of variables and files. */
 export class ChangesWidget extends Widget {

@@ -3,8 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import type { IAgent, IJournalEvent } from '../tokens';
 import { element, linkButton } from './elements';
-import { eventDetail, eventWord } from './eventwording';
-import { eventActor, momentText } from './wording';
+import { eventActor, eventDetail, eventWord, momentText } from './wording';
 
 /** Lines in a row above which the rest is folded. */
 const MOST = 5;

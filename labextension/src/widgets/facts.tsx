@@ -13,8 +13,9 @@ import {
   closedText,
   describeError,
   momentText,
-  sessionTitle,
   sessionWord,
+  targetText,
+  titleText,
   userText
 } from './wording';
 
@@ -96,14 +97,12 @@ function Place({ model, trans, execute }: IProps): JSX.Element | null {
   return (
     <>
       {path === null ? (
-        <div>{trans.__('In a running kernel')}</div>
+        <div>{targetText(session, trans)}</div>
       ) : (
         <div>
-          {trans.__('In')}{' '}
           <button
             type="button"
             className="jp-AgentExec-link"
-            title={trans.__('Open this notebook')}
             onClick={() => void execute(CommandIDs.goToCell, { path })}
           >
             <bdi>{plainName(path)}</bdi>
@@ -130,7 +129,7 @@ function Description(props: IProps): JSX.Element | null {
   ].filter(Boolean);
   return (
     <div className="jp-AgentExecFacts-description">
-      <h4>{sessionTitle(session, trans)}</h4>
+      <h4>{titleText(session, trans)}</h4>
       <div
         title={trans.__('On behalf of %1', userText(session.username, trans))}
       >
@@ -165,7 +164,7 @@ function CellsState({ model, trans }: IStateProps): JSX.Element | null {
     <Message
       title={
         state.phase === 'loading'
-          ? trans.__('Loading cells…')
+          ? trans.__('Loading…')
           : trans.__('No agent has run anything in this session yet')
       }
     />

@@ -14,18 +14,20 @@ import { countFilters } from '../model/search';
 import type { ICriteria, SearchModel } from '../model/search';
 import type { IActivityModel, ISearchHit } from '../tokens';
 import {
-  describeSearchError,
+  describeError,
   foundText,
   inOneLine,
+  momentText,
+  quoted,
   snippetParts,
   sourceLine,
+  statusWord,
   titleText
-} from './findwording';
+} from './wording';
 import { statusIcons, unknownIcon } from './icons';
 import { optionFor } from './listkeys';
 import { ErrorMessage, Message } from './message';
 import { MoreButton } from './more';
-import { momentText, quoted, statusWord } from './wording';
 
 /** Leads to an execution. */
 export type ShowCell = (sessionId: string, executionId: string) => void;
@@ -189,7 +191,7 @@ export function SearchResults(props: IResultsProps): JSX.Element {
   if (state.phase === 'error') {
     return (
       <ErrorMessage
-        advice={describeSearchError(state.error, trans)}
+        advice={describeError(state.error, trans)}
         retry={trans.__('Try again')}
         onRetry={() => void search.refresh().then(onLeave)}
       />
@@ -197,7 +199,7 @@ export function SearchResults(props: IResultsProps): JSX.Element {
   }
   if (hits.length === 0) {
     return state.phase === 'loading' ? (
-      <Message title={trans.__('Searching…')} />
+      <Message title={trans.__('Loading…')} />
     ) : (
       <Message title={trans.__('No cell matches')}>
         <button
@@ -218,7 +220,7 @@ export function SearchResults(props: IResultsProps): JSX.Element {
       <Hits {...props} />
       {search.hasMore && (
         <MoreButton
-          label={trans.__('Show earlier matches')}
+          label={trans.__('Show more')}
           onMore={() => search.loadMore()}
           onError={props.onError}
         />

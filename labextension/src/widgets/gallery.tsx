@@ -9,7 +9,7 @@ import { pictureKey, pictureName, readPicture } from '../model/pictures';
 import type { IActivityModel, IRecordedImage } from '../tokens';
 import { download } from './download';
 import type { ShowCell } from './find';
-import { describeSearchError, imageText } from './findwording';
+import { describeError, imageText } from './wording';
 import { ErrorMessage, Message } from './message';
 import { MoreButton } from './more';
 import { usePicture } from './pictures';
@@ -78,14 +78,12 @@ function Images(props: IProps): JSX.Element {
     <>
       {state.phase === 'error' && (
         <ErrorMessage
-          advice={describeSearchError(state.error, trans)}
+          advice={describeError(state.error, trans)}
           retry={trans.__('Try again')}
           onRetry={() => gallery.refresh()}
         />
       )}
-      {state.phase === 'loading' && (
-        <Message title={trans.__('Loading images…')} />
-      )}
+      {state.phase === 'loading' && <Message title={trans.__('Loading…')} />}
       {state.phase === 'ready' && images.length === 0 && (
         <Message title={trans.__('No images')} />
       )}
@@ -102,7 +100,7 @@ function Images(props: IProps): JSX.Element {
       )}
       {gallery.hasMore && (
         <MoreButton
-          label={trans.__('Show more images')}
+          label={trans.__('Show more')}
           onMore={() => gallery.loadMore()}
           onError={onError}
         />

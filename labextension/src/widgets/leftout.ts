@@ -13,9 +13,8 @@ import type {
   ILeftOut
 } from '../tokens';
 import { element, linkButton } from './elements';
-import { kindText } from './leftoutwording';
+import { describeError, kindText, sizeText } from './wording';
 import { untrusted } from './untrusted';
-import { describeError, sizeText } from './wording';
 
 /** A type that no agent can know, so that none can put out what looks so. */
 const LEFT_OUT = `application/vnd.jupyter-agent-exec.${UUID.uuid4()}+json`;

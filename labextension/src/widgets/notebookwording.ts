@@ -8,14 +8,14 @@ import type {
   IWaitingFor,
   RecordPeople
 } from '../tokens';
-import { typeText } from './leftoutwording';
 import {
   durationText,
   personName,
   plainName,
   quoted,
   shortText,
-  statusWord
+  statusWord,
+  typeText
 } from './wording';
 
 export { personName, plainName, shortText };
@@ -170,35 +170,17 @@ export function recordPeopleText(
   }
 }
 
-/** What became of an execution's cell in the notebook, if that matters. */
+/** What is not as it should be with a cell in the notebook. */
 export function documentText(
-  document: IDocument,
+  { path, reason, status }: IDocument,
   trans: TranslationBundle
 ): string {
-  const { path, reason, status, via } = document;
-  if (status === 'discarded') {
-    return ''; // it is told where it can be put back
-  }
-  if (status === 'not_written') {
-    return reason
-      ? trans.__(
-          'No cell written to %1: %2',
-          plainName(path),
-          plainName(reason)
-        )
-      : trans.__('No cell written to %1', plainName(path));
-  }
   if (status === 'unsaved') {
     return trans.__('In an open tab, not saved yet');
   }
-  switch (via) {
-    case 'collaboration':
-      return trans.__('Written to the live document');
-    case 'tab':
-      return trans.__('Written through an open tab');
-    case 'contents':
-      return trans.__('Written to the file');
-    default:
-      return trans.__('Not written yet');
+  if (status !== 'not_written') {
+    return '';
   }
+  const text = trans.__('No cell written to %1', plainName(path));
+  return reason ? `${text}: ${plainName(reason)}` : text;
 }

@@ -7,7 +7,7 @@ import type { IActiveOutput } from '../model/sandbox';
 import type { IAgentExecApi, IExecutionModel } from '../tokens';
 import type { CellPart } from './cell';
 import { element, iconButton, linkButton } from './elements';
-import { typeText } from './leftoutwording';
+import { typeText } from './wording';
 
 /** What is needed to show active outputs. */
 interface IOptions {

@@ -6,18 +6,7 @@ import * as React from 'react';
 import type { LiveNotebook } from '../model/livenotebook';
 import type { IAgentSession } from '../tokens';
 import { activityIcon } from './icons';
-import { shortText } from './notebookwording';
-import { describeError, quoted, whoText } from './wording';
-
-/** What a session is called in a tab. */
-export function sessionTitle(
-  session: IAgentSession,
-  trans: TranslationBundle
-): string {
-  return session.title
-    ? quoted(shortText(session.title))
-    : trans.__('Session of %1', quoted(shortText(session.agent.name)));
-}
+import { describeError, sessionWord, whoText } from './wording';
 
 /**
  * Says whose session it is, and that it can only be read.
@@ -86,11 +75,11 @@ function Facts(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { session, trans } = props;
-  const { executions, status } = session;
+  const { executions } = session;
   return (
     <>
       <bdi>{whoText(session, trans)}</bdi>
-      <span>{status === 'open' ? trans.__('open') : trans.__('closed')}</span>
+      <span>{sessionWord(session, trans)}</span>
       <span>{trans._n('%1 cell', '%1 cells', executions, executions)}</span>
     </>
   );

@@ -15,19 +15,21 @@ import { CommandIDs } from '../tokens';
 import type { Execute, IActivityModel, IAgentSession } from '../tokens';
 import { SearchResults } from './find';
 import type { ShowCell } from './find';
-import { inOneLine, targetText, titleText } from './findwording';
+import {
+  describeError,
+  inOneLine,
+  momentText,
+  quoted,
+  sessionWord,
+  targetText,
+  titleText,
+  whoText
+} from './wording';
 import { keyIcon, sessionIcons } from './icons';
 import { optionFor } from './listkeys';
 import { ErrorMessage, IndexingNote, Message } from './message';
 import { MoreButton } from './more';
 import { accessText, accessWord } from './tokenwording';
-import {
-  describeError,
-  momentText,
-  quoted,
-  sessionWord,
-  whoText
-} from './wording';
 
 /** What a person types to see the panel at work. */
 const EXAMPLE = 'jupyter agent-exec run "1 + 1"';
@@ -166,7 +168,7 @@ function Sessions(props: IProps): JSX.Element {
       )}
       {isShown && model.hasMore && (
         <MoreButton
-          label={trans.__('Show earlier sessions')}
+          label={trans.__('Show more')}
           onMore={() => model.loadMore()}
           onError={onError}
         />
@@ -178,7 +180,7 @@ function Sessions(props: IProps): JSX.Element {
 function NoSessions(props: IProps): JSX.Element {
   const { execute, model, trans } = props;
   if (model.state.phase === 'loading') {
-    return <Message title={trans.__('Loading sessions…')} />;
+    return <Message title={trans.__('Loading…')} />;
   }
   return (
     <Message title={trans.__('No agent has worked here yet')}>
@@ -276,10 +278,7 @@ function SessionItem(props: {
   const { session, trans, selected } = props;
   const Icon = iconFor(session);
   const TargetIcon = targetIcons[session.target.kind];
-  const title = titleText(
-    { agent: session.agent.name, title: session.title },
-    trans
-  );
+  const title = titleText(session, trans);
   const target = targetText(session, trans);
   return (
     <li

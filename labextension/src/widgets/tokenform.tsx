@@ -194,7 +194,7 @@ function Fields({ path, trans }: IProps): JSX.Element {
       <Choice
         label={trans.__('How long')}
         name="expires_in"
-        options={LIFETIMES.map(each => [String(each), roughly(each, trans)])}
+        options={LIFETIMES.map(each => [String(each), roughly(each)])}
         initial={String(LIFETIME)}
       />
       <details>

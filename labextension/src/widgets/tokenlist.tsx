@@ -132,7 +132,7 @@ function State({ tokens, trans }: IProps): JSX.Element | null {
     );
   }
   if (state.phase === 'loading') {
-    return <Message title={trans.__('Loading agent tokens…')} />;
+    return <Message title={trans.__('Loading…')} />;
   }
   return tokens.tokens.length === 0 ? (
     <Message title={trans.__('No agent has a token yet')}>

@@ -144,17 +144,16 @@ export function capLines(caps: ITokenCaps, trans: TranslationBundle): string[] {
 }
 
 /** A time in its largest unit. */
-export function roughly(seconds: number, trans: TranslationBundle): string {
-  if (seconds >= 2 * DAY) {
-    const count = Math.round(seconds / DAY);
-    return trans._n('%1 day', '%1 days', count, count);
-  }
-  if (seconds >= 2 * HOUR) {
-    const count = Math.round(seconds / HOUR);
-    return trans._n('%1 hour', '%1 hours', count, count);
-  }
-  const count = Math.max(1, Math.round(seconds / MINUTE));
-  return trans._n('%1 minute', '%1 minutes', count, count);
+export function roughly(seconds: number): string {
+  const [unit, size] =
+    seconds >= 2 * DAY
+      ? ['day', DAY]
+      : seconds >= 2 * HOUR
+        ? ['hour', HOUR]
+        : ['minute', MINUTE];
+  const count = Math.max(1, Math.round(seconds / Number(size)));
+  const style = { style: 'unit', unit: String(unit), unitDisplay: 'long' };
+  return count.toLocaleString(undefined, style as Intl.NumberFormatOptions);
 }
 
 /** When a token ends, or how it did. */
@@ -165,11 +164,11 @@ export function endText(
   trans: TranslationBundle
 ): string {
   const since = (at: string | null) =>
-    roughly((now - Date.parse(at ?? token.expires_at)) / 1000, trans);
+    roughly((now - Date.parse(at ?? token.expires_at)) / 1000);
   switch (status) {
     case 'active': {
       const left = (Date.parse(token.expires_at) - now) / 1000;
-      return trans.__('Expires in %1', roughly(left, trans));
+      return trans.__('Expires in %1', roughly(left));
     }
     case 'expired':
       return trans.__('Expired %1 ago', since(token.expires_at));
@@ -188,7 +187,7 @@ export function usedText(
     return trans.__('Never used');
   }
   const seconds = (now - Date.parse(last_used_at)) / 1000;
-  return trans.__('Last used %1 ago', roughly(seconds, trans));
+  return trans.__('Last used %1 ago', roughly(seconds));
 }
 
 /** By what right an agent works in a session, in a word. */

@@ -1,13 +1,20 @@
 /** How values are said to a person. */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import type * as nbformat from '@jupyterlab/nbformat';
 import { ApiError } from '../api/errors';
 import type {
   IAgent,
   IAgentSession,
+  IChanges,
   IExecution,
   IIndexing,
   IJournalEvent,
+  ILeftOut,
+  IRecordedImage,
+  ISearchHit,
+  ITarget,
   ITokenRef,
+  IVariableChange,
   Status
 } from '../tokens';
 
@@ -244,16 +251,6 @@ export function cellName(
   return trans.__('Cell %1: %2', seq, statusWord(status, trans));
 }
 
-/** What a session is called. */
-export function sessionTitle(
-  session: IAgentSession,
-  trans: TranslationBundle
-): string {
-  return session.title
-    ? quoted(session.title)
-    : trans.__('Session of %1', quoted(session.agent.name));
-}
-
 /**
  * What an agent says, in quotation marks that it cannot close.
  *
@@ -390,4 +387,227 @@ export function describeError(
         hint: message
       };
   }
+}
+
+/** What the server puts around matches. */
+const MATCH = /\u2068([^\u2068\u2069]*)\u2069/;
+
+/** A part of a snippet. */
+interface ISnippetPart {
+  text: string;
+  isMatch: boolean;
+}
+
+/** A text in one line, with nothing in it that disguises the rest. */
+export function inOneLine(text: string): string {
+  return plainName(text.replace(/\s+/g, ' ').trim());
+}
+
+/** A snippet in the parts that match and those between them. */
+export function snippetParts(snippet: string): ISnippetPart[] {
+  // At each odd place is what the expression has captured.
+  return snippet
+    .split(MATCH)
+    .map((text, place) => ({
+      text: plainName(text.replace(/\s+/g, ' ')),
+      isMatch: place % 2 === 1
+    }))
+    .filter(({ text }) => text !== '');
+}
+
+/** The first line of a source that says something. */
+export function sourceLine(source: string): string {
+  return inOneLine(source.split('\n').find(line => line.trim() !== '') ?? '');
+}
+
+/** What a session is called: its title, or whose it is. */
+export function titleText(
+  { agent, title }: { agent: IAgent | string; title: string | null },
+  trans: TranslationBundle
+): string {
+  const name = typeof agent === 'string' ? agent : agent.name;
+  return title
+    ? quoted(inOneLine(title))
+    : trans.__('Session of %1', quoted(inOneLine(name)));
+}
+
+/** Where code runs, in general. */
+function targetWord(kind: ITarget['kind'], trans: TranslationBundle): string {
+  switch (kind) {
+    case 'scratch':
+      return trans.__('Scratch kernel');
+    case 'notebook':
+      return trans.__('Notebook');
+    case 'kernel':
+      return trans.__('Running kernel');
+  }
+}
+
+/** Where a session's code runs: a notebook is named. */
+export function targetText(
+  { path, target }: IAgentSession,
+  trans: TranslationBundle
+): string {
+  return target.kind === 'notebook'
+    ? inOneLine(path ?? target.path)
+    : targetWord(target.kind, trans);
+}
+
+/** Which cell of which session an image came from. */
+export function imageText(
+  image: IRecordedImage,
+  trans: TranslationBundle
+): string {
+  return trans.__('Cell %1 of %2', image.seq, titleText(image, trans));
+}
+
+/** How many cells were found, as those hear it who listen to the page. */
+export function foundText(
+  hits: readonly ISearchHit[],
+  hasMore: boolean,
+  trans: TranslationBundle
+): string {
+  const count = hits.length;
+  if (count === 0) {
+    return trans.__('No cell matches');
+  }
+  return hasMore
+    ? trans.__('The newest %1 cells that match', count)
+    : trans._n('%1 cell matches', '%1 cells match', count, count);
+}
+
+/** Characters of an entry's own text that are shown. */
+const LONGEST_ENTRY = 300;
+
+/**
+ * What happened, in a few words; null for what cells and their notebook show,
+ * and for what only the record needs.
+ */
+export function eventWord(
+  type: string,
+  trans: TranslationBundle
+): string | null {
+  const words: Partial<Record<string, string>> = {
+    kernel_started: trans.__('Kernel started'),
+    kernel_ended: trans.__('Kernel ended'),
+    interrupted: trans.__('Interrupted'),
+    recovered: trans.__('Found unfinished after a server restart'),
+    late_output: trans.__('Output arrived after a cell ended'),
+    approval_granted: trans.__('Everything approved'),
+    agents_paused: trans.__('Agents paused'),
+    agents_resumed: trans.__('Agents resumed'),
+    policy_set: trans.__('Approval policy changed'),
+    reviewed: trans.__('Reviewed'),
+    person_ran: trans.__('Somebody else ran code in this kernel'),
+    notebook_created: trans.__('Notebook created'),
+    notebook_moved: trans.__('Notebook moved'),
+    notebook_edit_refused: trans.__('Notebook edit refused'),
+    notebook_edited: trans.__('Notebook edited'),
+    edits_proposed: trans.__('Edits proposed'),
+    edits_decided: trans.__('Decision about proposed edits'),
+    file_uploaded: trans.__('File uploaded'),
+    file_deleted: trans.__('File deleted')
+  };
+  return words[type] ?? null;
+}
+
+/** What an entry says itself: a reason, a comment, a path. */
+export function eventDetail(
+  { text, type }: IJournalEvent,
+  trans: TranslationBundle
+): string {
+  if (text === null || text === 'asked') {
+    return '';
+  }
+  if (type === 'approval_granted') {
+    return trans.__('until %1', momentText(text, Date.now()));
+  }
+  if (type === 'reviewed') {
+    // The record's word for a verdict is not the one that people read.
+    return shortText(plainName(text.replace(/^approved(: )?/, '')));
+  }
+  const isReason = ['kernel_started', 'interrupted'].includes(type);
+  const known = isReason ? reasonText(text, trans) : null;
+  return known ?? shortText(plainName(text), LONGEST_ENTRY);
+}
+
+/** "3 variables, 1 file"; empty if nothing changed. */
+export function changesText(
+  changes: IChanges | null,
+  trans: TranslationBundle
+): string {
+  const variables = changes
+    ? changes.variables.length + changes.more_variables
+    : 0;
+  const files = changes ? changes.files.length + changes.more_files : 0;
+  return [
+    variables > 0 &&
+      trans._n('%1 variable', '%1 variables', variables, variables),
+    files > 0 && trans._n('%1 file', '%1 files', files, files)
+  ]
+    .filter(Boolean)
+    .join(', ');
+}
+
+/** What became of a variable. */
+export function changeWord(
+  change: IVariableChange['change'],
+  trans: TranslationBundle
+): string {
+  switch (change) {
+    case 'added':
+      return trans.__('new');
+    case 'changed':
+      return trans.__('changed');
+    case 'removed':
+      return trans.__('deleted');
+    default:
+      // What a newer server tells.
+      return String(change);
+  }
+}
+
+/** How large a value is: "2 × 3" or "12"; empty if it is not told. */
+export function extentText({ length, shape }: IVariableChange): string {
+  if (shape) {
+    return shape.length === 0 ? '()' : shape.join(' × ');
+  }
+  return length === null ? '' : String(length);
+}
+
+/** The richest of an output's types, in words; its own name would tell nothing. */
+export function typeText(
+  mimetypes: readonly string[],
+  trans: TranslationBundle
+): string {
+  const rich = mimetypes.filter(each => each !== 'text/plain');
+  const known: [RegExp, string][] = [
+    [/plotly/, trans.__('Plotly chart')],
+    [/vega/, trans.__('Vega chart')],
+    [/bokeh/, trans.__('Bokeh plot')],
+    [/^application\/vnd\.jupyter\.widget/, trans.__('Widget')],
+    [/^image\/svg\+xml$/, trans.__('SVG image')],
+    [/^image\//, trans.__('Image')],
+    [/^text\/html$/, trans.__('HTML')],
+    [/^(application|text)\/(x-)?(java|ecma)script$/, trans.__('JavaScript')],
+    [/^text\/markdown$/, trans.__('Markdown')],
+    [/^text\/latex$/, trans.__('LaTeX')],
+    [/json$/, trans.__('Data')]
+  ];
+  const found = known.find(([pattern]) =>
+    rich.some(each => pattern.test(each))
+  );
+  const other = rich.length > 0 ? trans.__('Output') : trans.__('Text');
+  return found?.[1] ?? other;
+}
+
+/** An output that was left out, by the richest of its types. */
+export function kindText(
+  { mimetypes }: ILeftOut,
+  output: nbformat.IOutput | undefined,
+  trans: TranslationBundle
+): string {
+  return output?.output_type === 'error'
+    ? trans.__('Traceback')
+    : typeText(mimetypes, trans);
 }

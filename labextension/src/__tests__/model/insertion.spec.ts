@@ -2,7 +2,7 @@ import { NotebookModel } from '@jupyterlab/notebook';
 import type { Notebook } from '@jupyterlab/notebook';
 import { insertCopies } from '../../model/insertion';
 import { copiedCell, ORIGIN_KEY, readOrigin } from '../../model/origin';
-import { execution, FakeServer, stdout } from '../fakes';
+import { execution, stdout } from '../fakes';
 
 describe('copiedCell', () => {
   it('tells where it is from, under a key of its own', () => {

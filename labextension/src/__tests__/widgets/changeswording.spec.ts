@@ -1,10 +1,6 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import type { IChanges, IVariableChange } from '../../tokens';
-import {
-  changesText,
-  changeWord,
-  extentText
-} from '../../widgets/changeswording';
+import { changesText, changeWord, extentText } from '../../widgets/wording';
 
 const trans = nullTranslator.load('jupyter_agent_exec');
 

@@ -1,6 +1,6 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import type { IJournalEvent } from '../../tokens';
-import { eventDetail, eventWord } from '../../widgets/eventwording';
+import { eventDetail, eventWord } from '../../widgets/wording';
 
 const trans = nullTranslator.load('jupyter_agent_exec');
 

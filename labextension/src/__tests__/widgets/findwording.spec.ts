@@ -1,7 +1,5 @@
 import { nullTranslator } from '@jupyterlab/translation';
-import { ApiError } from '../../api/errors';
 import {
-  describeSearchError,
   foundText,
   imageText,
   inOneLine,
@@ -9,7 +7,7 @@ import {
   sourceLine,
   targetText,
   titleText
-} from '../../widgets/findwording';
+} from '../../widgets/wording';
 import { optionFor } from '../../widgets/listkeys';
 import { hit, image, session, target } from '../fakes';
 
@@ -73,21 +71,6 @@ describe('names of what is found', () => {
     expect(foundText([hit()], true, trans)).toBe(
       'The newest 1 cells that match'
     );
-  });
-});
-
-describe('describeSearchError', () => {
-  it('tells what can be helped from what has to be waited for', () => {
-    const titles = [
-      new ApiError('refused', 'm', 503, 'history_unavailable'),
-      new ApiError('refused', 'm', 400, 'invalid_request'),
-      new ApiError('unreachable', 'm')
-    ].map(error => describeSearchError(error, trans).title);
-    expect(titles).toEqual([
-      'The history cannot be searched yet',
-      'This search is not valid',
-      'The server cannot be reached'
-    ]);
   });
 });
 

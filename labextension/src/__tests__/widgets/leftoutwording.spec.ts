@@ -1,5 +1,5 @@
 import { nullTranslator } from '@jupyterlab/translation';
-import { kindText } from '../../widgets/leftoutwording';
+import { kindText } from '../../widgets/wording';
 import { stdout } from '../fakes';
 
 const trans = nullTranslator.load('jupyter_agent_exec');

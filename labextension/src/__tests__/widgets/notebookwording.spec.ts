@@ -216,12 +216,7 @@ describe('recordPeopleText', () => {
 describe('documentText', () => {
   it.each([
     [{ status: 'not_written', reason: 'It is read-only.' }, /read-only/],
-    [{ status: 'not_written' }, /^No cell written to a\.ipynb$/],
-    [{ via: 'collaboration' }, /live document/],
-    [{ via: 'tab' }, /open tab/],
-    [{ via: 'contents' }, /to the file/],
-    [{ via: 'tab', status: 'discarded' }, /^$/],
-    [{ via: null, status: 'writing' }, /Not written yet/]
+    [{ status: 'not_written' }, /^No cell written to a\.ipynb$/]
   ] as [Partial<IDocument>, RegExp][])('says of %j', (given, sentence) => {
     const document: IDocument = {
       path: 'a.ipynb',

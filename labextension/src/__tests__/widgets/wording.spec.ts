@@ -22,7 +22,7 @@ import {
   executionNotes,
   indexingText,
   momentText,
-  sessionTitle,
+  titleText,
   sessionWord,
   sizeText,
   statusWord
@@ -184,8 +184,8 @@ describe('executionNotes', () => {
 
 describe('names', () => {
   it('calls a session by its title, or by its agent', () => {
-    expect(sessionTitle(session(), trans)).toBe('“Sales”');
-    expect(sessionTitle(session({ title: null }), trans)).toMatch(/analyst/);
+    expect(titleText(session(), trans)).toBe('“Sales”');
+    expect(titleText(session({ title: null }), trans)).toMatch(/analyst/);
   });
 
   it('leaves no agent its say outside of quotation marks', () => {
@@ -212,8 +212,8 @@ describe('names', () => {
     const agent = { name, version: name, model: name };
     const told = [
       agentText(agent),
-      sessionTitle(session({ title: name }), trans),
-      sessionTitle(session({ title: null, agent }), trans),
+      titleText(session({ title: name }), trans),
+      titleText(session({ title: null, agent }), trans),
       executionNotes(execution({ reason: `${name}\nc` }), trans).join(),
       describeError(new Error(name), trans).hint
     ];
