@@ -111,7 +111,7 @@ export default tseslint.config(
             '../widgets/atworkwording',
             '../widgets/badges',
             '../widgets/clock',
-            '../widgets/copying',
+            '../widgets/cellactions',
             '../widgets/download',
             '../widgets/grant',
             '../widgets/highlight',
@@ -122,7 +122,6 @@ export default tseslint.config(
             '../widgets/panel',
             '../widgets/review',
             '../widgets/sandbox',
-            '../widgets/stopbutton',
             '../widgets/toolbar',
             '../widgets/untrusted'
           ]

@@ -35,7 +35,7 @@ import { ApprovalRecord } from '../widgets/approvalrecord';
 import { ApprovalSlot } from '../widgets/approvalslot';
 import { AskingList, PauseButton } from '../widgets/asking';
 import { Clock } from '../widgets/clock';
-import { copyingPart } from '../widgets/copying';
+import { copyingPart, StopButton } from '../widgets/cellactions';
 import { SessionGrant } from '../widgets/grant';
 import { createHighlight } from '../widgets/highlight';
 import { activityIcon } from '../widgets/icons';
@@ -43,7 +43,6 @@ import { menuOpener } from '../widgets/menu';
 import { ActivityPanel, PANEL_ID } from '../widgets/panel';
 import { reviewParts } from '../widgets/review';
 import { sandboxPart } from '../widgets/sandbox';
-import { StopButton } from '../widgets/stopbutton';
 import { labelled, reporter, takes } from './commands';
 
 /** Where the panel stands among the others of its side. */

@@ -1,12 +1,10 @@
 /** A list of cells that one can walk through and that follows its end. */
-import { Panel } from '@lumino/widgets';
+import { Panel, Widget } from '@lumino/widgets';
 import type { Message } from '@lumino/messaging';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IExecutionModel, ISessionModel } from '../tokens';
 import { CellWidget } from './cell';
 import { Heights } from './heights';
-import { leaveFeed } from './leavefeed';
-import { Placeholder } from './placeholder';
 
 /** Pixels from the end within which a reader counts as being at the end. */
 const NEAR_END = 48;
@@ -401,4 +399,41 @@ function isHeld(row: Row): boolean {
     (row instanceof CellWidget &&
       row.model.execution.status === 'awaiting_approval')
   );
+}
+
+/** A place in the feed for an execution that is not known, or not drawn yet. */
+class Placeholder extends Widget {
+  constructor(
+    readonly seq: number,
+    trans: TranslationBundle
+  ) {
+    super();
+    this.addClass('jp-AgentExecCell');
+    this.addClass('jp-mod-placeholder');
+    this.node.setAttribute('role', 'article');
+    this.node.setAttribute('aria-label', trans.__('Loading…'));
+    this.node.setAttribute('aria-busy', 'true');
+  }
+}
+
+const TABBABLE =
+  'a[href], button:not([disabled]), input:not([disabled]), ' +
+  'select:not([disabled]), textarea:not([disabled]), summary, [tabindex]';
+
+/** Lead the keyboard to what comes before a feed, or after it, if there is any. */
+function leaveFeed(feed: HTMLElement, after: boolean): void {
+  const side = after
+    ? Node.DOCUMENT_POSITION_FOLLOWING
+    : Node.DOCUMENT_POSITION_PRECEDING;
+  const found = Array.from(
+    document.querySelectorAll<HTMLElement>(TABBABLE)
+  ).filter(
+    each =>
+      each.tabIndex >= 0 &&
+      !feed.contains(each) &&
+      each.offsetParent !== null &&
+      (feed.compareDocumentPosition(each) & side) !== 0
+  );
+  const target = after ? found[0] : found[found.length - 1];
+  target?.focus();
 }

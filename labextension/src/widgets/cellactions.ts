@@ -1,11 +1,35 @@
-/** In the cell that runs: a button that stops it. */
+/** Buttons at the end of a cell's header in the panel. */
 import { stopIcon } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs, isRunning } from '../tokens';
 import type { Execute, IExecutionModel } from '../tokens';
 import { stopText } from './atworkwording';
+import type { CellPart } from './cell';
 import { element, labelledButton } from './elements';
+import { menuButton } from './menu';
+import type { MenuItem, OpenMenu } from './menu';
+
+/** A part of the panel's cells: a menu of what can be done with one. */
+export function copyingPart(
+  openMenu: OpenMenu,
+  trans: TranslationBundle
+): CellPart {
+  return ({ execution }) => {
+    const one = { execution_id: execution.id };
+    const items: MenuItem[] = [
+      { command: CommandIDs.copySource, args: one },
+      { command: CommandIDs.insertCells, args: one },
+      { command: CommandIDs.runAgain, args: one }
+    ];
+    const widget = new Widget();
+    widget.addClass('jp-AgentExecCell-more');
+    widget.node.append(
+      menuButton(trans.__('More actions for this cell'), () => items, openMenu)
+    );
+    return widget;
+  };
+}
 
 /** Names the agent and the cell; it is there while the cell runs. */
 export class StopButton extends Widget {
