@@ -6,7 +6,7 @@ import * as React from 'react';
 import type { LiveNotebook } from '../model/livenotebook';
 import type { IAgentSession } from '../tokens';
 import { activityIcon } from './icons';
-import { describeError, sessionWord, whoText } from './wording';
+import { describeError, whoText } from './wording';
 
 /**
  * Says whose session it is, and that it can only be read.
@@ -75,11 +75,11 @@ function Facts(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { session, trans } = props;
-  const { executions } = session;
+  const { executions, status } = session;
   return (
     <>
       <bdi>{whoText(session, trans)}</bdi>
-      <span>{sessionWord(session, trans)}</span>
+      <span>{status === 'open' ? trans.__('open') : trans.__('closed')}</span>
       <span>{trans._n('%1 cell', '%1 cells', executions, executions)}</span>
     </>
   );
