@@ -99,7 +99,7 @@ export class ApprovalView extends Widget {
   /** Show how long it may still be decided about. */
   tick(): void {
     const { approvals, clock, trans } = this._options;
-    const { approval } = this._shown;
+    const approval = this._isDecided ? null : this._shown.approval;
     const now = clock.now();
     const text = approval ? expiryText(approval.expires_at, now, trans) : '';
     if (this._expiry.textContent !== text) {
@@ -222,9 +222,12 @@ export class ApprovalView extends Widget {
     clock.set(this, false);
     this._isDecided = true;
     this._leaveFocus();
-    this._body.hide();
+    this._actions.hide();
     this._notice.textContent = '';
     this._expiry.textContent = '';
+    this._behind.textContent = '';
+    const asker = askerText(this._shown, trans);
+    this._who.textContent = trans.__('Agent %1', `\u2068${asker}\u2069`);
     const texts = [trans.__('Already decided')];
     let waits = false;
     try {
@@ -237,13 +240,24 @@ export class ApprovalView extends Widget {
       if (execution.status === 'queued' && execution.waiting_for) {
         texts.push(waitingText(execution.waiting_for, trans));
         waits = true;
+        this._showWhatRuns(execution);
       }
     } catch {
       // It does not ask any more, that much is known.
     }
     this._outcome.textContent = texts.join(' · ');
     if (!waits && !this.isDisposed) {
+      this._body.hide();
       this._ending ??= setTimeout(() => this._over.emit(), OUTCOME);
+    }
+  }
+
+  /** Show the source that was approved, which nobody can edit any more. */
+  private _showWhatRuns(approved: IExecution): void {
+    const isOther = approved.source !== this._shown.source;
+    if (!this.isDisposed && (isOther || this._source?.isEditing)) {
+      this._shown = approved;
+      this._renderSource();
     }
   }
 

@@ -425,10 +425,16 @@ describe('ApprovalSlot', () => {
     const who = 'person' as const;
     const waiting_for = { who, agent: null, execution_id: null, since: null };
     const started_at = null;
-    const waits = { approval: approved, started_at, waiting_for };
+    const source = 'edited elsewhere';
+    const waits = { approval: approved, source, started_at, waiting_for };
     await page.end({ status: 'queued', ...waits });
     await settle(10_000);
     expect(page.find('[role=status]').textContent).toMatch(/^Approved · /);
+    expect(page.text).not.toMatch(/expires|requests approval/);
+    expect(page.lines).toEqual(['edited elsewhere']);
+    expect(page.find('.cm-editor').closest('.lm-mod-hidden')).toBeNull();
+    const actions = page.find('.jp-AgentExecApproval-actions');
+    expect(actions.closest('.lm-mod-hidden')).not.toBeNull();
     page.server.put(asking({ status: 'running', approval: approved }));
     page.server.emit(1, { execution_id: 'x_1', status: 'running' });
     await settle();
