@@ -183,7 +183,8 @@ imported in kernels."""
 
 def test_what_is_imported_is_asked_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = [*project["dependencies"], *project["optional-dependencies"]["mcp"]]
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *extras["mcp"], *extras["completion"]]
     asked = {re.split(r"[<>=]", item)[0] for item in needed}
     imported = {DISTRIBUTIONS.get(name, name) for name in _imported()}
     brought = {"jupyter_ydoc", "pycrdt", "mcp_types", "pydantic"}
