@@ -20,6 +20,8 @@ from .auth.token_handlers import ROUTES as TOKEN_ROUTES
 from .errors import GATEWAY
 from .files.handlers import ROUTES as FILE_ROUTES
 from .mcp.endpoint import McpHandler
+from .mcp.sign_in import ROOT_ROUTE, MetadataHandler
+from .mcp.sign_in import ROUTES as SIGN_IN_ROUTES
 from .notebooks.handlers import ROUTES as NOTEBOOK_ROUTES
 from .notebooks.handlers import ChannelHandler
 from .openapi import OpenAPIHandler, document
@@ -55,9 +57,10 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
     undocumented_routes: ClassVar[tuple[Route, ...]] = (
         ("/notebooks/channel", ChannelHandler),
         ("/mcp", McpHandler),
+        *SIGN_IN_ROUTES,
     )
-    """The WebSocket of JupyterLab's pages, which is for them alone, and MCP, which describes itself
-    to each client."""
+    """The WebSocket of JupyterLab's pages, which is for them alone, and MCP and its sign-in, which
+    describe themselves to each client."""
 
     def update_config(self, config: Config) -> None:
         """Apply the configuration. A wrong value stops the start of the server with a message.
@@ -80,6 +83,9 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
         services = self.services.of_handlers() | {"openapi_document": cache(self._document)}
         routes = (*self.routes, *self.undocumented_routes)
         self.handlers.extend(url_specs(routes, services, NAMESPACE))
+        at_root = {"services": services, "route": "/.well-known/{document}"}
+        root_route = ROOT_ROUTE.format(namespace=NAMESPACE)
+        self.handlers.append((root_route, MetadataHandler, at_root))
 
     def _document(self) -> bytes:
         assert self.serverapp is not None

@@ -710,6 +710,17 @@ class TokenMinted(Entry, frozen=True, kw_only=True, tag="token_minted"):
     expires_at: str
     secret_sha256: Digest | None = None
     """Null in a ledger of version 0.1, which did not record it."""
+    secret_expires_at: str | None = None
+    """When the secret expires before the token does, because its client signed in and can renew it.
+    """
+
+
+class TokenRenewed(Entry, frozen=True, kw_only=True, tag="token_renewed"):
+    """A client that signed in got a new secret for its token; the earlier one is not valid."""
+
+    token_id: TokenId
+    secret_sha256: Digest
+    secret_expires_at: str
 
 
 class TokenRevoked(Entry, frozen=True, kw_only=True, tag="token_revoked"):
@@ -747,6 +758,7 @@ LedgerEntry = (
     | SessionAmended
     | PolicySet
     | TokenMinted
+    | TokenRenewed
     | TokenRevoked
     | AccessDenied
     | DecisionsUnlocked

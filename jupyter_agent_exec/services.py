@@ -30,7 +30,9 @@ from .kernels.live_kernels import LiveKernels
 from .kernels.scratch_kernels import ScratchKernels
 from .kernels.server_kernels import KernelStarter, ServerKernels
 from .mcp.call import Managers
+from .mcp.client_documents import fetch_document
 from .mcp.endpoint import Endpoint, is_installed
+from .mcp.sign_in import SignIn
 from .notebooks.backends.collaboration import CollaborationBackend
 from .notebooks.backends.contents import ContentsBackend
 from .notebooks.backends.tab import TabBackend
@@ -275,6 +277,7 @@ class Services:
             kernels=self._jupyter_sessions.by_notebook,
             folder=self._contents.folder,
         )
+        self.sign_in = SignIn(self.tokens, fetch_document)
         self.mcp_endpoint = Endpoint(
             Managers(
                 sessions=self.manager,
@@ -316,6 +319,7 @@ class Services:
             "proposals": self.proposals,
             "reviews": self.reviews,
             "send_timeout": traits.send_timeout,
+            "sign_in": self.sign_in,
             "tabs": self.tabs,
             "tokens": self.tokens,
             "unlocks": self.unlocks,

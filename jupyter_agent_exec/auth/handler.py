@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from http import HTTPStatus
 from http.client import responses
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -40,7 +40,15 @@ from .access import AccessControl, denied
 from .denials import Denials
 from .operations import operations
 from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope
-from .tokens import TokenRefused, Tokens, is_misplaced, shown_token, tokens_in, without_tokens
+from .tokens import (
+    SecretExpired,
+    TokenRefused,
+    Tokens,
+    is_misplaced,
+    shown_token,
+    tokens_in,
+    without_tokens,
+)
 from .unlocks import UNLOCK_HEADER, Unlocks
 
 Route: TypeAlias = "tuple[str, type[AgentExecHandler]]"
@@ -101,13 +109,20 @@ def status_of(error: type[errors.AgentExecError]) -> int:
 
 
 def check_verbs(handler: type[web.RequestHandler]) -> None:
-    """Raise TypeError if a verb of the handler does not name its scope."""
+    """Raise TypeError if a verb of the handler neither names its scope nor is for everybody."""
     named = operations(handler)
     for method in handler.SUPPORTED_METHODS:
         verb = method.lower()
         base = AgentExecHandler if verb == "options" else web.RequestHandler  # it answers 405
+        if is_open(getattr(handler, verb)) and verb != "options":
+            continue
         if verb not in named and getattr(handler, verb) is not getattr(base, verb, None):
             raise TypeError(f"{handler.__name__}.{verb} does not name its scope with @requires")
+
+
+def is_open(verb: Callable[..., Any]) -> bool:
+    """Return whether Jupyter's `allow_unauthenticated` marks a verb: it needs no credential."""
+    return getattr(verb, "__allow_unauthenticated", False)
 
 
 def check_services(handler: type[AgentExecHandler], services: Iterable[str]) -> None:
@@ -185,8 +200,8 @@ class AgentExecHandler(JupyterHandler):
         self._check_token_placement()
         if not self.check_host():
             raise errors.Forbidden("The request names a host that this server does not answer to.")
-        if self.request.method == "OPTIONS":
-            return  # a preflight request of a browser has no credential
+        if is_open(getattr(self, (self.request.method or "").lower())):
+            return  # such as a browser's preflight request
         if (shown := self.shown_token) is not None:
             await self._authenticate_agent(shown)
         else:
@@ -245,11 +260,12 @@ class AgentExecHandler(JupyterHandler):
 
     def _check_token_placement(self) -> None:
         """Raise InvalidRequest for an agent token in the address or in a form."""
-        if is_misplaced(self.request.uri or "", self.request.arguments):
-            self._refuse_misplaced()
+        self.refuse_misplaced(self.request.arguments)
 
-    def _refuse_misplaced(self) -> NoReturn:
-        """Raise InvalidRequest, and keep the token out of the log."""
+    def refuse_misplaced(self, arguments: Mapping[str, Sequence[bytes]]) -> None:
+        """Raise InvalidRequest if there is a token, and keep it out of the log."""
+        if not is_misplaced(self.request.uri or "", arguments):
+            return
         uri = self.request.uri or ""
         found = tokens_in(uri)
         self.request.uri = without_tokens(uri)
@@ -301,6 +317,8 @@ class AgentExecHandler(JupyterHandler):
 
     def _record_if_denied(self, error: errors.AgentExecError) -> None:
         """Record an error that refuses an agent token something."""
+        if isinstance(error, SecretExpired):
+            return  # its client renews it
         if isinstance(error, TokenRefused):
             self.record_denial(error.code, error.token_id)
         elif error.is_denial and self.caller.token is not None:
@@ -473,12 +491,15 @@ class AgentExecHandler(JupyterHandler):
         if isinstance(error, errors.TooManyRequests) and "retry_after" in detail:
             self.set_header("Retry-After", str(detail["retry_after"]))
         if status_code == HTTPStatus.UNAUTHORIZED:
-            is_agent = isinstance(error, TokenRefused)
-            scheme = 'Bearer error="invalid_token",' if is_agent else "token"
-            self.set_header("WWW-Authenticate", f'{scheme} realm="Jupyter"')
+            self.set_header("WWW-Authenticate", self.challenge(isinstance(error, TokenRefused)))
         self.finish(
             msgspec.json.encode(Problem(message=message, reason=None, code=code, detail=detail))
         )
+
+    def challenge(self, is_agent: bool) -> str:
+        """Return how a request without a valid credential can get one."""
+        scheme = 'Bearer error="invalid_token",' if is_agent else "token"
+        return f'{scheme} realm="Jupyter"'
 
     def _own_error(self, error: web.HTTPError) -> Exception:
         """Return our own error for one of tornado's, if we have one."""

@@ -48,6 +48,8 @@ class StoredToken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     display_name: str
     created_at: str
     expires_at: str
+    secret_expires_at: str | None = None
+    """When a client that signed in needs a new secret; None: not before the token expires."""
     revoked_at: str | None = None
     last_used_at: str | None = None
 
@@ -190,4 +192,5 @@ def _is_minted(token: StoredToken, minted: TokenMinted) -> bool:
         edits=token.edits,
         caps=token.caps,
         secret_sha256=minted.secret_sha256 and token.secret_sha256,
+        secret_expires_at=token.secret_expires_at,
     )

@@ -2,6 +2,9 @@
 
 A token is `jaex_<id>_<secret>`. Only a hash of the secret is kept, beside the history and
 in the ledger, which records what was minted and revoked.
+
+A client that signed in has a refresh token too, `jaer_<id>_<secret>`. The token's own secret is
+derived from it and from the client's id, so that the one kept hash checks both.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final, Literal, Protocol, TypeAlias, TypeVar
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 from urllib.parse import unquote_plus
 
 from msgspec.structs import replace
@@ -24,9 +27,16 @@ from ulid import ULID
 
 from ..errors import HistoryUnavailable, InvalidRequest, NotFound, Unauthenticated
 from ..models import MintToken, Token, TokenRef, derive
-from ..records import LedgerEntry, TokenMinted, TokenRevoked, digest_of, timestamp
+from ..records import (
+    LedgerEntry,
+    TokenMinted,
+    TokenRenewed,
+    TokenRevoked,
+    digest_of,
+    timestamp,
+)
 from ..tasks import Tasks
-from ..types import TokenId
+from ..types import Digest, TokenId
 from .scopes import Caller, Grants
 from .token_store import Stored, StoredToken, TokenStore
 
@@ -43,9 +53,16 @@ KEPT_DAYS: Final = 90
 AGENT_PREFIX: Final = "jaex_"
 """The beginning of all agent tokens, which distinguishes them from Jupyter's own credentials."""
 
+REFRESH_PREFIX: Final = "jaer_"
+SECRET_SECONDS: Final = 3600.0
+"""How long a secret is valid that its client can renew."""
+
 _IN_HEADER: Final = re.compile(rf"\s*(?:\S+\s+)?(?P<token>{AGENT_PREFIX}.*?)\s*", re.DOTALL)
 _ANYWHERE: Final = re.compile(rf"{AGENT_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_\w*")
 _TOKEN: Final = re.compile(rf"{AGENT_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_(?P<secret>[0-9a-f]{{64}})")
+_REFRESH: Final = re.compile(
+    rf"{REFRESH_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_(?P<secret>[0-9a-f]{{64}})"
+)
 _NOBODYS: Final = digest_of(b"")
 
 
@@ -56,6 +73,20 @@ class TokenRefused(Unauthenticated):
         super().__init__(message)
         self.token_id = token_id
         """The token's id, if a token with this id exists."""
+
+
+class SecretExpired(TokenRefused):
+    """The secret of a valid token has expired; its client can renew it."""
+
+
+class SignedIn(NamedTuple):
+    """What a client gets for a sign-in."""
+
+    token: Token
+    secret: str
+    refresh: str
+    expires_in: int
+    """Seconds for which the secret is valid."""
 
 
 class Ledger(Protocol):
@@ -94,7 +125,7 @@ class Tokens:
         self._store = store
         self._ledger = ledger
         self._changed = changed
-        self._max_lifetime = max_lifetime
+        self.max_lifetime = max_lifetime
         self._thread = thread
         self._log = log
         self._tasks = Tasks(log)
@@ -103,6 +134,7 @@ class Tokens:
         self._callers: dict[TokenId, Caller] = {}
         self._revoked: dict[TokenId, str] = {}  # times of revocation that are not on disk yet
         self._used: dict[TokenId, str] = {}  # times of last use that are not on disk yet
+        self._replaced: set[Digest] = set()  # hashes of secrets that their clients have renewed
         self._timer: asyncio.TimerHandle | None = None
         self._queued: _Read | None = None
 
@@ -115,24 +147,43 @@ class Tokens:
 
     # -- people ------------------------------------------------------------------------------------
 
-    async def mint(self, asked: MintToken, caller: Caller) -> tuple[Token, str]:
+    def check_request(self, asked: MintToken) -> None:
+        """Raise InvalidRequest if no such token can be minted."""
+        Grants.parse(asked.scopes)
+        if asked.expires_in > self.max_lifetime:
+            raise InvalidRequest(
+                f"expires_in: {asked.expires_in:g} seconds is more than the server's "
+                f"{self.max_lifetime:g}.",
+                field="expires_in",
+                allowed=self.max_lifetime,
+            )
+
+    async def mint(
+        self,
+        asked: MintToken,
+        caller: Caller,
+        *,
+        secret: str | None = None,
+        secret_seconds: float | None = None,
+    ) -> tuple[Token, str]:
         """Mint a token; return it and the whole credential, which is never shown again.
+
+        Parameters
+        ----------
+        secret
+            None: a random one.
+        secret_seconds
+            How long the secret is valid; None: as long as the token.
 
         Raises
         ------
         InvalidRequest, HistoryUnavailable
             The token was not minted.
         """
-        Grants.parse(asked.scopes)
-        if asked.expires_in > self._max_lifetime:
-            raise InvalidRequest(
-                f"expires_in: {asked.expires_in:g} seconds is more than the server's "
-                f"{self._max_lifetime:g}.",
-                field="expires_in",
-                allowed=self._max_lifetime,
-            )
+        self.check_request(asked)
         now = datetime.now(UTC)
-        id, secret = TokenId(f"t_{ULID()}"), secrets.token_hex(SECRET_BYTES)
+        until = None if secret_seconds is None else now + timedelta(seconds=secret_seconds)
+        id, secret = TokenId(f"t_{ULID()}"), secret or secrets.token_hex(SECRET_BYTES)
         minted = StoredToken(
             id=id,
             secret_sha256=digest_of(secret.encode()),
@@ -145,12 +196,25 @@ class Tokens:
             display_name=caller.display_name,
             created_at=timestamp(now),
             expires_at=timestamp(now + timedelta(seconds=asked.expires_in)),
+            secret_expires_at=None if until is None else timestamp(until),
         )
         entry = derive(TokenMinted, minted, at=minted.created_at, by=caller.by(), token_id=id)
         await self._in_thread(partial(self._ledger.note, entry))
         await self._change(minted)
         self._changed()
         return self._answer(minted), f"{AGENT_PREFIX}{id}_{secret}"
+
+    async def sign_in(self, asked: MintToken, caller: Caller, client_id: str) -> SignedIn:
+        """Mint a token for a client that can renew its secret.
+
+        Raises
+        ------
+        InvalidRequest, HistoryUnavailable
+        """
+        random = secrets.token_hex(SECRET_BYTES)
+        secret = _derived(random, client_id)
+        token, shown = await self.mint(asked, caller, secret=secret, secret_seconds=SECRET_SECONDS)
+        return _signed_in(token, shown, random)
 
     async def all(self) -> list[Token]:
         """Return the tokens, the newest first."""
@@ -213,8 +277,55 @@ class Tokens:
                 None if token is None else token.id,
             )
         self.check(token.id)
+        if (token.secret_expires_at or token.expires_at) <= timestamp():
+            raise SecretExpired("This access token has expired; refresh it.", token.id)
         self._note_use(token.id)
         return self._caller(token)
+
+    async def give_back(self, id: TokenId) -> None:
+        """Revoke a token in the name of its own agent."""
+        await self.revoke(id, self._caller(self._known[id]))
+
+    async def renewable(self, refresh: str, client_id: str) -> Token | None:
+        """Return the token to which a client's refresh token belongs; None if there is none.
+
+        If the client has already used the refresh token, somebody else may have it as well: the
+        agent token is revoked.
+        """
+        await self.refresh()
+        token, sha256 = self._of_refresh(refresh, client_id)
+        if token is None or self.ending(token.id) is not None:
+            return None
+        if sha256 in self._replaced:
+            await self.give_back(token.id)
+        return self._answer(token) if sha256 == token.secret_sha256 else None
+
+    async def renew(self, refresh: str, client_id: str) -> SignedIn:
+        """Exchange a refresh token for a new one and a new secret of the same agent token.
+
+        Raises
+        ------
+        TokenRefused
+            The refresh token is not valid, or was used meanwhile.
+        HistoryUnavailable
+        """
+        token, sha256 = self._of_refresh(refresh, client_id)
+        if token is None or sha256 != token.secret_sha256 or sha256 in self._replaced:
+            raise TokenRefused("This refresh token is not valid.")
+        self.check(token.id)
+        self._replaced.add(sha256)
+        now, random = datetime.now(UTC), secrets.token_hex(SECRET_BYTES)
+        secret = _derived(random, client_id)
+        renewed = replace(
+            token,
+            secret_sha256=digest_of(secret.encode()),
+            secret_expires_at=timestamp(now + timedelta(seconds=SECRET_SECONDS)),
+        )
+        by = self._caller(token).by()
+        entry = derive(TokenRenewed, renewed, at=timestamp(now), by=by, token_id=token.id)
+        await self._in_thread(partial(self._ledger.note, entry))
+        await self._change(renewed)
+        return _signed_in(self._answer(renewed), f"{AGENT_PREFIX}{token.id}_{secret}", random)
 
     async def refresh(self) -> None:
         """Read changes of other servers.
@@ -257,6 +368,14 @@ class Tokens:
 
     # -- helpers -----------------------------------------------------------------------------------
 
+    def _of_refresh(self, refresh: str, client_id: str) -> tuple[StoredToken | None, Digest]:
+        """Return the token that a refresh token names, and the hash of its derived secret."""
+        found = _REFRESH.fullmatch(refresh)
+        if found is None:
+            return None, _NOBODYS
+        sha256 = digest_of(_derived(found["secret"], client_id).encode())
+        return self._known.get(TokenId(found["id"])), sha256
+
     def _caller(self, token: StoredToken) -> Caller:
         known = self._callers.get(token.id)
         if known is None:
@@ -283,7 +402,7 @@ class Tokens:
         )
 
     async def _change(self, *added: StoredToken) -> None:
-        """Write new tokens and unsaved changes."""
+        """Write new and renewed tokens, and unsaved changes."""
         used, revoked = dict(self._used), dict(self._revoked)
 
         def change(tokens: dict[TokenId, StoredToken]) -> None:
@@ -291,7 +410,9 @@ class Tokens:
             _note_revoked(tokens, revoked)
             if added:
                 _forget_old(tokens)
-            tokens.update((token.id, token) for token in added)
+            for token in added:
+                known = tokens.get(token.id, token)
+                tokens[token.id] = replace(token, revoked_at=known.revoked_at)
 
         self._take(await self._in_thread(partial(self._store.change, change)))
         self._used = {id: at for id, at in self._used.items() if used.get(id) != at}
@@ -347,6 +468,17 @@ class _Read:
     def __call__(self) -> Stored:
         self.begun = True
         return self._store.read()
+
+
+def _derived(random: str, client_id: str) -> str:
+    """Return the secret of an agent token that belongs to a refresh token of a client."""
+    return hashlib.sha256(f"{random} {client_id}".encode()).hexdigest()
+
+
+def _signed_in(token: Token, secret: str, random: str) -> SignedIn:
+    left = datetime.fromisoformat(token.expires_at) - datetime.now(UTC)
+    expires_in = int(min(SECRET_SECONDS, left.total_seconds()))
+    return SignedIn(token, secret, f"{REFRESH_PREFIX}{token.id}_{random}", expires_in)
 
 
 def _note_used(tokens: dict[TokenId, StoredToken], used: dict[TokenId, str]) -> None:

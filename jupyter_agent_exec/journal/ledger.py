@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from filelock import FileLock, Timeout
+from msgspec.structs import replace
 
 from ..durability import sync_folder
 from ..models import Chain
@@ -28,6 +29,7 @@ from ..records import (
     SessionClosed,
     SessionOpened,
     TokenMinted,
+    TokenRenewed,
     TokenRevoked,
     timestamp,
 )
@@ -269,6 +271,7 @@ class TokenEntries:
     def __init__(self, folder: Path) -> None:
         self._lines = _NewLines(folder, "token_")
         self._minted: dict[TokenId, TokenMinted] = {}
+        self._renewed: dict[TokenId, TokenRenewed] = {}  # the last entry of each token
         self._revoked: dict[TokenId, str] = {}
 
     def read(self) -> tuple[Mapping[TokenId, TokenMinted], Mapping[TokenId, str]]:
@@ -282,10 +285,21 @@ class TokenEntries:
         lines, all_lines = self._lines.read()
         if all_lines:
             self._minted.clear()
+            self._renewed.clear()
             self._revoked.clear()
         for line in lines:
             self._take(line)
-        return self._minted, self._revoked
+        return {id: self._current(entry) for id, entry in self._minted.items()}, self._revoked
+
+    def _current(self, minted: TokenMinted) -> TokenMinted:
+        renewed = self._renewed.get(minted.token_id)
+        if renewed is None:
+            return minted
+        return replace(
+            minted,
+            secret_sha256=renewed.secret_sha256,
+            secret_expires_at=renewed.secret_expires_at,
+        )
 
     def _take(self, new: _NewLine) -> None:
         try:
@@ -298,6 +312,10 @@ class TokenEntries:
             return
         if isinstance(entry, TokenMinted):
             self._minted[entry.token_id] = entry
+        elif isinstance(entry, TokenRenewed):
+            known = self._renewed.get(entry.token_id)  # of another ledger, perhaps later
+            if known is None or known.at <= entry.at:
+                self._renewed[entry.token_id] = entry
         elif isinstance(entry, TokenRevoked):
             self._revoked[entry.token_id] = entry.at
 

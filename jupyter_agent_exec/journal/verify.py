@@ -93,6 +93,8 @@ class Listed:
     hashes: set[str] = field(default_factory=lambda: {GENESIS})
     minted: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The entries that minted agent tokens, by token id."""
+    renewed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The last entry of each token about a new secret."""
     revoked: set[str] = field(default_factory=set)
     policies: list[dict[str, Any]] = field(default_factory=list)
 
@@ -440,11 +442,15 @@ def _list(entry: dict[str, Any], listed: Listed) -> bool:
                 return False
             if known is None or known.length < end.length:
                 listed.sessions[session_id] = end
-    elif kind in ("token_minted", "token_revoked"):
+    elif kind in ("token_minted", "token_renewed", "token_revoked"):
         if not isinstance(token_id, str):
             return False
         if kind == "token_minted":
             listed.minted[token_id] = entry
+        elif kind == "token_renewed":
+            earlier = listed.renewed.get(token_id, {})
+            if str(earlier.get("at", "")) <= str(entry.get("at", "")):
+                listed.renewed[token_id] = entry
         else:
             listed.revoked.add(token_id)
     elif kind == "policy_set":
@@ -494,7 +500,10 @@ def _compare_tokens(path: Path, kept: Any, listed: Listed, report: Report) -> No
             message = f"No ledger minted the agent token {shown(id)}."
             report.add(Outcome.MISSING, path, None, message)
             continue
-        differ = differing(token, _minted(minted, token), ignored=("last_used_at", "revoked_at"))
+        renewed = listed.renewed.get(str(id), {})
+        secret = {name: renewed[name] for name in _OF_SECRET if name in renewed}
+        expected = _minted(minted | secret, token)
+        differ = differing(token, expected, ignored=("last_used_at", "revoked_at"))
         if differ:
             message = f"Agent token {id} is not as it was minted: {', '.join(differ)}."
             report.add(Outcome.ALTERED, path, None, message)
@@ -506,7 +515,8 @@ def _compare_tokens(path: Path, kept: Any, listed: Listed, report: Report) -> No
             report.add(Outcome.MISSING, path, None, message)
 
 
-_AS_MINTED = ("label", "scopes", "approval", "edits", "caps", "expires_at")
+_OF_SECRET = ("secret_sha256", "secret_expires_at")
+_AS_MINTED = ("label", "scopes", "approval", "edits", "caps", "expires_at", "secret_expires_at")
 
 
 def _minted(entry: dict[str, Any], token: dict[str, Any]) -> dict[str, Any]:

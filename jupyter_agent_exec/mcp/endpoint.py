@@ -26,7 +26,7 @@ from traitlets import Bool, Float, HasTraits, Int
 from ..auth.handler import AgentExecHandler, deliver
 from ..auth.operations import requires
 from ..auth.scopes import Caller
-from ..errors import AgentExecError, NotInstalled, PayloadTooLarge, ServerStopping
+from ..errors import AgentExecError, Forbidden, NotInstalled, PayloadTooLarge, ServerStopping
 from ..models import PIECE_BYTES
 from ..tasks import start_apart
 from .call import Asker, Managers
@@ -61,7 +61,7 @@ class Exchange:
         self._handler = handler
         self._send_timeout = send_timeout
         self._request = handler.request
-        self.scope = _scope(handler.request)
+        self.scope = asgi_scope(handler.request)
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the client has disconnected or the response is complete."""
         self._body_read = False
@@ -135,7 +135,8 @@ Application: TypeAlias = Callable[[Exchange, Asker], Awaitable[None]]
 """The ASGI application: answers one request."""
 
 
-def _scope(request: HTTPServerRequest) -> Scope:
+def asgi_scope(request: HTTPServerRequest) -> Scope:
+    """Return a request's scope in the terms of ASGI."""
     assert request.method is not None
     return {
         "type": "http",
@@ -272,7 +273,26 @@ class McpHandler(AgentExecHandler):
     """The MCP endpoint. Each tool checks the scopes that it needs."""
 
     endpoint: Endpoint
+    namespace: str
     _exchange: Exchange | None = None
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Refuse pages of another origin, whatever credential they have: MCP demands it."""
+        self._check_token_placement()
+        if not self.check_origin():
+            raise Forbidden("Requests from pages of another origin are refused.")
+        await super().prepare()
+
+    def skip_check_origin(self) -> bool:
+        """Check the origin of requests with a token too."""
+        return False
+
+    def challenge(self, is_agent: bool) -> str:
+        """Return where a client finds out how to sign in."""
+        path = f"{self.base_url}{self.namespace}/mcp/.well-known/oauth-protected-resource"
+        error = 'error="invalid_token", ' if is_agent else ""
+        address = f"{self.request.protocol}://{self.request.host}{path}"
+        return f'Bearer {error}realm="Jupyter", resource_metadata="{address}"'
 
     @web.authenticated
     @requires("history:read", answers={200: "application/json"}, agents=TOOLS)
