@@ -1,0 +1,42 @@
+"""A person without a screen: opens an address, logs in, agrees, and goes where that leads.
+
+A program that wants to open a browser runs this as its `BROWSER`, with the token that the person
+types in `TEST_TOKEN`.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import sys
+
+import httpx2
+
+from tests.real_server import TOKEN
+
+
+def signed_in(address: str, token: str = TOKEN, **answered: str) -> httpx2.URL:
+    """Return the address to which the person's browser is sent in the end."""
+    with httpx2.Client(trust_env=False, follow_redirects=True) as browser:
+        page = browser.get(address)
+        page = browser.post(page.url, data=_fields(page.text) | {"password": token})
+        form = _fields(page.text) | {
+            "decision": "allow",
+            "label": "Signed in",
+            "scope": "exec:scratch",
+            "expires_in": "3600",
+            **answered,
+        }
+        page = browser.post(page.url.join("consent"), data=form, follow_redirects=False)
+        assert page.status_code == 303, page.text
+        return httpx2.URL(page.headers["Location"])
+
+
+def _fields(page: str) -> dict[str, str]:
+    found = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page)
+    return {name: html.unescape(value) for name, value in found}
+
+
+if __name__ == "__main__":
+    httpx2.get(str(signed_in(sys.argv[1], os.environ["TEST_TOKEN"])), trust_env=False)

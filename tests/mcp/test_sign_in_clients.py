@@ -1,0 +1,166 @@
+"""Programs that others wrote sign in, each at a real server at the root and below a path."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthToken,
+)
+from pydantic import AnyUrl
+
+from tests.mcp.mcp_clients import CLIENTS, NODE_MODULES, SECONDS, endpoint
+from tests.mcp.person_in_browser import signed_in
+from tests.real_server import PROJECT, TOKEN, RealServer, real_server
+
+CALLBACK = "http://127.0.0.1:9/callback"
+
+
+@pytest.fixture(scope="module", params=["/", "/user/ada%40example.org/"])
+def any_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealServer]:
+    folder = tmp_path_factory.mktemp("server")
+    with real_server(folder, f"--ServerApp.base_url={request.param}") as server:
+        yield server
+
+
+@pytest.fixture
+def browsing(tmp_path: Path) -> dict[str, str]:
+    """An environment in which a browser opens that needs no screen, and which forgets."""
+    browser = tmp_path / "browser"
+    command = shlex.join([sys.executable, "-m", "tests.mcp.person_in_browser"])
+    browser.write_text(f'#!/bin/sh\ncd {shlex.quote(str(PROJECT))} && {command} "$1"\n')
+    browser.chmod(0o700)
+    screens = ("DISPLAY", "WAYLAND_DISPLAY")
+    return {
+        **{name: value for name, value in os.environ.items() if name not in screens},
+        "BROWSER": str(browser),
+        "HOME": str(tmp_path),
+        "MCP_REMOTE_CONFIG_DIR": str(tmp_path),
+        "TEST_TOKEN": TOKEN,
+        "MCP_AUTO_OPEN_ENABLED": "true",  # of the inspector, which has no terminal here
+    }
+
+
+class Kept:
+    """What a program of the Python SDK keeps."""
+
+    tokens: OAuthToken | None = None
+    client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.client = client_info
+
+
+async def test_the_python_sdk_signs_in_and_renews(any_server: RealServer) -> None:
+    kept = Kept()
+    sent: list[httpx2.URL] = []
+
+    async def redirect(address: str) -> None:
+        sent.append(await asyncio.to_thread(signed_in, address))
+
+    async def callback() -> AuthorizationCodeResult:
+        return AuthorizationCodeResult.model_validate(dict(sent[-1].params))
+
+    async def tools() -> list[str]:
+        auth = OAuthClientProvider(
+            endpoint(any_server),
+            OAuthClientMetadata(client_name="Python", redirect_uris=[AnyUrl(CALLBACK)]),
+            kept,
+            redirect,
+            callback,
+        )
+        async with (
+            httpx2.AsyncClient(auth=auth, trust_env=False, timeout=60) as http,
+            Client(streamable_http_client(endpoint(any_server), http_client=http)) as client,
+        ):
+            return [tool.name for tool in (await client.list_tools()).tools]
+
+    assert "execute" in await tools()
+    first = kept.tokens
+    assert first is not None
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        assert kept.client is not None
+        renewed = await http.post(
+            endpoint(any_server).removesuffix("mcp") + "sign-in/token",
+            data={
+                "grant_type": "refresh_token",
+                "refresh_token": str(first.refresh_token),
+                "client_id": kept.client.client_id,
+            },
+        )
+    kept.tokens = OAuthToken.model_validate(renewed.json())
+    assert "execute" in await tools()
+    assert len(sent) == 1, "the person was asked once"
+
+
+@pytest.mark.parametrize("sdk", ["client", "sdk"])
+def test_the_typescript_sdks_sign_in_and_renew(any_server: RealServer, sdk: str) -> None:
+    script = str(CLIENTS / "typescript_sign_in.mjs")
+    with subprocess.Popen(
+        ["node", script, sdk, endpoint(any_server)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert address, "it did not ask for a browser"
+        out, _ = process.communicate(f"{signed_in(address)}\n", timeout=60)
+    assert process.returncode == 0, out
+    told = json.loads(out)
+    assert "execute" in told["tools"]
+    assert told["first"] != told["second"]
+    assert told["first"].split("_")[2] == told["second"].split("_")[2], "it is the same token"
+
+
+def test_the_inspector_signs_in(server: RealServer, browsing: dict[str, str]) -> None:
+    inspector = str(NODE_MODULES / ".bin" / "mcp-inspector")
+    done = subprocess.run(
+        [inspector, "--cli", endpoint(server), "--transport", "http", "--method", "tools/list"],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        env=browsing,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"execute"' in done.stdout
+
+
+async def test_mcp_remote_signs_in(server: RealServer, browsing: dict[str, str]) -> None:
+    remote = StdioServerParameters(
+        command=str(NODE_MODULES / ".bin" / "mcp-remote"),
+        args=[endpoint(server), "--allow-http"],
+        env=browsing,
+    )
+    async with asyncio.timeout(SECONDS), Client(stdio_client(remote)) as client:
+        tools: Any = (await client.list_tools()).tools
+        assert "execute" in [tool.name for tool in tools]
