@@ -22,6 +22,7 @@ from tornado.websocket import websocket_connect
 
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from tests.mcp.mcp_clients import LATEST, opened, text_of
+from tests.mcp.signing_in import SigningIn
 from tests.real_server import NOTHING_ASKS, environment
 
 PROXY = Path(__file__).parent / "node_modules" / ".bin" / "configurable-http-proxy"
@@ -242,6 +243,14 @@ async def test_mcp_with_an_agent_token(hub: Hub, agent: str) -> None:
         ran = await client.call_tool("execute", asked)
         assert "by MCP" in text_of(ran)
         await client.call_tool("stop", {"session_id": session})
+
+
+async def test_an_mcp_client_signs_in_with_the_hubs_login(hub: Hub) -> None:
+    program = SigningIn(f"{hub.api}mcp", token="")
+    assert "execute" in await program.tools()
+    assert program.kept is not None
+    ran = open_session(hub, f"Bearer {program.kept.access_token}")
+    assert hub.ask(hub.person, "GET", f"sessions/{ran}").json()["username"] == "ada"
 
 
 @pytest.fixture(scope="module")

@@ -49,12 +49,16 @@ async def test_whoever_is_not_known_is_told_so(
     assert answered.headers["WWW-Authenticate"]
 
 
-async def test_a_page_of_another_origin_is_refused(agent: Agent, make: Make) -> None:
+async def test_a_page_of_another_origin_is_refused_whatever_it_shows(
+    agent: Agent, make: Make, token: str
+) -> None:
     _, secret = await mint(agent)
-    raw = make(shown=secret)
     said = request("ping", modern=False)
-    answered = await raw.send(said, Origin="https://elsewhere.example")
-    assert answered.status == 403
+    for shown in (secret, token, "wrong"):
+        for origin in ("https://elsewhere.example", "null"):
+            answered = await make(shown=shown).send(said, Origin=origin)
+            assert answered.status == 403
+    raw = make(shown=secret)
     assert (await raw.begin()).headers.get("Set-Cookie") is None
 
 

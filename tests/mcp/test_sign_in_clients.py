@@ -12,25 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from mcp.client import Client
-from mcp.client.auth import OAuthClientProvider
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import (
-    AuthorizationCodeResult,
-    OAuthClientInformationFull,
-    OAuthClientMetadata,
-    OAuthToken,
-)
-from pydantic import AnyUrl
 
 from tests.mcp.mcp_clients import CLIENTS, NODE_MODULES, SECONDS, endpoint
 from tests.mcp.person_in_browser import signed_in
+from tests.mcp.signing_in import SigningIn
 from tests.real_server import PROJECT, TOKEN, RealServer, real_server
-
-CALLBACK = "http://127.0.0.1:9/callback"
 
 
 @pytest.fixture(scope="module", params=["/", "/user/ada%40example.org/"])
@@ -60,65 +49,15 @@ def browsing(tmp_path: Path) -> dict[str, str]:
     }
 
 
-class Kept:
-    """What a program of the Python SDK keeps."""
-
-    tokens: OAuthToken | None = None
-    client: OAuthClientInformationFull | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self.tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self.client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self.client = client_info
-
-
 async def test_the_python_sdk_signs_in_and_renews(any_server: RealServer) -> None:
-    kept = Kept()
-    sent: list[httpx2.URL] = []
-
-    async def redirect(address: str) -> None:
-        sent.append(await asyncio.to_thread(signed_in, address))
-
-    async def callback() -> AuthorizationCodeResult:
-        return AuthorizationCodeResult.model_validate(dict(sent[-1].params))
-
-    async def tools() -> list[str]:
-        auth = OAuthClientProvider(
-            endpoint(any_server),
-            OAuthClientMetadata(client_name="Python", redirect_uris=[AnyUrl(CALLBACK)]),
-            kept,
-            redirect,
-            callback,
-        )
-        async with (
-            httpx2.AsyncClient(auth=auth, trust_env=False, timeout=60) as http,
-            Client(streamable_http_client(endpoint(any_server), http_client=http)) as client,
-        ):
-            return [tool.name for tool in (await client.list_tools()).tools]
-
-    assert "execute" in await tools()
-    first = kept.tokens
-    assert first is not None
-    async with httpx2.AsyncClient(trust_env=False) as http:
-        assert kept.client is not None
-        renewed = await http.post(
-            endpoint(any_server).removesuffix("mcp") + "sign-in/token",
-            data={
-                "grant_type": "refresh_token",
-                "refresh_token": str(first.refresh_token),
-                "client_id": kept.client.client_id,
-            },
-        )
-    kept.tokens = OAuthToken.model_validate(renewed.json())
-    assert "execute" in await tools()
-    assert len(sent) == 1, "the person was asked once"
+    program = SigningIn(endpoint(any_server))
+    assert "execute" in await program.tools()
+    first = program.kept
+    await program.renew()
+    assert program.kept is not None
+    assert program.kept != first
+    assert "execute" in await program.tools()
+    assert len(program.sent) == 1, "the person was asked once"
 
 
 @pytest.mark.parametrize("sdk", ["client", "sdk"])
