@@ -113,6 +113,7 @@ def test_the_wheel_holds_all_that_is_needed_at_run_time(wheel: Path) -> None:
         "jupyter_agent_exec/_version.py",
         "jupyter_agent_exec/events/activity.v1.yaml",
         "jupyter_agent_exec/journal/metadata.schema.json",
+        "jupyter_agent_exec/mcp/consent.html",
         "jupyter_agent_exec/py.typed",
     } <= names
     assert any(re.fullmatch(rf"{lab}/static/remoteEntry\.\w+\.js", name) for name in names)
@@ -187,7 +188,7 @@ def test_what_is_imported_is_asked_for() -> None:
     needed = [*project["dependencies"], *extras["mcp"], *extras["completion"]]
     asked = {re.split(r"[<>=]", item)[0] for item in needed}
     imported = {DISTRIBUTIONS.get(name, name) for name in _imported()}
-    brought = {"jupyter_ydoc", "pycrdt", "mcp_types", "pydantic"}
+    brought = {"jupyter_ydoc", "pycrdt", "mcp_types", "pydantic", "starlette"}
     assert imported - asked == brought, "jupyter-collaboration and mcp bring these"
     assert asked - imported == set()
 

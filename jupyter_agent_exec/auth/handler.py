@@ -41,7 +41,6 @@ from .denials import Denials
 from .operations import operations
 from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope
 from .tokens import (
-    SecretExpired,
     TokenRefused,
     Tokens,
     is_misplaced,
@@ -317,10 +316,9 @@ class AgentExecHandler(JupyterHandler):
 
     def _record_if_denied(self, error: errors.AgentExecError) -> None:
         """Record an error that refuses an agent token something."""
-        if isinstance(error, SecretExpired):
-            return  # its client renews it
         if isinstance(error, TokenRefused):
-            self.record_denial(error.code, error.token_id)
+            if not error.is_renewable:
+                self.record_denial(error.code, error.token_id)
         elif error.is_denial and self.caller.token is not None:
             self.record_denial(error.code, self.caller.token.id)
 

@@ -69,14 +69,14 @@ _NOBODYS: Final = digest_of(b"")
 class TokenRefused(Unauthenticated):
     """An agent token that is not valid, or no longer valid."""
 
-    def __init__(self, message: str, token_id: TokenId | None = None) -> None:
+    def __init__(
+        self, message: str, token_id: TokenId | None = None, *, is_renewable: bool = False
+    ) -> None:
         super().__init__(message)
         self.token_id = token_id
         """The token's id, if a token with this id exists."""
-
-
-class SecretExpired(TokenRefused):
-    """The secret of a valid token has expired; its client can renew it."""
+        self.is_renewable = is_renewable
+        """Whether only the secret has expired, and the client can renew it."""
 
 
 class SignedIn(NamedTuple):
@@ -278,7 +278,9 @@ class Tokens:
             )
         self.check(token.id)
         if (token.secret_expires_at or token.expires_at) <= timestamp():
-            raise SecretExpired("This access token has expired; refresh it.", token.id)
+            raise TokenRefused(
+                "This access token has expired; refresh it.", token.id, is_renewable=True
+            )
         self._note_use(token.id)
         return self._caller(token)
 

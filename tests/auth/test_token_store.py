@@ -25,7 +25,14 @@ from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.ledger import Ledger, TokenEntries, ledger_paths
 from jupyter_agent_exec.models import Caps
-from jupyter_agent_exec.records import By, TokenMinted, TokenRevoked, digest_of
+from jupyter_agent_exec.records import (
+    By,
+    LedgerEntry,
+    TokenMinted,
+    TokenRenewed,
+    TokenRevoked,
+    digest_of,
+)
 from jupyter_agent_exec.types import TokenId
 
 FUTURE = "2999-11-21T17:00:00.000Z"
@@ -62,7 +69,7 @@ def minted(token: StoredToken, *, secret: bool = True) -> TokenMinted:
     )
 
 
-def note(folder: Path, entry: TokenMinted | TokenRevoked) -> None:
+def note(folder: Path, entry: LedgerEntry) -> None:
     """Write to a ledger as a server does that goes on with one."""
     ledger = next(filter(None, map(Ledger.take, ledger_paths(folder))), None)
     ledger = ledger or Ledger.make(folder)
@@ -224,6 +231,30 @@ def test_a_token_may_be_made_to_end_earlier(tmp_path: Path) -> None:
     sooner = replace(token(1), expires_at="2026-11-21T10:00:00.000Z", last_used_at=FUTURE)
     put(tmp_path, sooner)
     assert known(tmp_path) == [sooner]
+
+
+def test_a_renewed_token_has_its_last_secret_only(tmp_path: Path) -> None:
+    given = replace(token(1), secret_expires_at=FUTURE)
+    note(tmp_path, replace(minted(token(1)), secret_expires_at=FUTURE))
+    put(tmp_path, given)
+    assert known(tmp_path) == [given]
+    renewed = replace(given, secret_sha256=digest_of(b"new"), secret_expires_at=f"{FUTURE}0")
+    put(tmp_path, renewed)
+    assert known(tmp_path) == []
+    for secret in (b"between", b"new"):
+        entry = TokenRenewed(
+            at="2026-11-21T10:00:00.000Z",
+            by=By(kind="agent", username="ada"),
+            token_id=given.id,
+            secret_sha256=digest_of(secret),
+            secret_expires_at=f"{FUTURE}0",
+        )
+        note(tmp_path, entry)
+    assert known(tmp_path) == [renewed]
+    put(tmp_path, given)
+    assert known(tmp_path) == []
+    put(tmp_path, replace(renewed, secret_expires_at=None))
+    assert known(tmp_path) == []
 
 
 def test_a_token_that_a_ledger_revoked_stays_so_whatever_the_file_says(tmp_path: Path) -> None:

@@ -16,7 +16,11 @@ from jupyter_agent_exec.journal.verify import (
     verify_journal,
     verify_session,
 )
+from jupyter_agent_exec.records import TokenRenewed
+from jupyter_agent_exec.types import Digest
 from tests.journal.recorded import (
+    AT,
+    BY,
     TOKENS,
     closed,
     lose_lines,
@@ -139,6 +143,26 @@ def test_a_token_that_is_not_as_it_was_minted_is_told_field_by_field(
     assert told(folder) == [
         (Outcome.ALTERED, f"Agent token {TOKENS[0]} is not as it was minted: {named}.")
     ]
+
+
+def test_a_renewed_token_is_compared_with_its_last_secret(folder: Path) -> None:
+    history = new_history(folder)
+    for digit in "12":
+        entry = TokenRenewed(
+            at=f"2999-01-01T00:00:0{digit}.000Z",
+            by=BY,
+            token_id=TOKENS[0],
+            secret_sha256=Digest(digit * 64),
+            secret_expires_at=AT,
+        )
+        history.note(entry)
+    history.stop()
+    tokens = json.loads((folder / "tokens.json").read_bytes())
+    for digit, named in (("2", []), ("1", ["secret_sha256"]), ("0", ["secret_sha256"])):
+        tokens["tokens"][0].update(secret_sha256=digit * 64, secret_expires_at=AT)
+        (folder / "tokens.json").write_text(json.dumps(tokens))
+        messages = [f"Agent token {TOKENS[0]} is not as it was minted: {each}." for each in named]
+        assert told(folder) == [(Outcome.ALTERED, message) for message in messages]
 
 
 def test_a_token_that_nobody_minted_is_told(folder: Path) -> None:
