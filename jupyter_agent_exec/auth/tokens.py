@@ -286,7 +286,9 @@ class Tokens:
 
     async def give_back(self, id: TokenId) -> None:
         """Revoke a token in the name of its own agent."""
-        await self.revoke(id, self._caller(self._known[id]))
+        await self.refresh()
+        if (token := self._known.get(id)) is not None:
+            await self.revoke(id, self._caller(token))
 
     async def renewable(self, refresh: str, client_id: str) -> Token | None:
         """Return the token to which a client's refresh token belongs; None if there is none.
@@ -325,8 +327,12 @@ class Tokens:
         )
         by = self._caller(token).by()
         entry = derive(TokenRenewed, renewed, at=timestamp(now), by=by, token_id=token.id)
-        await self._in_thread(partial(self._ledger.note, entry))
-        await self._change(renewed)
+        try:
+            await self._in_thread(partial(self._ledger.note, entry))
+            await self._change(renewed)
+        except HistoryUnavailable:
+            self._replaced.discard(sha256)  # its client may try again
+            raise
         return _signed_in(self._answer(renewed), f"{AGENT_PREFIX}{token.id}_{secret}", random)
 
     async def refresh(self) -> None:
