@@ -18,13 +18,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.auth.token_store import Stored, StoredToken, TokenStore
-from jupyter_agent_exec.auth.tokens import Tokens
+from jupyter_agent_exec.auth.tokens import SignedIn, TokenRefused, Tokens
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.ledger import Ledger, TokenEntries, ledger_paths
-from jupyter_agent_exec.models import Caps
+from jupyter_agent_exec.models import Caps, MintToken
 from jupyter_agent_exec.records import (
     By,
     LedgerEntry,
@@ -320,3 +321,51 @@ async def test_requests_that_wait_for_a_look_at_the_tokens_share_it(tmp_path: Pa
         assert store.reads == 1
         await tokens.refresh()  # it came after that look began
         assert store.reads == 2
+
+
+class SometimesFull:
+    """A ledger on a disk that may be full."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self.is_full = False
+
+    def note(self, entry: LedgerEntry) -> None:
+        if self.is_full:
+            raise HistoryUnavailable("The disk is full.")
+        self._history.note(entry)
+
+    def note_owed(self, entry: LedgerEntry) -> None:
+        self._history.note_owed(entry)
+
+
+async def test_a_renewal_that_could_not_be_written_can_be_tried_again(tmp_path: Path) -> None:
+    log = logging.getLogger("test")
+    history = History(tmp_path, version="1", log=log)
+    ledger = SometimesFull(history)
+    with ThreadPoolExecutor(1) as thread:
+        tokens = Tokens(
+            store_of(tmp_path),
+            ledger,
+            changed=lambda: None,
+            max_lifetime=3600.0,
+            thread=thread,
+            log=log,
+        )
+        caller = Caller(username="ada", display_name="Ada", access="full")
+        asked = MintToken(label="t", scopes=["exec:scratch"], expires_in=3600)
+        first = await tokens.sign_in(asked, caller, "client")
+        ledger.is_full = True
+        with pytest.raises(HistoryUnavailable):
+            await tokens.renew(first.refresh, "client")
+        ledger.is_full = False
+        assert await tokens.renewable(first.refresh, "client") is not None
+        together = [tokens.renew(first.refresh, "client") for _ in range(3)]
+        done = await asyncio.gather(*together, return_exceptions=True)
+        [second] = [each for each in done if isinstance(each, SignedIn)]
+        assert [type(each) for each in done].count(TokenRefused) == 2
+        assert (await tokens.caller(second.secret)).token is not None
+        with pytest.raises(TokenRefused):
+            await tokens.caller(first.secret)
+        await tokens.stop()
+    history.stop()
