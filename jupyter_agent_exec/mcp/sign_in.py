@@ -28,7 +28,6 @@ from ..auth.handler import AgentExecHandler, Route, error_in, status_of
 from ..auth.operations import requires
 from ..auth.scopes import Caller, Grants, given_away
 from ..auth.tokens import TokenRefused, Tokens
-from ..auth.unlocks import UNLOCK_HEADER
 from ..auth.validation import read_arguments
 from ..models import MintToken, Request
 from ..types import TokenId
@@ -336,9 +335,7 @@ class ConsentHandler(PageHandler):
         """Return the token that the form describes, if this person may grant it."""
         if self.unlocks.needed:
             passphrase = self.get_body_argument("passphrase", "")
-            unlocked = await self.unlocks.unlock(passphrase, self.caller)
-            self.request.headers[UNLOCK_HEADER] = unlocked.unlock
-        self.check_unlocked()
+            await self.unlocks.unlock(passphrase, self.caller)
         token = read_arguments(requested(self.get_body_arguments), MintToken)
         self.sign_in.tokens.check_request(token)
         for scope in given_away(Grants.parse(token.scopes)):
