@@ -275,7 +275,7 @@ def _words(scopes: list[str]) -> list[str]:
 def _without_port(uri: AnyUrl) -> object:
     """Return a redirect URI, for comparison; on this machine without its port (RFC 8252, 7.3)."""
     if uri.scheme == "http" and uri.host in LOOPBACK:
-        return uri.host, uri.path, uri.query
+        return uri.host, uri.path or "/", uri.query
     return str(uri)
 
 

@@ -225,8 +225,7 @@ class ClientHandler(SignInHandler):
 
     def _check_token_placement(self) -> None:
         """Allow a token in the body: that is where a client names what to revoke."""
-        query = self.request.query_arguments
-        self.refuse_misplaced(query)
+        self.refuse_misplaced(self.request.query_arguments)
 
 
 class Query(Request, frozen=True, kw_only=True, forbid_unknown_fields=False):
@@ -312,6 +311,7 @@ class ConsentHandler(PageHandler):
             except (errors.InvalidRequest, errors.Forbidden, errors.TooManyRequests) as error:
                 self._ask(key, self.request.body_arguments, error)
                 return
+            asked = self._asked(key)  # the person may have answered in another tab meanwhile
             granted = Granted(asked=asked, token=token, caller=self.caller)
             answer = {"code": self.sign_in.granted.add(granted)}
         self.sign_in.pending.pop(key)

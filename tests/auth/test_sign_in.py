@@ -258,11 +258,11 @@ async def test_the_page_says_who_asks_and_cannot_be_framed(browser: Browser, ask
 async def test_an_application_of_the_computer_gets_the_answer_on_any_port_and_scheme(
     browser: Browser, ask: Send
 ) -> None:
-    registration = await registered(ask, "http://127.0.0.1/x", "cursor://a.b/c")
-    client_id = registration.json["client_id"]
-    key = await browser.asked(client_id=client_id, redirect_uri="http://127.0.0.1:4321/x")
-    answered = await browser.answer(key)
-    assert answered.headers["Location"].startswith("http://127.0.0.1:4321/x?code=")
+    uris = ("http://127.0.0.1/x", "http://localhost", "cursor://a.b/c")
+    client_id = (await registered(ask, *uris)).json["client_id"]
+    for uri in ("http://127.0.0.1:4321/x", "http://localhost:4321/"):
+        answered = await browser.answer(await browser.asked(client_id=client_id, redirect_uri=uri))
+        assert answered.headers["Location"].startswith(f"{uri}?code=")
     key = await browser.asked(client_id=client_id, redirect_uri="cursor://a.b/c")
     page = await browser.page(key)
     assert "form-action 'self' cursor:" in page.headers["Content-Security-Policy"]
