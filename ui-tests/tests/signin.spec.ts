@@ -88,7 +88,7 @@ test('a person gives a program access on a page that cannot be framed', async ({
   const consent = page.url();
 
   // What is wrong is said on the page, and what was typed stays.
-  const notebooks = page.getByLabel('Notebooks in which it may work');
+  const notebooks = page.getByLabel('Notebooks it may use');
   await notebooks.fill('../secrets.ipynb');
   await page.getByLabel('Name in the list of tokens').fill('My Claude');
   await page.getByRole('button', { name: 'Give access' }).click();
