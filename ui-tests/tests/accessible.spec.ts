@@ -162,14 +162,13 @@ test('what asks, in the panel and in a notebook', async ({
   await agent.ask('!ls\nprint("\u202ehidden")\nx = 2', {
     placement: { cell: 'mine' }
   });
-  const inNotebook = Question.in(shown(page, 0));
-  await expect(inNotebook.node).toContainText('Lines added');
+  const question = Question.in(shown(page, 0));
+  await expect(question.node).toContainText('Lines added');
   await expectAccessible(page);
 
   await panel.open();
   await panel.session('Asks: seen').click();
-  const question = Question.in(panel.cell(2));
-  await expect(question.button('Approve')).toBeEnabled();
+  await expect(panel.cell(2)).toContainText('Go to the notebook');
   await expectAccessible(page);
   // It would cover what is asked, which the panel tells of.
   await expect(
@@ -189,7 +188,7 @@ test('what asks, in the panel and in a notebook', async ({
   await expect(panel.region).toContainText('All agents are paused');
   await expectAccessible(page);
   await panel.button('Resume agents').click();
-  await panel.button(/as a live notebook/).click();
+  await panel.button('Open Agent Session').click();
   await expect(page.getByRole('note')).toContainText('read-only');
   await expectAccessible(page);
 });
@@ -225,7 +224,9 @@ test('all of it is done with keys alone, and the keyboard is never lost', async 
   await tabTo(page, panel.cell(1).getByRole('button', { name: 'Comment' }));
   await keyboard.press('Enter');
   await keyboard.type('Why so many?');
-  await keyboard.press('Control+Enter');
+  const comment = page.getByRole('dialog');
+  await tabTo(page, comment.getByRole('button', { name: 'Save' }));
+  await keyboard.press('Enter');
   await expect(panel.cell(1)).toContainText('Why so many?');
   await expectFocus(page);
 

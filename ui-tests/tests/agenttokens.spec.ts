@@ -266,7 +266,7 @@ test('tokens are listed and revoked, here and elsewhere', async ({
   await page.keyboard.press('Escape');
   await expect(access.dialog).toHaveCount(0);
   await expect(panel.region).toContainText(
-    'Closed: the agent token was revoked.'
+    'Closed: its agent token was revoked'
   );
   expect(token.label).toBe(access.name);
 });

@@ -292,7 +292,8 @@ test('a person restarts the kernel while an agent’s code runs', async ({
   await agent.via(next.id);
   expect(await notebook.cells()).toMatchObject([
     { source: 'y = 1', text: '' },
-    { text: 'begun\n', state: 'idle' },
+    // ipykernel may warn of a socket that the restart has closed.
+    { text: expect.stringMatching(/^begun\n/), state: 'idle' },
     { text: 'False\n', state: 'idle', execution_count: 1 }
   ]);
 });

@@ -92,12 +92,13 @@ test('long outputs are cut, and what the server left out is said', async ({
   const capped = panel.cell(2);
   await expect(capped).toContainText(/\d+ kB left out, [\d,.]+ lines/);
   await capped.getByRole('button', { name: 'Open full output' }).click();
+  const viewer = page.getByRole('tabpanel', { name: 'Full output' });
   const text = page.getByLabel('Full output of the cell');
   await expect(text).toContainText('many 0\n');
   const more = page.getByRole('button', { name: 'Show more' });
   while (await more.isVisible()) {
     await more.click();
-    await expect(page.getByText('Loading…', { exact: true })).toBeHidden();
+    await expect(viewer.getByText('Loading…', { exact: true })).toBeHidden();
   }
   await expect(text).toContainText('many 29999\n');
 });
