@@ -130,7 +130,7 @@ test('nothing stays at work after cells with plots and widgets, and lost events'
   await expect(item(page)).toHaveText('1 agent at work');
   isCut = true;
   await agent.read(other, 60);
-  await panel.button('Reload agent activity from the server').click();
+  await panel.button('Refresh Agent Activity').click();
   await expect(item(page)).toHaveCount(0, { timeout: 4000 });
   await isFree();
 });
