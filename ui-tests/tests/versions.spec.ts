@@ -67,7 +67,7 @@ test('the panel lists, streams, finds, and shows images', async ({
   expect(errors).toEqual([]);
 });
 
-test('a person decides in the panel and in the notebook', async ({
+test('a person decides in the notebook, to which the panel leads', async ({
   baseURL,
   page,
   request,
@@ -102,7 +102,11 @@ test('a person decides in the panel and in the notebook', async ({
   const second = await agent.ask('print("second")');
   await panel.open();
   await panel.session('Asks in any version').click();
-  await Question.in(panel.cell(2)).button('Approve').click();
+  await panel
+    .cell(2)
+    .getByRole('button', { name: 'Go to the notebook' })
+    .click();
+  await Question.in(person.cell(1)).button('Approve').click();
   expect((await agent.read(second, 30)).status).toBe('ok');
   await notebook.last('second\n');
   await expect(Question.in(person.cell(1)).node).toBeHidden();

@@ -88,17 +88,8 @@ export class OpenDocument implements IDisposable {
     }
     this._isDisposed = true;
     this._saves.forget();
-    const { context } = this;
-    context.pathChanged.disconnect(this._emitChanged, this);
-    context.fileChanged.disconnect(this._emitChanged, this);
-    context.saveState.disconnect(this._onSaveState, this);
-    const { kernelChanged, kernelPreferenceChanged } = context.sessionContext;
-    kernelChanged.disconnect(this._emitChanged, this);
-    kernelPreferenceChanged.disconnect(this._emitChanged, this);
-    context.model.stateChanged.disconnect(this._onStateChanged, this);
-    context.model.metadataChanged.disconnect(this._onMetadataChanged, this);
-    context.model.contentChanged.disconnect(this._onContentChanged, this);
-    context.model.cells.changed.disconnect(this._onCellsChanged, this);
+    // One by one would fail here: a disposed model has no list of cells.
+    Signal.disconnectReceiver(this);
     for (const panel of [...this._panels.keys()]) {
       this._removePanel(panel);
     }

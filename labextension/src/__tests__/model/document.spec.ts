@@ -171,6 +171,7 @@ describe('OpenDocument', () => {
       opened.addPanel(second.real);
       panel.close();
       expect(opened.isDisposed).toBe(false);
+      context.model.dispose(); // as its notebook does first
       second.close();
       expect(disposed).toHaveBeenCalledTimes(1);
       expect(opened.isDisposed).toBe(true);
