@@ -223,8 +223,9 @@ test('all of it is done with keys alone, and the keyboard is never lost', async 
   await expect(panel.cell(1)).toContainText('Flagged by');
   await tabTo(page, panel.cell(1).getByRole('button', { name: 'Comment' }));
   await keyboard.press('Enter');
-  await keyboard.type('Why so many?');
   const comment = page.getByRole('dialog');
+  await expect(comment.getByRole('textbox')).toBeFocused();
+  await keyboard.type('Why so many?');
   await tabTo(page, comment.getByRole('button', { name: 'Save' }));
   await keyboard.press('Enter');
   await expect(panel.cell(1)).toContainText('Why so many?');
