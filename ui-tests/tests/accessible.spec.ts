@@ -237,7 +237,7 @@ test('all of it is done with keys alone, and the keyboard is never lost', async 
   await tabTo(page, images.first());
   await keyboard.press('Enter');
   const dialog = page.getByRole('dialog');
-  await tabTo(page, dialog.getByRole('button', { name: 'Next image' }));
+  await tabTo(page, dialog.getByRole('button', { name: 'Next' }));
   await keyboard.press('Enter');
   await keyboard.press('Escape');
   await expect(dialog).toHaveCount(0);
