@@ -239,6 +239,7 @@ test('all of it is done with keys alone, and the keyboard is never lost', async 
   const dialog = page.getByRole('dialog');
   await tabTo(page, dialog.getByRole('button', { name: 'Next' }));
   await keyboard.press('Enter');
+  await dialog.getByRole('button', { name: 'Previous' }).waitFor();
   await keyboard.press('Escape');
   await expect(dialog).toHaveCount(0);
   await expect(images.first()).toBeFocused();
