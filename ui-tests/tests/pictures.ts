@@ -1,4 +1,5 @@
 /** The pictures in the documentation. */
+import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import type { Page } from '@playwright/test';
 
@@ -40,3 +41,34 @@ def sketch(values, width=300, height=90):
         + chunk(b"IDAT", zlib.compress(pixels))
         + chunk(b"IEND", b"")
     )`;
+
+/** An animated picture for the documentation. */
+export class Film {
+  private readonly _frames: { seconds: number; path: string }[] = [];
+
+  constructor(
+    private readonly _page: Page,
+    private readonly _folder: string
+  ) {}
+
+  /** Show the page as it is now for some seconds. */
+  async show(seconds: number): Promise<void> {
+    if (process.env.UPDATE_SCREENSHOTS) {
+      const name = `${this._frames.length}.png`;
+      const frame = { seconds, path: path.join(this._folder, name) };
+      await this._page.screenshot({ path: frame.path, animations: 'disabled' });
+      this._frames.push(frame);
+    }
+  }
+
+  /** Keep it where the documentation wants it. */
+  keep(name: string): void {
+    if (process.env.UPDATE_SCREENSHOTS) {
+      execFileSync('python', [
+        path.join(__dirname, '..', 'animate.py'),
+        path.join(IMAGES, `${name}.webp`),
+        ...this._frames.map(({ seconds, path }) => `${seconds}:${path}`)
+      ]);
+    }
+  }
+}

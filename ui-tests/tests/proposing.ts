@@ -18,7 +18,8 @@ export class ProposingAgent {
   static async open(
     request: APIRequestContext,
     baseURL: string,
-    path: string
+    path: string,
+    title?: string
   ): Promise<ProposingAgent> {
     const url = `${baseURL}/${API}`;
     const scopes = ['exec:notebook', 'edit:notebook'];
@@ -30,7 +31,7 @@ export class ProposingAgent {
     const headers = { Authorization: `Bearer ${secret}` };
     const target = { kind: 'notebook', path };
     const opened = await request.post(`${url}/sessions`, {
-      data: { agent: { name: 'analyst' }, target },
+      data: { agent: { name: 'analyst' }, title, target },
       headers,
       timeout: 60_000
     });
@@ -51,6 +52,16 @@ export class ProposingAgent {
     );
     expect(response.status(), await response.text()).toBe(202);
     return (await response.json()).cell_ids.flat();
+  }
+
+  /** Ask for an execution and do not wait; tell its id. */
+  async ask(source: string): Promise<string> {
+    const response = await this._request.post(
+      `${this._url}/sessions/${this._sessionId}/executions`,
+      { data: { source, wait: 0 }, headers: this._headers }
+    );
+    expect(response.status(), await response.text()).toBe(202);
+    return (await response.json()).id;
   }
 
   /** What became of the last edit of each cell. */
