@@ -1,4 +1,4 @@
-"""Make an animated picture of frames: `animate.py picture.webp 1.5:first.png 2:second.png ...`
+"""Make an animated picture of frames: `animate.py picture.webp 1.5:first.png 2:second.png ...`.
 
 Each frame is shown for the seconds before its path.
 """
