@@ -59,7 +59,7 @@ COMPARED := lagent autogen autogen02 pantheon
 
 test: test-python test-lab test-ui test-some-frameworks ## run all tests: Python, TypeScript, JupyterLab in a browser
 
-test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/hub .make/bubblewrap ## test the Python package, with real servers and kernels
+test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/mcp-early/done .make/hub .make/bubblewrap ## test the Python package, with real servers and kernels
 	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile --durations 20
 
 test-lab: .make/node_modules ## run the unit tests of the lab extension
@@ -181,6 +181,14 @@ clean: ## remove everything that make has made, including the demo's output
 .make/mcp-1/done: .make/venv
 	python -m venv .make/mcp-1
 	.make/mcp-1/bin/python -m pip --disable-pip-version-check install --quiet 'mcp>=1.20,<2'
+	@touch $@
+
+# Early versions of the SDK, for early revisions of MCP. 1.6.0 uses the dependencies of 1.8.1.
+.make/mcp-early/done: .make/venv
+	python -m venv .make/mcp-early
+	.make/mcp-early/bin/python -m pip --disable-pip-version-check install --quiet mcp==1.8.1 'pydantic<2.12'
+	.make/mcp-early/bin/python -m pip --disable-pip-version-check install --quiet --no-deps \
+		--target .make/mcp-early/1.6.0 mcp==1.6.0
 	@touch $@
 
 # Some tests of isolated kernels need bubblewrap. They are skipped where it cannot be installed.

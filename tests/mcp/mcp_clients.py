@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -45,18 +46,37 @@ def stdio_command(server: RealServer, *more: str, token: str = TOKEN) -> dict[st
 
 
 def earlier_python() -> str:
-    """Return a Python with the SDK of before, which `make` sets up; else it is done now."""
-    folder = PROJECT / ".make" / "mcp-1"
+    """Return a Python with the SDK of before."""
+    return str(_environment("mcp-1", ["mcp>=1.20,<2"]) / "bin" / "python")
+
+
+def early_python(sdk: str) -> tuple[str, dict[str, str]]:
+    """Return a Python and an environment for it, with SDK 1.8.1 or 1.6.0."""
+    more = ["--no-deps", "--target", str(_folder("mcp-early") / "1.6.0"), "mcp==1.6.0"]
+    folder = _environment("mcp-early", ["mcp==1.8.1", "pydantic<2.12"], more)
+    environ = {**os.environ, "NO_PROXY": "*"}
+    if sdk == "1.6.0":
+        environ["PYTHONPATH"] = str(folder / sdk)
+    return str(folder / "bin" / "python"), environ
+
+
+def _folder(name: str) -> Path:
+    return PROJECT / ".make" / name
+
+
+def _environment(name: str, *installed: list[str]) -> Path:
+    """Return the folder of an environment, which `make` sets up; else it is done now."""
+    folder = _folder(name)
     folder.parent.mkdir(exist_ok=True)
-    python = folder / "bin" / "python"
     done = folder / "done"
     with FileLock(folder.with_suffix(".lock")):
         if not done.exists():
             subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-            pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-            subprocess.run([*pip, "mcp>=1.20,<2"], check=True)
+            pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+            for packages in installed:
+                subprocess.run([*pip, "install", "--quiet", *packages], check=True)
             done.touch()
-    return str(python)
+    return folder
 
 
 def ran(command: list[str], **options: Any) -> Any:

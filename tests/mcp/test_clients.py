@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from mcp import StdioServerParameters
 from mcp.client import Client
 from mcp.client.stdio import stdio_client
 from mcp_types import ElicitResult, PromptReference, ResourceListChangedNotification
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tests.mcp.mcp_clients import (
     CLIENTS,
@@ -23,6 +25,7 @@ from tests.mcp.mcp_clients import (
     REVISIONS,
     connected,
     earlier_python,
+    early_python,
     endpoint,
     opened,
     ran,
@@ -30,6 +33,12 @@ from tests.mcp.mcp_clients import (
     text_of,
 )
 from tests.real_server import TOKEN, RealServer, real_server
+
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
+    "gg=="
+)
+"""An image of one pixel, in base64."""
 
 Run = Callable[[str, str], Any]
 """Runs a client's script, given a revision and what to do as JSON."""
@@ -90,6 +99,54 @@ def test_a_client_over_stdio(
 ) -> None:
     where = {"command": stdio_command(server)}
     check(run(revision, json.dumps(where | asked)), revision)
+
+
+SHOWS = f"from IPython.display import display\ndisplay({{'image/png': {PIXEL!r}}}, raw=True)"
+
+
+@pytest.mark.parametrize(
+    ("sdk", "transport", "revision"),
+    [
+        ("1.6.0", "stdio", "2024-11-05"),  # it has no client for HTTP
+        ("1.8.1", "stdio", "2024-11-05"),
+        ("1.8.1", "http", "2024-11-05"),
+        ("1.8.1", "http", "2025-03-26"),
+    ],
+)
+def test_a_client_of_an_early_revision(
+    server: RealServer, sdk: str, transport: str, revision: str
+) -> None:
+    output = new_output("display_data", {"image/png": PIXEL})
+    notebook = new_notebook(cells=[new_code_cell(SHOWS, id="plot", outputs=[output])])
+    path = f"early-{sdk}-{transport}-{revision}.ipynb"
+    nbformat.write(notebook, server.root_dir / path)
+    asked = {
+        "image": SHOWS,
+        "long": "for n in range(10_000): print('line', n)",
+        "notebook": path,
+    }
+    where: dict[str, Any] = {"url": endpoint(server), "token": TOKEN}
+    if transport == "stdio":
+        where = {"command": stdio_command(server)}
+    python, environ = early_python(sdk)
+    script = str(CLIENTS / "early_client.py")
+    told = ran([python, script, revision, json.dumps(where | asked)], env=environ)
+    assert told["revision"] == revision
+    assert {"execute", "read_notebook", "export_notebook"} <= set(told["tools"])
+    assert not any(answer["is_error"] for answer in told["answers"])
+    _, image, long, read, linked, exported, _ = told["answers"]
+    assert image["kinds"] == read["kinds"] == ["text", "image"]
+    assert long["kinds"] == linked["kinds"] == exported["kinds"] == ["text"]
+    assert "left out" in long["text"]
+    assert "2 executions as a notebook: resource jupyter-agent-exec://" in linked["text"]
+    assert "2 executions" in exported["text"]
+    assert len(told["resources"]) >= 1
+    assert told["templates"] == 3
+    assert told["text"] == "".join(f"line {n}\n" for n in range(10_000))
+    assert told["blob"] == len(PIXEL)
+    assert told["prompts"]
+    assert path in told["completed"][0]
+    assert told["completed"][1] == ["python3"]
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto", LATEST])

@@ -1,0 +1,82 @@
+"""What a program with an early official Python SDK does, told as one line of JSON.
+
+early_client.py <revision> <what to do, as JSON>
+"""
+
+import asyncio
+import json
+import re
+import sys
+from contextlib import asynccontextmanager
+
+import mcp.client.session
+import mcp.types
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.types import PromptReference
+
+
+@asynccontextmanager
+async def connected(asked):
+    if "command" in asked:
+        async with stdio_client(StdioServerParameters(**asked["command"])) as streams:
+            yield streams
+        return
+    from mcp.client.streamable_http import streamablehttp_client  # not in 1.6
+
+    headers = {"Authorization": f"Bearer {asked['token']}"}
+    async with streamablehttp_client(asked["url"], headers=headers) as streams:
+        yield streams[:2]
+
+
+async def main(revision, asked):
+    mcp.types.LATEST_PROTOCOL_VERSION = revision  # the newest that it asks for
+    mcp.client.session.SUPPORTED_PROTOCOL_VERSIONS = (revision,)
+    async with connected(asked) as (read, write), ClientSession(read, write) as session:
+        began = await session.initialize()
+        tools = (await session.list_tools()).tools
+        answers = []
+
+        async def call(name, **arguments):
+            result = await session.call_tool(name, arguments)
+            kinds = [block.type for block in result.content]
+            text = result.content[0].text
+            answers.append({"is_error": result.isError, "kinds": kinds, "text": text})
+            return text
+
+        opened = await call("open_session", agent="early")
+        session_id = re.search(r"\bs_\w+", opened)[0]
+        image = await call("execute", session_id=session_id, source=asked["image"])
+        long = await call("execute", session_id=session_id, source=asked["long"])
+        await call("read_notebook", path=asked["notebook"], cells=["plot"])
+        await call("export_notebook", session_id=session_id)
+        await call("export_notebook", session_id=session_id, path=f"exported-{asked['notebook']}")
+        resources = (await session.list_resources()).resources
+        templates = (await session.list_resource_templates()).resourceTemplates
+        execution_id = re.search(r"\[execution (\w+)", long)[1]
+        text = await session.read_resource(f"jupyter-agent-exec://executions/{execution_id}")
+        execution_id = re.search(r"\[execution (\w+)", image)[1]
+        blob = await session.read_resource(
+            f"jupyter-agent-exec://executions/{execution_id}/images/0"
+        )
+        prompts = (await session.list_prompts()).prompts
+        ref = PromptReference(type="ref/prompt", name="work_in_kernel")
+        completed = [
+            (await session.complete(ref, {"name": name, "value": value})).completion.values
+            for name, value in (("path", "early"), ("kernel_name", "pyth"))
+        ]
+        await call("stop", session_id=session_id)
+    return {
+        "revision": began.protocolVersion,
+        "tools": [tool.name for tool in tools],
+        "answers": answers,
+        "resources": [str(resource.uri) for resource in resources],
+        "templates": len(templates),
+        "text": text.contents[0].text,
+        "blob": len(blob.contents[0].blob),
+        "prompts": [prompt.name for prompt in prompts],
+        "completed": completed,
+    }
+
+
+sys.stdout.write(json.dumps(asyncio.run(main(sys.argv[1], json.loads(sys.argv[2])))) + "\n")
