@@ -16,6 +16,12 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourcesListChanged,
+    SubscriptionBus,
+)
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -58,10 +64,19 @@ ASKER: Final = "jupyter_agent_exec.asker"
 class Methods:
     """The functions for MCP's methods. Each checks the sender of its own request."""
 
-    def __init__(self, managers: Managers, calls: Calls, levels: LogLevels) -> None:
+    def __init__(
+        self,
+        managers: Managers,
+        calls: Calls,
+        levels: LogLevels,
+        changes: SubscriptionBus,
+        listening: ListenHandler,
+    ) -> None:
         self._managers = managers
         self._calls = calls
         self._levels = levels
+        self._changes = changes
+        self._listening = listening
         self._tools: dict[str, Tool[Any]] = {tool.name: tool for tool in TOOLS}
         self._listed = {tool.name: _described(tool) for tool in TOOLS}
 
@@ -98,18 +113,16 @@ class Methods:
         call = self.call(context, params)
         is_open = self._open_sessions()
         result = await self._calls.run(tool, call, given)
-        if not self._is_modern(context) and self._open_sessions() != is_open:
-            await context.session.send_resource_list_changed()
+        if self._open_sessions() != is_open:
+            await self._changes.publish(ResourcesListChanged())
+            if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+                await context.session.send_resource_list_changed()
         if isinstance(result, CallToolResult):
             result = for_revision(result, context.protocol_version)
         return result
 
     def _open_sessions(self) -> set[SessionId]:
         return {session.id for session in self._managers.sessions.all_open()}
-
-    @staticmethod
-    def _is_modern(context: Context) -> bool:
-        return context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     async def complete(
         self, context: Context, params: types.CompleteRequestParams
@@ -153,6 +166,15 @@ class Methods:
     ) -> types.GetPromptResult:
         """Return the text of a prompt."""
         return await resources.prompt(self.call(context), params.name, params.arguments or {})
+
+    async def listen(
+        self, context: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Tell the client when the list of resources changes, until it disconnects."""
+        asker = _asker(context)
+        await asker.authorize("history:read")
+        with self._managers.sessions.streaming(asker.caller):
+            return await self._listening(context, params)
 
     async def set_level(
         self, context: Context, params: types.SetLevelRequestParams
@@ -205,9 +227,15 @@ class NotifyingServer(Server[Any]):
         return super().create_initialization_options(changes, experimental_capabilities, extensions)
 
 
-def make_server(managers: Managers, calls: Calls, options: Options) -> Server[Any]:
+def make_server(
+    managers: Managers,
+    calls: Calls,
+    changes: SubscriptionBus,
+    listening: ListenHandler,
+    options: Options,
+) -> Server[Any]:
     """Return a server with our functions for MCP's methods."""
-    methods = Methods(managers, calls, LogLevels(options.max_sessions))
+    methods = Methods(managers, calls, LogLevels(options.max_sessions), changes, listening)
     server: Server[Any] = NotifyingServer(
         "jupyter-agent-exec",
         version=__version__,
@@ -222,6 +250,7 @@ def make_server(managers: Managers, calls: Calls, options: Options) -> Server[An
         on_list_prompts=methods.list_prompts,
         on_get_prompt=methods.get_prompt,
         on_completion=methods.complete,
+        on_subscriptions_listen=methods.listen,
     )
     # The constructor would warn that later revisions have no such method.
     server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, methods.set_level)
@@ -254,8 +283,10 @@ class Guard:
 async def serving(managers: Managers, options: Options) -> AsyncIterator[Application]:
     """Serve clients while the block runs. The same task must enter and leave it."""
     calls = Calls(interrupts=options.disconnect_interrupts, log=options.log)
+    changes = InMemorySubscriptionBus()
+    listening = ListenHandler(changes, max_subscriptions=options.max_sessions)
     manager = StreamableHTTPSessionManager(
-        make_server(managers, calls, options),
+        make_server(managers, calls, changes, listening, options),
         session_idle_timeout=options.session_idle_timeout,
         max_sessions=options.max_sessions,
     )
@@ -271,6 +302,7 @@ async def serving(managers: Managers, options: Options) -> AsyncIterator[Applica
         try:
             yield serve
         finally:
+            listening.close()
             await calls.stop()
 
 

@@ -123,7 +123,11 @@ class Line:
 
     @classmethod
     async def call(cls, url: str, raw: RawMcp, tool: str, **arguments: Any) -> Line:
-        message = request("tools/call", {"name": tool, "arguments": arguments}, modern=raw.modern)
+        return await cls.ask(url, raw, "tools/call", name=tool, arguments=arguments)
+
+    @classmethod
+    async def ask(cls, url: str, raw: RawMcp, method: str, **params: Any) -> Line:
+        message = request(method, params, modern=raw.modern)
         parts = urlsplit(url)
         assert parts.hostname is not None
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)

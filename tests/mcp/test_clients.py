@@ -16,6 +16,7 @@ import pytest
 from mcp import StdioServerParameters
 from mcp.client import Client
 from mcp.client.stdio import stdio_client
+from mcp.client.subscriptions import ResourcesListChanged
 from mcp_types import ElicitResult, PromptReference, ResourceListChangedNotification
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
@@ -274,6 +275,26 @@ async def test_a_client_completes_arguments_and_hears_of_new_sessions(server: Re
         found = await client.complete(ref, {"name": "session_id", "value": session_id})
         assert found.completion.values == [session_id]
         await client.call_tool("stop", {"session_id": session_id})
+
+
+@pytest.mark.parametrize("transport", ["http", "stdio"])
+async def test_a_client_of_the_latest_revision_hears_of_new_sessions(
+    server: RealServer, transport: str
+) -> None:
+    if transport == "http":
+        connecting: Any = connected(server)
+    else:
+        parameters = StdioServerParameters(**stdio_command(server))
+        connecting = Client(stdio_client(parameters), mode=LATEST)
+    async with (
+        connecting as client,
+        connected(server) as other,
+        client.listen(resources_list_changed=True) as changes,
+    ):
+        session_id = await opened(other)
+        async with asyncio.timeout(60):
+            assert isinstance(await anext(aiter(changes)), ResourcesListChanged)
+        await other.call_tool("stop", {"session_id": session_id})
 
 
 @pytest.fixture(scope="module")
