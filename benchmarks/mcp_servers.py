@@ -38,10 +38,25 @@ PACKAGES = {
 }
 """What is installed, by the name of the environment."""
 
+THEIRS = {name: packages[0].replace("==", " ") for name, packages in PACKAGES.items()}
+"""Their names with their versions, by the name of the environment."""
+
 PAGE_TOOLS = (
-    "jupyter_ai_tools.toolkits.jupyterlab:run_cell",
-    "jupyter_ai_tools.toolkits.notebook:edit_cell",
+    *(
+        f"jupyter_ai_tools.toolkits.notebook:{name}"
+        for name in (
+            *("read_notebook", "read_notebook_cells", "read_cell"),
+            *("add_cell", "insert_cell", "delete_cell", "edit_cell", "select_cell"),
+            *("get_cell_id_from_index", "get_active_notebook", "get_active_cell_id"),
+            "create_notebook",
+        )
+    ),
+    *(
+        f"jupyter_ai_tools.toolkits.jupyterlab:{name}"
+        for name in ("open_file", "run_cell", "run_all_cells")
+    ),
 )
+"""All tools of jupyter-ai-tools. JupyterLab's commands are registered by themselves."""
 
 
 class McpServer(NamedTuple):

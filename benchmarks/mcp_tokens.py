@@ -1,31 +1,44 @@
 """Count what a piece of work by MCP costs an agent, in calls and in tokens: `make bench-mcp`.
 
-The work: understand a notebook, fix a cell, plot, read a long output, an error, a timeout, the
-death of a kernel, input, an installation, variables, the history, and the export. Each step is
-checked. A token is taken for four characters. Run this file for the table alone.
+A token is taken for four characters. Run this file for this server's costs alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import tempfile
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
+import mcp_work
 import nbformat
 from mcp.client import Client
+from mcp.shared.exceptions import MCPError
 from mcp_clients import connected
-from mcp_types import CallToolResult, ImageContent, TextContent
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from servers import Server, server, set_apart
+from mcp_servers import THEIRS, McpServer, jupyter_mcp_server, jupyter_server_mcp
+from mcp_types import CallToolResult, TextContent
+from mcp_work import Script, Step, shown
+from report import brief
+from servers import server, set_apart
 
-NOTEBOOK: Final = "sales.ipynb"
-WHEEL: Final = "tiny-1.0-py3-none-any.whl"
+OURS: Final = "this server"
+STEP_SECONDS: Final = 90.0
+
+SERVERS: Final[
+    Mapping[str, tuple[Callable[[Path], AbstractContextManager[Any]], Callable[[], Script]]]
+] = {
+    OURS: (server, mcp_work.ours),
+    THEIRS["jupyter-mcp-server"]: (jupyter_mcp_server, mcp_work.jupyter_mcp_server),
+    THEIRS["jupyter-server-mcp"]: (jupyter_server_mcp, mcp_work.jupyter_server_mcp),
+}
+"""How each server is run, and its script."""
 
 GOALS: Final = {
     "tools": 14,
@@ -35,31 +48,39 @@ GOALS: Final = {
     "tokens out, structured": 4_000,
     "failures": 0,
 }
+"""This server's."""
 
-TABLE: Final = """
-## What a piece of work costs an agent
+HEADING: Final = "## What a piece of work costs an agent"
+
+SECTION: Final = """
+{heading}
 
 One script: understand a notebook, fix a cell, plot, read a long output, an error, a timeout, the
-death of a kernel, input, an installation, variables, the history and the export. A token is taken
-for four characters; images are not counted. Structured content is for programs: clients show a
-model either it or the text.
+death of a kernel, input, an installation, variables, the history and the export. Each server does
+it with its own tools, as its documentation describes them. The answers are checked alike: a plot
+must be an image, an endless loop must end without the loss of variables, the answer and the history
+must say that the kernel died, and so on. A token is taken for four characters; images are not
+counted, except as base64 in a text. Structured content is for programs: clients show a model either
+it or the text. jupyter-server-mcp has the tools of jupyter-ai-tools 0.7.0 and of
+jupyterlab-commands-toolkit, with JupyterLab open in a browser.
+`python benchmarks/run_mcp.py --only tokens` measures this part alone.
 
-| | this server | goal |
-| --- | ---: | ---: |
+| | {names} | goal |
+| --- |{rules} ---: |
 {rows}
 """
 
 
 @dataclass(slots=True)
 class Costs:
-    """What the work has cost."""
+    """What the work has cost with one server."""
 
     listed: dict[str, int] = field(default_factory=dict)
     calls: int = 0
     text: int = 0
     structured: int = 0
-    images: int = 0
-    failures: list[str] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+    """What was answered first where a part of the work failed, by part."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -77,123 +98,116 @@ class Costs:
         """The goals that are not met."""
         return [name for name, goal in GOALS.items() if self.counts[name] > goal]
 
-    def table(self) -> str:
-        """Return the costs as a section of a page."""
-        rows = [
-            f"| {name} | {count:,} | {f'≤ {GOALS[name]:,}' if name in GOALS else ''} |"
-            for name, count in self.counts.items()
-        ]
-        return TABLE.format(rows="\n".join(rows))
-
-
-class Work:
-    """The work of an agent, with its costs."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self.costs = Costs()
-
-    async def call(self, tool: str, expected: str, /, **arguments: Any) -> CallToolResult:
-        """Call a tool, and check that its text has what is expected."""
-        result = await self._client.call_tool(tool, arguments)
-        text = text_of(result)
-        costs = self.costs
-        costs.calls += 1
-        costs.text += len(text)
-        costs.images += sum(isinstance(block, ImageContent) for block in result.content)
+    def add(self, step: Step, result: CallToolResult) -> None:
+        """Count a step, and check its answer."""
+        self.calls += 1
+        self.text += sum(len(one.text) for one in result.content if isinstance(one, TextContent))
         if result.structured_content is not None:
-            costs.structured += len(_json(result.structured_content))
-        if result.is_error or expected not in text:
-            costs.failures.append(f"{tool}: {text}")
-        return result
-
-    async def list_tools(self) -> None:
-        """Count what the list of tools costs."""
-        listed = (await self._client.list_tools()).tools
-        tools = [tool.model_dump(by_alias=True, exclude_none=True) for tool in listed]
-        whole = len(_json(tools)) // 4
-        for tool in tools:
-            tool.pop("outputSchema", None)
-        self.costs.listed = {
-            "tools": len(tools),
-            "tokens of `tools/list`": whole,
-            "tokens of `tools/list` without output schemas": len(_json(tools)) // 4,
-        }
-
-    async def do(self) -> None:
-        """Do the work."""
-        await self.list_tools()
-        await self.call("read_notebook", "# Sales by region", path=NOTEBOOK)
-        await self.call("read_notebook", "amounts", path=NOTEBOOK, cells=["sum"])
-        target = {"kind": "notebook", "path": NOTEBOOK}
-        steps = [{"placement": {"cell": cell}} for cell in ("data", "sum")]
-        ran = await self.call("execute", "KeyError: 'amounts'", target=target, steps=steps)
-        notebook = _id(text_of(ran), "[session ")
-        edit = {"op": "replace", "cell_id": "sum", "find": "amounts", "source": "amount"}
-        await self.call("edit_notebook", "source_sha256", session_id=notebook, edits=[edit])
-        plot = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2]);"
-        steps = [{"placement": {"cell": "sum"}}, {"source": plot}]
-        await self.call("execute", "image 1 is below", session_id=notebook, steps=steps)
-        source = "for n in range(10_000): print('line', n)"
-        long = await self.call("execute", "left out", session_id=notebook, source=source)
-        id = (long.structured_content or {}).get("execution_id")
-        await self.call("get_execution", "line 7777", execution_id=id, grep="line 7777")
-        opened = await self.call("open_session", "The kernel is your own", allow_stdin=True)
-        session = (opened.structured_content or {}).get("session_id")
-        source = "import json\njson.loads('{')"
-        await self.call("execute", "JSONDecodeError", session_id=session, source=source)
-        endless = {"source": "while True: pass", "timeout": 1}
-        await self.call("execute", "timed_out", session_id=session, **endless)
-        source = "import os\nos.kill(os.getpid(), 9)"
-        await self.call("execute", "kernel_died", session_id=session, source=source)
-        source = "name = input('name? ')"
-        asks = await self.call("execute", "awaiting_input", session_id=session, source=source)
-        id = (asks.structured_content or {}).get("execution_id")
-        await self.call("give_input", ": ok", execution_id=id, value="Ada")
-        source = f"%pip install --quiet --no-index --target . {WHEEL}\nimport tiny\ntiny.SIZE"
-        await self.call("execute", "1", session_id=session, source=source)
-        await self.call("list_variables", "name: str", session_id=session)
-        await self.call("search_executions", "kernel_died", session_id=session)
-        await self.call("export_notebook", "5 executions", session_id=session, path="work.ipynb")
-        await self.call("stop", "closed", session_id=session)
+            self.structured += len(_json(result.structured_content))
+        text = shown(result)
+        if step.expected:
+            done = re.search(step.expected, text, re.DOTALL | re.IGNORECASE) is not None
+        else:
+            done = not result.is_error
+        if not done:
+            expected = step.expected.partition("|")[0].replace("\\", "") or "success"
+            why = f"`{step.tool}` does not show `{expected}`: {_ends(text)}"
+            self.failures.setdefault(step.part, why)
 
 
-async def measured(running: Server) -> Costs:
-    """Do the work on a server whose root has been prepared."""
-    async with connected(f"{running.url}/api/agent-exec/mcp", running.token) as client:
-        work = Work(client)
-        await work.do()
-    return work.costs
-
-
-def prepare(root: Path) -> None:
-    """Write what the work needs into a server's root."""
-    data = "sales = {'amount': [3, 4, 5], 'region': ['north', 'south', 'west']}"
-    cells = [
-        new_markdown_cell("# Sales by region", id="title"),
-        new_code_cell(data, id="data"),
-        new_code_cell("total = sum(sales['amounts'])\ntotal", id="sum"),
-        *(new_code_cell(f"# Step {n}\nprint({n})", id=f"step-{n}") for n in range(9)),
+def section(costs: Mapping[str, Costs]) -> str:
+    """Return the costs of each server as a section of a page."""
+    counts = [each.counts for each in costs.values()]
+    rows = [
+        f"| {name} | {' | '.join(f'{each[name]:,}' for each in counts)} | {_goal(name)} |"
+        for name in counts[0]
     ]
-    spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    root.mkdir(parents=True, exist_ok=True)
-    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": spec}), root / NOTEBOOK)
-    about = "tiny-1.0.dist-info"
-    with zipfile.ZipFile(root / WHEEL, "w") as wheel:
-        wheel.writestr("tiny.py", "SIZE = 1\n")
-        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-        tag = "Wheel-Version: 1.0\nGenerator: us\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        wheel.writestr(f"{about}/WHEEL", tag)
-        wheel.writestr(f"{about}/RECORD", "")
+    failures = [
+        f"- {name}, {part}: {answer}"
+        for name, each in costs.items()
+        for part, answer in each.failures.items()
+    ]
+    text = SECTION.format(
+        heading=HEADING,
+        names=" | ".join(costs),
+        rules=" ---: |" * len(costs),
+        rows="\n".join(rows),
+    )
+    return text + ("\nWhat failed:\n\n" + "\n".join(failures) + "\n" if failures else "")
 
 
-def text_of(result: CallToolResult) -> str:
-    """Return all text of a result."""
-    return "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+def measured(name: str, folder: Path) -> Costs:
+    """Run a server in a folder, and do the work with it."""
+    run, script = SERVERS[name]
+    with run(folder) as running:
+        mcp_work.prepare(folder / "root")
+        endpoint = (
+            running.endpoint
+            if isinstance(running, McpServer)
+            else f"{running.url}/api/agent-exec/mcp"
+        )
+        return asyncio.run(_costs(endpoint, running.token, script(), folder / "root"))
 
 
-def _id(text: str, before: str) -> str:
-    return text.partition(before)[2].partition(":")[0]
+async def _costs(endpoint: str, token: str, script: Script, root: Path) -> Costs:
+    async with connected(endpoint, token) as client:
+        costs = Costs(listed=await _listed(client))
+        step: Step | None = next(script)
+        while step is not None:
+            result = await _called(client, step)
+            costs.add(step, result)
+            try:
+                step = script.send(result)
+            except StopIteration:
+                step = None
+    if not _exported(root / mcp_work.EXPORT):
+        costs.failures.setdefault("the export", "no valid notebook with the error")
+    return costs
+
+
+async def _called(client: Client, step: Step) -> CallToolResult:
+    text = "no answer"
+    with anyio.move_on_after(STEP_SECONDS):
+        try:
+            result: CallToolResult = await client.call_tool(step.tool, step.arguments)
+            return result
+        except MCPError as error:
+            text = str(error)
+    return CallToolResult(content=[TextContent(text=text)], is_error=True)
+
+
+async def _listed(client: Client) -> dict[str, int]:
+    listed = (await client.list_tools()).tools
+    tools = [tool.model_dump(by_alias=True, exclude_none=True) for tool in listed]
+    whole = len(_json(tools)) // 4
+    for tool in tools:
+        tool.pop("outputSchema", None)
+    return {
+        "tools": len(tools),
+        "tokens of `tools/list`": whole,
+        "tokens of `tools/list` without output schemas": len(_json(tools)) // 4,
+    }
+
+
+def _exported(path: Path) -> bool:
+    """Whether a file is a valid notebook that has the output of the step with the error."""
+    try:
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+    except (OSError, ValueError, nbformat.ValidationError):
+        return False
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    return any(output.get("ename") == "JSONDecodeError" for output in outputs)
+
+
+def _ends(text: str) -> str:
+    """Return the beginning and the end of a text, without ids that are others each time."""
+    line = " ".join(re.sub(r'"requestId":"[^"]*",', "", text).split())
+    return brief(line if len(line) <= 150 else f"{line[:70]} … {line[-80:]}")
+
+
+def _goal(name: str) -> str:
+    return f"≤ {GOALS[name]:,}" if name in GOALS else ""
 
 
 def _json(value: list[dict[str, Any]] | Mapping[str, Any]) -> str:
@@ -203,12 +217,9 @@ def _json(value: list[dict[str, Any]] | Mapping[str, Any]) -> str:
 def main() -> int:
     """Print the table, and what failed; return 1 if a goal is missed."""
     with tempfile.TemporaryDirectory(prefix="agent-exec-bench-") as made:
-        folder = Path(made)
-        set_apart(folder)
-        prepare(folder / "ours" / "root")
-        with server(folder / "ours") as running:
-            costs = asyncio.run(measured(running))
-    print(costs.table(), *costs.failures, sep="\n")
+        set_apart(Path(made))
+        costs = measured(OURS, Path(made) / "ours")
+    print(section({OURS: costs}))
     return 1 if costs.missed else 0
 
 

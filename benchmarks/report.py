@@ -147,6 +147,12 @@ def page(
     )
 
 
+def brief(text: str) -> str:
+    """Return the beginning of a text, in one line that fits in a table."""
+    line = " ".join(text.split())[:160]
+    return f"“{line.replace('|', '/').replace('<', '(').replace('`', chr(39))}”"
+
+
 def _goal_row(result: Result, goal: Goal) -> str:
     spread = (
         f"{_number(goal.low)} to {_number(goal.high)}"

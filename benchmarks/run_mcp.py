@@ -21,10 +21,10 @@ import report
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from kernels import scratch_kernel
 from mcp_clients import Answer, Ask, jupyter_mcp_server, jupyter_server_mcp, ours, running_nothing
-from mcp_servers import PACKAGES, McpServer
+from mcp_servers import THEIRS, McpServer
 from mcp_servers import jupyter_mcp_server as run_jupyter_mcp_server
 from mcp_servers import jupyter_server_mcp as run_jupyter_server_mcp
-from mcp_tokens import Costs, measured, prepare
+from mcp_tokens import HEADING, OURS, SERVERS, Costs, measured, section
 from measures import Goal, Measurement, Result, Rounds, flat, interleaved, ratios, timed
 from servers import server, set_apart
 
@@ -34,8 +34,6 @@ BLOCK = 5
 TIMEOUT = 60.0
 PATIENCE = 90.0
 LINES = 10_000
-THEIRS = {name: packages[0].replace("==", " ") for name, packages in PACKAGES.items()}
-OURS = "this server"
 
 PLOT = """
 %config InlineBackend.print_figure_kwargs = {'bbox_inches': None}
@@ -101,13 +99,18 @@ def main() -> int:
     """Measure, print and write the result."""
     parser = argparse.ArgumentParser(description="Measure MCP servers.")
     parser.add_argument("--quick", action="store_true", help="few samples, for a first look")
-    quick = parser.parse_args().quick
+    parser.add_argument("--only", choices=["tokens"], help="write this part of the page alone")
+    options = parser.parse_args()
+    quick = options.quick
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="agent-exec-bench-") as made:
         folder = Path(made)
         set_apart(folder)
         facts = report.machine(folder)
-        result, answers, costs = _measured(folder, rounds=3 if quick else 60)
+        costs = {name: measured(name, folder / "tokens" / name) for name in SERVERS}
+        if options.only == "tokens":
+            return _write_costs(costs)
+        result, answers = _measured(folder, rounds=3 if quick else 60)
     page = report.page(
         facts,
         [result],
@@ -116,27 +119,37 @@ def main() -> int:
         command="make bench-mcp",
         name=NAME,
     )
-    page += _table(answers) + costs.table()
+    page += _table(answers) + section(costs)
     print(page)
     if not quick:
         whole = report.as_json(facts, [result], quick=quick, seconds=time.monotonic() - begin)
         whole["answers"] = answers
-        whole["tokens"] = costs.counts
+        whole["tokens"] = {name: each.counts for name, each in costs.items()}
         (DOCS / f"{NAME}.json").write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
         (DOCS / f"{NAME}.md").write_text(page)
     return 0
 
 
-def _measured(folder: Path, *, rounds: int) -> tuple[Result, dict[str, dict[str, str]], Costs]:
+def _write_costs(costs: dict[str, Costs]) -> int:
+    """Print the costs, and write them into the page and the JSON of the last whole run."""
+    page, numbers = DOCS / f"{NAME}.md", DOCS / f"{NAME}.json"
+    table = section(costs)
+    print(table)
+    page.write_text(page.read_text().partition(f"\n{HEADING}")[0] + table)
+    whole = json.loads(numbers.read_text())
+    whole["tokens"] = {name: each.counts for name, each in costs.items()}
+    numbers.write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+    return 0
+
+
+def _measured(folder: Path, *, rounds: int) -> tuple[Result, dict[str, dict[str, str]]]:
     with ExitStack() as stack:
         portal = stack.enter_context(start_blocking_portal())
 
         def entered(opening: AbstractAsyncContextManager[Ask]) -> Ask:
             return stack.enter_context(portal.wrap_async_context_manager(opening))
 
-        prepare(folder / "ours" / "root")
         running = stack.enter_context(server(folder / "ours"))
-        costs = portal.call(measured, running)
         client = stack.enter_context(running.client())
         session = client.open_session(agent="benchmark")
         in_scratch = stack.enter_context(scratch_kernel(client))
@@ -166,7 +179,7 @@ def _measured(folder: Path, *, rounds: int) -> tuple[Result, dict[str, dict[str,
         answers = {
             case: {name: _outcome(servers, name, case) for name in servers} for case in CASES
         }
-    return result, answers, costs
+    return result, answers
 
 
 def _result(taken: dict[str, Rounds]) -> Result:
@@ -233,11 +246,11 @@ def _outcome(servers: dict[str, Contender], name: str, case: str) -> str:
         if re.search(r"[A-Za-z0-9+/]{300,}", answer.text):
             words.append(f"base64 in the text, {len(answer.text) / 1000:,.0f} kB")
         elif not answer.images:
-            words.append(f"no image; {_brief(answer.text)}")
+            words.append(f"no image; {report.brief(answer.text)}")
     else:
-        words.append(_brief(answer.text))
+        words.append(report.brief(answer.text))
         then = servers[name].answer("print(6*7)", 10.0)
-        words.append(f"then, after {then.seconds:.1f} s: {_brief(then.text)}")
+        words.append(f"then, after {then.seconds:.1f} s: {report.brief(then.text)}")
     return "; ".join(words)
 
 
@@ -250,12 +263,6 @@ def _table(answers: dict[str, dict[str, str]]) -> str:
     return TABLE.format(
         names=" | ".join(names), rules=" | ".join("---" for _ in names), rows="\n".join(rows)
     )
-
-
-def _brief(text: str) -> str:
-    """Return the beginning of a text, in one line that fits in a table."""
-    line = " ".join(text.split())[:160]
-    return f"“{line.replace('|', '/').replace('<', '(').replace('`', chr(39))}”"
 
 
 if __name__ == "__main__":
