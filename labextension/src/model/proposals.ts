@@ -7,7 +7,7 @@ import type { Events } from '../api/events';
 import type { IActivityEvent, IAgent, IProposal, IProposedEdit } from '../wire';
 import { Listening } from './listening';
 
-/** Milliseconds between two looks at the server while the user types. */
+/** Milliseconds between two looks at the server while much happens. */
 const REST = 250;
 
 /** All that one agent session proposes for a notebook. */

@@ -3,6 +3,7 @@ import type { Cell } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
+import { Debouncer } from '@lumino/polling';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import type { Events } from '../api/events';
@@ -13,6 +14,9 @@ import { RoundBar } from './roundbar';
 import { NotebookProposals } from '../model/proposals';
 import type { IRound } from '../model/proposals';
 import type { IAgentExecApi, IProposedEdit } from '../tokens';
+
+/** Milliseconds without a key after which what was typed is merged anew. */
+const TYPING = 500;
 
 /**
  * Shows the edits that agents propose, each beside its cell, and a bar for all
@@ -50,6 +54,7 @@ export class ProposedEdits implements IDisposable {
 
   dispose(): void {
     Signal.clearData(this);
+    this._typing.dispose();
     this._proposals.dispose();
     this._places.dispose();
     this._bars.forEach(bar => bar.dispose());
@@ -59,6 +64,23 @@ export class ProposedEdits implements IDisposable {
     if (!this.isDisposed) {
       this._proposals.refresh();
     }
+  }
+
+  /** Ask how edits merge with what was typed, if they do not merge with that yet. */
+  private _mergeTyped(): void {
+    const edits = this._proposals.rounds.flatMap(({ edits }) => edits);
+    const isTyped = edits.some(({ cell_id, current, kind }) => {
+      const source = this._cell(cell_id)?.model.sharedModel.getSource();
+      const depends = kind === 'change' || kind === 'delete';
+      return depends && source !== undefined && source !== current?.source;
+    });
+    if (isTyped) {
+      this._refresh();
+    }
+  }
+
+  private _onTyped(): void {
+    void this._typing.invoke().catch(() => undefined);
   }
 
   private _onModelChanged(): void {
@@ -173,10 +195,10 @@ export class ProposedEdits implements IDisposable {
       const kind = kinds.get(model.id);
       if (kind) {
         node.dataset.agentExecProposed = kind;
-        model.contentChanged.connect(this._refresh, this);
+        model.contentChanged.connect(this._onTyped, this);
       } else if (node.dataset.agentExecProposed) {
         delete node.dataset.agentExecProposed;
-        model.contentChanged.disconnect(this._refresh, this);
+        model.contentChanged.disconnect(this._onTyped, this);
       }
     }
   }
@@ -185,6 +207,7 @@ export class ProposedEdits implements IDisposable {
   private readonly _places: CellNeighbours;
   private readonly _proposals: NotebookProposals;
   private readonly _trans: TranslationBundle;
+  private readonly _typing = new Debouncer(() => this._mergeTyped(), TYPING);
   private readonly _views = new Map<string, ProposedEditView>();
 }
 

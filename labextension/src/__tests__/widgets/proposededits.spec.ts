@@ -1,3 +1,4 @@
+import type { ICodeCellModel } from '@jupyterlab/cells';
 import { NotebookModel } from '@jupyterlab/notebook';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
 import { NBTestUtils } from '@jupyterlab/notebook/lib/testutils';
@@ -185,6 +186,39 @@ describe('ProposedEdits', () => {
     const buttons = Array.from(header.node.querySelectorAll('button'));
     const undo = buttons.find(({ textContent }) => textContent === 'Undo')!;
     expect(undo.hidden).toBe(true);
+  });
+
+  it('asks once for what was typed, and not for outputs', async () => {
+    await propose(
+      proposedEdit({
+        id: 'a',
+        kind: 'change',
+        before: code('a = 1'),
+        after: code('a = 2')
+      }),
+      proposedEdit({ id: 'b', kind: 'move', index: 1 })
+    );
+    const list = jest.spyOn(server, 'listProposals');
+    jest.useFakeTimers();
+    const [change, move] = notebook.widgets.map(({ model }) => model);
+    for (const typed of ['#', '# mi', '# mine']) {
+      change.sharedModel.setSource(`${typed}\na = 1`);
+      await jest.advanceTimersByTimeAsync(300);
+    }
+    expect(list).not.toHaveBeenCalled();
+    await jest.advanceTimersByTimeAsync(500);
+    expect(list).toHaveBeenCalledTimes(1);
+    // What is as the server knows it, or does not matter to it.
+    change.sharedModel.setSource('a = 1');
+    (change as ICodeCellModel).outputs.add({
+      output_type: 'stream',
+      name: 'stdout',
+      text: 'printed'
+    });
+    move.sharedModel.setSource('b = 2');
+    await jest.advanceTimersByTimeAsync(2000);
+    expect(list).toHaveBeenCalledTimes(1);
+    jest.useRealTimers();
   });
 
   it('leads from one to the next', async () => {
