@@ -79,7 +79,7 @@ export class Question {
 
   /** The first that asks below an element. */
   static in(place: Page | Locator): Question {
-    const name = /^Agent .* requests approval$/;
+    const name = /^Agent .* needs approval$/;
     return new Question(place.getByRole('group', { name }).first());
   }
 

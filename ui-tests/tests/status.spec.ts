@@ -232,7 +232,7 @@ test.describe('with an agent that has to ask', () => {
     await page.menu.clickMenuItem('File>New>Text File');
     await expect(page).toHaveTitle(/^\(1\) untitled/);
     await toast.getByRole('button', { name: 'Show' }).click();
-    await expect(panel.cell(1)).toContainText('requests approval');
+    await expect(panel.cell(1)).toContainText('needs approval');
     await expect(toast).toHaveCount(0);
     await server.send('post', `executions/${asked.id}/approve`, {
       source_sha256: asked.source_sha256
@@ -243,7 +243,7 @@ test.describe('with an agent that has to ask', () => {
 
     // While the panel is there, it tells of what asks.
     const seen = await agent.ask('2');
-    await expect(panel.cell(2)).toContainText('requests approval');
+    await expect(panel.cell(2)).toContainText('needs approval');
     await expect(toasts(page, /needs approval/)).toHaveCount(0);
     await agent.cancel(seen);
     await page.sidebar.close('right');
@@ -325,10 +325,10 @@ test.describe('with an agent that has to ask', () => {
     await away(true);
     const asked = await agent.ask('"secret"');
     const options = { body: 'Cell 2', tag: asked.id };
-    const title = 'Agent “analyst” requests approval';
+    const title = 'Agent “analyst” needs approval';
     await expect.poll(notices).toEqual([[title, options, false]]);
     await page.evaluate(() => Reflect.get(window, 'notices')[0].onclick());
-    await expect(panel.cell(2)).toContainText('requests approval');
+    await expect(panel.cell(2)).toContainText('needs approval');
     expect(await notices()).toEqual([[title, options, true]]);
     const other = await agent.ask('2');
     await expect.poll(async () => (await notices()).length).toBe(2);

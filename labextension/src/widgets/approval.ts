@@ -286,7 +286,7 @@ export class ApprovalView extends Widget {
 
   private _render(): void {
     const { trans } = this._options;
-    const asks = (who: string) => trans.__('Agent %1 requests approval', who);
+    const asks = (who: string) => trans.__('Agent %1 needs approval', who);
     const asker = askerText(this._shown, trans);
     this.node.setAttribute('aria-label', asks(asker));
     // Isolated: a name in another script does not turn what stands beside it.

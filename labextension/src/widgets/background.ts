@@ -81,7 +81,7 @@ export class BrowserNotices {
       return null;
     }
     const { agent, document: place, id, seq } = execution;
-    const text = this._trans.__('Agent %1 requests approval', nameOf(agent));
+    const text = this._trans.__('Agent %1 needs approval', nameOf(agent));
     const notice = new Notification(text, {
       body: place
         ? this._trans.__('Cell %1 in %2', seq, shortText(plainName(place.path)))

@@ -186,7 +186,7 @@ describe('ApprovalSlot', () => {
     });
     const group = page.find('[role=group]');
     expect(group.getAttribute('aria-label')).toBe(
-      'Agent “an\ufffdalyst 1” (Full access), on behalf of Ada, requests approval'
+      'Agent “an\ufffdalyst 1” (Full access), on behalf of Ada, needs approval'
     );
     expect(page.text).toContain('expires in 10 minutes');
     expect(page.find('dl').textContent).toBe('Kernelpython3Notebooka.ipynb');
@@ -430,7 +430,7 @@ describe('ApprovalSlot', () => {
     await page.end({ status: 'queued', ...waits });
     await settle(10_000);
     expect(page.find('[role=status]').textContent).toMatch(/^Approved · /);
-    expect(page.text).not.toMatch(/expires|requests approval/);
+    expect(page.text).not.toMatch(/expires|needs approval/);
     expect(page.lines).toEqual(['edited elsewhere']);
     expect(page.find('.cm-editor').closest('.lm-mod-hidden')).toBeNull();
     const actions = page.find('.jp-AgentExecApproval-actions');

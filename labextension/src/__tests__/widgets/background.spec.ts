@@ -56,7 +56,7 @@ describe('BrowserNotices', () => {
     expect(Notice).not.toHaveBeenCalled();
     notices.follow([seen, execution({ id: 'x_2', source: 'secret' })]);
     expect(JSON.stringify(Notice.mock.calls)).not.toContain('secret');
-    expect(Notice.mock.calls[0][0]).toBe('Agent “analyst” requests approval');
+    expect(Notice.mock.calls[0][0]).toBe('Agent “analyst” needs approval');
     const { close } = Notice.mock.results[0].value;
     expect(close).not.toHaveBeenCalled();
     notices.follow([seen]);
