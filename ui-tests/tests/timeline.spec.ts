@@ -189,7 +189,6 @@ test('images have their place before they come, and an SVG is only an image', as
 });
 
 test('quiet lines tell what happened between cells, and a cell what it changed', async ({
-  page,
   panel,
   newAgent
 }) => {
@@ -206,12 +205,7 @@ test('quiet lines tell what happened between cells, and a cell what it changed',
   await expect(panel.cell(2)).toContainText('KeyboardInterrupt');
   const line = panel.cell(2).getByRole('listitem');
   await expect(line).toContainText('Interrupted');
-  const changed = panel.cell(1).locator('summary');
-  await expect(changed).toHaveText('Changed: 1 variable, 1 file');
-  await changed.focus();
-  await page.keyboard.press('Enter');
-  const tables = panel.cell(1).getByRole('table');
-  await expect(tables.first()).toContainText('numbers');
-  await expect(tables.first()).toContainText('12');
-  await expect(tables.last()).toContainText('made.txt');
+  await expect(panel.cell(1)).toContainText(
+    'Changed: numbers (12), made.txt (1.5 kB)'
+  );
 });

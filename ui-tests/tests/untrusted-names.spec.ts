@@ -102,7 +102,7 @@ async function lookAtCells(
   const cell = panel.cell(1);
   await expect(cell).toBeFocused();
   await expect(cell.locator('.jp-AgentExecSource code')).toBeVisible();
-  await cell.locator('.jp-AgentExecChanges > summary').click();
+  await expect(cell.locator('.jp-AgentExecChanges')).toBeVisible();
   await watch.lookAtNames();
   watch.at(`name ${what} in what asks`);
   await show(asks.id);

@@ -1,25 +1,18 @@
 /** What an execution changed besides its outputs. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
-import type { IChanges, IExecutionModel } from '../tokens';
-import { changesText, changeWord, extentText, sizeText } from './wording';
+import type { IChanges, IExecutionModel, IVariableChange } from '../tokens';
 import { element } from './elements';
-import { plainName } from './notebookwording';
+import { plainName, sizeText } from './wording';
 
-/** A line that opens to tables of variables and files. */
+/** Lines with the variables and files that changed, and the deleted variables. */
 export class ChangesWidget extends Widget {
   constructor(
     private readonly _model: IExecutionModel,
     private readonly _trans: TranslationBundle
   ) {
-    super({ node: element('details', 'jp-AgentExecChanges') });
-    // They scroll if they are wider than the panel: with keys too.
-    this._tables.tabIndex = 0;
-    this._tables.setAttribute('role', 'group');
-    this._tables.setAttribute('aria-label', _trans.__('What changed'));
-    this.node.append(this._summary, this._tables);
-    // What is not opened need not be drawn.
-    this.node.addEventListener('toggle', () => this._draw());
+    super();
+    this.addClass('jp-AgentExecChanges');
     this.hide();
     _model.changed.connect(this._onChanged, this);
     this._onChanged();
@@ -27,104 +20,65 @@ export class ChangesWidget extends Widget {
 
   private _onChanged(): void {
     const { changes } = this._model.execution;
-    if (changes === this._shown) {
-      return;
+    if (changes !== this._shown) {
+      this._shown = changes;
+      const lines = changes ? createLines(changes, this._trans) : [];
+      this.node.replaceChildren(...lines);
+      this.setHidden(lines.length === 0);
     }
-    this._shown = changes;
-    const text = changesText(changes, this._trans);
-    this.setHidden(text === '');
-    this._summary.textContent = this._trans.__('Changed: %1', text);
-    this._draw();
-  }
-
-  private _draw(): void {
-    const isOpen = (this.node as HTMLDetailsElement).open;
-    const tables =
-      isOpen && this._shown
-        ? [
-            createVariables(this._shown, this._trans),
-            createFiles(this._shown, this._trans)
-          ]
-        : [];
-    this._tables.replaceChildren(...tables.flat());
   }
 
   private _shown: IChanges | null = null;
-  private readonly _summary = element('summary', '');
-  private readonly _tables = element('div', 'jp-AgentExecChanges-tables');
 }
 
-function createVariables(
-  { more_variables, variables }: IChanges,
+function createLines(
+  { files, more_files, more_variables, variables }: IChanges,
   trans: TranslationBundle
 ): HTMLElement[] {
-  const rows = variables.map(variable => [
-    plainName(variable.name),
-    changeWord(variable.change, trans),
-    plainName(variable.type ?? ''),
-    extentText(variable),
-    plainName(variable.preview ?? '')
-  ]);
-  const heads = [
-    trans.__('Variable'),
-    trans.__('Change'),
-    trans.__('Type'),
-    trans.__('Size'),
-    trans.__('Value')
+  const isDeleted = ({ change }: IVariableChange) => change === 'removed';
+  const changed = [
+    ...variables.filter(each => !isDeleted(each)).map(createVariable),
+    ...files.map(({ bytes, path }) =>
+      element('bdi', '', `${plainName(path)} (${sizeText(bytes, trans)})`)
+    )
   ];
-  return createTable(trans.__('Variables'), heads, rows, more_variables, trans);
-}
-
-function createFiles(
-  { files, more_files }: IChanges,
-  trans: TranslationBundle
-): HTMLElement[] {
-  const rows = files.map(({ bytes, path }) => [
-    plainName(path),
-    sizeText(bytes, trans)
-  ]);
-  const heads = [trans.__('File'), trans.__('Size')];
-  return createTable(trans.__('Files'), heads, rows, more_files, trans);
-}
-
-/** A table whose first column names the rows, and how many more there are. */
-function createTable(
-  label: string,
-  heads: string[],
-  rows: string[][],
-  more: number,
-  trans: TranslationBundle
-): HTMLElement[] {
-  const parts: HTMLElement[] = [];
-  if (rows.length > 0) {
-    const table = element('table', 'jp-AgentExecChanges-table');
-    table.setAttribute('aria-label', label);
-    const head = table.createTHead().insertRow();
-    head.append(...heads.map(each => createHead(each, 'col')));
-    const body = table.createTBody();
-    for (const [name, ...values] of rows) {
-      const row = body.insertRow();
-      row.append(createHead(name, 'row'));
-      row.append(...values.map(value => createValue(value)));
-    }
-    parts.push(table);
-  }
+  const more = more_variables + more_files;
   if (more > 0) {
-    const text = trans._n('%1 more', '%1 more', more, more);
-    parts.push(element('div', 'jp-AgentExecChanges-more', text));
+    changed.push(
+      element('bdi', '', trans._n('%1 more', '%1 more', more, more))
+    );
   }
-  return parts;
+  return [
+    createLine(trans.__('Changed:'), changed),
+    createLine(
+      trans.__('Deleted:'),
+      variables.filter(isDeleted).map(createVariable)
+    )
+  ].filter(line => line.childElementCount > 0);
 }
 
-function createHead(text: string, scope: 'col' | 'row'): HTMLElement {
-  const head = element('th', '');
-  head.scope = scope;
-  head.append(element('bdi', '', text));
-  return head;
+function createLine(word: string, items: readonly HTMLElement[]): HTMLElement {
+  const line = element('div', '', word);
+  items.forEach((item, index) => line.append(index > 0 ? ', ' : ' ', item));
+  return line;
 }
 
-function createValue(text: string): HTMLElement {
-  const cell = element('td', '');
-  cell.append(element('bdi', '', text));
-  return cell;
+/** A variable's name and size; its type and value when it is pointed at. */
+function createVariable(variable: IVariableChange): HTMLElement {
+  const { name, preview, type } = variable;
+  const extent = extentOf(variable);
+  const item = element(
+    'bdi',
+    '',
+    extent ? `${plainName(name)} (${extent})` : plainName(name)
+  );
+  item.title = [type, preview]
+    .flatMap(each => (each ? [plainName(each)] : []))
+    .join('\n');
+  return item;
+}
+
+/** How large a value is: "2 × 3" or "12"; empty if it is not told. */
+function extentOf({ length, shape }: IVariableChange): string {
+  return shape?.length ? shape.join(' × ') : length === null ? '' : `${length}`;
 }
