@@ -76,13 +76,11 @@ export namespace CommandIDs {
   export const interrupt = 'agent-exec:interrupt';
   export const newToken = 'agent-exec:new-token';
   export const tokens = 'agent-exec:tokens';
-  export const exportNotebook = 'agent-exec:export';
   export const openNotebook = 'agent-exec:open-notebook';
   export const openDocument = 'agent-exec:open-document';
   export const moveInDocument = 'agent-exec:move-in-document';
   export const insertCells = 'agent-exec:insert-cells';
   export const copySource = 'agent-exec:copy-source';
-  export const runAgain = 'agent-exec:run-again';
   export const openText = 'agent-exec:open-text';
 }
 

@@ -91,29 +91,6 @@ test('cells go where the cursor is, are undone in one step, and say where they c
   await expect(panel.cell(2)).toContainText('told');
 });
 
-test('a source is run again as the person’s', async ({
-  page,
-  panel,
-  newAgent,
-  desk
-}) => {
-  const agent = await newAgent('To run again');
-  const source = 'print("x is", globals().get("x", "not there"))';
-  await agent.run('1 + 1');
-  await agent.run(source);
-  const notebook = await desk.open([codeCell('first', MINE)]);
-  await runAsPerson(notebook, 0);
-  await panel.open();
-  await panel.session('To run again').click();
-  await expect(panel.cell(2)).toContainText('x is not there');
-  await choose(page, panel, 2, 'Run Again in My Kernel');
-  await notebook.last('x is 41\n');
-  // The count comes with the kernel's reply, after the output.
-  await expect
-    .poll(async () => (await notebook.cells())[1])
-    .toMatchObject({ source, execution_count: 2 });
-});
-
 test('without a notebook a message says what is missing; a source goes to the clipboard', async ({
   page,
   panel,

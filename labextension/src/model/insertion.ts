@@ -10,8 +10,7 @@ import type { IExecution } from '../wire';
  */
 export function insertCopies(
   notebook: Notebook,
-  executions: readonly IExecution[],
-  withOutputs: boolean
+  executions: readonly IExecution[]
 ): void {
   const { activeCellIndex, model } = notebook;
   if (!model || executions.length === 0) {
@@ -20,10 +19,7 @@ export function insertCopies(
   const at = Math.min(activeCellIndex + 1, model.cells.length);
   const { sharedModel } = model;
   sharedModel.transact(() => {
-    sharedModel.insertCells(
-      at,
-      executions.map(each => copiedCell(each, withOutputs))
-    );
+    sharedModel.insertCells(at, executions.map(copiedCell));
   });
   notebook.deselectAll();
   notebook.mode = 'command';

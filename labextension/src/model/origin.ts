@@ -24,14 +24,11 @@ export interface IOrigin {
 }
 
 /**
- * A cell of the user's own with an execution's source, and its outputs if wanted.
+ * A cell of the user's own with an execution's source and outputs.
  *
  * @param execution - As the server answers with an inert copy of its outputs.
  */
-export function copiedCell(
-  execution: IExecution,
-  withOutputs: boolean
-): nbformat.ICodeCell {
+export function copiedCell(execution: IExecution): nbformat.ICodeCell {
   const { accepted_at, agent, cell, id, session_id, source, source_sha256 } =
     execution;
   const record = cell.metadata?.[METADATA_KEY] as
@@ -42,17 +39,17 @@ export function copiedCell(
     agent,
     accepted_at,
     source_sha256,
-    held: (withOutputs && record?.held) || []
+    held: record?.held ?? []
   };
   return {
     cell_type: 'code',
     source,
     metadata: {
       // Inert as it is, it leaves the notebook's trust what it was.
-      ...(withOutputs ? { trusted: true } : {}),
+      trusted: true,
       [ORIGIN_KEY]: origin as unknown as PartialJSONObject
     },
-    outputs: withOutputs ? cell.outputs.map(ofNoKernel) : [],
+    outputs: cell.outputs.map(ofNoKernel),
     execution_count: null
   };
 }

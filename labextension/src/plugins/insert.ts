@@ -5,14 +5,10 @@ import type {
 } from '@jupyterlab/application';
 import type { Cell } from '@jupyterlab/cells';
 import { Clipboard, ICommandPalette, Notification } from '@jupyterlab/apputils';
-import {
-  INotebookTracker,
-  NotebookActions,
-  NotebookPanel
-} from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { copyIcon, pasteIcon, runIcon } from '@jupyterlab/ui-components';
+import { copyIcon, pasteIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { METADATA_KEY, readCellRecord } from '../model/cellrecord';
 import { ORIGIN_KEY, readOrigin } from '../model/origin';
@@ -142,7 +138,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     // With inert outputs, as they would enter a notebook.
     const read = (ids: readonly string[]) =>
       Promise.all(ids.map(id => api.getExecution(id, true)));
-    const insert = async (args: Args, withOutputs: boolean) => {
+    const insert = async (args: Args) => {
       const panel = notebooks.currentWidget;
       if (!panel) {
         Notification.warning(
@@ -151,31 +147,19 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
           ),
           { autoClose: 8000 }
         );
-        return null;
+        return;
       }
       const { insertCopies } = await import('../model/insertion');
       const executions = await read(wantedBy(args, app));
       await panel.context.ready;
-      insertCopies(panel.content, executions, withOutputs);
+      insertCopies(panel.content, executions);
       shell.activateById(panel.id);
-      return executions.length > 0 ? panel : null;
     };
     commands.addCommand(CommandIDs.insertCells, {
       label: trans.__('Insert Into My Notebook'),
       describedBy: COPY_ARGUMENTS,
       icon: pasteIcon,
-      execute: args => insert(args, true).then(() => undefined, report)
-    });
-    commands.addCommand(CommandIDs.runAgain, {
-      label: trans.__('Run Again in My Kernel'),
-      describedBy: COPY_ARGUMENTS,
-      icon: runIcon,
-      execute: async args => {
-        const panel = await insert(args, false).catch(report);
-        if (panel) {
-          void NotebookActions.run(panel.content, panel.sessionContext);
-        }
-      }
+      execute: args => insert(args).catch(report)
     });
     commands.addCommand(CommandIDs.copySource, {
       label: trans.__('Copy Source'),
@@ -196,11 +180,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     });
     addGoToCommand(app, notebooks, trans);
     const category = trans.__('Agents');
-    for (const command of [
-      CommandIDs.insertCells,
-      CommandIDs.runAgain,
-      CommandIDs.copySource
-    ]) {
+    for (const command of [CommandIDs.insertCells, CommandIDs.copySource]) {
       palette?.addItem({ command, category });
     }
     const show = async ({ content, disposed }: NotebookPanel) => {

@@ -22,11 +22,7 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { Contents } from '@jupyterlab/services';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import {
-  downloadIcon,
-  launchIcon,
-  notebookIcon
-} from '@jupyterlab/ui-components';
+import { launchIcon, notebookIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { LiveNotebook } from '../model/livenotebook';
 import { freeName, notebookName } from '../model/notebook';
@@ -46,7 +42,6 @@ import {
 import type { IAgentExecApi } from '../tokens';
 import type { ApprovalView } from '../widgets/approval';
 import { Clock } from '../widgets/clock';
-import { download } from '../widgets/download';
 import { activityIcon } from '../widgets/icons';
 import { makeReadOnly } from '../widgets/readonly';
 import { untrusted } from '../widgets/untrusted';
@@ -62,8 +57,7 @@ const FILE_TYPE = 'agent-session';
 const TOOLS = [
   CommandIDs.openPanel,
   CommandIDs.interrupt,
-  CommandIDs.openNotebook,
-  CommandIDs.exportNotebook
+  CommandIDs.openNotebook
 ];
 
 /** The buttons of a document; they are about its session. */
@@ -177,30 +171,13 @@ async function saveNotebook(
   return path;
 }
 
-/** Give a session's export to the browser to keep. */
-async function downloadNotebook(
-  model: IActivityModel,
-  sessionId: string
-): Promise<void> {
-  const [session, file] = await Promise.all([
-    model.api.getSession(sessionId),
-    model.api.getNotebook(sessionId)
-  ]);
-  download(file, `${notebookName(session)}.ipynb`);
-}
-
-/** Add the commands that download a session as a notebook, and that save it. */
-function addExportCommands(
+/** Add the command that saves a session as a notebook, and opens it. */
+function addExportCommand(
   { commands, serviceManager }: JupyterFrontEnd,
   model: IActivityModel,
   browser: IDefaultFileBrowser | null,
   trans: TranslationBundle
 ): void {
-  commands.addCommand(CommandIDs.exportNotebook, {
-    ...sessionCommand(model, trans, id => downloadNotebook(model, id)),
-    label: trans.__('Download Agent Session as Notebook'),
-    icon: downloadIcon
-  });
   commands.addCommand(CommandIDs.openNotebook, {
     ...sessionCommand(model, trans, async id => {
       const folder = browser?.model.path ?? '';
@@ -336,12 +313,8 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('Open Agent Session'),
       icon: notebookIcon
     });
-    addExportCommands(app, model, browser, trans);
-    for (const command of [
-      CommandIDs.openDocument,
-      CommandIDs.exportNotebook,
-      CommandIDs.openNotebook
-    ]) {
+    addExportCommand(app, model, browser, trans);
+    for (const command of [CommandIDs.openDocument, CommandIDs.openNotebook]) {
       watchSelected(model, () => commands.notifyCommandChanged(command));
       palette?.addItem({ command, category: trans.__('Agents') });
     }

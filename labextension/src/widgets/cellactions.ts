@@ -19,8 +19,7 @@ export function copyingPart(
     const one = { execution_id: execution.id };
     const items: MenuItem[] = [
       { command: CommandIDs.copySource, args: one },
-      { command: CommandIDs.insertCells, args: one },
-      { command: CommandIDs.runAgain, args: one }
+      { command: CommandIDs.insertCells, args: one }
     ];
     const widget = new Widget();
     widget.addClass('jp-AgentExecCell-more');

@@ -71,7 +71,6 @@ export class ActivityPanel extends SidePanel {
     const toolbar = this._addSection(timeline, [
       // Tab stops at the first, or not at all if that is disabled.
       CommandIDs.openDocument,
-      CommandIDs.exportNotebook,
       CommandIDs.interrupt
     ]);
     toolbar.addItem('more', this._createMore());

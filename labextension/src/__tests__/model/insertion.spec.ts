@@ -6,10 +6,7 @@ import { execution, stdout } from '../fakes';
 
 describe('copiedCell', () => {
   it('tells where it is from, under a key of its own', () => {
-    const cell = copiedCell(
-      execution({ cell: { outputs: [stdout('x')] } }),
-      true
-    );
+    const cell = copiedCell(execution({ cell: { outputs: [stdout('x')] } }));
     expect(cell.metadata.agent_exec).toBeUndefined();
     expect(cell.metadata.trusted).toBe(true);
     expect(cell.id).toBeUndefined();
@@ -36,22 +33,12 @@ describe('copiedCell', () => {
           ],
           metadata: { agent_exec: { held: ['text/html'] } }
         }
-      }),
-      true
+      })
     );
     expect(cell.outputs).toEqual([
       { output_type: 'display_data', data, metadata: {} }
     ]);
     expect(readOrigin(cell.metadata[ORIGIN_KEY])?.held).toEqual(['text/html']);
-  });
-
-  it('is only a source where no outputs are wanted', () => {
-    const cell = copiedCell(
-      execution({ cell: { outputs: [stdout('x')] } }),
-      false
-    );
-    expect(cell.outputs).toEqual([]);
-    expect(cell.metadata.trusted).toBeUndefined();
   });
 
   it.each([undefined, null, 'x', {}, { session_id: 's', agent: {} }])(
@@ -86,13 +73,13 @@ describe('insertCopies', () => {
     };
     const sources = () => model.sharedModel.cells.map(cell => cell.getSource());
     const both = [1, 2].map(seq => execution({ seq, source: `s${seq}` }));
-    insertCopies(notebook as unknown as Notebook, both, true);
+    insertCopies(notebook as unknown as Notebook, both);
     expect(sources()).toEqual(['a', 's1', 's2', 'b']);
     expect(notebook.activeCellIndex).toBe(1);
     expect(notebook.extendContiguousSelectionTo).toHaveBeenCalledWith(2);
     model.sharedModel.undo();
     expect(sources()).toEqual(['a', 'b']);
-    insertCopies(notebook as unknown as Notebook, [], true);
+    insertCopies(notebook as unknown as Notebook, []);
     expect(sources()).toEqual(['a', 'b']);
     model.dispose();
   });
