@@ -7,13 +7,12 @@ import type {
   ReadonlyPartialJSONObject
 } from '@lumino/coreutils';
 import type { IActivityModel, ISessionModel } from '../tokens';
-import { describeError } from '../widgets/wording';
+import { errorText } from '../widgets/wording';
 
 /** A function that shows an error as a notification. */
 export function reporter(trans: TranslationBundle): (error: unknown) => void {
   return error => {
-    const { title, hint } = describeError(error, trans);
-    Notification.error(`${title}. ${hint}`, { autoClose: 8000 });
+    Notification.error(errorText(error, trans), { autoClose: 8000 });
   };
 }
 

@@ -16,7 +16,7 @@ import { CommandIDs } from '../tokens';
 import type { IActivityModel, IExecution } from '../tokens';
 import { DoneBar, shownCells } from '../widgets/donebar';
 import { plainName } from '../widgets/wording';
-import { labelled, reporter, takes, watchSelected } from './commands';
+import { reporter, takes, watchSelected } from './commands';
 
 type Args = ReadonlyPartialJSONObject;
 
@@ -27,7 +27,7 @@ const SHOWN = 8000;
 interface IDecision {
   label: string;
   icon: LabIcon;
-  /** The name in the palette, where it is about a whole session. */
+  /** The name where it is about a whole session. */
   labelForAll: string;
   one: (executionId: string) => Promise<IExecution>;
   all: (sessionId: string) => Promise<{ executions: IExecution[] }>;
@@ -53,9 +53,10 @@ class Decisions {
     const trans = this._trans;
     const { icon, label, labelForAll } = decision;
     commands.addCommand(id, {
-      label: labelled(label),
+      label: ({ execution_id }) =>
+        typeof execution_id === 'string' ? label : labelForAll,
       icon,
-      describedBy: takes('session_id', 'execution_id', 'cell_id', 'label'),
+      describedBy: takes('session_id', 'execution_id', 'cell_id'),
       isEnabled: ({ execution_id, session_id }) =>
         typeof (execution_id ?? session_id) === 'string' ||
         this._model.selected?.session?.target.kind === 'notebook',
@@ -63,8 +64,7 @@ class Decisions {
     });
     watchSelected(this._model, () => commands.notifyCommandChanged(id));
     const category = trans.__('Agents');
-    const args = { label: labelForAll };
-    this._palette?.addItem({ command: id, category, args });
+    this._palette?.addItem({ command: id, category });
   }
 
   private async _decide(decision: IDecision, args: Args): Promise<void> {

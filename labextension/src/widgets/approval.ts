@@ -27,7 +27,7 @@ import { element } from './elements';
 import { statusIcons } from './icons';
 import { plainName, waitingText } from './notebookwording';
 import { SourceEditor } from './sourceeditor';
-import { describeError, quoted } from './wording';
+import { errorText, quoted } from './wording';
 
 /** Milliseconds for which the outcome can be read. */
 const OUTCOME = 4000;
@@ -203,8 +203,7 @@ export class ApprovalView extends Widget {
     } catch (error) {
       const seen = error instanceof ApiError && this._shown !== shown;
       if (!seen && !this.isDisposed && !this._isDecided) {
-        const { title, hint } = describeError(error, this._options.trans);
-        this._notice.textContent = `${title}. ${hint}`;
+        this._notice.textContent = errorText(error, this._options.trans);
       }
     }
     this._setBusy(false);

@@ -77,7 +77,6 @@ export class BadgeActions extends Widget {
 
   /** At most six: what is not needed at the cell is in the panel. */
   private _menuItems(): MenuItem[] {
-    const { trans } = this._options;
     const { session_id = '', status = 'queued' } = this._record ?? {};
     const args = this._args();
     if (!isFinal(status)) {
@@ -86,20 +85,13 @@ export class BadgeActions extends Widget {
         { command: CommandIDs.interrupt, args }
       ];
     }
-    const all = (command: string, label: string): MenuItem => ({
-      command,
-      args: { session_id, label }
-    });
     return [
       { command: CommandIDs.openText, args },
       null,
       ...this._reviewItems(),
       null,
-      all(CommandIDs.keep, trans.__('Keep All Cells of This Agent Session')),
-      all(
-        CommandIDs.discard,
-        trans.__('Discard All Cells of This Agent Session')
-      )
+      { command: CommandIDs.keep, args: { session_id } },
+      { command: CommandIDs.discard, args: { session_id } }
     ];
   }
 

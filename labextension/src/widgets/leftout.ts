@@ -13,7 +13,7 @@ import type {
   ILeftOut
 } from '../tokens';
 import { element, linkButton } from './elements';
-import { describeError, kindText, sizeText } from './wording';
+import { errorText, kindText, sizeText } from './wording';
 import { untrusted } from './untrusted';
 
 /** A type that no agent can know, so that none can put out what looks so. */
@@ -123,9 +123,12 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
       node.src = picture.url;
     } catch (error) {
       if (!abort.signal.aborted) {
-        const { title, hint } = describeError(error, this._options.trans);
         this.node.replaceChildren(
-          element('div', 'jp-AgentExecLeftOut-line', `${title}. ${hint}`)
+          element(
+            'div',
+            'jp-AgentExecLeftOut-line',
+            errorText(error, this._options.trans)
+          )
         );
       }
     }

@@ -19,6 +19,7 @@ import { menuButton } from './menu';
 import type { MenuItem, OpenMenu } from './menu';
 import { SessionList } from './sessions';
 import { Timeline } from './timeline';
+import { needsApprovalText } from './wording';
 
 /** The panel's id, under which the layout is restored. */
 export const PANEL_ID = 'jp-agent-exec-panel';
@@ -100,15 +101,9 @@ export class ActivityPanel extends SidePanel {
   /** How many cells need approval, as the sidebar's icon shows. */
   set asking(count: number) {
     const { trans } = this._options;
+    const name = trans.__('Agent activity');
     this.title.caption =
-      count > 0
-        ? trans._n(
-            'Agent activity: %1 cell needs approval',
-            'Agent activity: %1 cells need approval',
-            count,
-            count
-          )
-        : trans.__('Agent activity');
+      count > 0 ? `${name}: ${needsApprovalText(count, trans)}` : name;
     // The sidebar knows its tabs by this id.
     const { id } = this;
     this.title.dataset =
@@ -207,15 +202,9 @@ export class ActivityPanel extends SidePanel {
     const { openMenu, trans } = this._options;
     const label = trans.__('Keep or discard all of this session');
     const items: readonly MenuItem[] = [
-      {
-        command: CommandIDs.keep,
-        args: { label: trans.__('Keep All Cells of This Agent Session') }
-      },
+      { command: CommandIDs.keep, args: {} },
       { command: CommandIDs.alwaysShowOutputs, args: {} },
-      {
-        command: CommandIDs.discard,
-        args: { label: trans.__('Discard All Cells of This Agent Session') }
-      }
+      { command: CommandIDs.discard, args: {} }
     ];
     const item = new Widget();
     item.node.append(menuButton(label, () => items, openMenu));

@@ -6,7 +6,7 @@ import type { IProposedEdit } from '../tokens';
 import { element, styledButton } from './elements';
 import { firstLine } from './notebookwording';
 import { showHidden } from './plainsource';
-import { describeError, quoted } from './wording';
+import { errorText, quoted } from './wording';
 
 const TAGS = { same: 'span', added: 'ins', removed: 'del' } as const;
 
@@ -82,8 +82,7 @@ export class ProposedEditView extends Widget {
       await this._decide(what);
     } catch (error) {
       if (!this.isDisposed) {
-        const { title, hint } = describeError(error, this._trans);
-        this._notice.textContent = `${title}. ${hint}`;
+        this._notice.textContent = errorText(error, this._trans);
       }
     }
     this._keep.disabled = this._undo.disabled = false;

@@ -4,7 +4,7 @@ import { Widget } from '@lumino/widgets';
 import type { IRound } from '../model/proposals';
 import type { IProposedEdit } from '../tokens';
 import { element, linkButton, styledButton } from './elements';
-import { describeError, quoted } from './wording';
+import { errorText, quoted } from './wording';
 
 /** Keeps or undoes all of a round, and leads from one edit to the next. */
 export class RoundBar extends Widget {
@@ -121,8 +121,7 @@ export class RoundBar extends Widget {
     try {
       await decide(what, ids);
     } catch (error) {
-      const { title, hint } = describeError(error, trans);
-      this._status.textContent = `${title}. ${hint}`;
+      this._status.textContent = errorText(error, trans);
       this._after.hidden = false;
       this._fitRow();
     }

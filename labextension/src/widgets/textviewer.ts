@@ -4,7 +4,7 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { IAgentExecApi } from '../tokens';
 import { element } from './elements';
-import { describeError, sizeText } from './wording';
+import { errorText, sizeText } from './wording';
 
 /** Bytes read at once. */
 const PART = 100_000;
@@ -57,8 +57,7 @@ export class TextViewer extends Widget {
       this._more.textContent = trans.__('Show more');
       this._note.textContent = this._describe(range);
     } catch (error) {
-      const { title, hint } = describeError(error, trans);
-      this._note.textContent = `${title}. ${hint}`;
+      this._note.textContent = errorText(error, trans);
       this._more.textContent = trans.__('Try again');
       this._more.hidden = false;
     }

@@ -387,6 +387,12 @@ export function describeError(
   }
 }
 
+/** The same in sentences. */
+export function errorText(error: unknown, trans: TranslationBundle): string {
+  const { hint, title } = describeError(error, trans);
+  return `${title}. ${hint}`;
+}
+
 /** What the server puts around matches. */
 const MATCH = /\u2068([^\u2068\u2069]*)\u2069/;
 
