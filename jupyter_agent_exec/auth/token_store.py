@@ -8,10 +8,10 @@ blocks.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 import msgspec
 from filelock import FileLock, Timeout
@@ -28,10 +28,18 @@ FILE: Final = "tokens.json"
 LOCK_TIMEOUT: Final = 10.0
 """Seconds to wait for another server's change."""
 
-LedgerTokens: TypeAlias = tuple[Mapping[TokenId, TokenMinted], Mapping[TokenId, str]]
-"""The tokens that the ledgers of a history minted, and when each of the revoked ones was."""
-
 _State = tuple[int, int, int]
+
+
+class LedgerTokens(NamedTuple):
+    """What the ledgers of a history say about tokens."""
+
+    minted: Mapping[TokenId, TokenMinted]
+    """The tokens, each with its last secret."""
+    revoked: Mapping[TokenId, str]
+    """When each of the revoked ones was."""
+    secrets: Collection[tuple[TokenId, Digest | None]]
+    """The hashes of all secrets that each has had."""
 
 
 class StoredToken(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -84,6 +92,8 @@ class TokenStore:
         self._tokens: Stored = MappingProxyType({})
         self.unminted: frozenset[TokenId] = frozenset()
         """Tokens in the file that no ledger minted as they are; they are refused, but kept."""
+        self.secrets: Collection[tuple[TokenId, Digest | None]] = ()
+        """The hashes of all secrets that each token has had."""
 
     def read(self) -> Stored:
         """Return the current state of the tokens that ledgers of this history minted.
@@ -140,7 +150,7 @@ class TokenStore:
 
     def _bind(self) -> None:
         """Find the tokens of the file that a ledger minted as they are."""
-        ledger_minted, ledger_revoked = self._read_ledgers()
+        ledger_minted, ledger_revoked, self.secrets = self._read_ledgers()
         tokens: dict[TokenId, StoredToken] = {}
         unminted: set[TokenId] = set()
         for id, token in self._kept.items():

@@ -134,7 +134,7 @@ class Tokens:
         self._callers: dict[TokenId, Caller] = {}
         self._revoked: dict[TokenId, str] = {}  # times of revocation that are not on disk yet
         self._used: dict[TokenId, str] = {}  # times of last use that are not on disk yet
-        self._replaced: set[Digest] = set()  # hashes of secrets that their clients have renewed
+        self._renewing: set[TokenId] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._queued: _Read | None = None
 
@@ -300,9 +300,11 @@ class Tokens:
         token, sha256 = self._of_refresh(refresh, client_id)
         if token is None or self.ending(token.id) is not None:
             return None
-        if sha256 in self._replaced:
+        if sha256 == token.secret_sha256:
+            return self._answer(token)
+        if (token.id, sha256) in self._store.secrets:
             await self.give_back(token.id)
-        return self._answer(token) if sha256 == token.secret_sha256 else None
+        return None
 
     async def renew(self, refresh: str, client_id: str) -> SignedIn:
         """Exchange a refresh token for a new one and a new secret of the same agent token.
@@ -314,10 +316,9 @@ class Tokens:
         HistoryUnavailable
         """
         token, sha256 = self._of_refresh(refresh, client_id)
-        if token is None or sha256 != token.secret_sha256 or sha256 in self._replaced:
+        if token is None or sha256 != token.secret_sha256 or token.id in self._renewing:
             raise TokenRefused("This refresh token is not valid.")
         self.check(token.id)
-        self._replaced.add(sha256)
         now, random = datetime.now(UTC), secrets.token_hex(SECRET_BYTES)
         secret = _derived(random, client_id)
         renewed = replace(
@@ -327,12 +328,12 @@ class Tokens:
         )
         by = self._caller(token).by()
         entry = derive(TokenRenewed, renewed, at=timestamp(now), by=by, token_id=token.id)
+        self._renewing.add(token.id)
         try:
             await self._in_thread(partial(self._ledger.note, entry))
             await self._change(renewed)
-        except HistoryUnavailable:
-            self._replaced.discard(sha256)  # its client may try again
-            raise
+        finally:
+            self._renewing.discard(token.id)
         return _signed_in(self._answer(renewed), f"{AGENT_PREFIX}{token.id}_{secret}", random)
 
     async def refresh(self) -> None:

@@ -12,13 +12,14 @@ import os
 import platform
 import secrets
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 from msgspec.structs import replace
 
+from ..auth.token_store import LedgerTokens
 from ..durability import sync_folder
 from ..models import Chain
 from ..records import (
@@ -33,7 +34,7 @@ from ..records import (
     TokenRevoked,
     timestamp,
 )
-from ..types import SessionId, TokenId
+from ..types import Digest, SessionId, TokenId
 from . import chain
 from .journal import Journal
 from .lines import ledger_entries, ledger_entry
@@ -273,9 +274,10 @@ class TokenEntries:
         self._minted: dict[TokenId, TokenMinted] = {}
         self._renewed: dict[TokenId, TokenRenewed] = {}  # the last entry of each token
         self._revoked: dict[TokenId, str] = {}
+        self._secrets: set[tuple[TokenId, Digest | None]] = set()
 
-    def read(self) -> tuple[Mapping[TokenId, TokenMinted], Mapping[TokenId, str]]:
-        """Return the tokens that were minted, and when each of the revoked ones was.
+    def read(self) -> LedgerTokens:
+        """Return what all ledgers say.
 
         Raises
         ------
@@ -287,9 +289,11 @@ class TokenEntries:
             self._minted.clear()
             self._renewed.clear()
             self._revoked.clear()
+            self._secrets.clear()
         for line in lines:
             self._take(line)
-        return {id: self._current(entry) for id, entry in self._minted.items()}, self._revoked
+        minted = {id: self._current(entry) for id, entry in self._minted.items()}
+        return LedgerTokens(minted, self._revoked, self._secrets)
 
     def _current(self, minted: TokenMinted) -> TokenMinted:
         renewed = self._renewed.get(minted.token_id)
@@ -310,6 +314,8 @@ class TokenEntries:
         entry = ledger_entry(new.data)
         if line.hash != chain.link(previous, line.canonical):
             return
+        if isinstance(entry, (TokenMinted, TokenRenewed)):
+            self._secrets.add((entry.token_id, entry.secret_sha256))
         if isinstance(entry, TokenMinted):
             self._minted[entry.token_id] = entry
         elif isinstance(entry, TokenRenewed):

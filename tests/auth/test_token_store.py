@@ -10,7 +10,9 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -339,22 +341,35 @@ class SometimesFull:
         self._history.note_owed(entry)
 
 
-async def test_a_renewal_that_could_not_be_written_can_be_tried_again(tmp_path: Path) -> None:
+@asynccontextmanager
+async def server_tokens(folder: Path) -> AsyncIterator[tuple[Tokens, SometimesFull]]:
+    """The tokens of a server that starts, and that stops at the end."""
     log = logging.getLogger("test")
-    history = History(tmp_path, version="1", log=log)
+    history = History(folder, version="1", log=log)
     ledger = SometimesFull(history)
     with ThreadPoolExecutor(1) as thread:
         tokens = Tokens(
-            store_of(tmp_path),
+            store_of(folder),
             ledger,
             changed=lambda: None,
             max_lifetime=3600.0,
             thread=thread,
             log=log,
         )
-        caller = Caller(username="ada", display_name="Ada", access="full")
-        asked = MintToken(label="t", scopes=["exec:scratch"], expires_in=3600)
-        first = await tokens.sign_in(asked, caller, "client")
+        yield tokens, ledger
+        await tokens.stop()
+    history.stop()
+
+
+async def client_signs_in(tokens: Tokens) -> SignedIn:
+    caller = Caller(username="ada", display_name="Ada", access="full")
+    asked = MintToken(label="t", scopes=["exec:scratch"], expires_in=3600)
+    return await tokens.sign_in(asked, caller, "client")
+
+
+async def test_a_renewal_that_could_not_be_written_can_be_tried_again(tmp_path: Path) -> None:
+    async with server_tokens(tmp_path) as (tokens, ledger):
+        first = await client_signs_in(tokens)
         ledger.is_full = True
         with pytest.raises(HistoryUnavailable):
             await tokens.renew(first.refresh, "client")
@@ -367,5 +382,23 @@ async def test_a_renewal_that_could_not_be_written_can_be_tried_again(tmp_path: 
         assert (await tokens.caller(second.secret)).token is not None
         with pytest.raises(TokenRefused):
             await tokens.caller(first.secret)
-        await tokens.stop()
-    history.stop()
+
+
+async def test_a_refresh_token_that_was_used_before_a_restart_ends_its_token(
+    tmp_path: Path,
+) -> None:
+    async with server_tokens(tmp_path) as (tokens, _):
+        first = await client_signs_in(tokens)
+        other = await client_signs_in(tokens)
+        second = await tokens.renew(first.refresh, "client")
+        third = await tokens.renew(second.refresh, "client")
+    async with server_tokens(tmp_path) as (tokens, _):
+        assert await tokens.renewable(first.refresh, "another client") is None
+        guessed = first.refresh.replace(first.token.id, other.token.id)
+        assert await tokens.renewable(guessed, "client") is None
+        for signed_in in (third, other):
+            assert (await tokens.caller(signed_in.secret)).token is not None
+        assert await tokens.renewable(first.refresh, "client") is None
+        with pytest.raises(TokenRefused, match="was revoked"):
+            await tokens.caller(third.secret)
+        assert (await tokens.caller(other.secret)).token is not None
