@@ -12,6 +12,8 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.netutil import DefaultLoopResolver
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
+PUBLIC_IPV6: Final = ipaddress.ip_network("2000::/3")
+"""All others stay in some network, or carry an IPv4 address to a translator."""
 MAX_BYTES: Final = 16 * 1024
 TIMEOUT: Final = 5.0
 """Seconds."""
@@ -24,9 +26,16 @@ class PublicResolver(DefaultLoopResolver):
         """Return the addresses; raise OSError if one of them is not public."""
         found = await super().resolve(host, port, family)
         for _, address in found:
-            if not ipaddress.ip_address(address[0].partition("%")[0]).is_global:
+            if not _is_public(address[0].partition("%")[0]):
                 raise OSError(f"{host} is not a public address")
         return found
+
+
+def _is_public(address: str) -> bool:
+    ip = ipaddress.ip_address(address)
+    if isinstance(ip, ipaddress.IPv6Address) and (ip not in PUBLIC_IPV6 or ip.sixtofour):
+        return False
+    return ip.is_global and not ip.is_multicast
 
 
 async def fetch_document(url: str) -> bytes | None:
@@ -35,7 +44,11 @@ async def fetch_document(url: str) -> bytes | None:
         force_instance=True, resolver=PublicResolver(), max_body_size=MAX_BYTES
     )
     request = HTTPRequest(
-        url, follow_redirects=False, connect_timeout=TIMEOUT, request_timeout=TIMEOUT
+        url,
+        follow_redirects=False,
+        decompress_response=False,  # a small answer may be large then
+        connect_timeout=TIMEOUT,
+        request_timeout=TIMEOUT,
     )
     try:
         return (await client.fetch(request)).body
