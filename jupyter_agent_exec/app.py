@@ -87,9 +87,8 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
         root_route = ROOT_ROUTE.format(namespace=NAMESPACE)
         self.handlers.append((root_route, MetadataHandler, at_root))
 
-    def _document(self) -> bytes:
-        assert self.serverapp is not None
-        base_path = f"{self.serverapp.base_url}{NAMESPACE}"
+    def _document(self, base_url: str) -> bytes:
+        base_path = f"{base_url}{NAMESPACE}"
         return msgspec.json.encode(document(self.routes, version=__version__, base_path=base_path))
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:

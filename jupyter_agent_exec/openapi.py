@@ -207,9 +207,9 @@ def _id(path: str, verb: str) -> str:
 class OpenAPIHandler(AgentExecHandler):
     """Serve the OpenAPI document."""
 
-    openapi_document: Callable[[], bytes]
-    """Returns the document. It is called in a thread and generates the document at the first
-    request, because that would slow down the server's start."""
+    openapi_document: Callable[[str], bytes]
+    """Returns the document for the path of the server's base URL. It is called in a thread and
+    generates the document at the first request, because that would slow down the server's start."""
 
     @web.authenticated
     @requires(
@@ -220,4 +220,4 @@ class OpenAPIHandler(AgentExecHandler):
     async def get(self) -> None:
         """Describe all routes."""
         self.set_header("Content-Type", "application/openapi+json")
-        self.finish(await asyncio.to_thread(self.openapi_document))
+        self.finish(await asyncio.to_thread(self.openapi_document, self.public_path))

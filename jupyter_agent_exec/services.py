@@ -89,7 +89,6 @@ class Services:
             *map(Path, (serverapp.runtime_dir, serverapp.data_dir, serverapp.config_dir)),
         ]
         self._settings = traits.settings_of_sessions()
-        self._base_path = f"{serverapp.base_url}{NAMESPACE}"
         self._stop_signals = StopSignals(self._stop_server)
         serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
@@ -241,7 +240,6 @@ class Services:
             self.files,
             self.access,
             self._settings,
-            base_url=self._serverapp.base_url,
             idle_timeout=traits.aca_idle_timeout,
             log=self._log,
         )
@@ -288,7 +286,6 @@ class Services:
                 files=self.files,
                 access=self.access,
                 kernel_names=self._contents.kernel_names,
-                base_url=self._base_path,
                 settings=self._settings,
             ),
             traits.mcp_options(self._log),
@@ -307,7 +304,6 @@ class Services:
             "denials": self.denials,
             "dynamic_sessions": self.dynamic_sessions,
             "endpoint": self.mcp_endpoint,
-            "executions_url": f"{self._base_path}/executions",
             "failed_calls": FailedCalls(),
             "files": self.files,
             "inspection": self.inspection,
@@ -338,7 +334,8 @@ class Services:
 
     def start(self) -> None:
         """Start the background work of the extension."""
-        self.history.address = self._serverapp.connection_url
+        serverapp = self._serverapp
+        self.history.address = serverapp.custom_display_url or serverapp.connection_url
         self.manager.start()
         self._cell_recovery.start()
         self._stop_signals.start()

@@ -97,7 +97,9 @@ class DynamicExecuteHandler(DynamicSessionsBase):
         if self.failed_calls.follows(self.request, client):
             self.answer(CodeExecuted(properties=NOT_RUN))
             return
-        told = await self.dynamic_sessions.execute(client, body.properties, self.caller, self._gone)
+        told = await self.dynamic_sessions.execute(
+            client, body.properties, self.caller, self._gone, self.public_path
+        )
         if told is None:
             return
         self.check_token()
@@ -108,7 +110,7 @@ class DynamicExecuteHandler(DynamicSessionsBase):
     def _mark_failure(self, client: Client) -> None:
         mark = self.failed_calls.failed(self.request, client)
         if mark is not None:
-            path = self.request.path
+            path = self.public(self.request.path)
             self.set_cookie(
                 COOKIE, mark, max_age=SECONDS, path=path, httponly=True, samesite="Strict"
             )

@@ -58,8 +58,6 @@ class DynamicSessions:
 
     Parameters
     ----------
-    base_url
-        The server's base URL, with a slash at both ends.
     idle_timeout
         Seconds after which an unused session is closed; 0 for never.
     """
@@ -71,7 +69,6 @@ class DynamicSessions:
         access: AccessControl,
         settings: Settings,
         *,
-        base_url: str,
         idle_timeout: float,
         log: logging.Logger,
     ) -> None:
@@ -79,7 +76,6 @@ class DynamicSessions:
         self._files = files
         self._access = access
         self._settings = settings
-        self._base_url = base_url
         self._idle_timeout = idle_timeout
         self._timers: dict[SessionId, asyncio.TimerHandle] = {}
         self._known = KnownClients()
@@ -93,7 +89,12 @@ class DynamicSessions:
         await self._tasks.end()
 
     async def execute(
-        self, client: Client, asked: CodeToExecute, caller: Caller, gone: asyncio.Future[None]
+        self,
+        client: Client,
+        asked: CodeToExecute,
+        caller: Caller,
+        gone: asyncio.Future[None],
+        base_url: str,
     ) -> EncodedOutcome | None:
         """Run code and return its outcome; None if the client has disconnected meanwhile.
 
@@ -101,6 +102,8 @@ class DynamicSessions:
         ----------
         gone
             Done when the client has closed its connection. Then the code is interrupted.
+        base_url
+            The path at which the client reaches the server, with a slash at both ends.
 
         Raises
         ------
@@ -123,7 +126,7 @@ class DynamicSessions:
         if gone.done():
             return None
         remarks = [_FRESH] if self._known.is_news(client, session.id) else []
-        places = await self._keep_images(record, caller)
+        places = await self._keep_images(record, caller, base_url)
         return await self._sessions.in_thread(partial(encoded, record, places, remarks))
 
     async def upload(
@@ -249,7 +252,9 @@ class DynamicSessions:
 
     # -- files -------------------------------------------------------------------------------------
 
-    async def _keep_images(self, record: ExecutionRecord, caller: Caller) -> dict[int, str]:
+    async def _keep_images(
+        self, record: ExecutionRecord, caller: Caller, base_url: str
+    ) -> dict[int, str]:
         """Save the images of an execution in files, and return their paths by output.
 
         If an image cannot be saved, or the caller may not read files, its URL in the history is
@@ -261,7 +266,7 @@ class DynamicSessions:
         for number, image in enumerate(found, 1):
             digest = digests.get((image.output, "data", image.mimetype))
             if digest is not None:
-                places[image.output] = blob_url(digest, self._base_url)
+                places[image.output] = blob_url(digest, base_url)
             name = f"{record.id}-{number}.{image.kind}"
             try:
                 self._access.check(caller, "files")

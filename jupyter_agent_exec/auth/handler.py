@@ -191,6 +191,31 @@ class AgentExecHandler(JupyterHandler):
         self.__dict__.update(services)
         self.route = route
 
+    # -- links -------------------------------------------------------------------------------------
+
+    @cached_property
+    def public_url(self) -> str:
+        """Return the server's base URL as the client reaches it, with a slash at its end.
+
+        All links in answers begin with it. What a proxy strips from a path is in no request: only
+        Jupyter's `custom_display_url` tells it, to requests that name its host.
+        """
+        scheme, host, path = self.request.protocol, self.request.host, self.base_url
+        public = urlsplit(self.settings["serverapp"].custom_display_url)
+        if public.netloc.lower() == host.lower():
+            scheme, path = public.scheme or scheme, public.path or path
+        return f"{scheme}://{host}{path.rstrip('/')}/"
+
+    @property
+    def public_path(self) -> str:
+        """Return the path of `public_url`, with a slash at both ends."""
+        return urlsplit(self.public_url).path
+
+    def public(self, path: str) -> str:
+        """Return a path of this server as the client reaches it, and any other address as it is."""
+        is_own = path.startswith(self.base_url)
+        return self.public_path + path.removeprefix(self.base_url) if is_own else path
+
     # -- authentication ----------------------------------------------------------------------------
 
     async def prepare(self) -> None:  # type: ignore[override]
@@ -519,7 +544,8 @@ class NotFoundHandler(AgentExecHandler):
         """Refuse every verb in the same words."""
         await super().prepare()
         if self.request.method != "OPTIONS":
-            raise errors.NotFound(f"There is no {self.request.path} here; see openapi.json.")
+            path = self.public(self.request.path)
+            raise errors.NotFound(f"There is no {path} here; see openapi.json.")
 
 
 class AgentExecWebSocket(AgentExecHandler, WebSocketHandler):

@@ -43,17 +43,16 @@ class TokensHandler(TokensBase):
         for scope in given_away(Grants.parse(body.scopes)):
             await self.ask_authorizer(scope)
         token, secret = await self.tokens.mint(body, self.caller)
-        url = f"{self.request.protocol}://{self.request.host}{self.base_url}"
         self.set_header("Cache-Control", "no-store")
         self.answer(
             MintedToken(
                 token=token,
                 secret=secret,
-                configurations=configurations(url, self.namespace, secret),
+                configurations=configurations(self.public_url, self.namespace, secret),
                 mcp_installed=self.mcp_installed(),
             ),
             HTTPStatus.CREATED,
-            location=f"{self.base_url}{self.namespace}/tokens/{token.id}",
+            location=f"{self.public_path}{self.namespace}/tokens/{token.id}",
         )
 
 

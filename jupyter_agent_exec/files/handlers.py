@@ -173,7 +173,7 @@ class FileHandler(OneFileBase):
         finally:
             await self.files.drop(self.upload)
         self.set_header("ETag", uploaded.etag)
-        location = self.request.path if uploaded.is_new else None
+        location = self.public(self.request.path) if uploaded.is_new else None
         self.answer(uploaded.file, 201 if uploaded.is_new else 200, location=location)
 
     @web.authenticated

@@ -75,6 +75,8 @@ class Asker:
     the tool's name."""
     gone: asyncio.Future[None]
     """Done when the connection is closed or the response is complete."""
+    api_path: str
+    """Path at which the client reaches the API, such as `/api/agent-exec`, for links in answers."""
 
 
 class Call:
@@ -231,6 +233,4 @@ class Managers:
     access: AccessControl
     kernel_names: Callable[[], Awaitable[list[str]]]
     """Returns the names of the kernels that can be started."""
-    base_url: str
-    """Path of the API on this server, such as `/api/agent-exec`, for links in answers."""
     settings: Settings

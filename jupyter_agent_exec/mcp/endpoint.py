@@ -289,10 +289,9 @@ class McpHandler(AgentExecHandler):
 
     def challenge(self, is_agent: bool) -> str:
         """Return where a client finds out how to sign in."""
-        path = f"{self.base_url}{self.namespace}/mcp/.well-known/oauth-protected-resource"
         error = 'error="invalid_token", ' if is_agent else ""
-        address = f"{self.request.protocol}://{self.request.host}{path}"
-        return f'Bearer {error}realm="Jupyter", resource_metadata="{address}"'
+        url = f"{self.public_url}{self.namespace}/.well-known/oauth-protected-resource"
+        return f'Bearer {error}realm="Jupyter", resource_metadata="{url}"'
 
     @web.authenticated
     @requires("history:read", answers={200: "application/json"}, agents=TOOLS)
@@ -328,6 +327,7 @@ class McpHandler(AgentExecHandler):
             check_still=self.check_token,
             note_denial=self._note_denial,
             gone=self._exchange.gone,
+            api_path=f"{self.public_path}{self.namespace}",
         )
         try:
             await self.endpoint.serve(self._exchange, asker)

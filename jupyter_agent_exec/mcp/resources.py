@@ -111,7 +111,7 @@ async def _image(call: Call, id: ExecutionId, output: int) -> types.BlobResource
     if image.bytes * 4 // 3 > budget.RESOURCE_BYTES:
         raise _too_large(
             "image",
-            f"{call.managers.base_url}/executions/{id}",
+            f"{call.asker.api_path}/executions/{id}",
             "its `images` have their addresses",
         )
     return types.BlobResourceContents(
@@ -127,7 +127,7 @@ async def _notebook(call: Call, id: SessionId) -> types.TextResourceContents:
     pieces = await manager.history.notebook(id)
     text = await manager.in_thread(lambda: _joined(pieces))
     if text is None:
-        raise _too_large("notebook", f"{call.managers.base_url}/sessions/{id}/notebook")
+        raise _too_large("notebook", f"{call.asker.api_path}/sessions/{id}/notebook")
     return types.TextResourceContents(uri=notebook_uri(id), mime_type=NOTEBOOK_TYPE, text=text)
 
 

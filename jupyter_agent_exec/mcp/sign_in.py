@@ -142,7 +142,7 @@ class SignInHandler(AgentExecHandler):
     @property
     def issuer(self) -> str:
         """Return the address of the authorization server."""
-        return f"{self.request.protocol}://{self.request.host}{self.base_url}{self.namespace}"
+        return f"{self.public_url}{self.namespace}"
 
     async def answer_by_sdk(self, part: str, caller: Caller | None) -> Any:
         """Return the SDK's answer to the request, and the module that gave it."""
@@ -167,7 +167,7 @@ class MetadataHandler(SignInHandler):
     """What clients read to find out how to sign in (RFC 9728, RFC 8414, OpenID Discovery)."""
 
     @allow_unauthenticated
-    async def get(self, document: str = "oauth-protected-resource") -> None:
+    async def get(self, document: str) -> None:
         """Answer with a document."""
         check_installed()
         if document not in (documents := self._documents()):
@@ -187,6 +187,7 @@ class MetadataHandler(SignInHandler):
             "token_endpoint_auth_methods_supported": ["none"],
             "revocation_endpoint_auth_methods_supported": ["none"],
             "code_challenge_methods_supported": ["S256"],
+            "authorization_response_iss_parameter_supported": True,
             "client_id_metadata_document_supported": True,
         }
         return {
@@ -215,7 +216,7 @@ class ClientHandler(SignInHandler):
     async def post(self, part: str) -> None:
         """Register a client, exchange a code or a refresh token, or revoke a token."""
         if part not in ("register", "revoke", "token"):
-            raise errors.NotFound(f"There is no {self.request.path} here.")
+            raise errors.NotFound(f"There is no {self.public(self.request.path)} here.")
         response, _ = await self.answer_by_sdk(part, None)
         self.set_status(response.status_code)
         for name, value in response.headers.items():
@@ -245,8 +246,10 @@ class PageHandler(SignInHandler):
             if self.request.method != "GET" or isinstance(error, TokenRefused):
                 raise
             login = self.get_login_url()
-            is_complete = "?" in login  # as a hub's is
-            self.redirect(login if is_complete else url_concat(login, {"next": self.request.uri}))
+            if "?" not in login:  # a hub's has a query, and is complete
+                here = self.public(self.request.uri or "")
+                login = url_concat(self.public(login), {"next": here})
+            self.redirect(login)
 
     def show(self, status: int, redirect_uri: str = "", **values: Any) -> None:
         """Show the page: a question, or a message."""
@@ -267,8 +270,10 @@ class PageHandler(SignInHandler):
     def write_error(self, status_code: int, **kwargs: object) -> None:
         """Show an error to the person."""
         error = error_in(kwargs)
-        is_own = isinstance(error, errors.AgentExecError)
-        self.show(status_code, message=error.message if is_own else "Something went wrong.")  # type: ignore[attr-defined]
+        message = "Something went wrong."
+        if isinstance(error, errors.AgentExecError):
+            message = error.message
+        self.show(status_code, message=message)
 
 
 class AuthorizeHandler(PageHandler):
@@ -404,7 +409,6 @@ def _form_targets(redirect_uri: str) -> str:
 
 
 ROUTES: Final[list[Route]] = [
-    ("/mcp/.well-known/oauth-protected-resource", MetadataHandler),
     ("/.well-known/{document}", MetadataHandler),
     ("/sign-in/authorize", AuthorizeHandler),
     ("/sign-in/consent", ConsentHandler),

@@ -298,7 +298,7 @@ async def _export(call: Call, asked: ExportArguments) -> Answered:
         text = f"{done.file.path!r}: {session.executions} executions, {len(data):,} bytes"
         return Answered(content=[TextContent(text=text)])
     uri = notebook_uri(session.id)
-    url = f"{call.managers.base_url}/sessions/{session.id}/notebook"
+    url = f"{call.asker.api_path}/sessions/{session.id}/notebook"
     text = f"{session.executions} executions as a notebook: resource {uri}, or over HTTP GET {url}"
     link = ResourceLink(
         name=f"{session.id}.ipynb",

@@ -30,6 +30,7 @@ from ..models import (
     RestoreOutputs,
 )
 from ..records import ExecutionRecord
+from ..sessions.answers import over_http
 from ..sessions.handlers import SessionsBase
 from ..types import ExecutionId, SessionId
 from .backends.tab import Page, TabBackend
@@ -43,7 +44,6 @@ class NotebooksBase(AgentExecHandler):
     """Base of the handlers below."""
 
     notebooks: NotebookManager
-    executions_url: str
 
 
 class NotebooksHandler(NotebooksBase):
@@ -81,7 +81,7 @@ class CellsHandler(NotebooksBase):
         self.answer(edited, status=200 if edited.proposal_id is None else 202)
 
     def _read_on(self, id: ExecutionId, offset: int) -> str:
-        return f"GET {self.executions_url}/{id}/text?offset={offset}"
+        return over_http(id, self.public_path, offset)
 
 
 MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024

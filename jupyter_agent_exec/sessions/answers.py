@@ -61,7 +61,7 @@ def execution(record: ExecutionRecord, base_url: str, *, inert: bool = False) ->
     Parameters
     ----------
     base_url
-        The server's base URL, with a slash at both ends.
+        The path at which the client reaches the server, with a slash at both ends.
     inert
         Whether its cell has an inert copy of its outputs.
     """
@@ -75,7 +75,7 @@ def execution(record: ExecutionRecord, base_url: str, *, inert: bool = False) ->
         if brief
         else text(
             record,
-            partial(_over_http, record.id, base_url),
+            partial(over_http, record.id, base_url),
             partial(_file_url, record.session_id, base_url),
         ),
         images=[_image(image, base_url) for image in _images(record)],
@@ -232,10 +232,11 @@ def recorded_image(pictured: Pictured, base_url: str) -> RecordedImage:
     )
 
 
-def _over_http(id: ExecutionId, base_url: str, offset: int) -> str:
+def over_http(id: ExecutionId, base_url: str, offset: int) -> str:
+    """Return how to read on in an execution's text."""
     return f"GET {base_url}{NAMESPACE}/executions/{id}/text?offset={offset}"
 
 
 def blob_url(digest: Digest, base_url: str) -> str:
-    """Return the path on this server at which a payload is read."""
+    """Return the path at which a payload is read."""
     return f"{base_url}{NAMESPACE}/blobs/{digest}"

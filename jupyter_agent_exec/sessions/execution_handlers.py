@@ -113,11 +113,11 @@ class StreamHandler(SessionsBase):
         self.set_header("Cache-Control", "no-store")
         self.set_header("X-Accel-Buffering", "no")
         if live is not None:
-            async for event in follow(*live, self.base_url, resumed=resumed, inert=inert):
+            async for event in follow(*live, self.public_path, resumed=resumed, inert=inert):
                 await self.send_event(event)
                 del event  # frees its memory while this waits for the next one
         elif record is not None:
-            async for event in replay(record, self.base_url, resumed=resumed, inert=inert):
+            async for event in replay(record, self.public_path, resumed=resumed, inert=inert):
                 await self.send_event(event)
 
     async def send_event(self, event: Event | None) -> None:

@@ -83,7 +83,7 @@ class SessionsBase(AgentExecHandler):
         self.check_token()
         if asked:
             self.set_status(201 if record.status in FINAL_STATUSES else 202)
-            location = f"{self.base_url}{answers.NAMESPACE}/executions/{record.id}"
+            location = f"{self.public_path}{answers.NAMESPACE}/executions/{record.id}"
             self.set_header("Location", location)
         await self.answer_large([record], lambda told: told[0], inert=inert)
 
@@ -98,7 +98,7 @@ class SessionsBase(AgentExecHandler):
 
         def model() -> Any:
             return whole(
-                [answers.execution(record, self.base_url, inert=inert) for record in records]
+                [answers.execution(record, self.public_path, inert=inert) for record in records]
             )
 
         outputs = (output for record in records for output in record.outputs)
@@ -142,7 +142,7 @@ class SessionsHandler(SessionsBase):
         if isinstance(body.target, NotebookTarget) and self.caller.grants is None:
             await self.authorize("edit:notebook")
         record, new = await self.manager.open(body, self.caller)
-        location = f"{self.base_url}{answers.NAMESPACE}/sessions/{record.id}"
+        location = f"{self.public_path}{answers.NAMESPACE}/sessions/{record.id}"
         self.answer(record, 201 if new else 200, location=location)
 
 

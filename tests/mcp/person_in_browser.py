@@ -16,12 +16,23 @@ import httpx2
 from tests.real_server import TOKEN
 
 
-def signed_in(address: str, token: str = TOKEN, **answered: str) -> httpx2.URL:
-    """Return the address to which the person's browser is sent in the end."""
+def signed_in(
+    address: str, token: str = TOKEN, *, by_link: bool = False, **answered: str
+) -> httpx2.URL:
+    """Return the address to which the person's browser is sent in the end.
+
+    Parameters
+    ----------
+    by_link
+        Whether the person adds the token to the login's address, instead of typing it there.
+    """
     with httpx2.Client(trust_env=False, follow_redirects=True) as browser:
         page = browser.get(address)
-        known = {"username": "ada", "password": token}
-        page = browser.post(page.url, data=_fields(page.text) | known)
+        if by_link:
+            page = browser.get(page.url.copy_add_param("token", token))
+        else:
+            known = {"username": "ada", "password": token}
+            page = browser.post(page.url, data=_fields(page.text) | known)
         form = _fields(page.text) | {
             "decision": "allow",
             "label": "Signed in",

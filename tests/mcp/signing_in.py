@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import httpx2
 from mcp.client import Client
@@ -28,12 +29,15 @@ class SigningIn:
     url
         Address of the MCP endpoint.
     token
-        What the person types at the login.
+        The person's own, for the login.
+    by_link
+        Whether the person adds it to the login's address, instead of typing it there.
     """
 
-    def __init__(self, url: str, token: str = TOKEN) -> None:
+    def __init__(self, url: str, token: str = TOKEN, *, by_link: bool = False) -> None:
         self._url = url
         self._token = token
+        self._by_link = by_link
         self._client: OAuthClientInformationFull | None = None
         self.kept: OAuthToken | None = None
         self.sent: list[httpx2.URL] = []
@@ -65,7 +69,8 @@ class SigningIn:
         self.kept = OAuthToken.model_validate(answered.json())
 
     async def _redirect(self, address: str) -> None:
-        self.sent.append(await asyncio.to_thread(signed_in, address, self._token))
+        going = partial(signed_in, address, self._token, by_link=self._by_link)
+        self.sent.append(await asyncio.to_thread(going))
 
     async def _callback(self) -> AuthorizationCodeResult:
         return AuthorizationCodeResult.model_validate(dict(self.sent[-1].params))

@@ -109,6 +109,7 @@ class Gate:
             check_still=self._check_still,
             note_denial=lambda error, method, tool: self.denials.append((error.code, method, tool)),
             gone=self.gone,
+            api_path="/api/agent-exec",
         )
 
     async def _authorize(self, scope: Scope) -> None:

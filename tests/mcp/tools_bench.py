@@ -81,6 +81,7 @@ class Bench:
             owner="tester",
             check_still=lambda: None,
             note_denial=lambda error, method, tool: None,
+            api_path="/api/agent-exec",
         )
         return Call(asker=asker, managers=self.managers, client=self.client, state=state)
 
