@@ -251,11 +251,9 @@ def refusal(response: Response) -> str | None:
     location = response.headers.get("Location")
     if location is None:
         return str(json.loads(bytes(response.body)).get("error_description"))
-    return None if location.startswith("consent?") else _description(location)
-
-
-def _description(location: str) -> str:
-    return " ".join(parse_qs(urlsplit(location).query).get("error_description", ["It is refused."]))
+    if location.startswith("consent?"):
+        return None
+    return parse_qs(urlsplit(location).query).get("error_description", ["It is refused."])[0]
 
 
 def _answer(signed_in: SignedIn) -> OAuthToken:

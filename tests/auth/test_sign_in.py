@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -14,7 +15,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 
 from jupyter_agent_exec.auth.scopes import Caller
-from jupyter_agent_exec.mcp.client_documents import PublicResolver, fetch_document
+from jupyter_agent_exec.mcp import endpoint
 from jupyter_agent_exec.mcp.sign_in import Pending, SignIn
 from jupyter_agent_exec.models import MintToken
 from jupyter_agent_exec.records import AccessDenied, TokenMinted, TokenRenewed, TokenRevoked
@@ -224,6 +225,7 @@ async def test_a_client_finds_out_where_to_sign_in(ask: Send, send: Send, jp_bas
         appended = (await ask("GET", f".well-known/{document}")).json
         assert appended["issuer"] == issuer
         assert appended["code_challenge_methods_supported"] == ["S256"]
+        assert appended["authorization_response_iss_parameter_supported"]
         inserted = await send("GET", f".well-known/{document}/api/agent-exec")
         assert inserted.json == appended
     inserted = await send("GET", ".well-known/oauth-protected-resource/api/agent-exec/mcp")
@@ -299,11 +301,24 @@ async def test_a_client_is_known_by_the_address_of_its_document(
     assert len(fetched) == count, "nothing is fetched for a program, or for an odd address"
 
 
-async def test_no_document_is_fetched_from_this_machine_or_its_network() -> None:
-    for host in ("127.0.0.1", "localhost", "10.0.0.1", "::1", "169.254.169.254"):
-        with pytest.raises(OSError, match="is not a public address"):
-            await PublicResolver().resolve(host, 443)
-        assert await fetch_document(f"https://{host}/agent.json") is None
+async def test_without_the_sdk_sign_in_says_which_extra_is_missing(
+    ask: Send, browser: Browser, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(sdk: str) -> str:
+        raise PackageNotFoundError(sdk)
+
+    monkeypatch.setattr(endpoint, "version", version)
+    for answered in (
+        await ask("GET", ".well-known/oauth-protected-resource"),
+        await ask("GET", ".well-known/openid-configuration"),
+        await registered(ask),
+        await program.exchange("a code"),
+        await program.send("revoke", token="a token"),
+    ):
+        assert (answered.status, answered.json["code"]) == (501, "not_installed")
+    page = await browser.authorize()
+    assert page.status == 501
+    assert b"pip install" in page.body
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -480,6 +495,7 @@ async def test_a_person_can_refuse(agent: Agent, browser: Browser) -> None:
     told = sent(answered)
     assert told["error"] == "access_denied"
     assert told["state"] == "a state"
+    assert told["iss"].endswith("/api/agent-exec")
     assert "code" not in told
     assert (await agent.get("tokens")).json["tokens"] == []
 

@@ -22,7 +22,7 @@ from tests.mcp.signing_in import SigningIn
 from tests.real_server import PROJECT, TOKEN, RealServer, real_server
 
 
-@pytest.fixture(scope="module", params=["/", "/user/ada%40example.org/"])
+@pytest.fixture(scope="module", params=["/", "/user/ada%40example.org/a%20b/"])
 def any_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RealServer]:
