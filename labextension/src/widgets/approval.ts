@@ -236,8 +236,9 @@ export class ApprovalView extends Widget {
         return;
       }
       texts[0] = outcomeText(execution, trans) || texts[0];
-      if (execution.status === 'queued' && execution.waiting_for) {
-        texts.push(waitingText(execution.waiting_for, trans));
+      if (execution.status === 'queued') {
+        const { waiting_for } = execution; // null before it has its place
+        texts.push(...(waiting_for ? [waitingText(waiting_for, trans)] : []));
         waits = true;
         this._showWhatRuns(execution);
       }

@@ -427,7 +427,11 @@ describe('ApprovalSlot', () => {
     const started_at = null;
     const source = 'edited elsewhere';
     const waits = { approval: approved, source, started_at, waiting_for };
-    await page.end({ status: 'queued', ...waits });
+    await page.end({ status: 'queued', ...waits, waiting_for: null });
+    await settle(10_000);
+    expect(page.find('[role=status]').textContent).toBe('Approved');
+    page.server.put(asking({ status: 'queued', ...waits }));
+    page.server.emit(1, { execution_id: 'x_1', status: 'queued' });
     await settle(10_000);
     expect(page.find('[role=status]').textContent).toMatch(/^Approved · /);
     expect(page.text).not.toMatch(/expires|needs approval/);
@@ -436,7 +440,7 @@ describe('ApprovalSlot', () => {
     const actions = page.find('.jp-AgentExecApproval-actions');
     expect(actions.closest('.lm-mod-hidden')).not.toBeNull();
     page.server.put(asking({ status: 'running', approval: approved }));
-    page.server.emit(1, { execution_id: 'x_1', status: 'running' });
+    page.server.emit(2, { execution_id: 'x_1', status: 'running' });
     await settle();
     expect(page.slot.isEmpty).toBe(true);
   });
