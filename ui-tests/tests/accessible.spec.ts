@@ -112,8 +112,7 @@ test('sessions, cells, reviews, a search, and images', async ({
   await panel.cell(4).focus();
   await page.keyboard.press('Home');
   const cell = panel.cell(1);
-  await cell.locator('summary').click();
-  await expect(cell.getByRole('table').last()).toContainText('made.txt');
+  await expect(cell.locator('.jp-AgentExecChanges')).toContainText('made.txt');
   await cell.getByRole('button', { name: 'Flag' }).click();
   await expect(cell).toContainText('Flagged by');
   await cell.getByRole('button', { name: 'Comment' }).click();
