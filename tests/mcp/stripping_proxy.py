@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 
@@ -20,13 +20,15 @@ class StrippingProxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection."""
-        head = await reader.readuntil(b"\r\n\r\n")
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            return  # the client has not used the connection
         method, path, rest = head.split(b" ", 2)
         if not path.startswith(self._prefix + b"/"):
             writer.write(
                 b"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
             )
-            writer.close()
             return
         version, _, headers = rest.partition(b"\r\n")
         kept = [
@@ -36,24 +38,58 @@ class StrippingProxy:
         from_server, to_server = await asyncio.open_connection(server.hostname, server.port)
         request = b" ".join((method, path.removeprefix(self._prefix), version))
         to_server.write(b"\r\n".join((request, b"Connection: close", *kept)))
-        pump = asyncio.create_task(_pass_on(reader, to_server))
-        await _pass_on(from_server, writer)
-        pump.cancel()
-        to_server.close()
-        writer.close()
+        pumps = [
+            asyncio.ensure_future(_pass_on(reader, to_server)),
+            asyncio.ensure_future(_pass_on(from_server, writer)),
+        ]
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.wait(pumps)
+            await _close(to_server)
+
+    async def serve_and_close(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Serve a connection, and close it."""
+        try:
+            await self.serve(reader, writer)
+        finally:
+            await _close(writer)
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while piece := await reader.read(1 << 16):
-        writer.write(piece)
-        await writer.drain()
+    with suppress(ConnectionError):
+        while piece := await reader.read(1 << 16):
+            writer.write(piece)
+            await writer.drain()
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 @asynccontextmanager
 async def stripping_proxy(prefix: str) -> AsyncIterator[StrippingProxy]:
     """Start a proxy on a free port; its server is for the caller to name."""
     proxy = StrippingProxy(prefix)
-    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-    async with server:
-        proxy.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{prefix}"
-        yield proxy
+    connections: set[asyncio.Task[None]] = set()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving = asyncio.create_task(proxy.serve_and_close(reader, writer))
+        connections.add(serving)
+        serving.add_done_callback(connections.discard)
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    try:
+        async with server:
+            proxy.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{prefix}"
+            yield proxy
+    finally:
+        for serving in connections:
+            serving.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
