@@ -3,7 +3,7 @@ import { expect } from '@jupyterlab/galata';
 import { request as requests } from '@playwright/test';
 import type { Locator, Page } from '@playwright/test';
 import { expectAccessible } from './axe';
-import { test as panelTest } from './panel';
+import { leaveDialog, test as panelTest } from './panel';
 import type { Panel } from './panel';
 
 const THEMES = ['JupyterLab Dark', 'JupyterLab Light'];
@@ -294,8 +294,7 @@ test('without tokens it says what they are for, and gives one', async ({
   await expectAccessible(page, THEMES);
   await access.button('Give an agent access…').click();
   await expect(access.field('Name')).toBeVisible();
-  await page.keyboard.press('Escape');
-  await expect(access.dialog).toHaveCount(0);
+  await leaveDialog(page);
   await expect(access.opener).toBeFocused();
 
   // The way from a new tab, and from a notebook.
@@ -312,5 +311,5 @@ test('without tokens it says what they are for, and gives one', async ({
     .click();
   const work = access.dialog.getByLabel(/^Work in .*in-front\.ipynb$/);
   await expect(work).toBeChecked();
-  await page.keyboard.press('Escape');
+  await leaveDialog(page);
 });

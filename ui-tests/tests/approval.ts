@@ -93,7 +93,8 @@ export class Question {
   }
 
   /** The lines of the source, as they are shown. */
-  lines(): Promise<string[]> {
+  async lines(): Promise<string[]> {
+    await this.source.waitFor();
     return this.source.locator('.cm-line').allTextContents();
   }
 

@@ -1,6 +1,6 @@
 import { expect } from '@jupyterlab/galata';
 import type { Locator } from '@playwright/test';
-import { test } from './panel';
+import { leaveDialog, test } from './panel';
 import type { Panel } from './panel';
 
 /** Draws a square of a colour, as a plot does. */
@@ -201,9 +201,7 @@ test('the gallery leads through images, saves them and leads to their cells', as
   );
   await expect(dialog).toHaveCount(0);
   await thumbnails(panel).nth(2).click();
-  await dialog.waitFor();
-  await page.keyboard.press('Escape');
-  await expect(dialog).toHaveCount(0);
+  await leaveDialog(page);
   await expect(thumbnails(panel).nth(2)).toBeFocused();
   await thumbnails(panel).nth(1).click();
   await dialog.getByRole('button', { name: 'Go to the cell' }).click();

@@ -5,6 +5,7 @@ import { expect } from '@playwright/test';
 import { errorsOfOurs, openLab, test as base } from './lab';
 import { codeCell, Files } from './notebook';
 import { OwnServer } from './ownserver';
+import { leaveDialog } from './panel';
 import { Person } from './person';
 
 /** Written when there were neither reviews nor approvals. */
@@ -77,7 +78,7 @@ test('what an earlier release recorded is shown, found and reviewed', async ({
   await expect(
     page.getByRole('dialog').getByRole('img', { name: /^Cell 1/ })
   ).toBeVisible();
-  await page.keyboard.press('Escape');
+  await leaveDialog(page);
 
   await panel.button('Open Agent Session').click();
   const shown = page.locator('.jp-AgentExecDocument:visible');

@@ -47,6 +47,14 @@ export class Panel {
   }
 }
 
+/** Leave a dialog with the keyboard, once it has the focus. */
+export async function leaveDialog(page: Page): Promise<void> {
+  const dialog = page.getByRole('dialog');
+  await dialog.locator(':focus').waitFor();
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+}
+
 /** Tests that begin when JupyterLab has focused its launcher, its last step. */
 export const started = galata.extend({
   waitForApplication: async ({ waitForApplication }, use) => {

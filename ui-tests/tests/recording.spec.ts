@@ -19,7 +19,7 @@ test('an agent asks, runs, and proposes an edit, and the user decides', async ({
   baseURL,
   tmpPath,
   panel
-}, { outputPath }) => {
+}, testInfo) => {
   await page.setViewportSize({ width: 1120, height: 640 });
   const path = `${tmpPath}/Sales.ipynb`;
   await new Files(request, baseURL!).write(path, [
@@ -29,7 +29,7 @@ test('an agent asks, runs, and proposes an edit, and the user decides', async ({
   await page.notebook.openByPath(path);
   await new OpenNotebook(page, path).ready(request, baseURL!);
   await page.sidebar.close('left');
-  const film = new Film(page, outputPath());
+  const film = new Film(page, testInfo.outputPath());
   const person = new Person(page);
   await person.run(1);
   await expect(person.prompt(1)).toHaveText('[1]:');

@@ -6,6 +6,7 @@ import type { IExecution, Server } from './approval';
 import { payloadCode } from './attempt';
 import type { Listener } from './listener';
 import { codeCell } from './notebook';
+import { leaveDialog } from './panel';
 import type { Panel } from './panel';
 import { NAMES } from './payloads';
 import { python, shown } from './trust';
@@ -135,12 +136,16 @@ async function lookAtHits(
   await watch.lookAtNames();
   await images.first().click();
   const dialog = page.getByRole('dialog');
-  for (let n = 0; n < names; n++) {
+  for (let n = 1; n <= names; n++) {
     await expect(dialog.getByRole('img')).toBeVisible();
     await watch.lookAtNames();
-    await page.keyboard.press('ArrowRight');
+    if (n < names) {
+      const shown = await dialog.getByRole('img').getAttribute('alt');
+      await dialog.getByRole('button', { name: 'Next' }).click();
+      await expect(dialog.getByRole('img')).not.toHaveAttribute('alt', shown!);
+    }
   }
-  await page.keyboard.press('Escape');
+  await leaveDialog(page);
   await panel.region.getByRole('textbox', { name: 'Search all' }).fill('');
   watch.at('names in the list of sessions');
   await expect(panel.sessions.first()).toBeVisible();

@@ -4,6 +4,7 @@ import type { Locator } from '@playwright/test';
 import { COVER, payloadCode, shown as displayed } from './attempt';
 import type { Listener } from './listener';
 import { codeCell } from './notebook';
+import { leaveDialog } from './panel';
 import { PAYLOADS } from './payloads';
 import { runAsPerson, shown } from './trust';
 import type { IDesk } from './trust';
@@ -150,8 +151,7 @@ test('a link that an agent wrote says where it leads, and waits', async ({
   for (const link of links) {
     await link.click();
     await expect(dialog).toContainText(address);
-    await page.keyboard.press('Escape');
-    await expect(dialog).toHaveCount(0);
+    await leaveDialog(page);
   }
   expect(context.pages()).toHaveLength(1);
   expect(listener.heard).toEqual([]);

@@ -6,6 +6,7 @@ import { expect } from '@playwright/test';
 import { AskingAgent, Question } from './approval';
 import { errorsOfOurs, openLab, test } from './lab';
 import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
+import { leaveDialog } from './panel';
 import { Person } from './person';
 
 /** Shows a picture of one pixel. */
@@ -51,7 +52,7 @@ test('the panel lists, streams, finds, and shows images', async ({
     .click();
   const dialog = page.getByRole('dialog');
   await expect(dialog.getByRole('img', { name: /^Cell 2/ })).toBeVisible();
-  await page.keyboard.press('Escape');
+  await leaveDialog(page);
   await expect(dialog).toHaveCount(0);
 
   await agent.run('print("a num" + "bat")');
