@@ -24,7 +24,7 @@ export class ProposingAgent {
     const url = `${baseURL}/${API}`;
     const scopes = ['exec:notebook', 'edit:notebook'];
     const minted = await request.post(`${url}/tokens`, {
-      data: { label: 'proposes', scopes }
+      data: { label: 'my token', scopes }
     });
     expect(minted.status(), await minted.text()).toBe(201);
     const { secret } = await minted.json();

@@ -5,20 +5,22 @@ import { codeCell, Files, OpenNotebook } from './notebook';
 import { Person } from './person';
 import { Film } from './pictures';
 import { ProposingAgent, ShownProposals } from './proposing';
+import { runAsPerson } from './trust';
 
 const SALES = `import pandas as pd
 
 sales = pd.Series({"Jan": 120, "Feb": 95, "Mar": 143, "Apr": 160})`;
 
 const PLOT = `axes = sales.plot.bar(figsize=(5, 2.2), rot=0)
-axes.set_title("Sold in a month")`;
+axes.set_title("Sold in a month");`;
 
 test('an agent asks, runs, and proposes an edit, and the user decides', async ({
   page,
   request,
   baseURL,
   tmpPath,
-  panel
+  panel,
+  server
 }, testInfo) => {
   await page.setViewportSize({ width: 1120, height: 640 });
   const path = `${tmpPath}/Sales.ipynb`;
@@ -27,11 +29,13 @@ test('an agent asks, runs, and proposes an edit, and the user decides', async ({
     codeCell('sales', SALES)
   ]);
   await page.notebook.openByPath(path);
-  await new OpenNotebook(page, path).ready(request, baseURL!);
+  const notebook = new OpenNotebook(page, path);
+  await notebook.ready(request, baseURL!);
   await page.sidebar.close('left');
   const film = new Film(page, testInfo.outputPath());
   const person = new Person(page);
-  await person.run(1);
+  await server.setPolicy({ notebook: 'always' });
+  await runAsPerson(notebook, 1);
   await expect(person.prompt(1)).toHaveText('[1]:');
   await film.show(1.5);
 
@@ -61,6 +65,7 @@ test('an agent asks, runs, and proposes an edit, and the user decides', async ({
   await film.show(2.5);
   await shown.click(change, 'Keep');
   await expect(shown.bar).toContainText('1 kept');
+  await expect(change).toBeHidden();
   await expect(person.cell(1)).toContainText('171');
   await film.show(2);
 
