@@ -7,6 +7,7 @@ the first request.
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -57,6 +58,9 @@ DEFAULTS: Final[Mapping[str, list[str]]] = {
     "patterns": [""],
 }
 """What a page of consent shows first."""
+
+MADE_UP: Final = re.compile("[0-9a-f]{32}")
+"""The username that Jupyter gives a user who logs in with a token or a password."""
 
 PAGE: Final = Loader(str(Path(__file__).parent)).load("consent.html")
 
@@ -369,7 +373,7 @@ class ConsentHandler(PageHandler):
             lifetimes={each: text for each, text in LIFETIMES.items() if each <= longest}
             or {int(longest): f"{longest / 60:.0f} minutes"},
             passphrase=self.unlocks.needed,
-            person=self.caller.display_name,
+            person="" if MADE_UP.fullmatch(self.caller.username) else self.caller.display_name,
             server=self.request.host,
             target=urlsplit(asked.redirect_uri),
             described_at=asked.client_id if asked.client_id.startswith("https://") else "",

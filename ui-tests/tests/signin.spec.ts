@@ -82,6 +82,7 @@ test('a person gives a program access on a page that cannot be framed', async ({
   const text = page.getByRole('main');
   await expect(text).toContainText('A program that calls itself Claude Code');
   await expect(text).toContainText(new URL(program.url).host);
+  await expect(text).not.toContainText('Anonymous'); // Jupyter made that name up
   expect(await violations(page, 'main')).toEqual([]);
   await page.setViewportSize({ width: 720, height: 1000 });
   await keep(page, 'sign-in');
