@@ -112,7 +112,7 @@ test('undo takes back what the person did, and nothing of the agent', async ({
   await page.keyboard.press('Control+z');
   await page.keyboard.press('Escape');
   await page.keyboard.press('z');
-  expect(await sources()).toEqual(['x = 1', ...agents]);
+  await expect.poll(sources).toEqual(['x = 1', ...agents]);
 });
 
 test('of two pages one runs the cell, and both have it once', async ({
@@ -262,7 +262,7 @@ test('undo brings a deleted cell back without saying that it runs', async ({
   await page.locator('.jp-Cell.jp-mod-active .jp-InputPrompt').click();
   await page.keyboard.press('d');
   await page.keyboard.press('d');
-  expect(await notebook.cells()).toHaveLength(1);
+  await expect.poll(() => notebook.cells()).toHaveLength(1);
   expect((await agent.execution(id, 60)).status).toBe('ok');
   await page.keyboard.press('z');
   await expect
