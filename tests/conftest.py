@@ -75,7 +75,7 @@ def send(jp_serverapp: Any, http_server_client: Any, jp_base_url: str) -> Send:
             follow_redirects=False,
             raise_error=False,
             allow_nonstandard_methods=True,
-            request_timeout=20,
+            request_timeout=60,
         )
         return Answered(response)
 

@@ -82,7 +82,7 @@ class Person:
 def person_at(server: RealServer) -> Iterator[Person]:
     """Give a person at a server."""
     headers = {"Authorization": f"token {server.token}"}
-    with httpx2.Client(base_url=server.url, headers=headers) as http:
+    with httpx2.Client(base_url=server.url, headers=headers, timeout=60) as http:
         yield Person(server, http)
 
 

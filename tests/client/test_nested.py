@@ -213,7 +213,8 @@ def test_who_cannot_read_the_connection_file_waits_for_the_kernel_as_others_do(
         f"""
         from jupyter_agent_exec.host_kernel import HEADER
         import httpx2
-        http = httpx2.Client(headers={{**HEADERS, HEADER: "{kernel.id}=0123"}})
+        headers = {{**HEADERS, HEADER: "{kernel.id}=0123"}}
+        http = httpx2.Client(headers=headers, timeout=60)
         url = f"{{URL}}/api/agent-exec/sessions/{{session.id}}/executions"
         answered = http.post(url, json={{"source": "1", "wait": 0}}).json()
         print(answered["id"], answered["status"])

@@ -26,7 +26,7 @@ def signed_in(
     by_link
         Whether the person adds the token to the login's address, instead of typing it there.
     """
-    with httpx2.Client(trust_env=False, follow_redirects=True) as browser:
+    with httpx2.Client(trust_env=False, follow_redirects=True, timeout=60) as browser:
         page = browser.get(address)
         if by_link:
             page = browser.get(page.url.copy_add_param("token", token))
@@ -51,4 +51,5 @@ def _fields(page: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    httpx2.get(str(signed_in(sys.argv[1], os.environ["TEST_TOKEN"])), trust_env=False)
+    callback = str(signed_in(sys.argv[1], os.environ["TEST_TOKEN"]))
+    httpx2.get(callback, trust_env=False, timeout=60)

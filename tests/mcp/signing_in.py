@@ -64,7 +64,7 @@ class SigningIn:
             "refresh_token": str(self.kept.refresh_token),
             "client_id": self._client.client_id,
         }
-        async with httpx2.AsyncClient(trust_env=False) as http:
+        async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
             answered = await http.post(f"{self._url.removesuffix('mcp')}sign-in/token", data=fields)
         self.kept = OAuthToken.model_validate(answered.json())
 

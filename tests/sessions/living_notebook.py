@@ -41,6 +41,7 @@ class Desk:
             *path.split("/"),
             method=method,
             body=None if body is None and method in ("GET", "DELETE") else json.dumps(body or {}),
+            request_timeout=60,
         )
         return json.loads(response.body) if response.body else None
 
