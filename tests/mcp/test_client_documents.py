@@ -92,7 +92,7 @@ async def test_a_document_is_small_and_comes_soon_and_without_a_redirect(
         assert await fetch_document(f"{website.url}/longest") == LONG[1:]
         for path in ("/redirect", "/long", "/in-chunks"):
             assert await fetch_document(f"{website.url}{path}") is None, path
-        monkeypatch.setattr(client_documents, "TIMEOUT", 0.2)
+        monkeypatch.setattr(client_documents, "TIMEOUT", 1.0)
         async with asyncio.timeout(10):  # Tornado's own limit is 20 seconds
             assert await fetch_document(f"{website.url}/for-ever") is None
         assert website.asked == [
