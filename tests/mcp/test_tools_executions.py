@@ -245,12 +245,13 @@ async def test_code_that_goes_on_is_told_of_meanwhile(bench: Bench, gate: Gate) 
     waiting = asyncio.create_task(bench.run(session, source, wait=30))
     await asyncio.to_thread(gate.wait_until_it_runs)
     await bench.client.heard.wait()
+    progress = bench.client.told[-1]
+    assert bench.client.logged == ["first line"]
     gate.let_it_go_on()
     told = await waiting
     assert told["text"] == "first line\nwent on\n"
-    assert bench.client.told[0].startswith("Runs; ")
-    assert bench.client.told[0].endswith(", 1 lines of output.")
-    assert bench.client.logged == ["first line"]
+    assert progress.startswith("Runs; ")
+    assert progress.endswith(", 1 lines of output.")
 
 
 async def test_when_the_wait_is_over_the_code_goes_on(bench: Bench, gate: Gate) -> None:

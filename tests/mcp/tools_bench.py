@@ -32,7 +32,7 @@ class NotingClient:
         self.answers: Callable[[], Awaitable[Elicited]] | None = None
         """Of its person; None if there is none."""
         self.heard = asyncio.Event()
-        """Set when it is told something."""
+        """Set when it is sent new output."""
 
     @property
     def name(self) -> str | None:
@@ -44,10 +44,10 @@ class NotingClient:
 
     async def progress(self, message: str, fraction: float | None) -> None:
         self.told.append(message)
-        self.heard.set()
 
     async def log(self, level: LogLevel, text: str) -> None:
         self.logged.append(text)
+        self.heard.set()
 
     async def elicit(self, message: str, schema: dict[str, Any], state: str) -> Elicited:
         self.asked.append((message, state))
