@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +49,8 @@ c.JupyterHub.spawner_class = "simple"
 c.SimpleLocalProcessSpawner.home_dir_template = "{folder}/{{username}}"
 c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
 c.Spawner.env_keep = {names!r}
+c.Spawner.start_timeout = c.Spawner.http_timeout = 120
+c.JupyterHub.tornado_settings = {{"slow_stop_timeout": 100}}  # answer when it has stopped
 c.Spawner.args = [
     "--allow-root",
     "--ServerApp.jpserver_extensions={extensions}",
@@ -84,7 +87,7 @@ class Log:
         return "".join(self._lines)
 
     def wait_until_it_runs(self) -> None:
-        assert self._running.wait(60), self.text
+        assert self._running.wait(120), self.text
         assert self._process.poll() is None, self.text
 
     def end(self) -> None:
@@ -113,7 +116,7 @@ class Hub(NamedTuple):
             f"{self.public}/hub/api/{path}",
             json=said,
             headers={"Authorization": f"token {SERVICE_TOKEN}"},
-            timeout=60,
+            timeout=120,
             trust_env=False,
         )
 
@@ -143,11 +146,17 @@ class Hub(NamedTuple):
 
 
 def free_ports(count: int) -> list[int]:
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+    """Return ports that no other program takes meanwhile, unless it asks for them by number.
+
+    Who asks for any port gets one from 32768 on.
+    """
+    found: list[int] = []
+    while len(found) < count:
+        port = random.randrange(10_000, 32_768)
+        with suppress(OSError), socket.socket() as each:
+            each.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
 
 
 @pytest.fixture(scope="module")
