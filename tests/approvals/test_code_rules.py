@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from jupyter_agent_exec.executions import session_code_rules
 from jupyter_agent_exec.executions.approval_gate import strictest
+from jupyter_agent_exec.kernels import inspection
 from tests.approvals.person_deciding import (
     approvals,
     approve,
@@ -24,6 +26,14 @@ from tests.sessions.living_notebook import Desk, entries, finished, notebook_tar
 @pytest.fixture
 def agent_exec_config() -> dict[str, Any]:
     return {"approval": {"scratch": "rules", "notebook": "rules"}}
+
+
+@pytest.fixture(autouse=True)
+def kernel_has_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for the kernel's answer as long as it takes: without one, harmless code asks too."""
+    monkeypatch.setattr(session_code_rules, "ANSWER_TIMEOUT", 60.0)
+    for name in ("CONTROL_TIMEOUT", "TURN_TIMEOUT", "BUSY_TIMEOUT"):
+        monkeypatch.setattr(inspection, name, 60.0)
 
 
 def reasons(execution: dict[str, Any]) -> list[tuple[int, str]]:
