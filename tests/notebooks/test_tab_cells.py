@@ -101,10 +101,9 @@ def open_tab(desk: Desk, jp_ws_fetch: Callable[..., Any]) -> Callable[[str], Any
         tab.page.tab = tab  # type: ignore[attr-defined]
         apps = desk.server.extension_manager.extension_apps["jupyter_agent_exec"]
         backend = next(iter(apps)).services.tabs
-        before = backend.open_notebooks()
         await tab.read()
-        async with asyncio.timeout(20):
-            while backend.open_notebooks() == before:
+        async with asyncio.timeout(60):
+            while name not in [each.shown.panel for each in backend._all_tabs()]:
                 await asyncio.sleep(0)
         yield tab
         await tab.page.leave()
@@ -114,7 +113,7 @@ def open_tab(desk: Desk, jp_ws_fetch: Callable[..., Any]) -> Callable[[str], Any
 
 async def becomes(agent: Agent, id: str, status: str) -> dict[str, Any]:
     """Wait until the document of an execution has a status."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             document = (await agent.get(f"executions/{id}")).json["document"]
             if document is not None and document["status"] == status:
@@ -123,7 +122,7 @@ async def becomes(agent: Agent, id: str, status: str) -> dict[str, Any]:
 
 async def has(tab: Tab, *ids: str) -> None:
     """Wait until a tab has these cells of agents."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while [id for id in tab.ids if id.startswith("x_")] != [*ids]:
             await asyncio.sleep(0)
 
@@ -178,8 +177,8 @@ async def test_what_another_tab_overwrote_is_put_again(
     session = await agent.open(target=notebook_target())
     async with open_tab("other") as other, open_tab("used") as tab:
         done = await agent.run(session, "print(1)")
-        holder, late = (tab, other) if done["id"] in tab.ids else (other, tab)
         await becomes(agent, done["id"], "unsaved")
+        holder, late = (tab, other) if done["id"] in tab.ids else (other, tab)
         await late.announce()
         await holder.save()
         await becomes(agent, done["id"], "written")
