@@ -176,6 +176,8 @@ async def ask_about_a_notebook(ask: Callable[..., Awaitable[Answered]]) -> None:
     assert (await ask("PATCH", "notebooks/a.ipynb/cells", {**body, "hash": "0" * 64})).status == 409
     at = f"sessions/{session['id']}"
     execution = (await ask("POST", f"{at}/executions", {"source": "1"})).json
+    while execution["document"]["status"] != "written":
+        execution = (await ask("GET", f"executions/{execution['id']}")).json
     for decision in ("accept", "discard", "restore", "cell/discard", "cell/restore"):
         assert (await ask("POST", f"executions/{execution['id']}/{decision}")).status == 200
     listed = await ask("GET", "proposals", session_id=session["id"])
