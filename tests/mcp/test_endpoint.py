@@ -17,7 +17,11 @@ from jupyter_agent_exec.mcp.endpoint import MAX_BODY_BYTES, check_installed, is_
 from jupyter_agent_exec.records import AccessDenied
 from tests.asking import Agent, Send
 from tests.auth.minting import bearer, ledger, mint
+from tests.files.conftest import wire
+from tests.files.files_asking import Wire
 from tests.mcp.raw_mcp import EARLIER, LATEST, RawMcp, request
+
+__all__ = ["wire"]
 
 Make = Callable[..., RawMcp]
 
@@ -218,11 +222,17 @@ class TestFewSessions:
     def agent_exec_config(self) -> dict[str, Any]:
         return {"mcp_max_sessions": 1, "mcp_session_idle_timeout": 1.0}
 
-    async def test_sessions_are_bounded_and_forgotten_when_idle(self, make: Make) -> None:
+    async def test_sessions_are_bounded_and_forgotten_when_idle(
+        self, make: Make, wire: Wire
+    ) -> None:
         first = await make().ready()
+        accepts = {"Accept": "text/event-stream", "Mcp-Session-Id": first.session or ""}
+        await wire.begin("GET", "mcp", **accepts)  # a client that listens is not idle
+        assert await wire.interim() == 200
         answered = await make().begin()
         assert answered.status == 503
         assert "execute" in await first.tools()
+        wire.close()
         while (await make().begin()).status == 503:
             await asyncio.sleep(0.05)  # until the first has been idle for long enough
         assert (await first.ask("tools/list")).status == 404
