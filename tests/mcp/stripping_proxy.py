@@ -84,12 +84,13 @@ async def stripping_proxy(prefix: str) -> AsyncIterator[StrippingProxy]:
         connections.add(serving)
         serving.add_done_callback(connections.discard)
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    try:
-        async with server:
+    # At its end the server waits for its connections, from Python 3.12 on.
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
+        try:
             proxy.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{prefix}"
             yield proxy
-    finally:
-        for serving in connections:
-            serving.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+        finally:
+            server.close()
+            for serving in connections:
+                serving.cancel()
+            await asyncio.gather(*connections, return_exceptions=True)
