@@ -19,6 +19,7 @@ from PIL import Image
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Grants
+from jupyter_agent_exec.kernels import inspection
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.records import digest_of
 from jupyter_agent_exec.types import TokenId
@@ -157,7 +158,10 @@ async def test_variables_packages_and_documentation_are_told(bench: Bench) -> No
     assert await look_up(code="nothing_of_this_name") == "Nothing was found."
 
 
-async def test_a_kernel_is_looked_into_while_it_runs_code(bench: Bench, gate: Gate) -> None:
+async def test_a_kernel_is_looked_into_while_it_runs_code(
+    bench: Bench, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspection, "CONTROL_TIMEOUT", 60.0)
     session = await bench.open()
     await bench.run(session, "x = 1")
     await bench.run(session, gate.source, wait=0)
