@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,16 @@ TARGET = {"kind": "notebook", "path": "a.ipynb", "create": True}
 
 
 @contextmanager
-def killed(folder: Path, when: str, last: str) -> Iterator[ServerProcess]:
-    """Start a server that is killed before or after the save of the last cell."""
+def killed(folder: Path, when: str, last: str, ids: list[str]) -> Iterator[ServerProcess]:
+    """Start a server that is killed before or after the save of the last cell.
+
+    The ids of the last two executions are added to `ids`.
+    """
     with serving(folder, f"--KillingContents.{when}={last}") as server:
         yield server
         kernels = psutil.Process(server.process.pid).children(recursive=True)
         session = server.open(target=TARGET)
-        server.run(session, "0", wait=0)
-        server.run(session, last, wait=0)
+        ids += [server.run(session, source, wait=0).json()["id"] for source in ("0", last)]
         server.gone()
         for kernel in kernels:
             with_its_own_pid(kernel)
@@ -55,6 +57,13 @@ def burst(server: ServerProcess, session: str, count: int) -> list[str]:
     return ids
 
 
+def until_recovered(server: ServerProcess, ids: Iterable[str]) -> None:
+    """Wait until it is recorded what became of the cells that a dead server did not write."""
+    for id in ids:
+        while server.get(f"executions/{id}")["document"] is None:
+            pass
+
+
 def read(folder: Path) -> Any:
     notebook = nbformat.read(folder / "root" / "a.ipynb", nbformat.NO_CONVERT)
     nbformat.validate(notebook)
@@ -69,15 +78,16 @@ def test_the_next_server_writes_the_cells_that_a_killed_one_did_not_but_none_tha
     tmp_path: Path,
 ) -> None:
     wanted = [*map(str, range(1, BURST + 1)), "0", "0  # first"]
-    with killed(tmp_path, "before", "0  # first") as server:
-        ids = burst(server, server.open(target=TARGET), BURST)
+    ids: list[str] = []
+    with killed(tmp_path, "before", "0  # first", ids) as server:
+        ids += burst(server, server.open(target=TARGET), BURST)
     assert len(sources(tmp_path)) < len(wanted)
 
-    with killed(tmp_path, "after", "0  # second") as server:
-        assert server.get("notebooks/a.ipynb/cells")["cells"]  # waits for the cells
+    with killed(tmp_path, "after", "0  # second", []) as server:
+        until_recovered(server, ids)
         assert sources(tmp_path) == wanted
         cells = {cell["id"]: cell for cell in read(tmp_path).cells}
-        for n, id in enumerate(ids, 1):
+        for n, id in enumerate(ids[:BURST], 1):
             execution = server.get(f"executions/{id}")
             assert execution["document"]["status"] == "written"
             assert execution["status"] == cells[id]["metadata"]["agent_exec"]["status"] == "ok"
@@ -100,7 +110,7 @@ def test_the_next_server_writes_the_cells_that_a_killed_one_did_not_but_none_tha
     history.stop()
 
     with serving(tmp_path) as server:
-        assert server.get("notebooks/a.ipynb/cells")["cells"]
+        until_recovered(server, [deleted["id"]])
         assert sources(tmp_path) == [*wanted, "0"]
         status = read(tmp_path).cells[-1]["metadata"]["agent_exec"]["status"]
         told = server.get(f"executions/{kept['id']}")
@@ -127,7 +137,9 @@ def test_cells_are_written_in_their_order_though_the_clock_was_set_back(tmp_path
         run(session, seq, f"# {seq}", [], at=at, placement=placement)
     history.stop()
     with server_process(tmp_path) as server:
-        assert server.get("notebooks/a.ipynb/cells")["cells"]
+        found = server.get(f"sessions/{session.session_id}/executions")["executions"]
+        assert len(found) == 4
+        until_recovered(server, [each["id"] for each in found])
         assert sources(tmp_path) == ["# 0", "# 3", "# 4", "# 1", "# 2"]
 
 
@@ -139,6 +151,7 @@ def test_what_waited_for_approval_when_the_server_was_killed_leaves_nothing(tmp_
         assert server.get("notebooks/a.ipynb/cells")["cells"] == []
         server.kill()
     with server_process(tmp_path, approval=asks) as server:
+        until_recovered(server, ids)
         assert server.get("notebooks/a.ipynb/cells")["cells"] == []
         for id in ids:
             told = server.get(f"executions/{id}")
