@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.real_server import gate
-from tests.sessions.living_notebook import desk
+from tests.sessions.living_notebook import cells_have_time, desk
 
-__all__ = ["desk", "gate"]
+__all__ = ["cells_have_time", "desk", "gate"]

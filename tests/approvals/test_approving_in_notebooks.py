@@ -15,6 +15,8 @@ from tests.asking import Agent
 from tests.real_server import Gate
 from tests.sessions.living_notebook import NOTEBOOK, Desk, entries, finished, notebook_target
 
+pytestmark = pytest.mark.usefixtures("cells_have_time")
+
 ALWAYS = {"approval": {"notebook": "always", "kernel": "first"}}
 
 

@@ -14,9 +14,9 @@ from tests.asking import Answered, Send
 from tests.auth.access_asking import LoggedIn
 from tests.auth.minting import MINTED, kept_bytes
 from tests.real_server import gate
-from tests.sessions.living_notebook import desk
+from tests.sessions.living_notebook import cells_have_time, desk
 
-__all__ = ["desk", "gate", "log_in"]
+__all__ = ["cells_have_time", "desk", "gate", "log_in"]
 
 
 @pytest.fixture(autouse=True)

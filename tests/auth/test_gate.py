@@ -17,6 +17,8 @@ from tests.asking import Agent, Answered, Send
 from tests.auth.minting import TokenAgent, ledger, mint
 from tests.sessions.living_notebook import NOTEBOOK, Desk, entries, finished, notebook_target
 
+pytestmark = pytest.mark.usefixtures("cells_have_time")
+
 
 class Way(NamedTuple):
     """A way to run or to change something."""

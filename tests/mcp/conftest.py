@@ -8,9 +8,9 @@ import pytest
 
 from tests.mcp.tools_bench import bench
 from tests.real_server import RealServer, gate, real_server
-from tests.sessions.living_notebook import desk
+from tests.sessions.living_notebook import cells_have_time, desk
 
-__all__ = ["bench", "desk", "gate"]
+__all__ = ["bench", "cells_have_time", "desk", "gate"]
 
 
 @pytest.fixture(scope="session")

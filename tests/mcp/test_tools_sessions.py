@@ -27,6 +27,8 @@ from tests.mcp.tools_bench import PERSON, Bench, size
 from tests.real_server import Gate
 from tests.sessions.living_notebook import NOTEBOOK, Desk
 
+pytestmark = pytest.mark.usefixtures("cells_have_time")
+
 
 @pytest.fixture
 def agent_exec_config() -> dict[str, Any]:

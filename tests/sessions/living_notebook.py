@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from tornado.httpclient import HTTPResponse
 
+from jupyter_agent_exec.notebooks import execution_cells
 from tests.asking import Agent, Answered
 from tests.kernels.living import Person
 from tests.real_server import Gate
@@ -102,6 +103,12 @@ def desk(
     desk = Desk(jp_serverapp, jp_fetch, jp_root_dir)
     yield desk
     desk.leaves()
+
+
+@pytest.fixture
+def cells_have_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for agents' cells before a notebook is read: the server waits two seconds at most."""
+    monkeypatch.setattr(execution_cells, "FLUSH_TIMEOUT", 60.0)
 
 
 def notebook_target(path: str = NOTEBOOK, **asked: Any) -> dict[str, Any]:
