@@ -18,6 +18,7 @@ describe('ProposedEdits', () => {
   let shown: ProposedEdits;
 
   beforeEach(async () => {
+    jest.useFakeTimers();
     // Yjs warns of each cell that JupyterLab makes before it is in a document.
     jest.spyOn(console, 'warn').mockReturnValue();
     document.elementFromPoint = () => null;
@@ -40,6 +41,7 @@ describe('ProposedEdits', () => {
     header.dispose();
     notebook.dispose();
     jest.restoreAllMocks();
+    jest.useRealTimers();
   });
 
   /** Show edits that an agent proposes. */
@@ -147,7 +149,7 @@ describe('ProposedEdits', () => {
     await click(edits()[0], 'Keep');
     expect(server.decided).toEqual([['keep', ['a']]]);
     server.emit(1, { action: 'proposals' });
-    await new Promise(resolve => setTimeout(resolve, 300));
+    await settle(300);
     expect(edits()).toHaveLength(2);
     await click(header.node, 'Keep all');
     expect(server.decided[1]).toEqual(['keep', ['b', 'c']]);
@@ -169,7 +171,7 @@ describe('ProposedEdits', () => {
       // The server tells the pages first: there is no open edit any more.
       server.proposals = [];
       server.emit(1, { action: 'proposals' });
-      await new Promise(resolve => setTimeout(resolve, 300));
+      await settle(300);
       answer({
         proposals: [{ ...proposal, edits: [{ ...edit, ...changes }] }]
       });
@@ -199,7 +201,6 @@ describe('ProposedEdits', () => {
       proposedEdit({ id: 'b', kind: 'move', index: 1 })
     );
     const list = jest.spyOn(server, 'listProposals');
-    jest.useFakeTimers();
     const [change, move] = notebook.widgets.map(({ model }) => model);
     for (const typed of ['#', '# mi', '# mine']) {
       change.sharedModel.setSource(`${typed}\na = 1`);
@@ -218,7 +219,6 @@ describe('ProposedEdits', () => {
     move.sharedModel.setSource('b = 2');
     await jest.advanceTimersByTimeAsync(2000);
     expect(list).toHaveBeenCalledTimes(1);
-    jest.useRealTimers();
   });
 
   it('leads from one to the next', async () => {
