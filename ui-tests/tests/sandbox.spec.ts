@@ -122,12 +122,13 @@ test('what was left out for its size is fetched into a sandbox', async ({
   newAgent
 }) => {
   const agent = await newAgent('Large');
-  await panel.open();
-  await panel.session('Large').click();
+  // Whoever looks on while it runs is sent all of it.
   await agent.run(
     'from IPython.display import HTML, display\n' +
       'display(HTML("<style>b { color: red }</style><!--" + "x" * 20000 + "--><b>drawn</b>"))'
   );
+  await panel.open();
+  await panel.session('Large').click();
   const cell = panel.cell(1);
   await expect(cell.getByRole('button', { name: /^Show HTML/ })).toBeVisible();
   await cell.getByRole('button', { name: 'View in a sandbox' }).click();
