@@ -25,7 +25,7 @@ const SCRIPT = `from IPython.display import Javascript
 Javascript("element.append('a chart that can be turned')")`;
 
 const FORECAST = `import time
-for month in range(24):
+for month in range(600):
     print("month", month, flush=True)
     time.sleep(0.5)`;
 

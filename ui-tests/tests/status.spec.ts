@@ -3,11 +3,14 @@ import { expect } from '@jupyterlab/galata';
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import type { Locator, WebSocketRoute } from '@playwright/test';
 import { test } from './approval';
+import type { AskingAgent, IExecution } from './approval';
+import { Files } from './notebook';
 import { INTERRUPT } from './panel';
 
-const ENDLESS = 'import time\nwhile True:\n    time.sleep(0.05)';
+const ENDLESS =
+  'import time\nprint("begun", flush=True)\nwhile True:\n    time.sleep(0.05)';
 const STUBBORN =
-  'import time\nwhile True:\n    try:\n        time.sleep(0.05)\n    except KeyboardInterrupt:\n        print("no", flush=True)';
+  'import time\nwhile True:\n    try:\n        print("begun", flush=True)\n        time.sleep(1)\n    except KeyboardInterrupt:\n        print("no", flush=True)';
 
 test.use({ policy: { notebook: 'none', scratch: 'none' } });
 
@@ -16,6 +19,13 @@ function item(page: IJupyterLabPageFixture): Locator {
   return page
     .locator('#jp-main-statusbar')
     .getByRole('button', { name: /at work|needs? approval/ });
+}
+
+/** Wait until a kernel is in the midst of what it runs. */
+async function begun(agent: AskingAgent, asked: IExecution): Promise<void> {
+  await expect
+    .poll(async () => (await agent.read(asked)).text)
+    .toContain('begun');
 }
 
 /** Notifications that are shown, as JupyterLab does. */
@@ -90,6 +100,8 @@ test('nothing stays at work after cells with plots and widgets, and lost events'
   page,
   panel,
   newAsking,
+  request,
+  baseURL,
   tmpPath
 }) => {
   let isCut = false;
@@ -117,21 +129,32 @@ test('nothing stays at work after cells with plots and widgets, and lost events'
     await run();
   }
   await isFree();
+  const files = new Files(request, baseURL!);
+  const lastsUntil = (file: string) =>
+    `import os, time\nwhile not os.path.exists("${file}"):\n    time.sleep(0.05)\n${LIVELY}`;
   // The page hears that one begins, and then nothing more of it.
-  const slow = await agent.ask(`import time; time.sleep(1)\n${LIVELY}`);
+  const slow = await agent.ask(lastsUntil('go'));
   await expect(item(page)).toHaveText('1 agent at work');
   isCut = true;
+  await files.touch(`${tmpPath}/go`);
   await agent.read(slow, 60);
   await sockets[sockets.length - 1].close();
   isCut = false;
   await isFree();
-  // And the same, with a person who does not wait.
-  const other = await agent.ask(`time.sleep(1)\n${LIVELY}`);
+  // And the same, where nothing but a click makes the page look.
+  await page.evaluate(() => {
+    const begin = window.setTimeout;
+    const beginShort = (...args: Parameters<typeof begin>) =>
+      Number(args[1] ?? 0) < 5000 ? begin(...args) : 0;
+    window.setTimeout = beginShort as typeof begin;
+  });
+  const other = await agent.ask(lastsUntil('go-on'));
   await expect(item(page)).toHaveText('1 agent at work');
   isCut = true;
+  await files.touch(`${tmpPath}/go-on`);
   await agent.read(other, 60);
   await panel.button('Refresh Agent Activity').click();
-  await expect(item(page)).toHaveCount(0, { timeout: 4000 });
+  await expect(item(page)).toHaveCount(0);
   await isFree();
 });
 
@@ -146,6 +169,7 @@ test('the button names agent and cell, and says that the kernel is free', async 
   await expect(panel.button(INTERRUPT)).toBeDisabled();
   await agent.ask('1 + 1').then(asked => agent.read(asked, 30));
   const running = await agent.ask(ENDLESS);
+  await begun(agent, running);
   await expect(panel.button(INTERRUPT)).toHaveAccessibleName(
     /^Stop “analyst”: cell 2, in the selected agent session/
   );
@@ -171,7 +195,7 @@ test('code that ignores the interrupt is told of', async ({
   newAsking
 }) => {
   const agent = await newAsking('Stubborn');
-  await agent.ask(STUBBORN);
+  await begun(agent, await agent.ask(STUBBORN));
   await expect(item(page)).toHaveText('1 agent at work');
   await page.keyboard.press('ControlOrMeta+Alt+Shift+Period');
   await expect(toasts(page, /^Stop “analyst”: cell 1…$/)).toHaveCount(1);
@@ -192,6 +216,7 @@ test('the menu and the keyboard open the panel, and stop', async ({
   await page.keyboard.press('ControlOrMeta+Alt+Shift+Comma');
   await expect(panel.region).toBeVisible();
   const running = await agent.ask(ENDLESS);
+  await begun(agent, running);
   await expect(item(page)).toHaveText('1 agent at work');
   await page.menu.clickMenuItem('Kernel>Agents>Stop “analyst”: cell 1');
   await expect
@@ -226,14 +251,14 @@ test.describe('with an agent that has to ask', () => {
     });
     await expect(icon).toHaveAttribute('data-agent-exec-asking', '1');
     await expect(page).toHaveTitle(/^\(1\) /);
+    await toast.getByRole('button', { name: 'Show' }).click();
+    await expect(panel.cell(1)).toContainText('needs approval');
+    await expect(toast).toHaveCount(0);
     // JupyterLab names what is in front.
     await page.notebook.createNew('in-front.ipynb');
     await expect(page).toHaveTitle(/^\(1\) in-front/);
     await page.menu.clickMenuItem('File>New>Text File');
     await expect(page).toHaveTitle(/^\(1\) untitled/);
-    await toast.getByRole('button', { name: 'Show' }).click();
-    await expect(panel.cell(1)).toContainText('needs approval');
-    await expect(toast).toHaveCount(0);
     await server.send('post', `executions/${asked.id}/approve`, {
       source_sha256: asked.source_sha256
     });
@@ -329,7 +354,7 @@ test.describe('with an agent that has to ask', () => {
     await expect.poll(notices).toEqual([[title, options, false]]);
     await page.evaluate(() => Reflect.get(window, 'notices')[0].onclick());
     await expect(panel.cell(2)).toContainText('needs approval');
-    expect(await notices()).toEqual([[title, options, true]]);
+    await expect.poll(notices).toEqual([[title, options, true]]);
     const other = await agent.ask('2');
     await expect.poll(async () => (await notices()).length).toBe(2);
     await agent.cancel(other);
