@@ -286,9 +286,32 @@ export class OpenNotebook {
     });
   }
 
-  /** Save as a person does. */
+  /** Wait until the page knows the kernel, of which it notes something. */
+  async knowsKernel(): Promise<void> {
+    await this.page.evaluate(async () => {
+      const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+      const kernel = panel.sessionContext.session?.kernel;
+      await kernel?.info;
+      await kernel?.spec;
+    });
+  }
+
+  /** Save as a person does, and wait until it is done. */
   async save(): Promise<void> {
+    const saving = await this.page.evaluateHandle(() => {
+      const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+      const done = new Promise<void>(resolve => {
+        panel.context.saveState.connect((_, state) => {
+          if (state === 'completed') {
+            resolve();
+          }
+        });
+      });
+      return { done };
+    });
     await this.page.keyboard.press('Control+s');
+    // Without edits nothing else tells of it.
+    await saving.evaluate(({ done }) => done);
     await expect.poll(() => this.dirty()).toBe(false);
   }
 

@@ -193,7 +193,9 @@ export const test = base.extend<{ desk: IDesk }>({
       open: async (cells, name = 'notebook.ipynb') => {
         const path = `${tmpPath}/${name}`;
         await files.write(path, cells);
-        return show(path);
+        const notebook = await show(path);
+        await notebook.knowsKernel();
+        return notebook;
       },
       reopen: async () => {
         await page.reload();
