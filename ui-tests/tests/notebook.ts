@@ -333,12 +333,19 @@ export class OpenNotebook {
         now = await this.inSight();
       }).toPass();
     }
+    await this.atRest();
+  }
+
+  /** Wait until the view is at rest, and tell what is in sight then. */
+  async atRest(): Promise<{ id: string; index: number; top: number }> {
+    let now = await this.inSight();
     let before;
     do {
       before = now;
       await this._drawn(30);
       now = await this.inSight();
     } while (now.id !== before.id || now.top !== before.top);
+    return now;
   }
 
   /** Go to a cell, as a person does. */

@@ -332,7 +332,7 @@ for (const windowingMode of ['full', 'defer', 'contentVisibility']) {
       const before = await notebook.inSight();
       await agent.run('for i in range(3000):\n    print("line", i)');
       await agent.run('print("above")', { before: 'c0' });
-      const after = await notebook.inSight();
+      const after = await notebook.atRest();
       expect(after.id).toBe(before.id);
       expect(Math.abs(after.top - before.top)).toBeLessThan(5);
       const cells = await notebook.cells();
@@ -359,7 +359,7 @@ for (const windowingMode of ['full', 'defer', 'contentVisibility']) {
       await expect(notebook.page.getByText('a = 59')).toBeInViewport();
       const before = await notebook.inSight();
       await agent.run('for i in range(100):\n    print("line", i)');
-      const after = await notebook.inSight();
+      const after = await notebook.atRest();
       expect(after.id).toBe(before.id);
       expect(Math.abs(after.top - before.top)).toBeLessThan(5);
     });
