@@ -1,7 +1,9 @@
 /** An agent in a notebook that a person has open, without collaboration. */
-import { expect, galata, test as base } from '@jupyterlab/galata';
+import { expect, galata } from '@jupyterlab/galata';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Page } from '@playwright/test';
 import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
+import { started } from './panel';
 
 /** An open notebook, the file behind it, and an agent. */
 interface ILive {
@@ -12,9 +14,11 @@ interface ILive {
   /** Open the same notebook in another page of the browser. */
   openAgain(): Promise<OpenNotebook>;
   attach(): Promise<NotebookAgent>;
+  /** Let `LINES` go on. */
+  goOn(): Promise<void>;
 }
 
-const test = base.extend<{ live: ILive }>({
+const test = started.extend<{ live: ILive }>({
   live: async ({ page, request, baseURL, tmpPath }, use) => {
     const files = new Files(request, baseURL!);
     const path = `${tmpPath}/live.ipynb`;
@@ -42,21 +46,37 @@ const test = base.extend<{ live: ILive }>({
         const agent = await NotebookAgent.open(request, baseURL!, path);
         agents.push(agent);
         return agent;
-      }
+      },
+      goOn: () => files.touch(`${tmpPath}/go`)
     });
     await Promise.all(agents.map(agent => agent.close()));
     await Promise.all(pages.map(other => other.close()));
   }
 });
 
-/** Type at the end of a cell, as a person does. */
+/** Type at the end of a cell, as a person does, all in one for undo. */
 async function type(notebook: OpenNotebook, index: number, text: string) {
   const cell = notebook.page.locator(
     `.jp-Cell[data-windowed-list-index="${index}"] .cm-content`
   );
   await cell.click();
   await notebook.page.keyboard.press('End');
-  await notebook.page.keyboard.type(text);
+  await notebook.page.keyboard.insertText(text);
+}
+
+/** Delete a cell that is shown, with a click on its prompt before. */
+async function remove(notebook: OpenNotebook, index: number) {
+  await notebook.activate(index);
+  const { page } = notebook;
+  await page.locator('.jp-Cell.jp-mod-active .jp-InputPrompt').click();
+  await page.evaluate(async index => {
+    const { commands, shell } = window.jupyterapp;
+    const { content } = shell.currentWidget as NotebookPanel;
+    if (content.activeCellIndex !== index) {
+      throw new Error(`Cell ${content.activeCellIndex} is active.`);
+    }
+    await commands.execute('notebook:delete-cell');
+  }, index);
 }
 
 test('unsaved edits stay beside the cell of an agent, and both are saved', async ({
@@ -68,13 +88,13 @@ test('unsaved edits stay beside the cell of an agent, and both are saved', async
   await type(notebook, 0, '000');
   expect(await agent.run('print(6 * 7)')).toBe('tab');
   await page.keyboard.type('  # mine');
-  const cells = await notebook.cells();
-  expect(cells.map(({ source }) => source)).toEqual([
-    'x = 1000  # mine',
-    '',
-    'print(6 * 7)'
-  ]);
-  expect(cells[2]).toMatchObject({ text: '42\n', state: 'idle' });
+  await expect
+    .poll(() => notebook.cells())
+    .toMatchObject([
+      { source: 'x = 1000  # mine' },
+      { source: '' },
+      { source: 'print(6 * 7)', text: '42\n', state: 'idle' }
+    ]);
   await expect(page.getByText('42', { exact: true })).toBeVisible();
   expect((await live.files.cells(live.path))[0].source).toBe('x = 1');
   await notebook.save();
@@ -184,10 +204,7 @@ test('a cell is unsaved until its page saves, and comes back unless the person d
   const kept = await run('print("kept")');
   const deleted = await run('print("deleted")');
   const last = await run('print("last")');
-  await notebook.activate(2);
-  await page.locator('.jp-Cell.jp-mod-active .jp-InputPrompt').click();
-  await page.keyboard.press('d');
-  await page.keyboard.press('d');
+  await remove(notebook, 2);
   await expect.poll(() => status(deleted)).toBe('not_written');
 
   await reload(notebook);
@@ -204,10 +221,7 @@ test('a cell is unsaved until its page saves, and comes back unless the person d
   ]);
 
   // What is saved and then deleted stays away, too.
-  await notebook.activate(1);
-  await page.locator('.jp-Cell.jp-mod-active .jp-InputPrompt').click();
-  await page.keyboard.press('d');
-  await page.keyboard.press('d');
+  await remove(notebook, 1);
   await expect.poll(texts).toEqual(['', 'last\n']);
   await notebook.save();
   await reload(notebook);
@@ -247,8 +261,9 @@ test('a file that is overwritten in another page gets the cells of agents again'
     .toBe('written');
 });
 
+/** Prints lines, and in the middle waits until it may go on. */
 const LINES =
-  'import time\nfor i in range(60):\n    print("line", i, flush=True)\n    time.sleep(0.1)';
+  'import os, time\nfor i in range(60):\n    while i > 9 and not os.path.exists("go"):\n        time.sleep(0.05)\n    print("line", i, flush=True)\n    time.sleep(0.05)';
 
 test('undo brings a deleted cell back without saying that it runs', async ({
   live,
@@ -258,11 +273,9 @@ test('undo brings a deleted cell back without saying that it runs', async ({
   const agent = await live.attach();
   const { id } = await agent.begin(LINES);
   await expect(page.getByText('line 5')).toBeVisible();
-  await notebook.activate(1);
-  await page.locator('.jp-Cell.jp-mod-active .jp-InputPrompt').click();
-  await page.keyboard.press('d');
-  await page.keyboard.press('d');
+  await remove(notebook, 1);
   await expect.poll(() => notebook.cells()).toHaveLength(1);
+  await live.goOn();
   expect((await agent.execution(id, 60)).status).toBe('ok');
   await page.keyboard.press('z');
   await expect
@@ -283,6 +296,7 @@ test('a page that is loaded again in the middle shows the cell once, and all of 
   await expect(page.getByText('line 5')).toBeVisible();
   await reload(notebook);
   await notebook.ready(request, baseURL!);
+  await live.goOn();
   await agent.via(id);
   const lines = Array.from({ length: 60 }, (_, i) => `line ${i}\n`).join('');
   await expect
@@ -304,6 +318,7 @@ test('a notebook that is closed in the middle has all in its file', async ({
   const { id } = await agent.begin(LINES);
   await expect(page.getByText('line 5')).toBeVisible();
   await page.evaluate(() => window.jupyterapp.shell.currentWidget?.dispose());
+  await live.goOn();
   expect(await agent.via(id)).toBe('contents');
   const cells = await live.files.cells(live.path);
   expect(cells).toHaveLength(2);
