@@ -31,7 +31,7 @@ test('a running cell streams its outputs, and a click interrupts it', async ({
   await panel.button(INTERRUPT).click();
   await expect(cell).toContainText('Interrupted');
   await expect(cell).toContainText('KeyboardInterrupt');
-  expect(await agent.status(id)).toBe('interrupted');
+  await expect.poll(() => agent.status(id)).toBe('interrupted');
   await expect(panel.button(INTERRUPT)).toBeDisabled();
 });
 
@@ -280,6 +280,7 @@ test('everything can be reached with the keyboard', async ({
   await reach(page, 'Tab', toolbar);
   await reach(page, 'ArrowLeft', panel.button(OPEN));
   const showAll = panel.cell(1).getByRole('button', { name: /Show all/ });
+  await expect(showAll).toBeVisible();
   await reach(page, 'Tab', showAll);
   await page.keyboard.press('PageDown');
   await expect(last).toBeFocused();

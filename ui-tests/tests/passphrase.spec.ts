@@ -78,6 +78,7 @@ test('a decision asks for the passphrase, and the next one does not', async ({
   expect((await agent.read(first)).status).toBe('awaiting_approval');
 
   await approve();
+  await expect(field).toBeFocused();
   await field.fill('a guess');
   await page.keyboard.press('Enter');
   await expect(dialog.getByRole('alert')).toHaveText('Wrong passphrase.');
@@ -97,8 +98,8 @@ test('a decision asks for the passphrase, and the next one does not', async ({
   expect(await kept(page)).not.toContain(PASSPHRASE);
 
   // A page that was loaded again knows nothing of it; a form waits for it.
-  const again = await openLab(page, url, workspace);
-  await again.region.waitFor();
+  const again = await openLab(page, url, `${workspace}-again`);
+  await again.open();
   await again.button('Agent Tokens…').click();
   await page.getByRole('button', { name: 'Give an agent access…' }).click();
   await page.getByRole('textbox', { name: 'Name' }).fill('Sales analyst');

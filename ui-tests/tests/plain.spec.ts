@@ -1,5 +1,6 @@
-import { expect, test } from '@jupyterlab/galata';
+import { expect } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
+import { started as test } from './panel';
 
 test('without collaboration, JupyterLab is as it comes', async ({ page }) => {
   await page.notebook.createNew();

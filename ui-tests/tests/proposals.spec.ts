@@ -73,6 +73,7 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   await expect(shown.edits).toHaveCount(2);
   await shown.all('Keep all');
   await expect(shown.edits).toHaveCount(0);
+  await expect(shown.bar).toContainText('2 kept');
   expect(await sources()).toEqual([
     'df',
     '# mine\nimport pandas\ndf = 2',
@@ -80,7 +81,6 @@ test('proposed edits change nothing until the user keeps them, one by one or all
     'df.plot()',
     'print("old")'
   ]);
-  await expect(shown.bar).toContainText('2 kept');
   expect(await agent.statuses()).toEqual({
     [added]: 'kept',
     load: 'kept',
@@ -107,6 +107,8 @@ test('proposed edits change nothing until the user keeps them, one by one or all
     { op: 'replace', cell_id: 'plot', source: 'df.plot.bar()' },
     { op: 'insert', cell_type: 'code', source: 'end', after: 'last' }
   );
+  // They move the cells below them.
+  await expect(shown.edits).toHaveCount(2);
   await new Person(page).cell(2).locator('.cm-content').click();
   await page.keyboard.press('Control+End');
   await page.keyboard.type('.mine');
@@ -116,6 +118,7 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   await page.screenshot({ path: 'test-results/proposals-unfit.png' });
   await shown.all('Keep all');
   await expect(shown.bar).toContainText('1 kept · 1 no longer fits');
+  await expect(shown.edits).toHaveCount(0);
   const after = await sources();
   expect(after[2]).toBe('df.plot().mine');
   expect(after[5]).toBe('end');

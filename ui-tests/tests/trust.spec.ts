@@ -79,7 +79,7 @@ for (const way of ['tab', 'contents']) {
     expect(written.outputs).toBe('held');
     if (way === 'tab') {
       await expect(shown(page, 1)).toContainText('bold');
-      expect(await ran(page)).toEqual(MINE_RAN);
+      await expect.poll(() => ran(page)).toEqual(MINE_RAN);
       await notebook.save();
     }
     notebook = await desk.reopen();
@@ -108,7 +108,9 @@ test('an agent’s table looks like a person’s', async ({ desk, page }) => {
   // The person's own has a style, which holds for the whole page.
   const theirs = await dataFrameStyles(outputs(page, 1));
   await runAsPerson(notebook, 0);
-  expect(await dataFrameStyles(outputs(page, 0))).toEqual(theirs);
+  await expect
+    .poll(() => dataFrameStyles(outputs(page, 0)))
+    .toEqual(theirs);
   expect(theirs.length).toBeGreaterThan(8);
 });
 
@@ -260,7 +262,7 @@ test('markdown that an agent writes runs nothing where all is trusted', async ({
       await each.getByText('a link').click();
     }
     await expectToolbar(page);
-    expect(await ran(page)).toEqual(['mine']);
+    await expect.poll(() => ran(page)).toEqual(['mine']);
   };
   await expectNothing();
   await notebook.save();
@@ -422,6 +424,7 @@ ipywidgets.VBox([slider, told])`;
   notebook = await desk.reopen();
   await expect(readout).toHaveText('7');
   await shown(page, 1).locator('.noUi-handle').press('ArrowRight');
+  await expect(shown(page, 1)).toContainText('moved to 8');
   await runAsPerson(notebook, 0);
   await expect(outputs(page, 0)).toHaveText('8');
 });
