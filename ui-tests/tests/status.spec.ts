@@ -219,12 +219,12 @@ test('the menu and the keyboard open the panel, and stop', async ({
   await begun(agent, running);
   await expect(item(page)).toHaveText('1 agent at work');
   await page.menu.clickMenuItem('Kernel>Agents>Stop “analyst”: cell 1');
+  await expect(toasts(page, /the kernel is free/)).toHaveCount(1);
   await expect
     .poll(() => agent.read(running))
     .toMatchObject({
       status: 'interrupted'
     });
-  await expect(toasts(page, /the kernel is free/)).toHaveCount(1);
 });
 
 test.describe('with an agent that has to ask', () => {
