@@ -12,6 +12,7 @@ describe('CellNeighbours', () => {
   let places: CellNeighbours;
 
   beforeEach(async () => {
+    jest.useFakeTimers();
     // Yjs warns of each cell that JupyterLab makes before it is in a document.
     jest.spyOn(console, 'warn').mockReturnValue();
     document.elementFromPoint = () => null;
@@ -29,6 +30,7 @@ describe('CellNeighbours', () => {
     places.dispose();
     notebook.dispose();
     jest.restoreAllMocks();
+    jest.useRealTimers();
   });
 
   /** A widget with something that takes the keyboard. */
