@@ -108,9 +108,7 @@ test('an agent’s table looks like a person’s', async ({ desk, page }) => {
   // The person's own has a style, which holds for the whole page.
   const theirs = await dataFrameStyles(outputs(page, 1));
   await runAsPerson(notebook, 0);
-  await expect
-    .poll(() => dataFrameStyles(outputs(page, 0)))
-    .toEqual(theirs);
+  await expect.poll(() => dataFrameStyles(outputs(page, 0))).toEqual(theirs);
   expect(theirs.length).toBeGreaterThan(8);
 });
 
