@@ -102,11 +102,16 @@ export class SteadyView {
         requestAnimationFrame(follow);
         return;
       }
+      if (this._isToDraw && !this._notebook.isDisposed) {
+        // New cells above get their height only now.
+        this._isToDraw = false;
+        this._notebook.update();
+        this._until = performance.now() + SETTLE;
+        requestAnimationFrame(follow);
+        return;
+      }
       this._anchor = null;
       this._isSettling = false;
-      if (this._isToDraw && !this._notebook.isDisposed) {
-        this._notebook.update();
-      }
       this._isToDraw = false;
       for (const use of USES) {
         document.removeEventListener(use, this._release, true);

@@ -143,6 +143,13 @@ describe('SteadyView', () => {
     view.hold(() => undefined);
     frames(20);
     expect(update).not.toHaveBeenCalled();
+    update.mockImplementation(() => {
+      offset += 60;
+    });
+    frames(40);
+    expect(update).toHaveBeenCalledTimes(1);
+    // What it draws above moves nothing either.
+    expect(seen()).toBe(100);
     frames(40);
     expect(update).toHaveBeenCalledTimes(1);
   });
