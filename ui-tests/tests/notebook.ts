@@ -77,16 +77,19 @@ export class Files {
 
   /** The sources of a notebook's cells, with their stream outputs. */
   async cells(path: string): Promise<{ source: string; text: string }[]> {
-    let cells: { source: string; outputs?: { text?: string }[] }[] = [];
-    // Who reads while the server writes is refused.
+    type Text = string | string[];
+    let cells: { source: Text; outputs?: { text?: Text }[] }[] = [];
+    // As a file: Jupyter puts a notebook aside that it reads while it writes it.
+    const url = `${this._url(path)}?type=file&format=text`;
     await expect(async () => {
-      const response = await this._request.get(this._url(path));
+      const response = await this._request.get(url);
       expect(response.ok(), await response.text()).toBe(true);
-      cells = (await response.json()).content.cells;
+      cells = JSON.parse((await response.json()).content).cells;
     }).toPass({ timeout: 60_000 });
+    const join = (text: Text) => [text].flat().join('');
     return cells.map(({ source, outputs = [] }) => ({
-      source,
-      text: outputs.map(({ text }) => text ?? '').join('')
+      source: join(source),
+      text: outputs.map(({ text = '' }) => join(text)).join('')
     }));
   }
 
