@@ -3,11 +3,13 @@ import { Dialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { Message as LuminoMessage } from '@lumino/messaging';
+import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 import type { GalleryModel } from '../model/gallery';
 import { pictureKey, pictureName, readPicture } from '../model/pictures';
 import type { IActivityModel, IRecordedImage } from '../tokens';
 import { download } from './download';
+import { element } from './elements';
 import type { ShowCell } from './find';
 import { describeError, imageText } from './wording';
 import { ErrorMessage, Message } from './message';
@@ -157,6 +159,16 @@ function useNear(
   return isNear;
 }
 
+/** An image as a dialog's body; one that React draws gets the keyboard late. */
+function imageBody(url: string, text: string): Widget {
+  const body = new Widget();
+  const image = element('img', '');
+  image.src = url;
+  image.alt = text;
+  body.node.append(image);
+  return body;
+}
+
 /** Show images in full size, one after the other, until the user has enough. */
 async function openImage({
   gallery,
@@ -187,9 +199,7 @@ async function openImage({
     const picture = await readPicture(model.api, image, signal);
     const dialog = new Dialog({
       title: imageText(image, trans),
-      body: ReactWidget.create(
-        <img src={picture.url} alt={imageText(image, trans)} />
-      ),
+      body: imageBody(picture.url, imageText(image, trans)),
       buttons: labels.map(label =>
         Dialog.createButton({ label, accept: label !== close })
       ),
