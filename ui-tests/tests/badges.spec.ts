@@ -1,9 +1,11 @@
 /** What a notebook tells of the agents that work in it. */
 import { createHash } from 'node:crypto';
-import { expect, test } from '@jupyterlab/galata';
+import { expect } from '@jupyterlab/galata';
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { APIRequestContext, Locator } from '@playwright/test';
+import { OpenNotebook as Notebook } from './notebook';
+import { menuOpened, started } from './panel';
 
 const WINDOWING = ['contentVisibility', 'full', 'defer', 'none'];
 
@@ -56,9 +58,13 @@ class OpenNotebook {
       'text',
       path
     );
-    await this._page.notebook.openByPath(path);
-    await this._page.notebook.activate(name);
+    await this.open(path);
     return path;
+  }
+
+  /** Open a notebook that is there, and wait for its kernel. */
+  async open(path: string): Promise<void> {
+    await (await Notebook.open(this._page, path)).connected();
   }
 
   cell(index: number): Locator {
@@ -122,6 +128,16 @@ class NotebookAgent {
     return (await response.json()).id;
   }
 
+  /** Wait until the session knows that its kernel is at work. */
+  async atWork(): Promise<void> {
+    const state = async () => {
+      const url = `${this._api}/sessions/${this._id}`;
+      return (await (await this._request.get(url)).json()).kernel
+        .execution_state;
+    };
+    await expect.poll(state).toBe('busy');
+  }
+
   async status(id: string): Promise<string> {
     const response = await this._request.get(`${this._api}/executions/${id}`);
     return (await response.json()).status;
@@ -134,7 +150,7 @@ class NotebookAgent {
   }
 }
 
-const it = test.extend<{
+const it = started.extend<{
   opened: OpenNotebook;
   attach: (path: string, name?: string) => Promise<NotebookAgent>;
 }>({
@@ -298,13 +314,13 @@ it('badges survive a reload and a copy to another notebook', async ({
     codeCell('mine', 'x = 1')
   ]);
   await opened.command('notebook:copy-cell', 0);
-  await opened.show('second.ipynb', [codeCell('mine', 'x = 1')]);
+  const path = await opened.show('second.ipynb', [codeCell('mine', 'x = 1')]);
   await opened.command('notebook:paste-cell-below', 0);
   const second = page.getByRole('main').locator('.jp-NotebookPanel:visible');
   await expect(second.getByRole('group', { name: /^Agent/ })).toHaveCount(1);
   await page.notebook.save();
-  // The layout is restored with the notebook, so there is no launcher to wait for.
-  await page.evaluate(() => window.location.reload());
+  await page.reload();
+  await opened.open(path);
   await expect(second.getByRole('group', { name: /^Agent/ })).toHaveCount(1);
 });
 
@@ -341,12 +357,13 @@ it('the keyboard goes through the active cell’s badge and back', async ({
     codeCell('held', 'y = 2', record('y = 2', { outputs: 'held' })),
     codeCell('other', 'z = 2', record('z = 2'))
   ]);
-  await opened.command('notebook:enter-command-mode', 0);
-  await opened.cell(0).focus();
-  await page.keyboard.press('Tab');
   const show = opened
     .badge(0)
     .getByRole('button', { name: 'Show with styles' });
+  await opened.command('notebook:enter-command-mode', 0);
+  await expect(show).toHaveAttribute('tabindex', '0');
+  await opened.cell(0).focus();
+  await page.keyboard.press('Tab');
   await expect(show).toBeFocused();
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
@@ -364,6 +381,7 @@ it('the keyboard goes through the active cell’s badge and back', async ({
   await expect(
     page.locator('.jp-AgentExecMenu [data-type="command"]')
   ).toHaveCount(6);
+  await menuOpened(page);
   await page.keyboard.press('Escape');
   await expect(more).toBeFocused();
   await page.keyboard.press('Escape');
@@ -470,7 +488,7 @@ it('the toolbar tells what an agent does, and stops it', async ({
   const path = await opened.show('toolbar.ipynb', [
     codeCell(
       'mine',
-      'import os, time\nwhile not os.path.exists("go-on"):\n    time.sleep(0.05)'
+      'import os, time\nprint("on", flush=True)\nwhile not os.path.exists("go-on"):\n    time.sleep(0.05)'
     )
   ]);
   const toolbar = page.locator('.jp-NotebookPanel-toolbar:visible');
@@ -480,7 +498,7 @@ it('the toolbar tells what an agent does, and stops it', async ({
   const agent = await attach(path);
   await expect(status).toContainText('Idle');
   await expect(stop).toHaveCount(0);
-  const source = '# wait for it\nimport time\ntime.sleep(60)';
+  const source = '# wait for it\nimport time\ntime.sleep(600)';
   const id = await agent.run(source, 0);
   await expect(status).toContainText('Running # wait for it');
   await expect(status).toContainText(/\d s/);
@@ -493,24 +511,29 @@ it('the toolbar tells what an agent does, and stops it', async ({
   await page.setViewportSize({ width: 1024, height: 700 });
   await opened.badge(1).hover();
   await expect(stop).toBeInViewport({ ratio: 1 });
-  const overprinted = await opened.badge(1).evaluate(badge => {
-    const [line, actions] = Array.from(badge.children, each =>
-      each.getBoundingClientRect()
-    );
-    return (
-      line.right > actions.left + 1 ||
-      actions.right > badge.getBoundingClientRect().right + 1 ||
-      getComputedStyle(badge.children[0]).overflow !== 'hidden'
-    );
-  });
-  expect(overprinted).toBe(false);
+  const overprinted = () =>
+    opened.badge(1).evaluate(badge => {
+      const [line, actions] = Array.from(badge.children, each =>
+        each.getBoundingClientRect()
+      );
+      return (
+        line.right > actions.left + 1 ||
+        actions.right > badge.getBoundingClientRect().right + 1 ||
+        getComputedStyle(badge.children[0]).overflow !== 'hidden'
+      );
+    });
+  await expect.poll(overprinted).toBe(false);
   await page.setViewportSize(size);
   await stop.click();
   await expect(status).toContainText('Idle');
   await expect(opened.badge(1)).toContainText('Interrupted');
   expect(await agent.status(id)).toBe('interrupted');
   await opened.command('notebook:run-cell', 0);
-  await expect(opened.cell(0)).toContainText('[*]');
+  // The prompt says so before the kernel does.
+  await expect(opened.cell(0).locator('.jp-OutputArea-output')).toHaveText(
+    'on'
+  );
+  await agent.atWork();
   await agent.run('1 + 1', 0);
   await expect(status).toContainText('Waiting for a running cell');
   await expect(opened.badge(2)).toContainText('Waiting for a running cell');

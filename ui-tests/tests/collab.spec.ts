@@ -1,9 +1,10 @@
 /** An agent in a notebook that two people have open together. */
-import { expect, test as base } from '@jupyterlab/galata';
+import { expect } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Locator, Page } from '@playwright/test';
 import { AskingAgent, Question, Server } from './approval';
 import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
+import { started } from './panel';
 import { ProposingAgent, ShownProposals } from './proposing';
 
 /** A notebook in two browsers, the file behind it, and an agent. */
@@ -17,18 +18,18 @@ interface IShared {
   attach(): Promise<NotebookAgent>;
 }
 
-const test = base.extend<{ shared: IShared }>({
+const test = started.extend<{ shared: IShared }>({
   shared: async ({ page, browser, request, baseURL, tmpPath }, use) => {
     const files = new Files(request, baseURL!);
     const path = `${tmpPath}/shared.ipynb`;
     const context = await browser.newContext();
     const agents: NotebookAgent[] = [];
     const open = async (count: number) => {
-      await page.notebook.openByPath(path);
+      const here = await OpenNotebook.open(page, path);
       const other = await context.newPage();
       await other.goto(`${baseURL}/lab/workspaces/other/tree/${path}`);
       const notebooks: [OpenNotebook, OpenNotebook] = [
-        new OpenNotebook(page, path),
+        here,
         new OpenNotebook(other, path)
       ];
       for (const notebook of notebooks) {
@@ -42,7 +43,11 @@ const test = base.extend<{ shared: IShared }>({
       path,
       open: async cells => {
         await files.write(path, cells);
-        return open(cells.length);
+        const notebooks = await open(cells.length);
+        for (const notebook of notebooks) {
+          await notebook.connected();
+        }
+        return notebooks;
       },
       openAgain: open,
       attach: async () => {

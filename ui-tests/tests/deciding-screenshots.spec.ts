@@ -34,8 +34,8 @@ for (const theme of ['Light', 'Dark'] as const) {
       { cell_type: 'markdown', id: 'title', source: '## Sales', metadata: {} },
       codeCell('mine', SALES)
     ]);
-    await page.notebook.openByPath(path);
-    await new OpenNotebook(page, path).ready(request, baseURL!);
+    const notebook = await OpenNotebook.open(page, path);
+    await notebook.ready(request, baseURL!);
     if (theme === 'Dark') {
       await page.theme.setDarkTheme();
     }
@@ -48,7 +48,7 @@ for (const theme of ['Light', 'Dark'] as const) {
     await agent.ask(SOURCE);
     const question = Question.in(new Person(page).cell(1));
     await expect(question.node).toContainText('expires in');
-    expect(await question.lines()).toHaveLength(4);
+    await expect.poll(() => question.lines()).toHaveLength(4);
     await expect(question.button('Approve')).toBeEnabled();
     // What is shown in the notebook, the panel only leads to.
     await expect(

@@ -2,20 +2,7 @@
 import { expect } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Locator, Page } from '@playwright/test';
-import { INTERRUPT, test as base } from './panel';
-
-// At first the launcher is in front; after a reload the document is.
-const test = base.extend({
-  waitForApplication: async ({ waitForApplication }, use) => {
-    let isLoaded = false;
-    await use(async (...args) => {
-      if (!isLoaded) {
-        await waitForApplication(...args);
-        isLoaded = true;
-      }
-    });
-  }
-});
+import { INTERRUPT, test } from './panel';
 
 /** What the button of the panel is called. */
 const OPEN = 'Open Agent Session';

@@ -1,7 +1,8 @@
 /** An agent and a person at once in a notebook that is open, without collaboration. */
-import { expect, test as base } from '@jupyterlab/galata';
+import { expect } from '@jupyterlab/galata';
 import type { Page } from '@playwright/test';
 import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
+import { started } from './panel';
 import { Person } from './person';
 
 /** A folder with notebooks, the person who opens them, and agents. */
@@ -28,7 +29,7 @@ interface ISession {
   kernel: { id: string };
 }
 
-const test = base.extend<{ live: ILive }>({
+const test = started.extend<{ live: ILive }>({
   // Galata's stand-ins hide what others have started, and fail at an interrupt.
   kernels: null,
   sessions: null,
@@ -37,8 +38,7 @@ const test = base.extend<{ live: ILive }>({
     const agents: NotebookAgent[] = [];
     const path = (name: string) => `${tmpPath}/${name}`;
     const show = async (name: string) => {
-      await page.notebook.openByPath(path(name));
-      const notebook = new OpenNotebook(page, path(name));
+      const notebook = await OpenNotebook.open(page, path(name));
       await notebook.ready(request, baseURL!);
       return notebook;
     };
@@ -54,7 +54,9 @@ const test = base.extend<{ live: ILive }>({
       path,
       open: async (cells, name = 'live.ipynb') => {
         await files.write(path(name), cells);
-        return show(name);
+        const notebook = await show(name);
+        await notebook.connected();
+        return notebook;
       },
       show,
       kernels: async () => (await sessions()).map(({ kernel }) => kernel.id),
@@ -245,7 +247,7 @@ test('of two agents in two notebooks nothing crosses', async ({
   await live.pass('go');
   await Promise.all(agents.map((agent, n) => agent.via(asked[n].id)));
   for (const [n, who] of names.entries()) {
-    await page.notebook.activate(`${who}.ipynb`);
+    await OpenNotebook.open(page, notebooks[n].path);
     const text = `${lines(who, 500)}${who} end\n`;
     expect(await notebooks[n].cells()).toMatchObject([
       { source: 'x = 1', text: '' },
@@ -348,7 +350,7 @@ test('a person stops an agent with one click, and the agent is told', async ({
 }) => {
   await live.open([codeCell('mine', 'x = 1')]);
   const agent = await live.attach();
-  const { id } = await agent.begin('import time\ntime.sleep(60)');
+  const { id } = await agent.begin('import time\ntime.sleep(600)');
   const waiting = await agent.begin('print("not run")');
   await page
     .locator('.jp-NotebookPanel-toolbar:visible')
@@ -369,7 +371,7 @@ test('a person interrupts the kernel while an agent’s code runs', async ({
   const { person } = live;
   await live.open([codeCell('mine', 'x = 1')]);
   const agent = await live.attach();
-  const { id } = await agent.begin('import time\ntime.sleep(60)');
+  const { id } = await agent.begin('import time\ntime.sleep(600)');
   await expect(person.badge(1)).toContainText('Running');
   await person.interrupt();
   const ended = await agent.execution(id, 60);

@@ -223,6 +223,29 @@ export class OpenNotebook {
     readonly path: string
   ) {}
 
+  /** Open a notebook, as the file browser does, and wait until it is in front. */
+  static async open(page: Page, path: string): Promise<OpenNotebook> {
+    await page.evaluate(async path => {
+      const { commands, restored } = window.jupyterapp;
+      await restored;
+      await commands.execute('docmanager:open', { path });
+    }, path);
+    await page.waitForFunction(path => {
+      const { currentWidget } = window.jupyterapp.shell;
+      return (currentWidget as NotebookPanel | null)?.context?.path === path;
+    }, path);
+    return new OpenNotebook(page, path);
+  }
+
+  /** Wait until the page is connected with the notebook's kernel. */
+  async connected(): Promise<void> {
+    await this.page.waitForFunction(() => {
+      const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+      const { kernel } = panel.sessionContext.session ?? {};
+      return kernel?.status === 'idle' || kernel?.status === 'busy';
+    });
+  }
+
   /** Wait until the notebook is open with its kernel, as the server knows. */
   async ready(request: APIRequestContext, baseURL: string, tabs = 1) {
     await expect

@@ -1,5 +1,5 @@
 /** The panel as a person finds it: by roles, labels and words. */
-import { test as galata } from '@jupyterlab/galata';
+import { expect, test as galata } from '@jupyterlab/galata';
 import type { Locator, Page } from '@playwright/test';
 import { Agent } from './agent';
 
@@ -47,20 +47,52 @@ export class Panel {
   }
 }
 
-/** Leave a dialog with the keyboard, once it has the focus. */
-export async function leaveDialog(page: Page): Promise<void> {
+/** The dialog that is open, once it has the focus. */
+export async function openedDialog(page: Page): Promise<Locator> {
   const dialog = page.getByRole('dialog');
   await dialog.locator(':focus').waitFor();
+  return dialog;
+}
+
+/** Leave a dialog with the keyboard, once it has the focus. */
+export async function leaveDialog(page: Page): Promise<void> {
+  const dialog = await openedDialog(page);
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'detached' });
 }
 
-/** Tests that begin when JupyterLab has focused its launcher, its last step. */
+/** A menu of a button's has opened, and takes keys. */
+export async function menuOpened(page: Page): Promise<void> {
+  await page.locator('.jp-AgentExecMenu:focus-within').waitFor();
+}
+
+/** Lead the keyboard to an element with a key alone. */
+export async function tabTo(
+  page: Page,
+  to: Locator,
+  key: 'Tab' | 'Shift+Tab' = 'Tab'
+): Promise<void> {
+  await to.waitFor();
+  const isThere = () => to.evaluate(node => node.matches(':focus'));
+  for (let n = 0; n < 150 && !(await isThere()); n++) {
+    await page.keyboard.press(key);
+  }
+  await expect(to).toBeFocused();
+}
+
+/**
+ * Tests that begin when JupyterLab has focused its launcher, its last step.
+ *
+ * After a reload there may be what was open before instead.
+ */
 export const started = galata.extend({
-  waitForApplication: async ({ waitForApplication }, use) => {
-    await use(async (page, helpers) => {
-      await waitForApplication(page, helpers);
-      await page.locator('.jp-Launcher:focus-within').waitFor();
+  waitForApplication: async ({}, use) => {
+    await use(async page => {
+      await page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });
+      await page
+        .locator('.jp-Launcher:focus-within, .jp-Document')
+        .first()
+        .waitFor({ state: 'attached' });
     });
   }
 });

@@ -1,9 +1,10 @@
 /** What of a notebook is trusted, what has run in the page, and what is shown. */
-import { expect, test as base } from '@jupyterlab/galata';
+import { expect } from '@jupyterlab/galata';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { APIRequestContext, Locator, Page } from '@playwright/test';
 import { Files, NotebookAgent, OpenNotebook } from './notebook';
+import { started } from './panel';
 
 const API = 'api/agent-exec';
 
@@ -170,20 +171,13 @@ export interface IDesk {
   run(agent: NotebookAgent, source: string): Promise<IWritten>;
 }
 
-export const test = base.extend<{ desk: IDesk }>({
-  // Not until the launcher is in front: with a notebook open it is not.
-  waitForApplication: async ({}, use) => use(async () => undefined),
+export const test = started.extend<{ desk: IDesk }>({
   desk: async ({ page, request, baseURL, tmpPath }, use) => {
     const files = new Files(request, baseURL!);
     const path = `${tmpPath}/notebook.ipynb`;
     const agents: NotebookAgent[] = [];
     const show = async (path: string) => {
-      await page.evaluate(async path => {
-        const { commands, restored } = window.jupyterapp;
-        await restored;
-        await commands.execute('docmanager:open', { path });
-      }, path);
-      const notebook = new OpenNotebook(page, path);
+      const notebook = await OpenNotebook.open(page, path);
       await notebook.ready(request, baseURL!);
       return notebook;
     };
