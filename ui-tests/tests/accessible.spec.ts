@@ -5,6 +5,7 @@ import type { Locator, Page } from '@playwright/test';
 import { Question, test as approvalTest } from './approval';
 import { expectAccessible } from './axe';
 import { codeCell } from './notebook';
+import { leaveDialog, menuOpened, openedDialog, tabTo as tab } from './panel';
 import type { Panel } from './panel';
 import { shown, test as trustTest } from './trust';
 
@@ -35,39 +36,38 @@ function imagesTitle(panel: Panel) {
 
 /** The keyboard is somewhere, and one sees where. */
 async function expectFocus(page: Page): Promise<void> {
-  const seen = await page.evaluate(() => {
-    let node = document.activeElement;
-    while (node?.shadowRoot?.activeElement) {
-      node = node.shadowRoot.activeElement;
-    }
-    if (!node || node === document.body) {
-      return 'nowhere';
-    }
-    // A frame around a field is seen as well as one of its own.
-    const frames = [node, node.parentElement ?? node].map(each =>
-      getComputedStyle(each)
-    );
-    const isSeen = frames.some(
-      ({ boxShadow, outlineStyle }) =>
-        outlineStyle !== 'none' || boxShadow !== 'none'
-    );
-    return isSeen || node.outerHTML.slice(0, 200);
-  });
-  expect(seen).toBe(true);
+  const isSeen = () => page.evaluate(whereFocus);
+  // What had it may be gone a moment before what comes instead takes it.
+  await expect.poll(isSeen).toBe(true);
 }
 
-/** Lead the keyboard to an element with a key alone. */
+/** Whether one sees where the keyboard is, or what has it. */
+function whereFocus(): boolean | string {
+  let node = document.activeElement;
+  while (node?.shadowRoot?.activeElement) {
+    node = node.shadowRoot.activeElement;
+  }
+  if (!node || node === document.body) {
+    return 'nowhere';
+  }
+  // A frame around a field is seen as well as one of its own.
+  const frames = [node, node.parentElement ?? node].map(each =>
+    getComputedStyle(each)
+  );
+  const isSeen = frames.some(
+    ({ boxShadow, outlineStyle }) =>
+      outlineStyle !== 'none' || boxShadow !== 'none'
+  );
+  return isSeen || node.outerHTML.slice(0, 200);
+}
+
+/** Lead the keyboard to an element with a key alone, and see it there. */
 async function tabTo(
   page: Page,
   to: Locator,
   key: 'Tab' | 'Shift+Tab' = 'Tab'
 ): Promise<void> {
-  await to.waitFor();
-  const isThere = () => to.evaluate(node => node.matches(':focus'));
-  for (let n = 0; n < 150 && !(await isThere()); n++) {
-    await page.keyboard.press(key);
-  }
-  await expect(to).toBeFocused();
+  await tab(page, to, key);
   await expectFocus(page);
 }
 
@@ -116,8 +116,9 @@ test('sessions, cells, reviews, a search, and images', async ({
   await cell.getByRole('button', { name: 'Flag' }).click();
   await expect(cell).toContainText('Flagged by');
   await cell.getByRole('button', { name: 'Comment' }).click();
+  await openedDialog(page);
   await expectAccessible(page);
-  await page.keyboard.press('Escape');
+  await leaveDialog(page);
 
   await panel.cell(2).focus();
   await expect(panel.cell(2)).toContainText(/Show \(\d+ kB\)/);
@@ -140,9 +141,10 @@ test('sessions, cells, reviews, a search, and images', async ({
   await expect(images).toHaveCount(2);
   await expectAccessible(page);
   await images.first().click();
-  await expect(page.getByRole('dialog').getByRole('img')).toBeVisible();
+  const dialog = await openedDialog(page);
+  await expect(dialog.getByRole('img')).toBeVisible();
   await expectAccessible(page);
-  await page.keyboard.press('Escape');
+  await leaveDialog(page);
   await agent.cancel(running);
   await agent.read(running, 30);
 });
@@ -227,6 +229,7 @@ test('all of it is done with keys alone, and the keyboard is never lost', async 
   await keyboard.type('Why so many?');
   await tabTo(page, comment.getByRole('button', { name: 'Save' }));
   await keyboard.press('Enter');
+  await expect(comment).toHaveCount(0);
   await expect(panel.cell(1)).toContainText('Why so many?');
   await expectFocus(page);
 
@@ -235,17 +238,16 @@ test('all of it is done with keys alone, and the keyboard is never lost', async 
   const images = panel.region.getByRole('button', { name: /^Image of / });
   await tabTo(page, images.first());
   await keyboard.press('Enter');
-  const dialog = page.getByRole('dialog');
+  const dialog = await openedDialog(page);
   await tabTo(page, dialog.getByRole('button', { name: 'Next' }));
   await keyboard.press('Enter');
   await dialog.getByRole('button', { name: 'Previous' }).waitFor();
-  await keyboard.press('Escape');
-  await expect(dialog).toHaveCount(0);
+  await leaveDialog(page);
   await expect(images.first()).toBeFocused();
 
   const box = panel.region.getByRole('textbox', { name: 'Search all' });
   await tabTo(page, box, 'Shift+Tab');
-  await keyboard.type('row');
+  await keyboard.insertText('row'); // at once: one search
   await expect(panel.region.locator('mark').first()).toBeVisible();
   await keyboard.press('ArrowDown');
   await keyboard.press('Enter');
@@ -253,9 +255,11 @@ test('all of it is done with keys alone, and the keyboard is never lost', async 
   await tabTo(page, panel.button('Pause agents'), 'Shift+Tab');
   await keyboard.press('Enter');
   await expect(panel.region).toContainText('All agents are paused');
+  await expect(panel.button('Resume agents')).toBeFocused();
   await expectFocus(page);
   await keyboard.press('Enter');
   await expect(panel.region.getByText('agents are paused')).toBeHidden();
+  await expect(panel.button('Pause agents')).toBeFocused();
   await expectFocus(page);
 });
 
@@ -285,9 +289,9 @@ test('cells are kept, discarded and brought back with keys alone', async ({
   await expect(badge).not.toContainText('Kept');
   await press('Discard');
   await expect.poll(sources).toEqual(['x = 1']);
-  await expectFocus(page);
   const done = page.locator('.jp-AgentExecDone');
   await expect(done.getByRole('status')).toHaveText('1 cell discarded');
+  await expectFocus(page);
   await expect(done).toBeInViewport({ ratio: 1 });
   await expectAccessible(page);
   await tabTo(page, done.getByRole('button', { name: 'Undo' }));
@@ -302,6 +306,7 @@ test('cells are kept, discarded and brought back with keys alone', async ({
   const more = panel.cell(1).getByRole('button', { name: /^More actions/ });
   await tabTo(page, more);
   await keyboard.press('Enter');
+  await menuOpened(page);
   await keyboard.press('i');
   await keyboard.press('Enter');
   await expect.poll(async () => (await sources()).length).toBe(3);

@@ -3,7 +3,8 @@ import { expect } from '@jupyterlab/galata';
 import { mergeTests } from '@playwright/test';
 import { Question, test as approvalTest } from './approval';
 import type { Policy } from './approval';
-import { codeCell, Files } from './notebook';
+import { codeCell, Files, OpenNotebook } from './notebook';
+import { tabTo } from './panel';
 import { Person } from './person';
 import { test as trustTest } from './trust';
 
@@ -31,13 +32,15 @@ test('the panel leads to what asks, and it runs when it is approved', async ({
   const question = Question.in(panel.cell(1));
   await expect(question.node).toContainText('analyst 1.2 (any-model)');
   await expect(question.node).toContainText(/expires in \d+ minutes/);
-  expect(await question.lines()).toEqual(['print("ran", 6 * 7)']);
+  await expect
+    .poll(() => question.lines())
+    .toEqual(['print("ran", 6 * 7)']);
   // The live document asks in the place of the cell.
   await panel.button('Open Agent Session').click();
   const live = page.locator('.jp-AgentExecDocument');
   const there = Question.in(live);
   await expect(there.button('Approve')).toBeEnabled();
-  expect(await there.lines()).toEqual(['print("ran", 6 * 7)']);
+  await expect.poll(() => there.lines()).toEqual(['print("ran", 6 * 7)']);
   await expect(live.locator('.jp-Cell-inputWrapper')).toBeHidden();
   await there.button('Approve').click();
   await expect(question.node).toBeHidden();
@@ -47,7 +50,9 @@ test('the panel leads to what asks, and it runs when it is approved', async ({
   await expect(live.locator('.jp-Cell-inputWrapper')).toBeVisible();
   expect((await agent.read(asked, 30)).text).toContain('ran 42');
   await expect(question.node).toBeHidden();
-  await expect(panel.region.getByText(/needs? approval/)).toBeHidden();
+  await expect(
+    panel.region.getByText(/needs? approval/).filter({ visible: true })
+  ).toHaveCount(0);
 });
 
 test('a proposal is no cell: nothing runs, saves or takes it', async ({
@@ -68,12 +73,15 @@ test('a proposal is no cell: nothing runs, saves or takes it', async ({
   const person = new Person(page);
   const question = Question.in(person.cell(0));
   await expect(person.cell(0).locator('.jp-AgentExecProposal')).toHaveCount(2);
-  expect(await question.lines()).toEqual(['print("there", x + y)']);
+  await expect
+    .poll(() => question.lines())
+    .toEqual(['print("there", x + y)']);
   await page
     .getByRole('button', { name: 'Agent “analyst”: Needs approval' })
     .click();
   await expect(question.node).toBeFocused();
 
+  await notebook.connected();
   await page.evaluate(() =>
     window.jupyterapp.commands.execute('notebook:run-all-cells')
   );
@@ -99,6 +107,7 @@ test('a proposal is no cell: nothing runs, saves or takes it', async ({
   await expect(here.node).toBeVisible();
   const other = await page.context().newPage();
   await other.goto(`${baseURL}/lab/workspaces/second/tree/${desk.path}`);
+  await new OpenNotebook(other, desk.path).ready(request, baseURL!, 2);
   const there = Question.in(new Person(other).cell(1));
   await there.button('Approve').click();
   await expect(page.locator('.jp-AgentExecProposal')).toHaveCount(1);
@@ -122,7 +131,9 @@ test('a cell of the person stays as it is until what changes is approved', async
   const question = Question.in(new Person(page).cell(0));
   await expect(question.node).toContainText('Lines added: 1, removed: 1');
   await expect(question.node).toContainText('Removed:x = 1');
-  expect(await question.lines()).toEqual(['Added:x = 2', 'print(x)']);
+  await expect
+    .poll(() => question.lines())
+    .toEqual(['Added:x = 2', 'print(x)']);
   expect(await notebook.cells()).toMatchObject([{ source }]);
   await question.button('Approve').click();
   await notebook.last('2\n');
@@ -137,13 +148,16 @@ test('what is approved and waits for its turn survives a reload', async ({
 }) => {
   const gate = 'while not os.path.exists("go"):\n    time.sleep(0.05)';
   const notebook = await desk.open([
-    codeCell('mine', `import os, time\n${gate}`),
+    codeCell('mine', `import os, time\nprint("on", flush=True)\n${gate}`),
     codeCell('last', 'x = 1')
   ]);
   const agent = await newAsking('waits', desk.path);
   const person = new Person(page);
   await person.run(0);
+  // The prompt says so before the kernel does.
+  await expect(person.cell(0).locator('.jp-OutputArea-output')).toHaveText('on');
   await expect(person.prompt(0)).toHaveText('[*]:');
+  await agent.atWork();
   const placement = { after: 'mine' };
   const asked = await agent.ask('print("first")', { placement });
   const next = await agent.ask('print("second")', { placement });
@@ -400,8 +414,8 @@ test('nothing hides in a source, and nothing turns it', async ({
   await panel.open();
   await panel.session('hidden').click();
   const question = Question.in(panel.cell(1));
-  const lines = await question.lines();
-  expect(lines.slice(0, 5)).toEqual([
+  const first = async () => (await question.lines()).slice(0, 5);
+  await expect.poll(first).toEqual([
     'if user != "adminU+202E U+2066# checkU+2069 U+2066":',
     '    osU+200B.remove("aU+00A0b")',
     '# harmlessU+000D',
@@ -439,10 +453,7 @@ test('the keyboard alone decides', async ({ page, panel, newAsking }) => {
   const question = Question.in(panel.cell(1));
   await expect(question.button('Approve')).toBeEnabled();
   // Past the buttons of the cell's head to the source.
-  await expect(async () => {
-    await page.keyboard.press('Tab');
-    await expect(question.source).toBeFocused({ timeout: 100 });
-  }).toPass();
+  await tabTo(page, question.source);
   await page.keyboard.press('Tab');
   await expect(question.button('Approve')).toBeFocused();
   await page.keyboard.press('Tab');

@@ -64,6 +64,18 @@ export class AskingAgent {
     return this._server.send('get', `executions/${id}?wait=${wait}`);
   }
 
+  /** Wait until the session knows that its kernel is at work. */
+  async atWork(): Promise<void> {
+    const state = async () => {
+      const route = `sessions/${this.sessionId}`;
+      const { kernel } = await this._server.send<{
+        kernel: { execution_state: string } | null;
+      }>('get', route);
+      return kernel?.execution_state;
+    };
+    await expect.poll(state).toBe('busy');
+  }
+
   cancel({ id }: IExecution): Promise<unknown> {
     return this._server.send('post', `executions/${id}/cancel`, {});
   }

@@ -46,7 +46,7 @@ test('a name that pretends stands in quotation marks beside its token', async ({
   );
   await expect(panel.cell(1)).toContainText(`${LABEL} · ${SHOWN}`);
   await expect(question.node).toContainText('2 look-alike letters');
-  expect(await question.lines()).toEqual([
+  await expect.poll(() => question.lines()).toEqual([
     "U+0440assword = 'x'",
     "U+FF45val('1 + 1')",
     "приветствие = 'а'"

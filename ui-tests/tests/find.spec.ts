@@ -1,6 +1,6 @@
 import { expect } from '@jupyterlab/galata';
 import type { Locator } from '@playwright/test';
-import { leaveDialog, test } from './panel';
+import { leaveDialog, openedDialog, test } from './panel';
 import type { Panel } from './panel';
 
 /** Draws a square of a colour, as a plot does. */
@@ -188,6 +188,7 @@ test('the gallery leads through images, saves them and leads to their cells', as
   await dialog.getByRole('button', { name: 'Next' }).click();
   await expect(image('Cell 2 of “Gallery: a/b”')).toBeInViewport({ ratio: 1 });
   // The same key leads on.
+  await openedDialog(page);
   await page.keyboard.press('Enter');
   await expect(image('Cell 3 of “Gallery: a/b”')).toBeVisible();
   await expect(dialog.getByRole('button', { name: 'Next' })).toHaveCount(0);
