@@ -32,9 +32,7 @@ test('the panel leads to what asks, and it runs when it is approved', async ({
   const question = Question.in(panel.cell(1));
   await expect(question.node).toContainText('analyst 1.2 (any-model)');
   await expect(question.node).toContainText(/expires in \d+ minutes/);
-  await expect
-    .poll(() => question.lines())
-    .toEqual(['print("ran", 6 * 7)']);
+  await expect.poll(() => question.lines()).toEqual(['print("ran", 6 * 7)']);
   // The live document asks in the place of the cell.
   await panel.button('Open Agent Session').click();
   const live = page.locator('.jp-AgentExecDocument');
@@ -73,9 +71,7 @@ test('a proposal is no cell: nothing runs, saves or takes it', async ({
   const person = new Person(page);
   const question = Question.in(person.cell(0));
   await expect(person.cell(0).locator('.jp-AgentExecProposal')).toHaveCount(2);
-  await expect
-    .poll(() => question.lines())
-    .toEqual(['print("there", x + y)']);
+  await expect.poll(() => question.lines()).toEqual(['print("there", x + y)']);
   await page
     .getByRole('button', { name: 'Agent “analyst”: Needs approval' })
     .click();
@@ -155,7 +151,9 @@ test('what is approved and waits for its turn survives a reload', async ({
   const person = new Person(page);
   await person.run(0);
   // The prompt says so before the kernel does.
-  await expect(person.cell(0).locator('.jp-OutputArea-output')).toHaveText('on');
+  await expect(person.cell(0).locator('.jp-OutputArea-output')).toHaveText(
+    'on'
+  );
   await expect(person.prompt(0)).toHaveText('[*]:');
   await agent.atWork();
   const placement = { after: 'mine' };
@@ -415,13 +413,15 @@ test('nothing hides in a source, and nothing turns it', async ({
   await panel.session('hidden').click();
   const question = Question.in(panel.cell(1));
   const first = async () => (await question.lines()).slice(0, 5);
-  await expect.poll(first).toEqual([
-    'if user != "adminU+202E U+2066# checkU+2069 U+2066":',
-    '    osU+200B.remove("aU+00A0b")',
-    '# harmlessU+000D',
-    '!rm -rf datashell',
-    '%%bashshell'
-  ]);
+  await expect
+    .poll(first)
+    .toEqual([
+      'if user != "adminU+202E U+2066# checkU+2069 U+2066":',
+      '    osU+200B.remove("aU+00A0b")',
+      '# harmlessU+000D',
+      '!rm -rf datashell',
+      '%%bashshell'
+    ]);
   // What is written from the right stays where it stands in the source.
   const line = question.source.locator('.cm-line').nth(5);
   const places = await line.evaluate(node => {

@@ -46,11 +46,13 @@ test('a name that pretends stands in quotation marks beside its token', async ({
   );
   await expect(panel.cell(1)).toContainText(`${LABEL} · ${SHOWN}`);
   await expect(question.node).toContainText('2 look-alike letters');
-  await expect.poll(() => question.lines()).toEqual([
-    "U+0440assword = 'x'",
-    "U+FF45val('1 + 1')",
-    "приветствие = 'а'"
-  ]);
+  await expect
+    .poll(() => question.lines())
+    .toEqual([
+      "U+0440assword = 'x'",
+      "U+FF45val('1 + 1')",
+      "приветствие = 'а'"
+    ]);
   for (const theme of ['Dark', 'Light']) {
     await page.theme.setTheme(`JupyterLab ${theme}`);
     await keep(page, `claims-${theme.toLowerCase()}`);
