@@ -56,7 +56,7 @@ function server(url, collaboration) {
       AGENT_EXEC_UI_PORT: new URL(url).port,
       AGENT_EXEC_UI_COLLABORATION: collaboration
     },
-    timeout: 120_000,
+    timeout: 300_000,
     reuseExistingServer: false,
     gracefulShutdown: { signal: 'SIGTERM', timeout: 20_000 }
   };

@@ -503,6 +503,9 @@ it('the toolbar tells what an agent does, and stops it', async ({
   await expect(status).toContainText('Running # wait for it');
   await expect(status).toContainText(/\d s/);
   await expect(opened.badge(1)).toContainText(/Running\s*\d+ s/);
+  // It leaves room for the toolbar's own items.
+  const kernel = toolbar.locator('[data-jp-item-name="kernelName"]');
+  await expect(kernel).toBeInViewport({ ratio: 1 });
   // In a small window too, with what the badge says side by side.
   const size = page.viewportSize()!;
   await page.evaluate(() =>

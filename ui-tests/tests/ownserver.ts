@@ -62,7 +62,7 @@ export class OwnServer {
             ({ ok }) => ok,
             () => false
           ),
-        { timeout: 60_000 }
+        { timeout: 180_000 }
       )
       .toBe(true);
   }

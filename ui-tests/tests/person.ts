@@ -63,7 +63,7 @@ export class Person {
   /** Give the notebook another kernel, of the kind that it has. */
   async changeKernel(): Promise<void> {
     const before = await this.kernelId();
-    await this._tool('kernelName');
+    await this.choose('Kernel', 'Change Kernel…');
     await this.dialog
       .getByRole('combobox')
       .selectOption({ value: '{"name":"python3"}' });

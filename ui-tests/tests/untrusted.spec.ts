@@ -15,7 +15,7 @@ import { command, test, toCell } from './watched';
 const AT_ONCE = 12;
 
 // There are many, and machines with few cores draw them slowly.
-test.setTimeout(600_000);
+test.setTimeout(1_200_000);
 
 /** Whether all of a cell is drawn, and in sight. */
 function isInSight(cell: Locator): Promise<boolean> {
