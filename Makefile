@@ -59,7 +59,7 @@ COMPARED := lagent autogen autogen02 pantheon
 
 test: test-python test-lab test-ui test-some-frameworks ## run all tests: Python, TypeScript, JupyterLab in a browser
 
-test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/mcp-early/done .make/hub .make/bubblewrap ## test the Python package, with real servers and kernels
+test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/mcp-early/done .make/hub .make/bubblewrap .make/far-sides ## test the Python package, with real servers and kernels
 	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile --durations 20
 
 test-lab: .make/node_modules ## run the unit tests of the lab extension
@@ -195,6 +195,13 @@ clean: ## remove everything that make has made, including the demo's output
 .make/bubblewrap: scripts/apt-install
 	@mkdir -p .make
 	command -v bwrap >/dev/null || scripts/apt-install bubblewrap || echo "Tests that need bubblewrap are skipped."
+	@touch $@
+
+# What the tests of sinks send to. Tests are skipped where it cannot be installed.
+.make/far-sides: scripts/apt-install
+	@mkdir -p .make
+	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || scripts/apt-install postgresql \
+		|| echo "Tests that need PostgreSQL are skipped."
 	@touch $@
 
 $(EARLIER:%=%/bin/jupyter-lab): .make/lab-%/bin/jupyter-lab: .make/venv

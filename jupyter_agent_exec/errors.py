@@ -45,6 +45,7 @@
     ├── InitFailed              init_failed           its preload or init_source did not run
     ├── KernelUnavailable       kernel_unavailable    no kernel could be started or reached
     ├── HistoryUnavailable      history_unavailable   the record cannot be written; nothing was run
+    │   └── SinkBehind          sink_behind           a copy of the record lags; nothing was run
     ├── NotInstalled            not_installed         the server lacks an extra that this needs
     ├── IsolationUnavailable    isolation_unavailable the server cannot or may not isolate kernels
     ├── GatewayNotSupported     gateway_not_supported the server's kernels run behind a gateway
@@ -331,6 +332,12 @@ class HistoryUnavailable(AgentExecError):
     """The record cannot be written, so nothing was sent to a kernel."""
 
     code = "history_unavailable"
+
+
+class SinkBehind(HistoryUnavailable):
+    """A strict sink lacks entries of the record for too long, so nothing was sent to a kernel."""
+
+    code = "sink_behind"
 
 
 class NotInstalled(AgentExecError):

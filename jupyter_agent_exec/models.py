@@ -1272,6 +1272,23 @@ class TextMatches(Answer, frozen=True, kw_only=True):
     omitted_bytes: int
 
 
+class SinkStatus(Answer, frozen=True, kw_only=True):
+    """How far the copy of the record in a sink has come."""
+
+    name: str
+    lag: float | None
+    """Seconds since the oldest entry that it lacks; 0 if it lacks none. Null until the server knows
+    what it lacks."""
+    max_lag: float | None
+    """Seconds that it may be behind before nothing runs; null if it is not strict."""
+    is_stopping_code: bool
+    """Whether nothing runs now, because it is too far behind."""
+    entries_behind: int
+    error: str | None
+    """Why it cannot be reached; null if it can, as far as is known."""
+    failing_since: str | None
+
+
 class ServerStatus(Answer, frozen=True, kw_only=True):
     """The state of the extension."""
 
@@ -1284,6 +1301,8 @@ class ServerStatus(Answer, frozen=True, kw_only=True):
     ledger: Chain
     search_ready: bool
     """False while the index is being rebuilt."""
+    sinks: list[SinkStatus] = field(default_factory=list)
+    """The places that get a copy of the record; empty for an agent token."""
 
 
 Lifetime = Annotated[float, Meta(ge=60, le=2_592_000)]

@@ -60,6 +60,7 @@ from .sessions.manager import AgentSessions
 from .sessions.notebook_kernels import NotebookKernels
 from .sessions.permits import Permits
 from .sessions.program_kernels import ProgramKernels
+from .sinks.configuration import make_sinks
 from .tasks import Tasks, start_apart
 from .traits import AgentExecTraits
 from .types import RuleKind
@@ -92,7 +93,9 @@ class Services:
         self._stop_signals = StopSignals(self._stop_server)
         serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
-        self.history = History(self._folder, version=__version__, log=log)
+        self.history = History(
+            self._folder, version=__version__, log=log, sinks=make_sinks(traits.sinks)
+        )
         self.history.root_dir = serverapp.root_dir
         self._make_backends()
         self._make_kernels()

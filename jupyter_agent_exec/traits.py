@@ -31,6 +31,7 @@ from .kernels.person_executions import PersonRecording
 from .mcp.endpoint import McpTraits
 from .notebooks.manager import NotebookManager
 from .sessions.manager import AgentSessions
+from .sinks.configuration import make_sinks
 from .types import RecordChanges, RecordPeople
 
 
@@ -46,6 +47,22 @@ class AgentExecTraits(IsolationTraits, McpTraits):
     @default("history_dir")
     def _default_history_dir(self) -> str:
         return str(Path(jupyter_data_dir()) / "agent_exec")
+
+    sinks = List(
+        Dict(),
+        config=True,
+        help="""Places outside the server that get a copy of the record. Each is a dictionary with
+        its `kind` and what that kind needs, such as `{"kind": "folder", "path": "/mnt/audit"}`.
+        See the documentation of sinks. Default: none.""",
+    )
+
+    @validate("sinks")
+    def _check_sinks(self, proposal: Bunch) -> list[dict[str, object]]:
+        try:
+            make_sinks(proposal.value)
+        except ValueError as error:
+            raise TraitError(str(error)) from None
+        return list(proposal.value)
 
     session_manager_class = Type(
         AgentSessions,

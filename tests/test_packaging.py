@@ -185,8 +185,9 @@ imported in kernels."""
 def test_what_is_imported_is_asked_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    needed = [*project["dependencies"], *extras["mcp"], *extras["completion"]]
-    asked = {re.split(r"[<>=]", item)[0] for item in needed}
+    used = ("mcp", "completion", "object-store", "postgresql")
+    needed = [*project["dependencies"], *(item for name in used for item in extras[name])]
+    asked = {re.split(r"[\[<>=]", item)[0] for item in needed}
     imported = {DISTRIBUTIONS.get(name, name) for name in _imported()}
     brought = {"jupyter_ydoc", "pycrdt", "mcp_types", "pydantic", "starlette"}
     assert imported - asked == brought, "jupyter-collaboration and mcp bring these"

@@ -32,11 +32,26 @@ def status(arguments: Namespace, console: Console) -> int:
         console.line(f"{client.address}: jupyter-agent-exec {answer.version}")
         console.line(f"history   {'available' if answer.history_available else 'NOT AVAILABLE'}")
         console.line(f"search    {'ready' if answer.search_ready else 'being rebuilt'}")
+        for sink in answer.sinks:
+            console.line(f"sink      {sink.name}: {_how_far(sink)}")
         console.line(f"sessions  {answer.open_sessions} open")
         console.line(f"kernels   {answer.kernels}")
         console.line(f"now       {answer.running} running, {answer.queued} waiting")
         console.line(f"ledger    {answer.ledger.length} entries, head {answer.ledger.head}")
     return exit_codes.OK
+
+
+def _how_far(sink: models.SinkStatus) -> str:
+    """Return how far behind a sink is."""
+    if sink.lag is None:
+        words = "not known yet"
+    elif sink.lag:
+        words = f"{sink.lag:.1f} s and {sink.entries_behind} entries behind"
+    else:
+        words = "up to date"
+    if sink.is_stopping_code:
+        words += "; NOTHING RUNS until it has caught up"
+    return words if sink.error is None else f"{words}; {sink.error}"
 
 
 def sessions(arguments: Namespace, console: Console) -> int:

@@ -264,8 +264,11 @@ class ApprovalGate:
             The user has paused all agents.
         ApprovalRequired
             The session's code needs approval, and the user has not approved any yet.
+        SinkBehind
+            A strict sink is too far behind.
         """
         self._rules.check_not_paused(what)
+        self._executions.journal.check_sinks()
         if is_code and not self.is_free:
             raise ApprovalRequired(
                 f"{what} needs the user's approval in this session. {_HOW_TO_GET_IT[self.mode]}",

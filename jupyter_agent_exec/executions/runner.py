@@ -91,6 +91,7 @@ class SentExecution(RequestObserver):
             entry, payloads = execution.acceptance()
             entries.insert(0, entry)
         try:
+            execution.executions.journal.check_sinks()
             execution.executions.journal.append(entries, payloads)
         except HistoryUnavailable as error:
             self._runner.on_loop(settle, self._sent, error)

@@ -28,12 +28,14 @@ from ..records import (
 from ..types import Digest, SessionId
 from .blobs import BlobStore
 from .chain import GENESIS
+from .followers import Followers
 from .ids import check_session_id
 from .index import Index
-from .journal import Journal, SessionJournal, amend_session
+from .journal import Grown, Journal, SessionJournal, amend_session
 from .ledger import Ledger, Owner, owner_of
 from .reader import HistoryReader
 from .recovery import Recovery
+from .sink import Sink
 
 
 class History(HistoryReader):
@@ -51,9 +53,13 @@ class History(HistoryReader):
         Version of this package, for the ledger.
     log
         Gets messages for the operator.
+    sinks
+        Places that get a copy of the record.
     """
 
-    def __init__(self, folder: Path, *, version: str, log: logging.Logger) -> None:
+    def __init__(
+        self, folder: Path, *, version: str, log: logging.Logger, sinks: Sequence[Sink] = ()
+    ) -> None:
         super().__init__(folder, Index(folder, log))
         self._version = version
         self._log = log
@@ -65,6 +71,8 @@ class History(HistoryReader):
         self._recovery = Recovery(folder, self._reserve, log)
         self._ledger: Ledger | None = None
         self._live: dict[SessionId, SessionJournal] = {}
+        self.followers = Followers(folder, sinks, self._own_journals, log)
+        """Copy the record to the sinks."""
         self._lock = threading.RLock()
         self._available = False
         self._stopped = False
@@ -79,6 +87,7 @@ class History(HistoryReader):
         except HistoryUnavailable as error:
             self._log.warning("Agents cannot run code: %s", error.message)
         self._index.start()
+        self.followers.start()
 
     def stop(self) -> None:
         """Close all files. Idempotent.
@@ -97,6 +106,7 @@ class History(HistoryReader):
             if self._ledger is not None:
                 self._ledger.close()
             self._available = False
+        self.followers.stop()
 
     @property
     def available(self) -> bool:
@@ -152,6 +162,7 @@ class History(HistoryReader):
                 return
             try:
                 self._settle(self._begin())
+                self.followers.look_for_dead_servers()
             except (OSError, HistoryUnavailable) as error:
                 self._log.warning("What dead servers left cannot be ended yet: %s", error)
 
@@ -173,7 +184,7 @@ class History(HistoryReader):
             folder = self._session_folder(session_id)
             try:
                 opened = replace(opened, ledger=ledger.head)
-                journal, blobs = _new_journal(folder, opened, tuple(payloads))
+                journal, blobs = _new_journal(folder, opened, tuple(payloads), self.followers.grown)
                 try:
                     ledger.note(SessionOpened(at=opened.at, by=opened.by, session_id=session_id))
                 except HistoryUnavailable:
@@ -186,7 +197,13 @@ class History(HistoryReader):
                 self._available = False
                 raise
             session = SessionJournal(
-                session_id, journal, blobs, self._reserve, written=self._note, ended=self._ended
+                session_id,
+                journal,
+                blobs,
+                self._reserve,
+                check=self.followers.check,
+                written=self._note,
+                ended=self._ended,
             )
             self._live[session_id] = session
             self._note(session_id, True)
@@ -209,7 +226,8 @@ class History(HistoryReader):
                 return
             ledger = self._begin()
             try:
-                chain = amend_session(self._session_folder(session_id), entries, payloads)
+                folder = self._session_folder(session_id)
+                chain = amend_session(folder, entries, payloads, self.followers.grown)
             except OSError as error:
                 raise self._unavailable(error) from error
             self._note(session_id, True)
@@ -255,6 +273,8 @@ class History(HistoryReader):
             except OSError as error:
                 raise self._unavailable(error) from error
             self._ledger = ledger
+            ledger.journal.grown = self.followers.grown
+            self.followers.grown(ledger.path, ledger.journal.size, 1)
             self._index.own_ledger = ledger.path
             self._available = True
             return ledger
@@ -279,8 +299,18 @@ class History(HistoryReader):
         return ledger
 
     def _settle(self, ledger: Ledger) -> None:
-        for session_id in self._recovery.settle(ledger):
+        ended = self._recovery.settle(ledger)
+        for session_id in ended:
             self._index.grown(session_id)
+        if ended:
+            self.followers.rescan()
+
+    def _own_journals(self) -> dict[Path, int]:
+        """Return the journals that this server writes, with the ends of their whole lines."""
+        journals = [session.file for session in list(self._live.values())]
+        if self._ledger is not None:
+            journals.append(self._ledger.journal)
+        return {journal.path: journal.size for journal in journals}
 
     def _probe(self) -> None:
         """Raise OSError if nothing can be written."""
@@ -317,7 +347,7 @@ class History(HistoryReader):
 
 
 def _new_journal(
-    folder: Path, opened: Opened, payloads: tuple[Payload, ...]
+    folder: Path, opened: Opened, payloads: tuple[Payload, ...], grown: Grown
 ) -> tuple[Journal, BlobStore]:
     """Make a session's folder and its journal with the first entry, or nothing on failure."""
     make_folder(folder)
@@ -327,6 +357,8 @@ def _new_journal(
         try:
             journal.append([opened], blobs.keep(payloads))
             sync_folder(folder)
+            journal.grown = grown
+            grown(journal.path, journal.size, 1)
         except BaseException:
             journal.close()
             raise

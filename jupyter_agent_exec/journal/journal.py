@@ -25,6 +25,9 @@ from ..types import Digest, SessionId
 from . import chain
 from .blobs import BlobStore, TextSpill
 
+Grown = Callable[[Path, int, int], None]
+"""Called after a write with a journal's path, its size, and the number of new entries."""
+
 _EMPTY: Final = Chain(head=Digest(chain.GENESIS), length=0)
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 _TAIL_BYTES: Final = 1 << 16
@@ -55,6 +58,7 @@ class Journal:
         self._head = head
         self._lock = threading.Lock()
         self._closed = False
+        self.grown: Grown | None = None
 
     @classmethod
     def create(cls, path: Path) -> Journal:
@@ -141,6 +145,8 @@ class Journal:
             self._size += len(data)
             if hashes:
                 self._head = Chain(head=hashes[-1], length=self._head.length + len(hashes))
+            if self.grown is not None:
+                self.grown(self.path, self._size, len(hashes))
         return hashes
 
     def close(self) -> None:
@@ -273,6 +279,8 @@ class SessionJournal:
         Its large payloads.
     reserve
         Disk space to free when an entry about a past event cannot be written otherwise.
+    check
+        Becomes `check_sinks`.
     written
         Called after each attempt to write, with True if it succeeded.
     ended
@@ -286,6 +294,7 @@ class SessionJournal:
         blobs: BlobStore,
         reserve: Reserve,
         *,
+        check: Callable[[], None],
         written: Callable[[SessionId, bool], None],
         ended: Callable[[SessionId, Closed, Chain], None],
     ) -> None:
@@ -293,11 +302,18 @@ class SessionJournal:
         self._journal = journal
         self._blobs = blobs
         self._reserve = reserve
+        self.check_sinks = check
+        """Raises SinkBehind if nothing may be sent to a kernel now."""
         self._written = written
         self._ended = ended
         self._lock = threading.Lock()
         self._kept: list[tuple[Sequence[Entry], Sequence[Payload]]] = []
         self._closing: Closed | None = None
+
+    @property
+    def file(self) -> Journal:
+        """Its file."""
+        return self._journal
 
     @property
     def history_dir(self) -> Path:
@@ -437,7 +453,7 @@ _LOCK_TIMEOUT: Final = 5.0
 
 
 def amend_session(
-    session: Path, entries: Sequence[Entry], payloads: Sequence[Payload] = ()
+    session: Path, entries: Sequence[Entry], payloads: Sequence[Payload], grown: Grown
 ) -> Chain:
     """Append to the journal of a closed session; return the new end of its chain.
 
@@ -455,6 +471,7 @@ def amend_session(
             if not _has_ended(path):
                 raise HistoryUnavailable("The session is open in another server; ask that one.")
             journal, _ = Journal.resume(path)
+            journal.grown = grown
             try:
                 journal.append(entries, BlobStore(session / "blobs").keep(payloads))
                 return journal.head

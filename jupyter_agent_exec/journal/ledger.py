@@ -111,6 +111,11 @@ class Ledger:
         return self._journal.head
 
     @property
+    def journal(self) -> Journal:
+        """Its file."""
+        return self._journal
+
+    @property
     def sessions(self) -> Collection[SessionId]:
         """Sessions that the ledger listed when this server took it over."""
         return self._sessions
@@ -430,11 +435,12 @@ def owner_of(folder: Path, session_id: SessionId) -> Owner | None:
             elif isinstance(entry, SessionOpened) and entry.session_id == session_id:
                 lists = True
         if lists and opened is not None:
-            return Owner(opened.address, opened.host, opened.pid, _is_held(path))
+            return Owner(opened.address, opened.host, opened.pid, is_held(path))
     return None
 
 
-def _is_held(path: Path) -> bool:
+def is_held(path: Path) -> bool:
+    """Return whether a server that lives writes to a ledger."""
     lock = _lock(path)
     try:
         lock.acquire()

@@ -286,6 +286,7 @@ class AgentSessions:
             queued=sum(session.queued for session in sessions),
             ledger=self._journals.ledger_head,
             search_ready=self._journals.ready,
+            sinks=self._journals.followers.status() if only is None else [],
         )
 
     async def in_thread(self, call: Callable[[], T]) -> T:

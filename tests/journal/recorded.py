@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ulid import ULID
 from jupyter_agent_exec.journal.blobs import pack_outputs
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.journal import SessionJournal
+from jupyter_agent_exec.journal.sink import Sink
 from jupyter_agent_exec.models import (
     Agent,
     Caps,
@@ -145,8 +147,9 @@ def lose_lines(ledger: Path, count: int) -> None:
     ledger.with_suffix(".head").unlink()
 
 
-def new_history(folder: Path) -> History:
-    history = History(folder, version="1.2.3", log=logging.getLogger("test.history"))
+def new_history(folder: Path, sinks: Sequence[Sink] = ()) -> History:
+    log = logging.getLogger("test.history")
+    history = History(folder, version="1.2.3", log=log, sinks=sinks)
     history.start()
     return history
 

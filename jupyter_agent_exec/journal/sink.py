@@ -1,0 +1,90 @@
+"""What a sink is: a place outside the server that gets a copy of the record.
+
+The implementations are in `sinks/`; `followers.py` feeds them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Literal, NamedTuple
+
+from msgspec import Struct
+
+from ..types import Digest
+
+Content = Literal["facts", "sources", "outputs"]
+"""What a sink gets: entries alone, which name payloads by digest; the sources too; all payloads."""
+
+
+class SinkSettings(Struct, frozen=True, kw_only=True):
+    """What every sink has."""
+
+    name: str
+    """Names its cursors, so a sink with a new name gets the whole history."""
+    server: str
+    """Names this server at the far side."""
+    content: Content = "facts"
+    max_payload_bytes: int = 1_000_000
+    """A larger payload is not sent. Its digest is, in the entry."""
+    max_lag: float | None = None
+    """Seconds that a strict sink may be behind before nothing runs; None: it is not strict."""
+    delay: float | None = None
+    """Seconds to gather entries before they are sent; None: as the kind of sink likes it."""
+
+
+class SentEntry(NamedTuple):
+    """A line of a journal, for a sink."""
+
+    n: int
+    hash: Digest
+    canonical: bytes
+    """The entry's canonical bytes: UTF-8 JSON."""
+    type: str
+    at: str
+    execution_id: str | None
+    payloads: dict[Digest, bytes]
+    """Those that the sink gets, by digest."""
+
+
+class Batch(NamedTuple):
+    """Consecutive lines of one journal."""
+
+    journal: str
+    """The id of a session, or the name of a ledger."""
+    entries: Sequence[SentEntry]
+    rewound: bool
+    """Whether the journal no longer held what had been sent of it. It is sent from its start then.
+    A sink keeps what it had, and adds a note."""
+
+
+class Sink(ABC):
+    """A place outside the server that gets a copy of the record.
+
+    One thread uses it. A sink connects when it is used first, and again after an error.
+    """
+
+    delay: ClassVar[float] = 0.5
+    """Seconds to gather entries, unless the settings say otherwise."""
+
+    def __init__(self, settings: SinkSettings) -> None:
+        self.settings = settings
+
+    @property
+    def name(self) -> str:
+        """Its name, which no other sink of this server has."""
+        return self.settings.name
+
+    @abstractmethod
+    def deliver(self, batch: Batch) -> None:
+        """Return when the far side has the batch. It may have parts of it already.
+
+        Raises
+        ------
+        Exception
+            The far side may lack some of it. The batch, or one that begins as it does, comes again.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection. Idempotent; `deliver` may be called again."""

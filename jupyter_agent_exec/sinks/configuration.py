@@ -1,0 +1,114 @@
+"""The sinks that the configuration names."""
+
+from __future__ import annotations
+
+import getpass
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ..journal.sink import Sink, SinkSettings
+
+_Name = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9_-]{0,63}\Z")]
+
+
+def _server() -> str:
+    try:
+        return f"{getpass.getuser()}@{platform.node()}"
+    except (KeyError, OSError):  # an account without a name
+        return platform.node()
+
+
+class Common(SinkSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    """The fields that a sink of each kind has."""
+
+    name: _Name
+    server: str = msgspec.field(default_factory=_server)
+    max_payload_bytes: Annotated[int, Meta(ge=0)] = 1_000_000
+    max_lag: Annotated[float, Meta(gt=0)] | None = None
+    delay: Annotated[float, Meta(ge=0)] | None = None
+
+    def make(self) -> Sink:
+        """Return the sink; ImportError if its packages are not installed."""
+        raise NotImplementedError
+
+
+class Folder(Common, frozen=True, kw_only=True, tag="folder"):
+    """A folder."""
+
+    name: _Name = "folder"
+    path: str
+
+    def make(self) -> Sink:
+        """Return the sink."""
+        from .files import FolderSink
+
+        return FolderSink(self, Path(self.path))
+
+
+class ObjectStore(Common, frozen=True, kw_only=True, tag="object-store"):
+    """A bucket of an object store."""
+
+    name: _Name = "object-store"
+    url: str
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def make(self) -> Sink:
+        """Return the sink."""
+        import obstore  # noqa: F401
+
+        from .files import ObjectStoreSink
+
+        return ObjectStoreSink(self, self.url, self.options)
+
+
+class PostgreSQL(Common, frozen=True, kw_only=True, tag="postgresql"):
+    """A PostgreSQL database."""
+
+    name: _Name = "postgresql"
+    address: str
+    schema: str = "public"
+
+    def make(self) -> Sink:
+        """Return the sink."""
+        from .postgresql import PostgreSQLSink
+
+        return PostgreSQLSink(self, self.address, self.schema)
+
+
+_Kinds = Folder | ObjectStore | PostgreSQL
+
+
+def make_sinks(configured: Sequence[object]) -> list[Sink]:
+    """Return the sinks of a configuration.
+
+    Raises
+    ------
+    ValueError
+        A sentence that names the field that is wrong.
+    """
+    sinks: list[Sink] = []
+    for index, options in enumerate(configured):
+        place = f"sinks[{index}]"
+        try:
+            settings = msgspec.convert(options, _Kinds)
+        except msgspec.ValidationError as error:
+            what, _, path = str(error).partition(" - at `$")
+            raise ValueError(f"{place}{path.rstrip('`')}: {what}.") from None
+        if any(sink.name == settings.name for sink in sinks):
+            raise ValueError(
+                f"{place}.name: another sink is named {settings.name!r}; give each a name."
+            )
+        try:
+            sinks.append(settings.make())
+        except ImportError as error:
+            kind = str(settings.__struct_config__.tag)
+            raise ValueError(
+                f"{place}.kind: {kind!r} needs a package that is not installed ({error}): "
+                f"pip install 'jupyter-agent-exec[{kind}]'."
+            ) from error
+    return sinks

@@ -1,0 +1,143 @@
+"""Copies the record to a PostgreSQL database."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+
+from ..journal.sink import Batch, Sink, SinkSettings
+
+TABLES: Final = """
+CREATE TABLE {schema}.agent_exec_entries (
+    journal text NOT NULL,
+    n bigint NOT NULL,
+    hash text NOT NULL,
+    entry text NOT NULL,
+    server text NOT NULL,
+    type text NOT NULL,
+    at timestamptz NOT NULL,
+    execution_id text,
+    arrived_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (journal, hash)
+);
+CREATE INDEX ON {schema}.agent_exec_entries (journal, n);
+CREATE INDEX ON {schema}.agent_exec_entries (at);
+CREATE TABLE {schema}.agent_exec_payloads (
+    journal text NOT NULL,
+    digest text NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (journal, digest)
+);
+CREATE TABLE {schema}.agent_exec_rewinds (
+    journal text NOT NULL,
+    server text NOT NULL,
+    length bigint NOT NULL,
+    head text NOT NULL,
+    arrived_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (journal, head)
+);
+"""
+"""`entry` has the canonical bytes, which the hashes are of; a rewind is where a journal ended that
+no longer held what had been sent of it."""
+
+_LOCK: Final = 0x6A616578
+_CONNECT: Final[dict[str, Any]] = {
+    "connect_timeout": 10,
+    "application_name": "jupyter-agent-exec",
+    "tcp_user_timeout": 30_000,
+    "options": "-c statement_timeout=60s -c lock_timeout=60s",
+}
+
+
+class PostgreSQLSink(Sink):
+    """A PostgreSQL database. Makes its tables, if they are not there.
+
+    A row that is there stays as it is: the role needs no right to update or delete, and once the
+    tables are there, only the right to insert.
+
+    Parameters
+    ----------
+    address
+        A connection URI or string, as libpq takes it.
+    schema
+        The schema of the tables.
+    """
+
+    def __init__(self, settings: SinkSettings, address: str, schema: str) -> None:
+        super().__init__(settings)
+        self._address = address
+        self._schema = sql.Identifier(schema)
+        self._schema_name = schema
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def deliver(self, batch: Batch) -> None:
+        """Insert a batch in one transaction."""
+        connection = self._connection or self._connect()
+        server = self.settings.server
+        entries = [
+            (
+                batch.journal,
+                entry.n,
+                entry.hash,
+                entry.canonical.decode("utf-8"),
+                server,
+                entry.type,
+                entry.at,
+                entry.execution_id,
+            )
+            for entry in batch.entries
+        ]
+        payloads = [
+            (batch.journal, digest, data)
+            for entry in batch.entries
+            for digest, data in entry.payloads.items()
+        ]
+        with connection.transaction(), connection.cursor() as cursor:
+            if payloads:
+                cursor.executemany(
+                    self._insert("agent_exec_payloads", "journal, digest, data"), payloads
+                )
+            if entries:
+                names = "journal, n, hash, entry, server, type, at, execution_id"
+                cursor.executemany(self._insert("agent_exec_entries", names), entries)
+            if batch.rewound:
+                last = batch.entries[-1] if batch.entries else None
+                end = (0, "") if last is None else (last.n + 1, last.hash)
+                cursor.execute(
+                    self._insert("agent_exec_rewinds", "journal, server, length, head"),
+                    (batch.journal, server, *end),
+                )
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _insert(self, table: str, names: str) -> sql.Composed:
+        columns = [sql.Identifier(name) for name in names.split(", ")]
+        return sql.SQL("INSERT INTO {}.{} ({}) VALUES ({}) ON CONFLICT DO NOTHING").format(
+            self._schema,
+            sql.Identifier(table),
+            sql.SQL(", ").join(columns),
+            sql.SQL(", ").join(sql.Placeholder() * len(columns)),
+        )
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        connection = psycopg.connect(self._address, autocommit=True, **_CONNECT)
+        try:
+            with connection.transaction():
+                # two servers that make the tables at once would fail
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                named = f"{json.dumps(self._schema_name)}.agent_exec_rewinds"
+                found = connection.execute("SELECT to_regclass(%s)", (named,)).fetchone()
+                if found is None or found[0] is None:
+                    connection.execute(sql.SQL(TABLES).format(schema=self._schema))
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        return connection

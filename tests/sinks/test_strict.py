@@ -1,0 +1,56 @@
+"""A real server with a strict sink: nothing runs while the copy of the record lacks too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server_process import ServerProcess, server_process
+from tests.sinks.far_sides import until
+
+
+@pytest.fixture(scope="module")
+def far(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("far") / "record"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, far: Path) -> Iterator[ServerProcess]:
+    sink = {"kind": "folder", "path": str(far), "delay": 0, "max_lag": 2}
+    folder = tmp_path_factory.mktemp("server")
+    config = folder / "config.py"
+    config.write_text(f"c.AgentExecApp.sinks = [{sink}]")
+    with server_process(folder, f"--config={config}") as server:
+        until(lambda: up_to_date(server))
+        yield server
+
+
+def up_to_date(server: ServerProcess) -> bool:
+    (sink,) = server.get("status")["sinks"]
+    return bool(sink["lag"] == 0)
+
+
+def test_nothing_runs_while_a_strict_sink_is_behind_and_it_resumes_by_itself(server, far, tmp_path):
+    session = server.open()
+    assert server.run(session, "1").json()["status"] == "ok"
+    until(lambda: up_to_date(server))
+    away = far.rename(far.with_name("away"))
+    far.write_text("in the way")
+    assert server.run(session, "2").json()["status"] == "ok"  # not behind by enough yet
+    until(lambda: server.get("status")["sinks"][0]["is_stopping_code"])
+    mark = tmp_path / "mark"
+    refused = server.run(session, f"open({str(mark)!r}, 'w').close()")
+    assert (refused.status_code, refused.json()["code"]) == (503, "sink_behind")
+    assert "folder" in refused.json()["message"]
+    uploaded = server.ask("POST", f"sessions/{session}/restart")
+    assert uploaded.status_code == 200  # by a person, which runs nothing of an agent's
+    status = server.get("status")["sinks"][0]
+    assert status["entries_behind"] >= 2
+    assert status["error"]
+    far.unlink()
+    away.rename(far)
+    until(lambda: up_to_date(server))
+    assert server.run(session, "3").json()["status"] == "ok"
+    assert not mark.exists()
