@@ -10,7 +10,7 @@ from .._version import __version__
 from ..client.client import SCOPES
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
 from ..types import FINAL_STATUSES, ApprovalMode, EditMode, RuleKind, TargetKind, Verdict
-from . import check, files, listings, mcp, rules, run, user_decisions
+from . import check, doctor, files, listings, mcp, rules, run, user_decisions
 
 _DESCRIPTION = """\
 Run code as an agent does, and look at what agents ran.
@@ -22,7 +22,7 @@ _EPILOG = f"""\
 Commands talk to the newest Jupyter server of yours that runs here and has the extension; to
 another with --url, or with {URL_VARIABLE} and {TOKEN_VARIABLE}. When none
 runs, a server is started for the time of the command; not where a person's notebook or kernel is
-asked for, which live in a server that runs. `verify` needs none.
+asked for, which live in a server that runs. `verify` and `doctor` need none.
 
 exit codes: 0 ok, 1 the code raised an error, 2 usage, 3 no server or no connection, 4 the server
 refused, 5 interrupted, cancelled or rejected, 6 timed out, 7 the kernel or the server died,
@@ -68,6 +68,13 @@ examples:
   jupyter agent-exec verify journal.jsonl --head 9f86d0…"""
 
 
+_DOCTOR_EPILOG = """\
+Run it in the environment of Jupyter Server. It changes nothing: it looks at what is installed and
+configured and at the servers that run, and runs code in a server of its own with another history.
+
+exit codes: 0 no problem (there may be warnings), 1 a problem was found, 2 usage."""
+
+
 def make_parser() -> ArgumentParser:
     """Return the parser. Its result has the command's function as `command`, and `quiet`."""
     parser = ArgumentParser(
@@ -96,6 +103,7 @@ def make_parser() -> ArgumentParser:
     _add_verify(commands)
     _add_mcp(commands)
     _add(commands, "status", listings.status, "say how the server is doing")
+    _add_doctor(commands)
     return parser
 
 
@@ -507,6 +515,21 @@ def _add_verify(commands: Any) -> None:
     )
     parser.add_argument(
         "--head", metavar="HASH", help="a head that was kept elsewhere; proves that nothing is cut"
+    )
+
+
+def _add_doctor(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "doctor",
+        doctor.doctor,
+        "say what is wrong with this installation, and what to do about it",
+        epilog=_DOCTOR_EPILOG,
+    )
+    parser.add_argument(
+        "--history",
+        metavar="DIR",
+        help="the history's folder (as configured, else agent_exec in Jupyter's data)",
     )
 
 
