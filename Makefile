@@ -36,7 +36,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo lab wire test test-python test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors build lock clean
+.PHONY: help demo lab wire test test-python test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors build mcpb lock clean
 
 help: ## list all targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
@@ -122,6 +122,9 @@ bench-executors: .make/tools ## compare the speed of the frameworks' executors w
 build: .make/lab ## build a wheel and a source distribution in dist/
 	rm -rf dist
 	python -m build
+
+mcpb: .make/tools ## build the bundle for desktop clients of MCP in dist/
+	python scripts/mcp_bundle.py
 
 lock: .make/tools ## update all Python packages to their newest versions, in constraints.txt
 	python scripts/build_requirements.py | uv pip compile --universal --python-version 3.11 \

@@ -72,7 +72,7 @@ def _found(arguments: Namespace) -> Upstream | None:
         raise UsageError(str(error)) from error
     if server is not None:
         return _checked(server)
-    token = arguments.token or os.environ.get(TOKEN_VARIABLE)
+    token = arguments.token or os.environ.get(TOKEN_VARIABLE) or None
     for known in running():
         upstream = Upstream(_with_token(known, token))
         try:
