@@ -200,11 +200,15 @@ clean: ## remove everything that make has made, including the demo's output
 	command -v bwrap >/dev/null || scripts/apt-install bubblewrap || echo "Tests that need bubblewrap are skipped."
 	@touch $@
 
-# What the tests of sinks send to. Tests are skipped where it cannot be installed.
-.make/far-sides: scripts/apt-install
+# What the tests of sinks send to. Tests are skipped where apt cannot install it. moto, an S3 server,
+# has an environment of its own because it needs an older python-dateutil.
+.make/far-sides: scripts/apt-install .make/venv
 	@mkdir -p .make
-	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || scripts/apt-install postgresql \
-		|| echo "Tests that need PostgreSQL are skipped."
+	{ ls /usr/lib/postgresql/*/bin/postgres && ls /usr/lib/*/rsyslog/lmnsd_gtls.so; } >/dev/null 2>&1 \
+		|| scripts/apt-install postgresql rsyslog rsyslog-gnutls \
+		|| echo "Tests that need PostgreSQL or rsyslog are skipped."
+	python -m venv .make/moto
+	.make/moto/bin/python -m pip --disable-pip-version-check install --quiet 'moto[server]>=5.2,<6'
 	@touch $@
 
 $(EARLIER:%=%/bin/jupyter-lab): .make/lab-%/bin/jupyter-lab: .make/venv

@@ -24,7 +24,7 @@ from ..models import SinkStatus
 from ..records import timestamp
 from .ledger import is_held, ledger_paths, sessions_in
 from .sink import Batch, Sink
-from .tail import Tail, seconds
+from .tail import JournalGone, Tail, seconds
 
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 60.0
@@ -142,7 +142,7 @@ class Follower:
             self._wake.clear()
             try:
                 self._round()
-            except Exception as error:  # whatever a sink's library raises: the thread goes on
+            except BaseException as error:  # a library's panic too: the thread goes on
                 self._failed(error)
                 self._wake.set()
                 pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures, 10))
@@ -157,7 +157,7 @@ class Follower:
         with suppress(Exception):
             self.sink.close()
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: BaseException) -> None:
         text = " ".join(f"{type(error).__name__}: {error}".split())
         if self._error is None:
             self._failing_since = timestamp()
@@ -188,7 +188,7 @@ class Follower:
                 return
             try:
                 self._copy(path, pending.end)
-            except FileNotFoundError:  # a session that could not be opened, or was deleted
+            except JournalGone:
                 self._log.warning("%s is gone; the sink %s lacks its end", path, self.sink.name)
                 with self._lock:
                     self._pending.pop(path, None)
@@ -203,7 +203,7 @@ class Follower:
                 if cursor.end >= end and not rewound:
                     continue
                 since, entries = tail.lacking(cursor, end)
-            except FileNotFoundError:
+            except JournalGone:
                 continue
             with self._lock:
                 self._pending.setdefault(path, _Pending(end, since, entries))

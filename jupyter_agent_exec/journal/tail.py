@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 from msgspec import Struct
@@ -56,6 +56,10 @@ _decode_cursor: Final = msgspec.json.Decoder(Cursor).decode
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
+class JournalGone(Exception):
+    """A journal that was to be read is not there: it was deleted, or never completely made."""
+
+
 class Tail:
     """The end of one journal or ledger, which one sink lacks.
 
@@ -80,14 +84,13 @@ class Tail:
 
         Raises
         ------
-        FileNotFoundError
-            The journal is gone.
+        JournalGone
         """
         try:
             cursor = _decode_cursor(self._kept.read_bytes())
         except (FileNotFoundError, msgspec.MsgspecError):
             return _START, False
-        with self._path.open("rb") as file:
+        with self._open() as file:
             file.seek(cursor.start)
             if _hash_of(file.read(cursor.end - cursor.start)) == cursor.hash:
                 return cursor, False
@@ -110,8 +113,8 @@ class Tail:
 
     def lacking(self, cursor: Cursor, end: int) -> tuple[float, int]:
         """Return since when the sink lacks lines up to byte `end`, and how many."""
-        since, count = self._path.stat().st_mtime, 0
-        with self._path.open("rb") as file:
+        with self._open() as file:
+            since, count = os.fstat(file.fileno()).st_mtime, 0
             file.seek(start := cursor.end)
             while start < end and (line := file.readline(end - start)):
                 if not count:
@@ -128,7 +131,7 @@ class Tail:
         """
         entries: list[SentEntry] = []
         size = 0
-        with self._path.open("rb") as file:
+        with self._open() as file:
             file.seek(cursor.end)
             while cursor.end < end and len(entries) < _BATCH_ENTRIES and size < _BATCH_BYTES:
                 line = file.readline(end - cursor.end)
@@ -141,6 +144,12 @@ class Tail:
                     entries.append(entry)
                     size += len(entry.canonical) + sum(map(len, entry.payloads.values()))
         return entries, cursor
+
+    def _open(self) -> BinaryIO:
+        try:
+            return self._path.open("rb")
+        except FileNotFoundError as error:
+            raise JournalGone(self._path) from error
 
     def _entry(self, line: bytes) -> SentEntry:
         raw = _decode_raw(line)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import getpass
 import platform
+import ssl
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -59,11 +60,23 @@ class ObjectStore(Common, frozen=True, kw_only=True, tag="object-store"):
 
     def make(self) -> Sink:
         """Return the sink."""
-        import obstore  # noqa: F401
+        from obstore.exceptions import BaseError
+        from obstore.store import from_url
 
         from .files import ObjectStoreSink
 
-        return ObjectStoreSink(self, self.url, self.options)
+        options: dict[str, Any] = dict(self.options)
+        is_plain = self.options.get("endpoint", "").startswith("http://")
+        try:
+            store = from_url(
+                self.url,
+                config=options,  # type: ignore[call-overload]
+                client_options={"allow_http": is_plain},
+                retry_config={"max_retries": 1},  # the follower tries again
+            )
+        except BaseError as error:
+            raise ValueError(str(error).partition("\n")[0]) from None
+        return ObjectStoreSink(self, store)
 
 
 class PostgreSQL(Common, frozen=True, kw_only=True, tag="postgresql"):
@@ -80,7 +93,46 @@ class PostgreSQL(Common, frozen=True, kw_only=True, tag="postgresql"):
         return PostgreSQLSink(self, self.address, self.schema)
 
 
-_Kinds = Folder | ObjectStore | PostgreSQL
+class Syslog(Common, frozen=True, kw_only=True, tag="syslog"):
+    """A syslog server."""
+
+    name: _Name = "syslog"
+    host: str
+    port: Annotated[int, Meta(ge=1, le=65_535)] = 6514
+    tls: bool = True
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    max_message_bytes: Annotated[int, Meta(ge=480)] = 8192
+
+    def make(self) -> Sink:
+        """Return the sink."""
+        from .syslog import SyslogSink
+
+        context = None
+        if self.tls:
+            context = ssl.create_default_context(cafile=self.ca_file)
+            if self.certificate_file is not None:
+                context.load_cert_chain(self.certificate_file, self.key_file)
+        return SyslogSink(self, self.host, self.port, context, self.max_message_bytes)
+
+
+class Otlp(Common, frozen=True, kw_only=True, tag="otlp"):
+    """An OpenTelemetry collector."""
+
+    name: _Name = "otlp"
+    address: Annotated[str, Meta(pattern=r"\Ahttps?://")]
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    certificate_file: str | None = None
+
+    def make(self) -> Sink:
+        """Return the sink."""
+        from .otlp import OtlpSink
+
+        return OtlpSink(self, self.address, self.headers, self.certificate_file)
+
+
+_Kinds = Folder | ObjectStore | Otlp | PostgreSQL | Syslog
 
 
 def make_sinks(configured: Sequence[object]) -> list[Sink]:
@@ -111,4 +163,6 @@ def make_sinks(configured: Sequence[object]) -> list[Sink]:
                 f"{place}.kind: {kind!r} needs a package that is not installed ({error}): "
                 f"pip install 'jupyter-agent-exec[{kind}]'."
             ) from error
+        except (OSError, ValueError) as error:  # such as a certificate that cannot be read
+            raise ValueError(f"{place}: {error}.") from error
     return sinks

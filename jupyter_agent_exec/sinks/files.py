@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 from abc import abstractmethod
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..durability import make_folder, sync_folder
 from ..journal.chain import format_line
@@ -92,35 +93,25 @@ class FolderSink(FileSink):
 
 
 class ObjectStoreSink(FileSink):
-    """A bucket of an object store, such as S3.
+    """A bucket of an object store.
 
     Parameters
     ----------
-    url
-        The bucket, and a prefix: ``s3://bucket/audit``.
-    options
-        Options of `obstore`, such as `endpoint`, `region` and `access_key_id`.
+    store
+        The bucket, with a prefix.
     """
 
     delay: ClassVar[float] = 2.0
 
-    def __init__(self, settings: SinkSettings, url: str, options: dict[str, str]) -> None:
+    def __init__(self, settings: SinkSettings, store: ObjectStore) -> None:
         super().__init__(settings)
-        self._url = url
-        self._options: dict[str, Any] = dict(options)
-        self._store: ObjectStore | None = None
+        self._store = store
 
     def close(self) -> None:
-        """Connect again at the next batch."""
-        self._store = None
+        """Do nothing: each object is a request of its own."""
 
     def _put(self, name: str, data: bytes) -> None:
         from obstore.exceptions import AlreadyExistsError
-        from obstore.store import from_url
 
-        if self._store is None:
-            self._store = from_url(self._url, **self._options)
-        try:
+        with suppress(AlreadyExistsError):
             self._store.put(name, data, mode="create")
-        except AlreadyExistsError:
-            return

@@ -35,6 +35,19 @@ from jupyter_agent_exec.sinks.configuration import make_sinks
             [{"kind": "folder", "path": "/mnt", "name": "../up"}],
             "sinks[0].name: Expected `str` matching regex",
         ),
+        ([{"kind": "object-store", "url": "fax://a"}], "sinks[0]: Generic URL error"),
+        (
+            [{"kind": "object-store", "url": "s3://a", "options": {"colour": "red"}}],
+            "sinks[0]: Configuration key: 'colour' is not valid",
+        ),
+        (
+            [{"kind": "syslog", "host": "localhost", "ca_file": "/nowhere"}],
+            "sinks[0]: [Errno 2] No such file",
+        ),
+        (
+            [{"kind": "otlp", "address": "collector:4317"}],
+            "sinks[0].address: Expected `str` matching regex",
+        ),
         (
             [{"kind": "folder", "path": "/a"}, {"kind": "folder", "path": "/b"}],
             "sinks[1].name: another sink is named 'folder'; give each a name.",

@@ -171,6 +171,16 @@ def test_a_far_side_that_is_gone_is_told_and_gets_all_when_it_is_back(history, f
     assert hashes(arrived(far, session.session_id)) == kept(path)
 
 
+def test_a_far_side_that_is_not_there_is_not_taken_for_a_journal_that_is_gone(folder, tmp_path):
+    history = new_history(folder, sinks(tmp_path / "not" / "there"))
+    try:
+        history.open_session(opened())
+        until(lambda: history.followers.status()[0].error)
+        assert history.followers.status()[0].entries_behind >= 2
+    finally:
+        history.stop()
+
+
 def test_another_server_that_lives_copies_its_own_and_its_rest_is_taken_when_it_is_dead(
     history, folder, far, tmp_path
 ):
