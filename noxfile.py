@@ -107,8 +107,6 @@ def lowest(session: nox.Session) -> None:
         "-m",
         "pytest",
         "--override-ini=filterwarnings=default",  # old versions warn about newer ones
-        # The old jupyter_core warns, and the test takes a warning for an error.
-        "--deselect=tests/sessions/test_gateway.py::test_the_command_line_says_so",
         *(
             session.posargs
             or [f"tests/{name}" for name in ("auth", "files", "journal", "sessions")]

@@ -17,7 +17,6 @@ from .aca.handlers import ROUTES as DYNAMIC_ROUTES
 from .approvals.handlers import ROUTES as APPROVAL_ROUTES
 from .auth.handler import Route, url_specs
 from .auth.token_handlers import ROUTES as TOKEN_ROUTES
-from .errors import GATEWAY
 from .files.handlers import ROUTES as FILE_ROUTES
 from .mcp.endpoint import McpHandler
 from .mcp.sign_in import ROOT_ROUTE, MetadataHandler
@@ -94,8 +93,6 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
         # Loaded modules stay. A garbage collection over them would block the loop for 100 ms.
         gc.freeze()
-        if serverapp.gateway_config.gateway_enabled:
-            self.log.warning("Agents cannot run code: %s", GATEWAY)
         # A thread that comes back from the disk waits this long for the loop's, several times in
         # each write; with the default of 5 ms a submit waits longer for that than for the disk.
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL))

@@ -48,7 +48,6 @@
     │   └── SinkBehind          sink_behind           a copy of the record lags; nothing was run
     ├── NotInstalled            not_installed         the server lacks an extra that this needs
     ├── IsolationUnavailable    isolation_unavailable the server cannot or may not isolate kernels
-    ├── GatewayNotSupported     gateway_not_supported the server's kernels run behind a gateway
     └── ServerStopping          server_stopping       the server is stopping
 
 Code that fails in a kernel raises none of these errors: its execution has the status ``error``.
@@ -57,7 +56,7 @@ Code that fails in a kernel raises none of these errors: its execution has the s
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 
 class AgentExecError(Exception):
@@ -350,21 +349,6 @@ class IsolationUnavailable(AgentExecError):
     """The server cannot isolate kernels; the message says why. No kernel was started."""
 
     code = "isolation_unavailable"
-
-
-GATEWAY: Final = (
-    "The kernels of this Jupyter server run behind a gateway (--gateway-url), and agents cannot "
-    "use those yet. Use a Jupyter server that starts its kernels itself."
-)
-
-
-class GatewayNotSupported(AgentExecError):
-    """The server's kernels run behind a gateway, which agents cannot use. No kernel was started."""
-
-    code = "gateway_not_supported"
-
-    def __init__(self, message: str = GATEWAY, **detail: object) -> None:
-        super().__init__(message, **detail)
 
 
 class ServerStopping(AgentExecError):

@@ -22,7 +22,7 @@ from tornado import web
 from .errors import FolderUnknown, KernelUnavailable, NotebookNotFound
 from .kernels.folder import Folder
 from .kernels.provisioner import folder_provisioner
-from .kernels.server_kernels import KernelStarter, ServerKernels, kernel_spec
+from .kernels.server_kernels import KernelStarter, RemoteKernels, ServerKernels, kernel_spec
 from .models import KernelTarget, NotebookKernel
 from .sessions.notebook_kernels import JupyterSession, contents_path
 from .sessions.session import LiveSession
@@ -89,9 +89,14 @@ class ServerContents:
         """Whether the contents are files on this machine."""
         return isinstance(self._contents, FileContentsManager)
 
+    @property
+    def are_kernels_elsewhere(self) -> bool:
+        """Whether the server's kernels cannot see the contents, because they run at a gateway."""
+        return isinstance(self._kernels, RemoteKernels)
+
     def folder_of(self, path: str) -> Folder | None:
         """Return the folder that holds a contents path; None if it is not on this machine."""
-        if not self.is_here:
+        if not self.is_here or self.are_kernels_elsewhere:
             return None
         root = Path(to_os_path(ApiPath(""), self._contents.root_dir))
         there = Path(to_os_path(ApiPath(path), self._contents.root_dir)).parent
@@ -105,7 +110,7 @@ class ServerContents:
         NotebookNotFound
             The notebook cannot be created at `path`.
         """
-        spec = kernel_spec(self._kernels, kernel_name)
+        spec = await kernel_spec(self._kernels, kernel_name)
         content = {
             "cells": [],
             "metadata": {
@@ -242,6 +247,11 @@ class ServerFolders:
         FolderUnknown
             The folder is unknown, gone or not on this machine.
         """
+        if self._contents.are_kernels_elsewhere:
+            raise FolderUnknown(
+                "The kernels of this server run at a gateway, on another machine, and so do their "
+                "folders: only code in the kernel can read and write its files."
+            )
         if not self._contents.is_here:
             raise FolderUnknown("This server keeps its files elsewhere: a session's are not here.")
         target = session.record().target

@@ -24,11 +24,12 @@ from .auth.unlocks import Unlocks
 from .executions.approval_gate import Rules
 from .executions.execution_queue import ServerResources
 from .files.manager import SessionFiles
+from .gateway.kernels import server_kernels
 from .journal.history import History
 from .journal.ledger import TokenEntries
 from .kernels.live_kernels import LiveKernels
 from .kernels.scratch_kernels import ScratchKernels
-from .kernels.server_kernels import KernelStarter, ServerKernels
+from .kernels.server_kernels import KernelStarter
 from .mcp.call import Managers
 from .mcp.client_documents import fetch_document
 from .mcp.endpoint import Endpoint, is_installed
@@ -121,13 +122,13 @@ class Services:
     def _make_kernels(self) -> None:
         """Create the managers that start kernels and attach to the server's kernels."""
         traits, serverapp = self._traits, self._serverapp
-        server_kernels = cast(ServerKernels, serverapp.kernel_manager)
-        starter = KernelStarter(server_kernels)
+        kernels = server_kernels(serverapp.kernel_manager)
+        starter = KernelStarter(serverapp.kernel_manager)
         self._scratch_kernels = ScratchKernels(
-            server_kernels,
+            kernels,
             starter,
             isolation=traits.make_isolation(
-                server_kernels,
+                kernels,
                 starter,
                 [*self._private, *map(Path, jupyter_config_path())],
                 serverapp.root_dir,
@@ -138,18 +139,18 @@ class Services:
             log=self._log,
         )
         self._live_kernels = LiveKernels(
-            server_kernels,
+            kernels,
             start_timeout=traits.kernel_start_timeout,
             people=traits.kept_of_people(),
             log=self._log,
         )
-        self._contents = ServerContents(serverapp.contents_manager, server_kernels)
+        self._contents = ServerContents(serverapp.contents_manager, kernels)
         self._jupyter_sessions = ServerSessions(serverapp.session_manager, starter, log=self._log)
         self._notebook_kernels = NotebookKernels(
             self._live_kernels,
             self._jupyter_sessions,
             self._contents,
-            server_kernels,
+            kernels,
             self.tabs.kernel_started,
         )
         self._contents_events = ContentsEvents(serverapp.event_logger, self._moved)
@@ -196,7 +197,6 @@ class Services:
                 log=self._log,
                 read=self.history.execution,
             ),
-            has_gateway=self._serverapp.gateway_config.gateway_enabled,
         )
         self.manager: AgentSessions = traits.session_manager_class(
             self.history,

@@ -39,6 +39,7 @@ class ServerProcess:
         approval: dict[str, str] = NOTHING_ASKS,
         log: IO[str] | None = None,
     ) -> None:
+        self.folder = folder
         (folder / "root").mkdir(exist_ok=True)
         self.process = subprocess.Popen(
             [

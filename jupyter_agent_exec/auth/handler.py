@@ -94,7 +94,6 @@ STATUSES: Final[dict[type[errors.AgentExecError], int]] = {
     errors.TooManyRequests: 429,
     errors.NotInstalled: 501,
     errors.IsolationUnavailable: 501,
-    errors.GatewayNotSupported: 501,
     errors.KernelUnavailable: 503,
     errors.HistoryUnavailable: 503,
     errors.ServerStopping: 503,

@@ -22,8 +22,9 @@ from ..errors import (
     TooManyRequests,
 )
 from ..journal.journal import SessionJournal
+from ..kernels.channels import Death
 from ..kernels.inspection import AT_AGENTS_CODE, subshell_of
-from ..kernels.kernel import Death, Kernel, KernelSource
+from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.kernel_queue import KernelQueue, Requester, Turn
 from ..models import Session, StepOf, WaitingFor
 from ..records import SERVER, ExecutionRecord

@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import Protocol
 
 from ..errors import AgentExecError
-from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
+from ..kernels.channels import Death
+from ..kernels.kernel import Kernel, KernelSource, WorkingFolder
 from ..models import SessionKernel
 from ..records import SERVER, By, KernelEnded, KernelStarted, timestamp
 from ..tasks import Tasks, first_of, start_apart

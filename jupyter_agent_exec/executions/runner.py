@@ -13,13 +13,14 @@ from functools import partial
 from typing import Any
 
 from ..errors import HistoryUnavailable
+from ..kernels.channels import Death
 from ..kernels.execute_request import (
     ExecuteOutcome,
     ExecuteRequest,
     InputRequest,
     RequestObserver,
 )
-from ..kernels.kernel import Death, Kernel
+from ..kernels.kernel import Kernel
 from ..kernels.kernel_queue import Turn
 from ..kernels.person_executions import PersonExecution
 from ..models import ExecutionKernel

@@ -1,18 +1,26 @@
 """The interface to a kernel: channels that carry messages over any transport.
 
-Code that uses it does not depend on ZMQ. ZMQ sockets are one implementation (`zmq_channels.py`); a
-WebSocket to a gateway can be another.
+Code that uses it does not depend on ZMQ. ZMQ sockets are one implementation (`zmq_channels.py`), a
+WebSocket to a gateway is the other (`gateway_channels.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
+from ..types import RestartReason
 from .messages import Message
 
 Channel = Literal["shell", "control", "stdin"]
 """Where a message is sent. Source: messaging spec, *Introduction*."""
+
+
+class Death(NamedTuple):
+    """How one life of a kernel ended."""
+
+    reason: RestartReason
+    message: str
 
 
 class NotSent(Exception):
@@ -31,8 +39,20 @@ class MessageReceiver(Protocol):
     def stdin_message(self, message: Message) -> None:
         """Handle an input request that belongs to one of our requests."""
 
-    def channels_ended(self) -> None:
-        """Note that the kernel has disconnected. All its messages were delivered before."""
+    def channels_ended(self, death: Death | None = None) -> None:
+        """Note that the kernel has disconnected. All its messages were delivered before.
+
+        Parameters
+        ----------
+        death
+            How it ended; None if the channels cannot tell.
+        """
+
+    def messages_missing(self, reason: str) -> None:
+        """Note that messages of the kernel are lost, for the reason in this sentence."""
+
+    def reconnected(self) -> None:
+        """Note that the connection was lost, and is there again."""
 
     def all_read(self) -> float | None:
         """Note that all available messages were read.

@@ -21,10 +21,10 @@ from ..models import OutputChange
 from ..tasks import first_of, settle
 from ..types import ExecutionState, Output
 from . import nbformat_outputs
-from .channels import NotSent, OpenChannels
+from .channels import Death, NotSent, OpenChannels
 from .displays import Displays
 from .execute_request import ExecuteRequest, ExecuteRequests, InputRequest
-from .execution_state import HELLO, ActiveRequest, Greeting, IdleState, KernelActivity, Listeners
+from .execution_state import ActiveRequest, Greeting, IdleState, KernelActivity, Listeners
 from .inspection import ASIDE, Inspector, Unanswered
 from .messages import Header, Message
 from .outputs import Late, LateOutputs
@@ -81,6 +81,8 @@ class KernelConnection:
         self._loop = asyncio.get_running_loop()
         self.disconnected: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel has disconnected."""
+        self.death: Death | None = None
+        """How the kernel ended, if the channels could tell."""
         self.greeted: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel has answered on both channels."""
         self.latest_request = Header()
@@ -283,7 +285,7 @@ class KernelConnection:
     def _say_hello(self) -> None:
         self._greeting.asked()
         with suppress(NotSent):  # another program may use its port; then its end is detected soon
-            self._channels.send("shell", "kernel_info_request", {}, msg_id=HELLO)
+            self._channels.send("shell", "kernel_info_request", {}, msg_id=self._greeting.msg_id)
 
     def _wake_soon(self) -> None:
         now = time.monotonic()
@@ -362,10 +364,25 @@ class KernelConnection:
         """Handle an input request."""
         self._runs.take_input_request(message)
 
-    def channels_ended(self) -> None:
+    def channels_ended(self, death: Death | None = None) -> None:
         """Note that the kernel has disconnected."""
         self._people.stop()
+        self.death = self.death or death
         self.on_loop(self.lost)
+
+    def messages_missing(self, reason: str) -> None:
+        """Note that messages of the kernel are lost."""
+        self._runs.miss(reason)
+        self._people.miss()
+
+    def reconnected(self) -> None:
+        """Ask the kernel what it does now, because the answer to that may have been lost."""
+        self._runs.ask_whether_over()
+        if self._greeting.is_done:
+            self._busy.missed()
+            self._greeting = self._greeting.anew()
+            self.tell_state()
+        self._say_hello()
 
     def all_read(self) -> float | None:
         """Note that all available messages were read; return when to be called again."""

@@ -67,8 +67,9 @@ def input_request(message: Message) -> InputRequest | None:
 class ExecuteOutcome:
     """How an execute request ended, according to the kernel."""
 
-    status: Literal["ok", "error", "abandoned"]
-    """The kernel's status; `abandoned` if the request had not ended."""
+    status: Literal["ok", "error", "abandoned", "lost"]
+    """The kernel's status; `abandoned` if the request had not ended; `lost` if it has ended, but
+    the kernel's answer was lost."""
     reason: str | None
     """A sentence if the kernel's messages were not complete."""
     execution_count: int | None
@@ -134,6 +135,8 @@ class ExecuteRequest:
     """Expressions to evaluate after it, by name."""
     allow_stdin: bool = False
     """Whether its code may ask for input."""
+    missing: str | None = None
+    """Why messages of the kernel are missing, in a sentence; None if none are."""
     input: InputRequest | None = None
     """The input request that is not answered yet."""
     is_watched: bool = False
@@ -159,6 +162,8 @@ class ExecuteRequest:
     _is_at_code: bool = False
     _when_at_code: list[Callable[[], None]] = field(default_factory=list)
     _half_since: float | None = None
+    _is_over: bool = False
+    """Whether the kernel has answered a later request."""
     _told: int = 0
     _telling: bool = False
 
@@ -170,12 +175,16 @@ class ExecuteRequest:
         """Set the time at which it ends."""
         self.ended_at, self._duration = datetime.now(UTC), time.monotonic() - self._clock
 
-    def answer(self) -> tuple[Literal["ok", "error"], str | None, int | None]:
+    def answer(self) -> tuple[Literal["ok", "error", "lost"], str | None, int | None]:
         """Return status, reason and execution count, once the kernel replied or went idle."""
         reply = self._reply
+        if reply is None and self.missing is not None:
+            return "lost", f"{self.missing} It is not known how the code ended.", None
         if reply is None:
             return "error", "The kernel went idle without an answer.", None
-        reason = None if self._idle else "The kernel answered but did not go idle."
+        reason = self.missing
+        if not self._idle:
+            reason = reason or "The kernel answered but did not go idle."
         if not reply:
             reason = "The kernel's answer could not be read."
         if reply.get("status") == "aborted":
@@ -187,7 +196,7 @@ class ExecuteRequest:
 
     def end(
         self,
-        status: Literal["ok", "error", "abandoned"],
+        status: Literal["ok", "error", "abandoned", "lost"],
         reason: str | None,
         execution_count: int | None,
     ) -> ExecuteOutcome:
@@ -333,6 +342,22 @@ class ExecuteRequests:
             with self._bringing_to_an_end(run):
                 self._finish(run, "abandoned", reason)
 
+    def miss(self, reason: str) -> None:
+        """Note that messages of the kernel are lost, which may be the running request's."""
+        if (run := self._run) is not None and run.is_sent:
+            run.missing = run.missing or reason
+
+    def ask_whether_over(self) -> None:
+        """Send a request after the running one: its answer proves that the running one is over."""
+        run = self._run
+        if run is None or run.missing is None:
+            return
+        run._is_at_code = True  # what told so may be among the missing messages
+        msg_id = over_id(run.id)
+        self._channels.send(
+            "shell", "kernel_info_request", {}, msg_id=msg_id, subshell_id=run.subshell
+        )
+
     def when_at_code(self, run: ExecuteRequest, call: Callable[[], None]) -> None:
         """Call once the kernel has sent something that the code caused, or the request has ended.
 
@@ -401,6 +426,8 @@ class ExecuteRequests:
         if msg_id == run.id and message.header.msg_type == "execute_reply":
             run._reply = message.content
             self._end_if_both(run)
+        elif msg_id == over_id(run.id):
+            run._is_over = True
         elif self._look_until is not None and msg_id == look_id(run.id, after=run.is_sent):
             self._looked(run, message.content)
 
@@ -449,7 +476,7 @@ class ExecuteRequests:
             if now >= due:
                 self._looked(run, None)
                 return []
-        elif run._idle or run._reply is not None:
+        elif run._idle or run._is_over or run._reply is not None:
             run._half_since = run._half_since or now
             due = run._half_since + REPLY_IDLE_GRACE
             if now >= due:
@@ -577,7 +604,7 @@ class ExecuteRequests:
     def _finish(
         self,
         run: ExecuteRequest,
-        status: Literal["ok", "error", "abandoned"],
+        status: Literal["ok", "error", "abandoned", "lost"],
         reason: str | None,
         execution_count: int | None = None,
     ) -> None:
@@ -596,6 +623,11 @@ class ExecuteRequests:
             self._run, self._look_until = None, None
             run.observer.failed(error)
             raise  # the channels log it
+
+
+def over_id(id: ExecutionId) -> str:
+    """Return the id of the request that asks whether an execution is over."""
+    return f"{id}.over"
 
 
 def _is_at_code(run: ExecuteRequest) -> None:

@@ -67,6 +67,7 @@ class KernelActivity:
         self._clock = clock
         self._work: dict[str, ActiveRequest] = {}
         self._before: ActiveRequest | None = None
+        self._stale: set[str] = set()
         self._is_known = found is None
         self.execution_state: ExecutionState = "starting"
         self.foreign: ActiveRequest | None = None
@@ -116,9 +117,19 @@ class KernelActivity:
             self._before = ActiveRequest(*known, None, ours=False)
             self._settle(after_ours=False)
 
+    def missed(self) -> None:
+        """Assume that others keep the kernel busy until it answers: messages were lost."""
+        self._stale = set(self._work)
+        if not self.has_ours:
+            self._before = self._before or ActiveRequest("", "", "", "", None, ours=False)
+        self._settle(after_ours=False)
+
     def known(self) -> bool:
         """Trust the messages from now on; return whether the state has changed."""
         self._is_known, self._before = True, None
+        for msg_id in self._stale:  # the kernel has answered a later request
+            self._work.pop(msg_id, None)
+        self._stale = set()
         return self._settle(after_ours=False)
 
     def _settle(self, *, after_ours: bool, starting: bool = False) -> bool:
@@ -142,7 +153,7 @@ class KernelActivity:
 
 
 HELLO: Final = "hello"
-"""The id of our `kernel_info_request`."""
+"""The id of our first `kernel_info_request`."""
 
 AGAIN_DELAY: Final = 0.05
 """Seconds after an answer until the request is sent again, if nothing was heard on IOPub; doubled
@@ -159,7 +170,8 @@ class Greeting:
         it may belong to a request whose beginning was missed.
     """
 
-    def __init__(self, *, is_shared: bool) -> None:
+    def __init__(self, *, is_shared: bool, msg_id: str = HELLO) -> None:
+        self.msg_id = msg_id
         self.kernel_info: dict[str, Any] = {}
         """Content of the last `kernel_info_reply`."""
         self.is_done = False
@@ -168,13 +180,19 @@ class Greeting:
         self._again_at: float | None = None
         self._delay = AGAIN_DELAY
 
+    def anew(self) -> Greeting:
+        """Return the next greeting of a kernel that is known already."""
+        greeting = Greeting(is_shared=True, msg_id=f"{self.msg_id}-again")
+        greeting.kernel_info = self.kernel_info
+        return greeting
+
     def hear(self, message: Message, *, ours: bool) -> bool:
         """Handle an IOPub message; return whether it completes the greeting."""
         if self._is_heard:
             return False
         self._is_heard = not self._is_shared or (
             ours
-            and message.parent.msg_id == HELLO
+            and message.parent.msg_id == self.msg_id
             and message.content.get("execution_state") == "idle"
         )
         return self._is_greeted()

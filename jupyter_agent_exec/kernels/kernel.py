@@ -15,19 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from ..types import RestartReason
+from .channels import Death
 from .connection import KernelConnection
 from .folder import Folder
 from .isolation.provisioner import IsolatedProvisioner
 from .kernel_queue import KernelQueue
 from .server_kernels import ServerKernels
-
-
-class Death(NamedTuple):
-    """How one life of a kernel ended."""
-
-    reason: RestartReason
-    message: str
 
 
 class WorkingFolder(NamedTuple):
@@ -152,6 +145,8 @@ class KernelLife:
     async def death(self) -> Death:
         """Wait until it ends, and return how."""
         await asyncio.shield(self._connection.disconnected)
+        if self._connection.death is not None:
+            return self._connection.death
         code = None
         for delay in EXIT_DELAYS:
             await asyncio.sleep(delay)

@@ -10,12 +10,13 @@ import asyncio
 import logging
 from typing import Any, Final
 
-from ..errors import GatewayNotSupported, KernelNotFound, KernelUnavailable
+from ..errors import KernelNotFound, KernelUnavailable
 from ..tasks import start_apart
 from ..types import ExecutionState
+from .channels import Death
 from .connection import KernelConnection
 from .inspection import REQUESTS
-from .kernel import Death, KernelLife, settled
+from .kernel import KernelLife, settled
 from .kernel_queue import KernelQueue
 from .person_executions import NOTHING, PersonRecording
 from .server_kernels import ServerKernels, open_channels
@@ -120,7 +121,6 @@ class LiveKernels:
             if kernel_id not in self._kernels:
                 raise not_running(kernel_id)
             manager = self._kernels.get_kernel(kernel_id)
-            _check_local(manager, kernel_id)
             if not manager.ready.done():
                 await settled(manager, left)
             elif await manager.is_alive():
@@ -263,11 +263,6 @@ def _state_of(manager: Any) -> ExecutionState:
     """Return the execution state of a kernel that the server knows."""
     state = getattr(manager, "execution_state", None)
     return state if state in ("busy", "idle") else "starting"
-
-
-def _check_local(manager: Any, kernel_id: str) -> None:
-    if not manager.get_connection_info().get("shell_port"):
-        raise GatewayNotSupported(kernel_id=kernel_id)
 
 
 async def _restarting(manager: Any, timeout: float) -> None:

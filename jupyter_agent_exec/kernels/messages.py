@@ -97,17 +97,7 @@ class Codec:
         subshell_id: str | None = None,
     ) -> list[bytes]:
         """Return the frames of a request for the shell or the control channel."""
-        header = {
-            "msg_id": msg_id,
-            "msg_type": msg_type,
-            "session": self.session,
-            "username": "jupyter-agent-exec",
-            "date": datetime.now(UTC).isoformat(),
-            "version": PROTOCOL_VERSION,
-        }
-        if subshell_id is not None:
-            header["subshell_id"] = subshell_id
-        parts = [_encode(header), b"{}", b"{}", _encode(content)]
+        parts = request_parts(self.session, msg_type, content, msg_id, subshell_id)
         return [DELIMITER, self._sign(parts), *parts]
 
     def read(self, frames: Sequence[Frame]) -> Message | None:
@@ -123,18 +113,7 @@ class Codec:
         told = self._sign((header, parent, metadata, content))
         if not hmac.compare_digest(told, bytes(signature)):
             return None
-        size = len(content)
-        try:
-            about = _decode_header(header), _decode_header(parent)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return Message(Header(), Header(), {}, size=size, unread=True)
-        if size > LONG_BYTES and (stream := _STREAM.match(content)) is not None:
-            name = stream["name"].decode()
-            return Message(*about, {"name": name}, _pieces(content, stream.end()), size)
-        try:
-            return Message(*about, _content(content), size=size)
-        except (ValueError, RecursionError):
-            return Message(*about, {}, size=size, unread=True)
+        return decoded(header, parent, content)
 
     def _sign(self, parts: Iterable[Frame]) -> bytes:
         if self._auth is None:
@@ -143,6 +122,43 @@ class Codec:
         for part in parts:
             auth.update(part)
         return auth.hexdigest().encode()
+
+
+def request_parts(
+    session: str,
+    msg_type: str,
+    content: dict[str, Any],
+    msg_id: str,
+    subshell_id: str | None = None,
+) -> list[bytes]:
+    """Return header, parent header, metadata and content of a request of ours."""
+    header = {
+        "msg_id": msg_id,
+        "msg_type": msg_type,
+        "session": session,
+        "username": "jupyter-agent-exec",
+        "date": datetime.now(UTC).isoformat(),
+        "version": PROTOCOL_VERSION,
+    }
+    if subshell_id is not None:
+        header["subshell_id"] = subshell_id
+    return [_encode(header), b"{}", b"{}", _encode(content)]
+
+
+def decoded(header: Frame, parent: Frame, content: Frame) -> Message:
+    """Decode the parts of a message, as far as they are readable."""
+    size = len(content)
+    try:
+        about = _decode_header(header), _decode_header(parent)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return Message(Header(), Header(), {}, size=size, unread=True)
+    if size > LONG_BYTES and (stream := _STREAM.match(content)) is not None:
+        name = stream["name"].decode()
+        return Message(*about, {"name": name}, _pieces(content, stream.end()), size)
+    try:
+        return Message(*about, _content(content), size=size)
+    except (ValueError, RecursionError):
+        return Message(*about, {}, size=size, unread=True)
 
 
 def _content(data: Frame) -> dict[str, Any]:

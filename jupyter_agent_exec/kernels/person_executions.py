@@ -64,6 +64,7 @@ class _Running:
     started_at: datetime
     outputs: Outputs
     status: Literal["ok", "error"] = "ok"
+    complete: bool = True
 
 
 class PersonExecutions:
@@ -104,6 +105,11 @@ class PersonExecutions:
         elif message.content.get("execution_state") == "idle":
             self._end(self._running.pop(msg_id), complete=True)
 
+    def miss(self) -> None:
+        """Note that messages of the running executions were lost."""
+        for running in self._running.values():
+            running.complete = False
+
     def stop(self) -> None:
         """Deliver the running executions as incomplete: their end will not be seen."""
         while self._running:
@@ -139,7 +145,7 @@ class PersonExecutions:
                 outputs=outputs.outputs,
                 omitted=outputs.omitted,
                 status=running.status if complete else None,
-                complete=complete and outputs.complete,
+                complete=complete and running.complete and outputs.complete,
             )
         )
 

@@ -20,17 +20,18 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-from ..errors import AgentExecError, InvalidRequest, KernelUnavailable
+from ..errors import AgentExecError, InvalidRequest, IsolationUnavailable, KernelUnavailable
 from ..tasks import Tasks, call_later_apart, first_of, start_apart
 from ..types import ExecutionState
 from ..workarounds import IPYKERNEL_ARGUMENTS, forget_failed_starts
+from .channels import Death
 from .connection import KernelConnection
 from .folder import Folder, FolderGone
 from .isolation.isolation import Isolation
-from .kernel import Death, KernelLife, WorkingFolder
+from .kernel import KernelLife, WorkingFolder
 from .kernel_queue import KernelQueue
 from .provisioner import folder_provisioner
-from .server_kernels import KernelStarter, ServerKernels, kernel_spec, open_channels
+from .server_kernels import KernelStarter, RemoteKernels, ServerKernels, kernel_spec, open_channels
 
 KILL_TIMEOUT = 5.0
 """Seconds to wait for the end of a process that was killed."""
@@ -111,6 +112,10 @@ class ScratchKernel:
             await self._kernels.shutdown_kernel(self.id, now=True)
 
 
+def _normal(path: Path) -> str:
+    return os.path.normpath(path)
+
+
 async def _killed(provisioner: Any) -> None:
     """Kill a local kernel's process, and wait for its end.
 
@@ -144,10 +149,12 @@ class ScratchSource:
         self._own: TemporaryDirectory[str] | None = None
         self._held: int | None = None
         self.folder: WorkingFolder | None = None
-        """Their working folder; None before the first start."""
+        """Their working folder; None before the first start, or if it is not on this machine."""
 
     async def take(self) -> ScratchKernel:
         """Return a kernel that has not run anything."""
+        if self._kernels.are_elsewhere:
+            return await self._kernels.take(self._spec, isolated=False, may_be_warm=True)
         if self._held is None:
             if self._own_folder:
                 self._spec = self._spec._replace(folder=self._make_own())
@@ -227,11 +234,39 @@ class ScratchKernels:
         self._managers: WeakSet[Any] = WeakSet()
         self._stopping = False
 
+    @property
+    def are_elsewhere(self) -> bool:
+        """Whether the server's kernels run at a gateway, where this machine's folders are not."""
+        return isinstance(self._kernels, RemoteKernels)
+
+    def _check_gateway(self, spec: Spec, *, own_folder: bool, isolated: bool) -> None:
+        """Refuse what kernels at a gateway cannot have."""
+        if not isinstance(self._kernels, RemoteKernels):
+            return
+        where = "the kernels of this server run at a gateway, on another machine"
+        if isolated:
+            raise IsolationUnavailable(
+                f"target.isolated: {where}, where this server cannot isolate them.",
+                field="target.isolated",
+            )
+        if own_folder:
+            raise InvalidRequest(
+                f"target.own_folder: {where}, where this server cannot make a folder.",
+                field="target.own_folder",
+            )
+        refused = self._kernels.refused_env(dict(spec.env))
+        if refused:
+            raise InvalidRequest(
+                f"target.env: {where}, and Jupyter does not pass on {', '.join(refused)}. The "
+                "server's operator can allow it (GatewayClient.allowed_envs).",
+                field="target.env",
+            )
+
     def isolates(self, requested: bool) -> bool:
         """Return whether a session's kernels are isolated: the session or the server demands it."""
         return requested or self._isolation.mode == "always"
 
-    def spec(
+    async def spec(
         self, kernel_name: str | None, cwd: str, env: Mapping[str, str], *, is_here: bool
     ) -> Spec:
         """Make a spec.
@@ -250,9 +285,9 @@ class ScratchKernels:
             There is no such kernelspec, or the folder is not below the server's root.
         """
         name = kernel_name or self._kernels.default_kernel_name
-        kernel_spec(self._kernels, name)
+        await kernel_spec(self._kernels, name)
         root = Path(self._kernels.cwd_for_path(""))
-        named = os.path.normpath(root / cwd) if is_here else self._kernels.cwd_for_path(cwd)
+        named = _normal(root / cwd) if is_here else self._kernels.cwd_for_path(cwd)
         path = Path(named)
         if not path.is_relative_to(root):
             raise InvalidRequest(
@@ -260,7 +295,7 @@ class ScratchKernels:
             )
         return Spec(name, Folder(root, path.relative_to(root).parts), tuple(sorted(env.items())))
 
-    def source(self, spec: Spec, *, own_folder: bool, isolated: bool) -> ScratchSource:
+    async def source(self, spec: Spec, *, own_folder: bool, isolated: bool) -> ScratchSource:
         """Return a provider of a session's kernels. It starts nothing yet.
 
         Raises
@@ -268,9 +303,10 @@ class ScratchKernels:
         IsolationUnavailable, InvalidRequest
             The server does not isolate kernels, or not this kernelspec, or not in that folder.
         """
+        self._check_gateway(spec, own_folder=own_folder, isolated=isolated)
         if isolated:
-            self._isolation.check_allowed(kernel_spec(self._kernels, spec.kernel_name))
-        if not own_folder:
+            self._isolation.check_allowed(await kernel_spec(self._kernels, spec.kernel_name))
+        if not own_folder and not self.are_elsewhere:
             os.close(self.open_folder(spec, isolated=isolated))
         return ScratchSource(self, spec, own_folder=own_folder, isolated=isolated)
 
@@ -293,7 +329,8 @@ class ScratchKernels:
         try:
             if isolated:
                 self._isolation.check_folder(
-                    spec.folder.path, kernel_spec(self._kernels, spec.kernel_name)
+                    spec.folder.path,
+                    self._kernels.kernel_spec_manager.get_kernel_spec(spec.kernel_name),
                 )
         except BaseException:
             os.close(descriptor)
@@ -377,8 +414,8 @@ class ScratchKernels:
     def _end_later(self, kernel: ScratchKernel) -> None:
         self._ending.start(kernel.let_go(), f"end kernel {kernel.id}")
 
-    def _arguments(self, kernel_name: str) -> list[str]:
-        argv = self._kernels.kernel_spec_manager.get_kernel_spec(kernel_name).argv
+    async def _arguments(self, kernel_name: str) -> list[str]:
+        argv = (await kernel_spec(self._kernels, kernel_name)).argv
         is_ipykernel = any("ipykernel" in argument for argument in argv)
         return list(IPYKERNEL_ARGUMENTS) if is_ipykernel else []
 
@@ -405,7 +442,7 @@ class ScratchKernels:
                 path=None,
                 cwd=str(spec.folder.path),
                 env={**os.environ, **dict(spec.env)},
-                extra_arguments=self._arguments(spec.kernel_name),
+                extra_arguments=await self._arguments(spec.kernel_name),
             )
             return kernel_id
 
@@ -452,7 +489,7 @@ class ScratchKernels:
         TimeoutError
         """
         ready = asyncio.ensure_future(connection.ready())
-        ended = asyncio.ensure_future(manager.provisioner.wait())
+        ended = asyncio.ensure_future(self._ended(manager, connection))
         try:
             await first_of(ready, ended, timeout=self._start_timeout)
             if ready.done():
@@ -464,6 +501,12 @@ class ScratchKernels:
         finally:
             ready.cancel()
             ended.cancel()
+
+    async def _ended(self, manager: Any, connection: KernelConnection) -> None:
+        if manager.provisioner is None:  # it runs at a gateway
+            await asyncio.shield(connection.disconnected)
+        else:
+            await manager.provisioner.wait()
 
     def _unavailable(self, spec: Spec) -> KernelUnavailable:
         return KernelUnavailable(

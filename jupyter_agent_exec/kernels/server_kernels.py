@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
 from importlib.metadata import EntryPoint
 from typing import Any, Final, Protocol, TypeVar
 
-from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+from jupyter_core.utils import ensure_async
 
 from ..errors import KernelSpecNotFound
 from .channels import OpenChannels
@@ -33,11 +34,14 @@ _make: ContextVar[MakeProvisioner | None] = ContextVar("provisioner of a kernel"
 class ServerKernels(Protocol):
     """The part of jupyter_server's AsyncMappingKernelManager that is used here."""
 
-    default_kernel_name: str
     kernel_spec_manager: Any
     last_kernel_activity: datetime
     untracked_message_types: list[str]
     """Requests that do not make a kernel busy or idle in the server's eyes."""
+
+    @property
+    def default_kernel_name(self) -> str:
+        """The kernelspec to use if none is named."""
 
     def __contains__(self, kernel_id: str) -> bool:
         """Return whether a kernel is in its list."""
@@ -69,6 +73,22 @@ class ServerKernels(Protocol):
         """Stop reading a kernel's IOPub."""
 
 
+class RemoteKernel(ABC):
+    """The manager of one kernel that another server keeps, on another machine."""
+
+    @abstractmethod
+    def open_channels(self, log: logging.Logger) -> OpenChannels:
+        """Return a callable that opens the kernel's channels."""
+
+
+class RemoteKernels(ABC):
+    """A `ServerKernels` whose kernels another server keeps: no process or folder is here."""
+
+    @abstractmethod
+    def refused_env(self, names: Iterable[str]) -> list[str]:
+        """Return which environment variables do not reach a kernel there."""
+
+
 def open_channels(manager: Any, kernel_id: str, log: logging.Logger) -> OpenChannels:
     """Return a callable that opens the channels of a kernel of the server.
 
@@ -77,16 +97,18 @@ def open_channels(manager: Any, kernel_id: str, log: logging.Logger) -> OpenChan
     manager
         The kernel's manager.
     """
+    if isinstance(manager, RemoteKernel):
+        return manager.open_channels(log)
     info = manager.get_connection_info()
     return partial(ZMQChannels, info, name=f"kernel-{kernel_id[:8]}", log=log)
 
 
-def kernel_spec(kernels: ServerKernels, name: str) -> Any:
+async def kernel_spec(kernels: ServerKernels, name: str) -> Any:
     """Return a kernelspec; KernelSpecNotFound if none has this name."""
     try:
-        return kernels.kernel_spec_manager.get_kernel_spec(name)
-    except NoSuchKernel:
-        allowed = sorted(kernels.kernel_spec_manager.find_kernel_specs())
+        return await ensure_async(kernels.kernel_spec_manager.get_kernel_spec(name))
+    except KeyError:
+        allowed = sorted(await ensure_async(kernels.kernel_spec_manager.get_all_specs()))
         raise KernelSpecNotFound(
             f"No kernel is named {name!r}; there are: {', '.join(allowed)}.",
             field="target.kernel_name",

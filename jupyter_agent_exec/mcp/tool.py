@@ -17,7 +17,6 @@ from ..errors import (
     ApprovalRequired,
     DocumentChanged,
     Forbidden,
-    GatewayNotSupported,
     HistoryUnavailable,
     IdempotencyConflict,
     InvalidRequest,
@@ -192,7 +191,6 @@ _NEXT: Final[dict[type[AgentExecError], str]] = {
     TooManyRequests: "Wait, or close a session that is not needed, then call again.",
     IsolationUnavailable: "Nothing was started. Tell the person what is missing; do not go on in a "
     "kernel that is not isolated unless they say so.",
-    GatewayNotSupported: "Nothing was started, and calling again will not help. Tell the user.",
     KernelUnavailable: "Call again in a while; if it stays so, tell the person.",
     HistoryUnavailable: "Nothing was run. Call again in a while; if it stays so, tell the person.",
     ServerStopping: "Nothing was run. The server is going down; tell the person.",

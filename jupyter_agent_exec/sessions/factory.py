@@ -11,7 +11,7 @@ import msgspec
 from ulid import ULID
 
 from ..auth.scopes import Caller
-from ..errors import GatewayNotSupported, InvalidRequest
+from ..errors import InvalidRequest
 from ..executions.execution_queue import ServerResources
 from ..executions.limits import SessionLimits, Settings
 from ..executions.observer import ExecutionCells
@@ -40,8 +40,6 @@ class SessionFactory:
     ----------
     make_cells
         Makes the object that writes a session's executions into its notebook.
-    has_gateway
-        Whether the server's kernels run behind a gateway, where no session can be opened.
     """
 
     def __init__(
@@ -55,9 +53,7 @@ class SessionFactory:
         make_cells: Callable[[LiveSession], ExecutionCells],
         activity: Activity,
         resources: ServerResources,
-        has_gateway: bool,
     ) -> None:
-        self._has_gateway = has_gateway
         self._history = history
         self._kernels = kernels
         self._notebooks = notebooks
@@ -76,11 +72,9 @@ class SessionFactory:
 
         Raises
         ------
-        GatewayNotSupported, IsolationUnavailable
+        IsolationUnavailable
             This server cannot open such a session.
         """
-        if self._has_gateway:
-            raise GatewayNotSupported
         target = request.target
         if isinstance(target, ScratchTarget):
             isolated = self._kernels.isolates(target.isolated)
@@ -125,9 +119,9 @@ class SessionFactory:
                 allowed=sorted(self._settings.allowed_env),
             )
         is_here = self._notebooks.contents.is_here
-        spec = self._kernels.spec(target.kernel_name, cwd, target.env, is_here=is_here)
+        spec = await self._kernels.spec(target.kernel_name, cwd, target.env, is_here=is_here)
         own_folder = target.own_folder or (target.isolated and target.cwd is None)
-        return self._kernels.source(spec, own_folder=own_folder, isolated=target.isolated)
+        return await self._kernels.source(spec, own_folder=own_folder, isolated=target.isolated)
 
     def check_edit(self, caller: Caller, path: str | None) -> None:
         """Check that a caller may change the existing cells of a session's notebook."""

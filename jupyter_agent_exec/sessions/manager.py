@@ -107,7 +107,7 @@ class AgentSessions:
         ------
         Forbidden, InvalidRequest, KernelSpecNotFound, NotebookNotFound, KernelNotFound,
         TooManyRequests, KernelUnavailable, InitFailed, HistoryUnavailable,
-        IsolationUnavailable, GatewayNotSupported, ServerStopping
+        IsolationUnavailable, ServerStopping
             Nothing was opened.
         """
         await self.history.started()

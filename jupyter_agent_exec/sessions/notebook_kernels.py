@@ -13,8 +13,9 @@ from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
 from ..errors import InvalidRequest, KernelNotFound, KernelUnavailable, NotebookNotFound
+from ..kernels.channels import Death
 from ..kernels.folder import Folder
-from ..kernels.kernel import Death, Kernel, WorkingFolder
+from ..kernels.kernel import Kernel, WorkingFolder
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.server_kernels import ServerKernels, kernel_spec
 from ..models import NotebookTarget
@@ -234,7 +235,7 @@ class NotebookKernels:
         if kind != "notebook" and not may_be_made:
             raise not_found(path)
         if target.kernel_name is not None:
-            kernel_spec(self._server_kernels, target.kernel_name)
+            await kernel_spec(self._server_kernels, target.kernel_name)
         attached = AttachedNotebook(self, target, path)
         self._attached.add(attached)
         return attached
@@ -244,7 +245,7 @@ class NotebookKernels:
         async with self._lock:
             if await self.contents.kind(path) is not None:
                 return False
-            name = self._checked(kernel_name)
+            name = await self._checked(kernel_name)
             await self.contents.create(path, name)
             return True
 
@@ -261,7 +262,7 @@ class NotebookKernels:
             if found is not None:
                 return found
             name = kernel_name or await self.contents.kernel_name(path)
-            started = await self.jupyter_sessions.start(path, self._checked(name))
+            started = await self.jupyter_sessions.start(path, await self._checked(name))
             self._unused.add(started.id)
             return await self._resolved(started)
 
@@ -291,10 +292,10 @@ class NotebookKernels:
         await self.jupyter_sessions.end(ours.id)
         return theirs
 
-    def _checked(self, kernel_name: str | None) -> str:
+    async def _checked(self, kernel_name: str | None) -> str:
         """Return a kernelspec's name, or the default; KernelSpecNotFound if there is none."""
         name = kernel_name or self._server_kernels.default_kernel_name
-        kernel_spec(self._server_kernels, name)
+        await kernel_spec(self._server_kernels, name)
         return name
 
     def moved(self, before: str, path: str) -> None:

@@ -26,8 +26,9 @@ from ..executions.spec import ExecutionSpec, revision_of
 from ..executions.state import Ending
 from ..executions.written_files import WrittenFiles
 from ..journal.journal import SessionJournal
+from ..kernels.channels import Death
 from ..kernels.inspection import AT_AGENTS_CODE, is_nested
-from ..kernels.kernel import Death, Kernel, KernelSource, WorkingFolder
+from ..kernels.kernel import Kernel, KernelSource, WorkingFolder
 from ..models import Chain, DecidedEdit, Execute, GiveInput, ScratchTarget, Session
 from ..records import (
     SERVER,

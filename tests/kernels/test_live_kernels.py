@@ -6,13 +6,11 @@ import asyncio
 import os
 import signal
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
-from jupyter_server.gateway.managers import GatewayKernelManager
 
-from jupyter_agent_exec.errors import GatewayNotSupported, KernelNotFound, KernelUnavailable
-from jupyter_agent_exec.kernels.kernel import Death
+from jupyter_agent_exec.errors import KernelNotFound, KernelUnavailable
+from jupyter_agent_exec.kernels.channels import Death
 from jupyter_agent_exec.kernels.kernel_queue import KernelQueue
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel, LiveKernels
 from jupyter_agent_exec.kernels.outputs import Late
@@ -132,24 +130,6 @@ async def test_a_kernel_that_nobody_knows_is_not_found() -> None:
     async with house() as h:
         with pytest.raises(KernelNotFound):
             await h.live.adopt("no-such-kernel")
-
-
-class GatewayKernels:
-    """The kernels of a server that has them from a gateway."""
-
-    untracked_message_types: ClassVar[list[str]] = []
-
-    def __contains__(self, kernel_id: str) -> bool:
-        return True
-
-    def get_kernel(self, kernel_id: str) -> GatewayKernelManager:
-        return GatewayKernelManager()
-
-
-async def test_a_kernel_behind_a_gateway_is_refused_at_once() -> None:
-    live = LiveKernels(GatewayKernels(), log=LOG, start_timeout=SOON)
-    with pytest.raises(GatewayNotSupported, match="gateway"):
-        await live.adopt("far-away")
 
 
 async def test_sessions_share_one_connection_until_the_last_lets_go() -> None:

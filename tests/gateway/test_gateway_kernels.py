@@ -1,0 +1,190 @@
+"""Agents on a server that has its kernels at a real gateway."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.gateway.gateways import UNLIMITED, Gateway, Person, kernel_gateway, server_at
+from tests.server_process import ServerProcess
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+class There(NamedTuple):
+    gateway: Gateway
+    server: ServerProcess
+
+
+@pytest.fixture(scope="module", params=["current", "legacy"])
+def there(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[There]:
+    """A gateway that drops nothing, in each framing of messages, and a server that uses it."""
+    far, near = (tmp_path_factory.mktemp(name) for name in ("far", "near"))
+    framing = () if request.param == "current" else (LEGACY,)
+    with (
+        kernel_gateway(far, *UNLIMITED, *framing) as gateway,
+        server_at(gateway.url, near) as server,
+    ):
+        write_notebook(near / "root" / "shared.ipynb")
+        yield There(gateway, server)
+
+
+LEGACY = "--ZMQChannelsWebsocketConnection.kernel_ws_protocol="
+
+
+def write_notebook(path: Path) -> None:
+    kernelspec = {"name": "python3", "display_name": "Python 3"}
+    notebook = {"cells": [], "metadata": {"kernelspec": kernelspec}}
+    path.write_text(json.dumps({**notebook, "nbformat": 4, "nbformat_minor": 5}))
+
+
+@pytest.fixture(scope="module")
+def scratch(there: There) -> str:
+    return there.server.open(target={"kind": "scratch"})
+
+
+def ran(there: There, session: str, source: str, **asked: Any) -> dict[str, Any]:
+    answered = there.server.run(session, source, **{"wait": 60, **asked})
+    assert answered.status_code == 201, answered.text
+    return dict(answered.json())
+
+
+def kernel_of(there: There, session: str) -> str:
+    return str(there.server.get(f"sessions/{session}")["kernel"]["id"])
+
+
+def test_code_runs_and_its_outputs_are_complete(there: There, scratch: str) -> None:
+    done = ran(there, scratch, "print('printed')\n6 * 7", values={"seven": "7"})
+    assert (done["status"], done["outputs_complete"]) == ("ok", True)
+    assert done["text"] == "printed\n42"
+    assert done["values"]["seven"]["json"] == 7
+    failed = ran(there, scratch, "1 / 0")
+    assert (failed["status"], failed["error"]["ename"]) == ("error", "ZeroDivisionError")
+
+
+def test_ten_thousand_flushed_lines_are_complete(there: There, scratch: str) -> None:
+    done = ran(there, scratch, "for i in range(10_000): print(i, flush=True)")
+    assert (done["status"], done["reason"], done["outputs_complete"]) == ("ok", None, True)
+    (output,) = done["cell"]["outputs"]
+    assert "".join(output["text"]).split() == [str(i) for i in range(10_000)]
+
+
+def test_an_image_arrives_whole(there: There, scratch: str) -> None:
+    show = "from IPython.display import Image, display\ndisplay(Image(data=bytes.fromhex({!r})))"
+    done = ran(there, scratch, show.format(PNG.hex()))
+    (output,) = done["cell"]["outputs"]
+    assert base64.b64decode("".join(output["data"]["image/png"])) == PNG
+
+
+def test_input_is_asked_for_and_given(there: There) -> None:
+    session = there.server.open(target={"kind": "scratch"}, allow_stdin=True)
+    asked = there.server.run(session, "input('Who? ')", wait=60).json()
+    assert asked["status"] == "awaiting_input"
+    given = there.server.ask("POST", f"executions/{asked['id']}/input", {"value": "Ada"})
+    assert given.is_success, given.text
+    done = there.server.get(f"executions/{asked['id']}?wait=60")
+    assert (done["status"], done["text"]) == ("ok", "'Ada'")
+    there.server.ask("POST", f"sessions/{session}/close")
+
+
+def test_a_timeout_interrupts_the_code_and_keeps_the_kernel(there: There, scratch: str) -> None:
+    ran(there, scratch, "kept = 1")
+    stopped = ran(there, scratch, "import time\ntime.sleep(600)", timeout=1)
+    assert stopped["status"] == "timed_out"
+    assert ran(there, scratch, "kept")["text"] == "1"
+
+
+def test_variables_are_listed_beside_running_code(there: There, scratch: str) -> None:
+    ran(there, scratch, "listed = 5")
+    running = there.server.run(scratch, "import time\ntime.sleep(600)", wait=0).json()["id"]
+    there.server.get(f"executions/{running}")
+    variables = there.server.get(f"sessions/{scratch}/variables")
+    assert "listed" in {each["name"] for each in variables["variables"]}
+    there.server.ask("POST", f"executions/{running}/cancel")
+    assert there.server.get(f"executions/{running}?wait=60")["status"] == "interrupted"
+
+
+def test_a_kernel_that_dies_is_told_and_replaced(there: There) -> None:
+    session = there.server.open(target={"kind": "scratch"})
+    died = ran(there, session, "import os\nprint('last', flush=True)\nos._exit(3)")
+    assert died["status"] == "kernel_died"
+    assert "gateway" in died["reason"]
+    after = ran(there, session, "1 + 1")
+    assert (after["status"], after["kernel"]["reason"]) == ("ok", "died")
+    there.server.ask("POST", f"sessions/{session}/close")
+
+
+def test_a_closed_session_leaves_no_kernel_at_the_gateway(there: There) -> None:
+    session = there.server.open(target={"kind": "scratch"})
+    kernel = kernel_of(there, session)
+    assert kernel in {each["id"] for each in there.gateway.kernels()}
+    assert there.server.ask("POST", f"sessions/{session}/close").is_success
+    assert kernel not in {each["id"] for each in there.gateway.kernels()}
+
+
+def test_an_agent_waits_for_a_persons_cell_and_shares_its_variables(there: There) -> None:
+    session = there.server.open(target={"kind": "notebook", "path": "shared.ipynb"})
+    ran(there, session, "from_agent = 1")
+    kernel = kernel_of(there, session)
+    with Person(there.gateway, kernel) as person:
+        cell = person.begins(
+            "import time\nwhile not from_agent: time.sleep(0.01)\ntime.sleep(2)\nmine = 2"
+        )
+        waiting = there.server.run(session, "from_agent + mine", wait=60)
+        done = waiting.json()
+        person.until("execute_reply", cell)
+    assert (done["status"], done["text"]) == ("ok", "3")
+    there.server.ask("POST", f"sessions/{session}/close")
+    assert kernel in {each["id"] for each in there.gateway.kernels()}, "a person's kernel stays"
+
+
+def test_a_persons_restart_is_told_as_one(there: There) -> None:
+    session = there.server.open(target={"kind": "notebook", "path": "shared.ipynb"})
+    kernel = kernel_of(there, session)
+    running = there.server.run(session, "import time\ntime.sleep(600)", wait=1).json()
+    assert running["status"] == "running"
+    assert there.server.ask("POST", f"../kernels/{kernel}/restart").is_success
+    ended = there.server.get(f"executions/{running['id']}?wait=60")
+    assert ended["status"] == "interrupted"
+    after = ran(there, session, "1 + 1")
+    assert (after["text"].splitlines()[0], after["kernel"]["reason"]) == ("2", "restarted")
+    there.server.ask("POST", f"sessions/{session}/close")
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "code"),
+    [
+        ({"isolated": True}, 501, "isolation_unavailable"),
+        ({"own_folder": True}, 400, "invalid_request"),
+        ({"kernel_name": "absent"}, 400, "kernel_name_not_found"),
+    ],
+)
+def test_what_a_gateway_cannot_do_is_refused(
+    there: There, asked: dict[str, Any], status: int, code: str
+) -> None:
+    body = {"agent": {"name": "tester"}, "target": {"kind": "scratch", **asked}}
+    refused = there.server.ask("POST", "sessions", body)
+    assert (refused.status_code, refused.json()["code"]) == (status, code), refused.text
+
+
+def test_files_of_a_kernel_elsewhere_are_not_listed(there: There, scratch: str) -> None:
+    refused = there.server.ask("GET", f"sessions/{scratch}/files")
+    assert refused.json()["code"] == "folder_unknown"
+    assert "on another machine" in refused.json()["message"]
+
+
+def test_the_folder_is_passed_on_as_jupyter_does(there: There) -> None:
+    (Path(there.server.folder) / "root" / "work").mkdir()
+    session = there.server.open(target={"kind": "scratch", "cwd": "work"})
+    done = ran(there, session, "import os\nos.environ['KERNEL_WORKING_DIR']")
+    assert done["text"].strip("'").endswith("/root/work")
+    there.server.ask("POST", f"sessions/{session}/close")
