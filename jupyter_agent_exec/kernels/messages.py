@@ -70,6 +70,7 @@ class Message(msgspec.Struct, frozen=True):
 
 _encode = msgspec.json.Encoder().encode
 _decode_header = msgspec.json.Decoder(Header).decode
+_decode_parent = msgspec.json.Decoder(Header | None).decode
 _decode_content = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -149,7 +150,8 @@ def decoded(header: Frame, parent: Frame, content: Frame) -> Message:
     """Decode the parts of a message, as far as they are readable."""
     size = len(content)
     try:
-        about = _decode_header(header), _decode_header(parent)
+        # Kernels built on xeus send null as the parent of `iopub_welcome`.
+        about = _decode_header(header), _decode_parent(parent) or Header()
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return Message(Header(), Header(), {}, size=size, unread=True)
     if size > LONG_BYTES and (stream := _STREAM.match(content)) is not None:

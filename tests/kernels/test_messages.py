@@ -51,6 +51,16 @@ def test_json_that_is_not_strict_is_read_as_python_reads_it() -> None:
     assert read(sent("x", rb'{"s": "\ud800"}')).content == {"s": "\ud800"}
 
 
+def test_a_message_whose_parent_is_null_is_read() -> None:
+    """Kernels built on xeus greet each subscriber so."""
+    parts = [b'{"msg_type": "iopub_welcome"}', b"null", b"null", b'{"subscription": ""}']
+    session = Session(key=KEY, signature_scheme=SCHEME)
+    message = read([b"", b"<IDS|MSG>", session.sign(parts), *parts])
+    assert not message.unread
+    assert message.header.msg_type == "iopub_welcome"
+    assert message.parent.msg_id == ""
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_very_long_stream_is_decoded_in_pieces_that_add_up(seed: int) -> None:
     chance = random.Random(seed)
