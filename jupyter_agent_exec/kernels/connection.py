@@ -379,7 +379,7 @@ class KernelConnection:
         """Ask the kernel what it does now, because the answer to that may have been lost."""
         self._runs.ask_whether_over()
         if self._greeting.is_done:
-            self._busy.missed()
+            self._busy.missed(others_may_run=self._runs.running is None)
             self._greeting = self._greeting.anew()
             self.tell_state()
         self._say_hello()

@@ -352,7 +352,10 @@ class ExecuteRequests:
         run = self._run
         if run is None or run.missing is None:
             return
-        run._is_at_code = True  # what told so may be among the missing messages
+        # What told these may be among the missing messages.
+        _is_at_code(run)
+        if not run.has_begun and not run.is_behind:
+            self._take_up(run)
         msg_id = over_id(run.id)
         self._channels.send(
             "shell", "kernel_info_request", {}, msg_id=msg_id, subshell_id=run.subshell

@@ -117,10 +117,16 @@ class KernelActivity:
             self._before = ActiveRequest(*known, None, ours=False)
             self._settle(after_ours=False)
 
-    def missed(self) -> None:
-        """Assume that others keep the kernel busy until it answers: messages were lost."""
+    def missed(self, *, others_may_run: bool) -> None:
+        """Handle that messages were lost.
+
+        Parameters
+        ----------
+        others_may_run
+            Whether to assume that others keep the kernel busy until it answers.
+        """
         self._stale = set(self._work)
-        if not self.has_ours:
+        if others_may_run:
             self._before = self._before or ActiveRequest("", "", "", "", None, ours=False)
         self._settle(after_ours=False)
 

@@ -54,7 +54,11 @@ class CuttingProxy:
                 near, _ = self._listener.accept()
             except OSError:
                 return
-            far = socket.create_connection(self._target)
+            try:
+                far = socket.create_connection(self._target)
+            except OSError:  # nobody listens there
+                near.close()
+                continue
             self.connections += 1
             self._open += [near, far]
             for ends in ((near, far), (far, near)):
