@@ -59,7 +59,7 @@ COMPARED := lagent autogen autogen02 pantheon
 
 test: test-python test-lab test-ui test-some-frameworks ## run all tests: Python, TypeScript, JupyterLab in a browser
 
-test-python: .make/lab .make/mcp-clients .make/mcp-1/done .make/mcp-early/done .make/hub .make/bubblewrap .make/far-sides ## test the Python package, with real servers and kernels
+test-python: .make/lab .make/enterprise-gateway/done .make/mcp-clients .make/mcp-1/done .make/mcp-early/done .make/hub .make/bubblewrap .make/far-sides ## test the Python package, with real servers and kernels
 	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile --durations 20
 
 test-conformance: .make/mcp-clients ## run the conformance suite of MCP against the endpoint; `make test` includes it
@@ -197,6 +197,14 @@ clean: ## remove everything that make has made, including the demo's output
 	.make/mcp-early/bin/python -m pip --disable-pip-version-check install --quiet mcp==1.8.1 'pydantic<2.12'
 	.make/mcp-early/bin/python -m pip --disable-pip-version-check install --quiet --no-deps \
 		--target .make/mcp-early/1.6.0 mcp==1.6.0
+	@touch $@
+
+# Enterprise Gateway needs older versions of Jupyter's packages than everything else here.
+.make/enterprise-gateway/done: .make/venv
+	python -m venv .make/enterprise-gateway
+	.make/enterprise-gateway/bin/python -m pip --disable-pip-version-check install --quiet \
+		jupyter_enterprise_gateway==3.3.0 ipykernel==6.29.5
+	.make/enterprise-gateway/bin/python -m ipykernel install --sys-prefix
 	@touch $@
 
 # Some tests of isolated kernels need bubblewrap. They are skipped where it cannot be installed.

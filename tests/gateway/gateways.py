@@ -16,9 +16,10 @@ from uuid import uuid4
 
 import httpx2
 import psutil
+import pytest
 import websocket
 
-from tests.real_server import environment
+from tests.real_server import PROJECT, environment
 from tests.server_process import ServerProcess, server_process
 
 GATEWAY_TOKEN = "a-token-of-the-gateway"
@@ -28,6 +29,9 @@ UNLIMITED = (
     "--ZMQChannelsWebsocketConnection.kernel_info_timeout=60",
 )
 """Options of a Kernel Gateway that drops no output."""
+
+
+ENTERPRISE_GATEWAY = PROJECT / ".make" / "enterprise-gateway" / "bin" / "python"
 
 
 def free_port() -> int:
@@ -137,6 +141,25 @@ def kernel_gateway(folder: Path, *options: str) -> Iterator[Gateway]:
         "--JupyterWebsocketPersonality.list_kernels=True",
     )
     with gateway(folder, command, *options) as started:
+        yield started
+
+
+@contextmanager
+def enterprise_gateway(folder: Path) -> Iterator[Gateway]:
+    """Start an Enterprise Gateway that drops nothing, in the environment that its pins need."""
+    if not ENTERPRISE_GATEWAY.exists():
+        pytest.skip("there is no Enterprise Gateway: make .make/enterprise-gateway/done")
+    command = (
+        str(ENTERPRISE_GATEWAY),
+        "-m",
+        "enterprise_gateway",
+        "--EnterpriseGatewayApp.ip=127.0.0.1",
+        "--EnterpriseGatewayApp.port_retries=0",
+        "--EnterpriseGatewayApp.list_kernels=True",
+        "--EnterpriseGatewayApp.unauthorized_users=nobody",
+        "--ZMQChannelsHandler.limit_rate=False",
+    )
+    with gateway(folder, command) as started:
         yield started
 
 
