@@ -9,8 +9,13 @@ from pathlib import Path
 
 from jupyter_core.paths import jupyter_data_dir
 
+from ..central.archive import Archive, open_archive
+from ..central.search import search_archive
+from ..central.verify import verify_archive
+from ..client.display import quoted
 from ..journal.verify import Outcome, Report, verify_history, verify_journal, verify_session
 from ..journal.verify_notebook import verify_notebook
+from . import exit_codes
 from .console import Console
 from .usage import UsageError
 
@@ -48,7 +53,39 @@ def verify(arguments: Namespace, console: Console) -> int:
     return int(outcome)
 
 
+def archive_at(place: str) -> Archive:
+    """Return the archive that ``--from`` names.
+
+    Raises
+    ------
+    UsageError
+        There is none, or it cannot be read.
+    """
+    try:
+        return open_archive(place)
+    except (ImportError, OSError, ValueError) as error:
+        raise UsageError(f"--from: {error}") from error
+
+
+def search_central(arguments: Namespace, console: Console) -> int:
+    """Search what the servers of a site have sent to a sink."""
+    with archive_at(arguments.origin) as archive:
+        hits = search_archive(archive, arguments.query)[: arguments.limit]
+    if arguments.json:
+        console.json(hits)
+        return exit_codes.OK
+    rows = (
+        (hit.server, hit.execution_id, hit.status, hit.accepted_at, quoted(hit.agent), hit.match)
+        for hit in hits
+    )
+    console.table(("SERVER", "EXECUTION", "STATUS", "TIME", "CALLS ITSELF", "MATCH"), rows, 80)
+    return exit_codes.OK
+
+
 def _checked(arguments: Namespace, head: str | None) -> Report:
+    if arguments.origin is not None:
+        with archive_at(arguments.origin) as archive:
+            return verify_archive(archive)
     history = _history(arguments)
     word: str | None = arguments.what
     if word is None:

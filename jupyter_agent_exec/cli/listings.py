@@ -16,6 +16,7 @@ from ..client import AgentExecClient, Result, Session
 from ..client.display import credential, one_line, placed, quoted, size
 from ..models import NotebookCell, OpenNotebook, Variable
 from . import exit_codes
+from .check import search_central
 from .command_client import connected
 from .console import Console
 from .run import save_images
@@ -125,7 +126,9 @@ def guide(arguments: Namespace, console: Console) -> int:
 
 
 def search(arguments: Namespace, console: Console) -> int:
-    """Search the history."""
+    """Search the history, or what was sent to a sink."""
+    if arguments.origin is not None:
+        return search_central(arguments, console)
     with connected(arguments, console) as client:
         hits = list(
             client.search(

@@ -65,7 +65,8 @@ examples:
   jupyter agent-exec verify                      the whole history
   jupyter agent-exec verify s_01…                a session, with what the ledger says of it
   jupyter agent-exec verify s_01….ipynb          an export, against its journal in the history
-  jupyter agent-exec verify journal.jsonl --head 9f86d0…"""
+  jupyter agent-exec verify journal.jsonl --head 9f86d0…
+  jupyter agent-exec verify --from postgresql://audit.example.org/audit   what all servers sent"""
 
 
 _DOCTOR_EPILOG = """\
@@ -260,6 +261,12 @@ def _add_search(commands: Any) -> None:
     )
     parser.add_argument("--session", metavar="ID", help="only in this session")
     parser.add_argument("--has-image", action="store_true", help="only with an image")
+    parser.add_argument(
+        "--from",
+        dest="origin",
+        metavar="SINK",
+        help="search what all servers have sent to a sink: postgresql://…, s3://…, or a folder",
+    )
     parser.add_argument(
         "--review",
         choices=(*get_args(Verdict), "none"),
@@ -512,6 +519,12 @@ def _add_verify(commands: Any) -> None:
     )
     parser.add_argument(
         "--journal", metavar="FILE", help="an exported notebook's journal, if not in the history"
+    )
+    parser.add_argument(
+        "--from",
+        dest="origin",
+        metavar="SINK",
+        help="check what all servers have sent to a sink: postgresql://…, s3://…, or a folder",
     )
     parser.add_argument(
         "--head", metavar="HASH", help="a head that was kept elsewhere; proves that nothing is cut"

@@ -141,7 +141,7 @@ def verify_history(folder: Path, *, head: str | None = None, patience: float = 0
     for path in on_disk:
         checked = check_chain(path, report)
         seen.update(checked.hashes)
-        unsaid += _compare_session(path, path.parent.name, checked, listed, report)
+        unsaid += compare_session(path, path.parent.name, checked, listed, report)
     found = {path.parent.name for path in on_disk}
     for session_id in listed.sessions.keys() - found:
         path = folder / "sessions" / session_id / "journal.jsonl"
@@ -180,7 +180,7 @@ def verify_session(
         report.add(Outcome.MISSING, path, None, f"{told} journal is not there.")
         return report
     checked = check_chain(path, report)
-    unsaid = _compare_session(path, session_id, checked, listed, report)
+    unsaid = compare_session(path, session_id, checked, listed, report)
     _look_again(folder, unsaid, patience, report)
     _known_head(checked, path, head, report)
     return report
@@ -307,7 +307,7 @@ _AMENDMENTS = (
 """Entries that may follow a session's end: a person's decisions, and what happened to its cells."""
 
 
-def _compare_session(
+def compare_session(
     path: Path, session_id: str, checked: Checked, listed: Listed, report: Report
 ) -> list[Unsaid]:
     """Compare a journal with the ledgers; return what they do not list."""
@@ -396,7 +396,7 @@ def _read_ledgers(folder: Path, report: Report) -> Listed:
         ledger = _check_ledger(path, report)
         listed.hashes.update(ledger.hashes)
         for n, line in enumerate(ledger.lines):
-            if not _list(line.entry, listed):
+            if not list_entry(line.entry, listed):
                 message = f"What entry {n} says cannot be understood."
                 report.add(Outcome.ALTERED, path, n, message)
     for path in sorted(folder.glob("ledger-*.head")):
@@ -429,8 +429,8 @@ def _check_ledger(path: Path, report: Report) -> Checked:
     return ledger
 
 
-def _list(entry: dict[str, Any], listed: Listed) -> bool:
-    """Store the content of a ledger's entry; return False if it cannot be understood."""
+def list_entry(entry: dict[str, Any], listed: Listed) -> bool:
+    """Add what a ledger's entry says to `listed`; return False if it cannot be understood."""
     kind, session_id, token_id = (entry.get(name) for name in ("type", "session_id", "token_id"))
     if kind in ("session_opened", "session_closed", "session_amended"):
         if not isinstance(session_id, str) or not _SESSION.fullmatch(session_id):
