@@ -1,154 +1,138 @@
-"""A kernel that is not Python's: what does not need Python works there, and the rest says so."""
+"""Kernels of other languages do what docs/kernels-of-other-languages.md says.
+
+bash_kernel comes with the tests. The others are tried where they are installed.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import json
+import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-import nbformat
 import pytest
-from tornado.httpclient import HTTPResponse
+from jupyter_client.kernelspec import KernelSpecManager
 
-from tests.approvals.person_deciding import approve, asks
-from tests.asking import Agent
-from tests.sessions.kernelspecs import install_kernel
-from tests.sessions.living_notebook import finished
-
-
-@pytest.fixture(autouse=True)
-def bash_spec(jp_data_dir: Path) -> None:
-    install_kernel(jp_data_dir, "bash", "-m", "bash_kernel", language="bash")
+from jupyter_agent_exec.client import AgentExecClient, Session
+from jupyter_agent_exec.errors import LanguageNotSupported
+from tests.real_server import real_server
 
 
-BASH = {"kind": "scratch", "kernel_name": "bash"}
+class Language(NamedTuple):
+    hello: str
+    wrong: str
+    assign: str
+    show: str
+    endless: str
+    keeps_variables: bool = True
+    """Whether they stay after an interrupt."""
+    incomplete: str = "prin"
 
 
-async def entries(agent: Agent, session: dict[str, Any]) -> list[str]:
-    journal = (await agent.get(f"sessions/{session['id']}/journal")).body
-    return [json.loads(line)["entry"]["type"] for line in journal.splitlines()]
+LANGUAGES = {
+    "bash": Language("echo hello", "false", "x=42", "echo $x", "sleep 600", incomplete="ech"),
+    "ir": Language('cat("hello")', 'stop("no")', "x <- 42", "x", "while (TRUE) Sys.sleep(0.1)"),
+    "deno": Language(
+        'console.log("hello")',
+        'throw new Error("no")',
+        "let x = 42",
+        "x",
+        "while (true) {}",
+        keeps_variables=False,
+        incomplete="cons",
+    ),
+    "xpython": Language(
+        'print("hello")', "1 / 0", "x = 42", "x", "while True: pass", keeps_variables=False
+    ),
+}
 
 
-async def test_code_runs_fails_and_keeps_its_variables(agent: Agent) -> None:
-    bash = await agent.open(target=BASH)
-    first = await agent.run(bash, "mine=7\necho $mine")
-    assert (first["status"], first["text"], first["changes"]) == ("ok", "7\n", None)
-    again = await agent.run(bash, "echo $((mine * 6))")
-    assert again["text"] == "42\n"
-    failed = await agent.run(bash, "ls /no-such-place")
-    assert failed["status"] == "error"
-    assert failed["error"]["evalue"] != "0"
-    assert "No such file" in failed["text"]
-
-
-async def test_an_export_says_what_language_it_is(agent: Agent) -> None:
-    bash = await agent.open(target=BASH)
-    await agent.run(bash, "echo 1")
-    exported = (await agent.get(f"sessions/{bash['id']}/notebook")).json
-    nbformat.validate(exported)
-    assert exported["metadata"]["language_info"]["name"] == "bash"
-    assert exported["metadata"]["kernelspec"] == {
-        "name": "bash",
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for JUPYTER_PATH, with bash's kernelspec."""
+    folder = tmp_path_factory.mktemp("kernels")
+    spec = {
+        "argv": [sys.executable, "-m", "bash_kernel", "-f", "{connection_file}"],
         "display_name": "Bash",
         "language": "bash",
+        "env": {"PS1": "$"},
     }
+    (folder / "kernels" / "bash").mkdir(parents=True)
+    (folder / "kernels" / "bash" / "kernel.json").write_text(json.dumps(spec))
+    return folder
 
 
-async def test_what_runs_is_interrupted_and_the_kernel_goes_on(agent: Agent) -> None:
-    bash = await agent.open(target=BASH)
-    running = await agent.run(bash, "echo begun; sleep 1000", wait=0)
-    while "begun" not in (await agent.get(f"executions/{running['id']}")).json["text"]:
-        await asyncio.sleep(0.01)
-    busy = await agent.ask("POST", f"sessions/{bash['id']}/complete", {"code": "ec"})
-    assert (busy.status, busy.json["code"], busy.json["detail"]["seq"]) == (409, "kernel_busy", 1)
-    assert busy.json["message"].endswith("runs; ask again when it has ended.")
-    await agent.ask("POST", f"sessions/{bash['id']}/interrupt")
-    assert (await finished(agent, running))["status"] == "interrupted"
-    assert (await agent.run(bash, "echo on"))["text"] == "on\n"
+@pytest.fixture(scope="module")
+def client(kernels: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentExecClient]:
+    places = os.pathsep.join(filter(None, [str(kernels), os.environ.get("JUPYTER_PATH")]))
+    folder = tmp_path_factory.mktemp("server")
+    with (
+        real_server(folder, environ={"JUPYTER_PATH": places}) as server,
+        AgentExecClient(server.url, server.token) as client,
+    ):
+        yield client
 
 
-async def test_a_timeout_and_a_restart_are_as_elsewhere(agent: Agent) -> None:
-    bash = await agent.open(target=BASH)
-    await agent.run(bash, "mine=7")
-    late = await agent.run(bash, "sleep 1000", timeout=0.5)
-    assert late["status"] == "timed_out"
-    assert (await agent.ask("POST", f"sessions/{bash['id']}/restart")).status == 200
-    fresh = await agent.run(bash, "echo [$mine]")
-    assert (fresh["text"].splitlines()[0], fresh["kernel"]["restarted"]) == ("[]", True)
+@pytest.fixture(scope="module", params=LANGUAGES)
+def kernel_name(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    if name != "bash" and name not in KernelSpecManager().find_kernel_specs():
+        pytest.skip(f"there is no kernel {name} here")
+    return name
 
 
-async def test_completion_and_documentation_are_the_kernels(agent: Agent) -> None:
-    bash = await agent.open(target=BASH)
-    await agent.run(bash, "quokka_one=1; quokka_two=2")
-    told = await agent.ask("POST", f"sessions/{bash['id']}/complete", {"code": "echo $quokka_"})
-    assert told.json == {
-        "completions": [
-            {"text": "$quokka_one", "type": None},
-            {"text": "$quokka_two", "type": None},
-        ],
-        "cursor_start": 5,
-        "cursor_end": 13,
-        "more": 0,
-        "static": False,
-    }
-    told = await agent.ask("POST", f"sessions/{bash['id']}/inspect", {"code": "echo"})
-    assert told.json == {"found": False, "text": ""}
-    assert (await entries(agent, bash)).count("accepted") == 1
+@pytest.fixture(scope="module")
+def session(client: AgentExecClient, kernel_name: str) -> Iterator[Session]:
+    with client.open_session(agent="tester", kernel_name=kernel_name) as session:
+        yield session
 
 
-async def test_what_needs_python_is_refused_before_anything_ran(agent: Agent) -> None:
-    bash = await agent.open(target=BASH)
-    refused = [
-        await agent.get(f"sessions/{bash['id']}/variables"),
-        await agent.get(f"sessions/{bash['id']}/packages"),
-        await agent.ask(
-            "POST",
-            f"sessions/{bash['id']}/executions",
-            {"source": "touch ran", "values": {"x": "1"}},
-        ),
-    ]
-    told = [(each.status, each.json["code"], each.json["detail"]) for each in refused]
-    detail = {"language": "bash", "kernel_name": "bash"}
-    assert told == [
-        (400, "language_not_supported", {"field": field, **detail})
-        for field in ("variables", "packages", "values")
-    ]
-    assert "bash" in refused[0].json["message"]
-    assert "accepted" not in await entries(agent, bash)
-    assert (await agent.run(bash, "ls ran"))["status"] == "error"
+def test_code_runs_and_errors_are_results(session: Session, kernel_name: str) -> None:
+    language = LANGUAGES[kernel_name]
+    said = session.run(language.hello)
+    assert (said.status, said.text.strip()) == ("ok", "hello")
+    assert said.execution.outputs_complete
+    assert session.run(language.wrong).status == "error"
+    assert session.run(language.assign).status == "ok"
+    assert "42" in session.run(language.show).text
 
 
-@pytest.mark.parametrize("agent_exec_config", [{"approval": {"scratch": "always"}}])
-async def test_code_waits_for_a_person(agent: Agent) -> None:
-    session = await agent.open(target=BASH)
-    execution = await asks(agent, session, "echo approved")
-    completing = {"code": "$(touch${IFS}ran)"}
-    refused = await agent.ask("POST", f"sessions/{session['id']}/complete", completing)
-    assert (refused.status, refused.json["code"]) == (403, "approval_required")
-    assert (await approve(agent, execution)).status == 200
-    assert (await finished(agent, execution))["text"] == "approved\n"
+def test_what_needs_python_is_refused_and_runs_nothing(session: Session, kernel_name: str) -> None:
+    before = session.run(LANGUAGES[kernel_name].hello).execution.seq
+    for ask in (
+        lambda: session.run("x", values={"x": "x"}),
+        lambda: session.variables(),
+        lambda: session.packages(),
+    ):
+        with pytest.raises(LanguageNotSupported):
+            ask()
+    assert session.run(LANGUAGES[kernel_name].hello).execution.seq == before + 1
 
 
-async def test_outputs_are_streamed(agent: Agent, jp_fetch: Any, jp_base_url: str) -> None:
-    bash = await agent.open(target=BASH)
-    done = await agent.run(bash, "echo one; echo two")
-    response: HTTPResponse = await jp_fetch("api", "agent-exec", "executions", done["id"], "stream")
-    assert b"one" in response.body
-    assert b"event: finished" in response.body
+def test_names_are_completed(session: Session, kernel_name: str) -> None:
+    incomplete = LANGUAGES[kernel_name].incomplete
+    assert any(
+        each.text.startswith(incomplete) for each in session.complete(incomplete).completions
+    )
 
 
-async def test_nothing_of_python_is_preloaded_there_and_no_session_opens(
-    agent: Agent, jp_serverapp: Any
+def test_an_interrupt_ends_code_and_the_answer_says_if_variables_are_gone(
+    session: Session, kernel_name: str
 ) -> None:
-    module = {"kind": "module", "name": "json"}
-    body = {"agent": {"name": "tester"}, "target": BASH, "preload": [module]}
-    refused = await agent.ask("POST", "sessions", body)
-    assert (refused.status, refused.json["code"]) == (400, "language_not_supported")
-    assert refused.json["detail"] == {
-        "field": "preload",
-        "language": "bash",
-        "kernel_name": "bash",
-    }
-    assert (await agent.get("sessions")).json["sessions"] == []
-    assert jp_serverapp.kernel_manager.list_kernels() == []
+    language = LANGUAGES[kernel_name]
+    session.run(language.assign)
+    assert session.run(language.endless, timeout=2).status == "timed_out"
+    after = session.run(language.show)
+    assert after.execution.kernel.restarted is not language.keeps_variables
+    assert ("42" in after.text) is language.keeps_variables
+
+
+def test_its_cell_and_its_language_are_in_the_export(
+    session: Session, kernel_name: str, tmp_path: Path
+) -> None:
+    session.run(LANGUAGES[kernel_name].hello)
+    path = tmp_path / "session.ipynb"
+    session.export(path)
+    assert f'"name": "{kernel_name}"' in path.read_text().replace('":"', '": "')
