@@ -44,6 +44,9 @@ PING_SECONDS: Final = 30.0
 """Time between pings, and the time to wait for an answer: a network may swallow everything without
 closing the connection."""
 
+ACKNOWLEDGE_DELAY: Final = 0.001
+"""Seconds without a message after which the messages so far are acknowledged."""
+
 CLOSE_TIMEOUT: Final = 10.0
 """Seconds to wait for the end of a WebSocket; tornado gives an answer half of that."""
 
@@ -98,6 +101,7 @@ class GatewayChannels:
         self._unread = 0
         self._all_read_later: asyncio.Handle | None = None
         self._again: asyncio.TimerHandle | None = None
+        self._acknowledge_later: asyncio.TimerHandle | None = None
         name = f"gateway-{kernel_id[:8]}"
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
@@ -170,7 +174,14 @@ class GatewayChannels:
             await asyncio.wait({self._closed}, timeout=CLOSE_TIMEOUT)
 
     async def _stay_connected(self) -> None:
-        """Keep a WebSocket open until the kernel ends."""
+        """Keep a WebSocket open until the kernel ends. Any error of ours ends it for us."""
+        try:
+            await self._keep_connected()
+        except Exception:
+            self._log.exception("%s: the connection is given up", self._thread.name)
+            self._end(_UNREACHABLE)
+
+    async def _keep_connected(self) -> None:
         is_first = True
         while not self._has_ended:
             found = await self._connect()
@@ -292,21 +303,21 @@ class GatewayChannels:
 
     def _all_read(self) -> None:
         self._unread = 0
-        for handle in (self._all_read_later, self._again):
+        for handle in (self._all_read_later, self._again, self._acknowledge_later):
             if handle is not None:
                 handle.cancel()
         self._all_read_later = self._again = None
-        self._acknowledge()
+        self._acknowledge_later = self._loop.call_later(ACKNOWLEDGE_DELAY, self._acknowledge)
         self._run_commands()
         again = self._guard(self._receiver.all_read)
         if again is not None:
             self._again = self._loop.call_later(again, self._all_read)
 
     def _acknowledge(self) -> None:
-        """Acknowledge what has arrived at once, on Linux.
+        """Acknowledge what has arrived, on Linux.
 
         Gateways send small messages with Nagle's algorithm: each waits until the one before it is
-        acknowledged, which Linux delays by up to 40 ms.
+        acknowledged, which Linux delays by up to 40 ms. While much arrives, that saves packets.
         """
         if self._tcp is not None and hasattr(socket, "TCP_QUICKACK"):
             with contextlib.suppress(OSError):  # it is closed
