@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 from jupyter_server.gateway.gateway_client import GatewayClient
 from jupyter_server.utils import url_path_join
 from tornado.escape import url_escape
-from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import (
     WebSocketClientConnection,
     WebSocketClosedError,
@@ -49,6 +49,9 @@ ACKNOWLEDGE_DELAY: Final = 0.001
 
 CLOSE_TIMEOUT: Final = 10.0
 """Seconds to wait for the end of a WebSocket; tornado gives an answer half of that."""
+
+LOOK_SECONDS: Final = 10.0
+"""Time between requests that look whether the gateway still has the kernel."""
 
 LIMITED: Final = (
     "The gateway left out output, because the code printed faster than its limits allow "
@@ -195,12 +198,33 @@ class GatewayChannels:
                 self._guard(self._receiver.reconnected)
             is_first = False
             self._read_soon()
-            assert self._closed is not None
-            await self._closed
+            if await self._is_gone_before_closed():
+                self._end(_GONE)
+                return
             self._socket = None
             if not self._has_ended:
                 self._log.warning("%s: the gateway closed the WebSocket", self._thread.name)
                 self._guard(self._receiver.messages_missing, BROKEN)
+
+    async def _is_gone_before_closed(self) -> bool:
+        """Wait until the WebSocket is closed, or its kernel does not exist any more.
+
+        A gateway that ends a kernel which does not answer leaves the WebSocket open.
+        """
+        assert self._closed is not None
+        client: Any = GatewayClient.instance()
+        url = url_path_join(client.url or "", client.kernels_endpoint, url_escape(self._kernel_id))
+        while True:
+            await asyncio.wait({self._closed}, timeout=LOOK_SECONDS)
+            if self._closed.done():
+                return False
+            try:
+                await AsyncHTTPClient().fetch(url, **client.load_connection_args())
+            except HTTPClientError as error:
+                if error.code == 404:
+                    return True
+            except OSError as error:
+                self._log.debug("%s: %r", self._thread.name, error)
 
     async def _connect(self) -> WebSocketClientConnection | Death:
         """Open a WebSocket, with as many attempts and delays as Jupyter's own client is set to."""

@@ -136,6 +136,20 @@ def test_code_submitted_while_the_network_is_cut_runs_once(far: Far, session: st
     assert after["text"] in ("0", "1")
 
 
+def test_a_kernel_that_the_gateway_ends_without_a_word_is_told(
+    far: Far, session: str, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path, "stopped")
+    execution = begun(far, session, f"{BEFORE}{gate.here}{gate.wait}")
+    gate.until_it_is_here()
+    kernel = far.server.get(f"sessions/{session}")["kernel"]["id"]
+    process = far.gateway.kernel(kernel)
+    process.suspend()  # it can neither answer nor say goodbye
+    far.gateway.http.delete(f"kernels/{kernel}")
+    done = ended(far, execution)
+    assert (done["status"], "does not have it any more" in done["reason"]) == ("kernel_died", True)
+
+
 def test_a_gateway_that_is_killed_and_started_again_gives_new_kernels(
     far: Far, session: str, tmp_path: Path
 ) -> None:
